@@ -1,0 +1,148 @@
+# One word does all: `make` lists the recipes. CI and pre-commit run the same ones.
+# A step is done again only when what it reads has changed; its stamp lies inside the environment, so
+# `make test VENV=.venv-3.13 PYTHON=python3.13` keeps a second, independent one.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+.DELETE_ON_ERROR:
+
+VENV ?= .venv
+PYTHON ?=
+ARGS ?=
+RUNTIME ?= runtime
+TOOLS ?= test
+export PYTHON
+
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/stamps
+WHEELS := $(VENV)/wheels
+ifneq ($(shell command -v uv 2>/dev/null),)
+  INSTALL = uv pip install --quiet --python $(BIN)/python
+else
+  INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+endif
+PINNED = $(INSTALL) --require-hashes -r
+CHECKED := $(wildcard src tests tools benchmarks examples training)
+
+.PHONY: help
+help:  ## list the recipes
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+# ------------------------------------------------------------------------------------------- recipes
+
+.PHONY: demo
+demo: $(STAMPS)/merilo  ## install merilo into .venv and show an evaluation
+	@$(BIN)/merilo demo $(ARGS)
+
+.PHONY: test
+test: $(STAMPS)/test $(STAMPS)/merilo  ## build the wheel, install it and run all tests against it
+	@$(BIN)/pytest $(ARGS)
+
+.PHONY: test-lowest
+test-lowest:  ## run all tests with the lowest versions that pyproject.toml admits
+	@$(MAKE) --no-print-directory test VENV=$(VENV)-lowest RUNTIME=lowest TOOLS=lowest
+
+.PHONY: coverage
+coverage: $(STAMPS)/test $(STAMPS)/merilo  ## run the tests and show which lines they miss
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest $(ARGS)
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage report
+
+.PHONY: check
+check: format-check lint types layers typos docs changes  ## format, lint, types, layers, spelling, docs, changelog
+
+.PHONY: format
+format: $(STAMPS)/dev  ## rewrite the code in the house format and mend what ruff can mend
+	@$(BIN)/ruff check --quiet --fix-only $(CHECKED)
+	@$(BIN)/ruff format $(CHECKED)
+
+.PHONY: format-check
+format-check: $(STAMPS)/dev  ## say which files `make format` would rewrite
+	@$(BIN)/ruff format --check $(CHECKED)
+
+.PHONY: lint
+lint: $(STAMPS)/dev  ## ruff, all rules but those excused in pyproject.toml
+	@$(BIN)/ruff check $(CHECKED)
+
+.PHONY: types
+types: $(STAMPS)/dev  ## mypy strict and pyright strict on src
+	@status=0; $(BIN)/mypy || status=1; $(BIN)/basedpyright --pythonpath $(BIN)/python || status=1; exit $$status
+
+.PHONY: layers
+layers: $(STAMPS)/dev  ## import-linter: who may import whom
+	@PYTHONPATH=src $(BIN)/lint-imports --no-cache
+
+.PHONY: typos
+typos: $(STAMPS)/dev  ## spelling
+	@$(BIN)/typos
+
+.PHONY: docs
+docs: $(STAMPS)/dev  ## build the documentation into site/; a broken link is an error
+	@$(BIN)/zensical build --strict
+
+.PHONY: changes
+changes: $(VENV)/pyvenv.cfg  ## check the changelog fragments
+	@$(BIN)/python tools/changes.py check
+
+.PHONY: bench
+bench: $(STAMPS)/test $(STAMPS)/merilo  ## run the benchmarks
+	@$(BIN)/python benchmarks/run.py $(ARGS)
+
+.PHONY: examples
+examples: $(STAMPS)/merilo  ## build the example data anew (ARGS="--data DIR")
+	@$(BIN)/python examples/build.py $(ARGS)
+
+.PHONY: train
+train: $(STAMPS)/merilo  ## fit the embedded judge anew (ARGS="--data DIR")
+	$(INSTALL) -r training/requirements.in
+	@$(BIN)/python training/fit_lexical.py --out src/merilo/judges/lexical.v1.json $(ARGS)
+
+.PHONY: lock
+lock: $(STAMPS)/dev  ## pin the requirements anew (ARGS=--upgrade for the newest)
+	@UV=$(BIN)/uv sh tools/lock.sh $(ARGS)
+
+.PHONY: clean
+clean:  ## remove the environment and everything built
+	rm -rf $(VENV) $(VENV)-lowest dist site .coverage .coverage.* htmlcov
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --------------------------------------------------------------------------------------------- steps
+
+$(VENV)/pyvenv.cfg:
+	@sh tools/venv.sh $(VENV)
+	@mkdir -p $(STAMPS)
+
+$(STAMPS)/runtime: requirements/$(RUNTIME).txt $(VENV)/pyvenv.cfg
+	$(PINNED) requirements/$(RUNTIME).txt
+	@touch $@
+
+$(STAMPS)/build: requirements/build.txt $(VENV)/pyvenv.cfg
+	$(PINNED) requirements/build.txt
+	@touch $@
+
+$(STAMPS)/test: requirements/$(TOOLS).txt $(VENV)/pyvenv.cfg
+	$(PINNED) requirements/$(TOOLS).txt
+	@touch $@
+
+$(STAMPS)/dev: requirements/dev.txt $(VENV)/pyvenv.cfg
+	$(PINNED) requirements/dev.txt
+	@touch $@
+
+# The list of sources is itself a source: a deleted file must lead to a new wheel too.
+SOURCES := $(shell find src -type f -not -path '*/__pycache__/*' 2>/dev/null | LC_ALL=C sort)
+$(STAMPS)/sources: $(VENV)/pyvenv.cfg FORCE
+	@echo '$(SOURCES)' | cmp -s - $@ || echo '$(SOURCES)' > $@
+
+$(STAMPS)/wheel: pyproject.toml README.md LICENSE $(SOURCES) $(STAMPS)/sources $(STAMPS)/build
+	@rm -rf $(WHEELS)
+	$(BIN)/hatchling build -t wheel -d $(WHEELS)
+	@touch $@
+
+$(STAMPS)/merilo: $(STAMPS)/wheel $(STAMPS)/runtime
+	$(INSTALL) --force-reinstall --no-deps $(WHEELS)/*.whl
+	@touch $@
+
+.PHONY: FORCE
+FORCE:

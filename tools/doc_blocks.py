@@ -1,0 +1,191 @@
+"""The generated parts of the documentation by name, each a function that returns Markdown."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import tomllib
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final
+
+from doc_code import api, commands, error_tree, kinds
+
+from merilo.cli import exits
+from merilo.cli.exits import Exit
+from merilo.data.sample import FIELDS
+from merilo.judges.lexical import MODEL_FILE
+from merilo.metrics.edges import edge_table
+from merilo.metrics.registry import families, find_metric, parameters_of, parse_metric, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from merilo.metrics.base import Metric
+
+TASKS: Final = {
+    "sentence": ("evidence sentences of Relevance", "context_relevance(unit=sentence)"),
+    "relevant": ("grade at least 1 of Relevance", "context_relevance, context_ranking, context_precision"),
+    "answers": ("grade 2 of Relevance", "context_relevance, context_ranking"),
+    "sufficient": ("Sufficiency", "context_sufficiency"),
+    "useful": ("Usefulness", "context_precision(against=reference)"),
+    "supported": ("Support, statements that a model wrote", "faithfulness, context_recall, context_utilization"),
+    "supported_edited": ("Support, facts changed on purpose", "as above, on subtle errors"),
+    "addresses": ("Addresses", "answer_relevancy"),
+}
+"""The tasks of the model file, in the order shown: the question, and the metrics that lean on it."""
+
+_EDGE_TEXTS: Final = (
+    ("context_relevance", "context_ranking", "context_precision(against=question)"),
+    ("context_precision(against=reference)", "context_recall", "context_sufficiency"),
+    ("context_utilization", "faithfulness", "answer_relevancy"),
+)
+"""The columns of the table of edge cases, cut so that a page is wide enough for them."""
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A Markdown table."""
+    names = list(head)
+    lines = [names, ["---"] * len(names), *(list(row) for row in rows)]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+
+
+def metrics() -> str:
+    """A section for each metric, from its card."""
+    return "\n".join(_metric(name) for names in families().values() for name in names)
+
+
+def _metric(name: str) -> str:
+    found = find_metric(name)
+    card, metric = found.card, resolve(name, FIELDS)
+    needs = ", ".join(f"`{field}`" for field in FIELDS if field in metric.needs)
+    low, high = found.range
+    rows = [
+        ("needs", needs),
+        ("range", f"{low:g} to {high:g}, {'higher' if found.higher_is_better else 'lower'} is better"),
+        ("formula", card.formula),
+        ("parameters", "; ".join(_parameter(each.name, each.allowed, each.default) for each in parameters_of(found))),
+        ("asks", card.questions),
+        ("undefined when", "; ".join(card.undefined)),
+        ("use it", card.when),
+        ("do not", card.when_not),
+        ("see also", ", ".join(f"[{other}](#{other})" for other in card.relatives)),
+        ("source", " ".join(card.sources)),
+        ("version", str(found.version)),
+    ]
+    shown = table(("", card.summary), ((label, text) for label, text in rows if text))
+    return f"### {name}\n\n{shown}"
+
+
+def _parameter(name: str, allowed: str, default: str | None) -> str:
+    return f"`{name}`: {allowed}" + (", found from the data if not given" if default is None else f" (`{default}`)")
+
+
+def edges() -> str:
+    """The edge cases of all metrics, in tables narrow enough to read."""
+    return "\n".join(edge_table(_parsed(texts)) for texts in _EDGE_TEXTS)
+
+
+def _parsed(texts: Iterable[str]) -> Mapping[str, Metric]:
+    return {text: parse_metric(text) for text in texts}
+
+
+def aliases() -> str:
+    """Which names of other systems fill which field, from the alias file itself."""
+    tables = tomllib.loads(files("merilo.data").joinpath("aliases.toml").read_text("utf-8"))
+    beside = tables["only_beside"]
+    rows = [
+        (system, f"`{column}`", f"`{field}`", _condition(column, beside, tables["lists"]))
+        for system, names in tables["systems"].items()
+        for column, field in names.items()
+    ]
+    inside = [("inside a context", f"`{name}`", f"`{field}`", "") for name, field in tables["context"].items()]
+    return table(("names of", "column", "fills", "condition"), rows + inside)
+
+
+def _condition(column: str, beside: Mapping[str, list[str]], lists: Mapping[str, str]) -> str:
+    if column in beside:
+        return "only beside " + " or ".join(f"`{other}`" for other in beside[column]) + "; alone it is refused"
+    return "a list of one text" if column in lists else ""
+
+
+def rubrics() -> str:
+    """Every rubric with the beginning of its digest, from the lock."""
+    lines = files("merilo.rubrics").joinpath("rubrics.lock").read_text("utf-8").split("\n")
+    pairs = [line.split() for line in lines if line.strip()]
+    return table(("rubric", "SHA-256 begins"), ((f"`{name}`", f"`{digest[:12]}`") for digest, name in pairs))
+
+
+def exit_codes() -> str:
+    """The exit codes of the command line, in the words of its module."""
+    said = " ".join((inspect.getdoc(exits) or "").split()).partition("Exit codes: ")[2].removesuffix(".")
+    pairs = [part.partition(" ")[::2] for part in said.split(" · ")]
+    if [int(code) for code, _ in pairs] != [code.value for code in Exit]:
+        raise SystemExit("The docstring of merilo.cli.exits and its Exit name different codes; mend the docstring.")
+    return table(("code", "meaning"), pairs)
+
+
+def agreement() -> str:
+    """How far the embedded judge agrees with people, task by task, from its model file."""
+    model = _model()
+    rows = [
+        (TASKS[name][0], TASKS[name][1], *_figures(tables, model["trained_on"]))
+        for name, tables in _measured(model).items()
+    ]
+    if not rows:
+        return "The model file holds no figures of agreement: nothing is known of it, so trust it as little.\n"
+    head = ("judged", "metrics that lean on it", "kappa, 95 % interval", "unseen sources", "units", "labels by")
+    return table(head, rows)
+
+
+def agreement_line() -> str:
+    """The same in one line, for the README: people's labels alone."""
+    model = _model()
+    parts = [
+        f"{TASKS[name][0]} {_figures(tables, ())[0].partition(' (')[0]}"
+        for name, tables in _measured(model).items()
+        if tables.get("people")
+    ]
+    return f"Cohen's kappa with people's labels: {'; '.join(parts)}.\n" if parts else agreement()
+
+
+def _model() -> dict[str, Any]:  # Any: parsed JSON
+    found: dict[str, Any] = json.loads(files("merilo.judges").joinpath(MODEL_FILE).read_text("utf-8"))
+    return found
+
+
+def _measured(model: Mapping[str, Any]) -> dict[str, Any]:  # Any: parsed JSON
+    return {name: model["agreement"][name] for name in TASKS if name in model["agreement"]}
+
+
+def _figures(tables: Mapping[str, Any], fitted: Collection[str]) -> tuple[str, ...]:  # Any: parsed JSON
+    """Kappa with its interval, kappa on sources of which nothing was fitted on, units, and who labelled."""
+    whose = next((name for name in ("people", "all") if tables.get(name)), None)
+    if whose is None:
+        return ("not measured", "", "", "")
+    told = tables[whose]
+    low, high = told["interval"]
+    unseen = [each["kappa"] for source, each in told["sources"].items() if not _is_fitted(source, fitted)]
+    shown = f"{sum(unseen) / len(unseen):.2f} over {len(unseen)}" if unseen else "none measured"
+    by = "people" if whose == "people" else "partly rules"
+    return (f"{told['kappa']:.2f} ({low:.2f} to {high:.2f})", shown, f"{told['n']:,}", by)
+
+
+def _is_fitted(source: str, fitted: Collection[str]) -> bool:
+    """Whether a part of this source was fitted on; `xquad-en` is a part of `xquad`."""
+    return source in fitted or source.rpartition("-")[0] in fitted
+
+
+BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
+    "agreement": agreement,
+    "agreement-line": agreement_line,
+    "aliases": aliases,
+    "api": api,
+    "commands": commands,
+    "edges": edges,
+    "errors": error_tree,
+    "exit-codes": exit_codes,
+    "kinds": kinds,
+    "metrics": metrics,
+    "rubrics": rubrics,
+}
+"""Every generated part by its name."""

@@ -1,0 +1,64 @@
+"""Writes the generated parts of README.md and docs/: `python tools/docs.py`, or `--check` to only compare.
+
+A part stands between `<!-- generated: NAME -->` and `<!-- end generated -->`; NAME is one of `BLOCKS`. What
+lies between is replaced by what the installed merilo says, so a page cannot drift from the code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+from doc_blocks import BLOCKS
+
+ROOT = Path(__file__).resolve().parent.parent
+PART = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n)(?P<inside>.*?)(<!-- end generated -->)", re.DOTALL)
+
+
+def pages() -> list[Path]:
+    """README.md and all pages of docs/, in order."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def renewed(text: str) -> str:
+    """The page with its generated parts made anew. Raises SystemExit for a part that nobody makes."""
+
+    def part(found: re.Match[str]) -> str:
+        name = found["name"]
+        if name not in BLOCKS:
+            raise SystemExit(f"There is no generated part {name!r}; there are {', '.join(sorted(BLOCKS))}.")
+        return f"{found[1]}\n{BLOCKS[name]().strip()}\n\n{found[4]}"
+
+    return PART.sub(part, text)
+
+
+def unused(texts: list[str]) -> list[str]:
+    """The parts that no page shows."""
+    shown = {found["name"] for text in texts for found in PART.finditer(text)}
+    return sorted(BLOCKS.keys() - shown)
+
+
+def main() -> None:
+    """Rewrite the pages, or say which ones differ and leave with 1."""
+    parser = argparse.ArgumentParser(description="Write the generated parts of the documentation.")
+    parser.add_argument("--check", action="store_true", help="only say which pages differ; exit 1 if one does")
+    check: bool = parser.parse_args().check
+    texts = {page: page.read_text(encoding="utf-8") for page in pages()}
+    faults = [f"The generated part {name!r} stands on no page." for name in unused(list(texts.values()))]
+    for page, text in texts.items():
+        new = renewed(text)
+        if new == text:
+            continue
+        if check:
+            faults.append(f"{page.relative_to(ROOT)} differs from the code; run python tools/docs.py.")
+        else:
+            page.write_text(new, encoding="utf-8", newline="\n")
+            print(f"wrote {page.relative_to(ROOT)}")
+    if faults:
+        sys.exit("\n".join(faults))
+
+
+if __name__ == "__main__":
+    main()
