@@ -1,0 +1,150 @@
+"""Which column of a record fills which field of a sample, decided once for each set of columns."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+from merilo.data.sample import FIELDS, Columns
+from merilo.errors import UsageError
+
+TARGETS: Final = ("id", *FIELDS, "language", "metadata")
+"""The fields that a column may fill."""
+
+LIST_FIELDS: Final = frozenset(FIELDS) - {"user_input", "response", "reference"}
+
+_PART = re.compile(r"(.+?)(?:\.(\d{1,9})|\[(\d{1,9})\])")  # contexts.0, contexts[0]
+_MOST_PLANS = 1000  # data whose columns change with every record must not fill the memory
+
+
+@dataclass(frozen=True, slots=True)
+class Aliases:
+    """The alias file: column to field, columns that need company, columns of lists, names in a context."""
+
+    fields: Mapping[str, str]
+    only_beside: Mapping[str, frozenset[str]]
+    lists: frozenset[str]
+    context: Mapping[str, str]
+
+
+@cache
+def aliases() -> Aliases:
+    """The aliases that merilo knows, read once."""
+    tables = tomllib.loads(files("merilo.data").joinpath("aliases.toml").read_text("utf-8"))
+    own = {name: name for name in TARGETS}
+    return Aliases(
+        fields=own | {column: name for system in tables["systems"].values() for column, name in system.items()},
+        only_beside={column: frozenset(others) for column, others in tables["only_beside"].items()},
+        lists=frozenset(tables["lists"]),
+        context=dict(tables["context"]),
+    )
+
+
+class Form(Enum):
+    """How a column holds its field's value."""
+
+    PLAIN = "plain"
+    MAPPED = "mapped"  # named by the user, so what would be ambiguous is not
+    LIST = "list"  # a list of which one item is meant
+    PARTS = "parts"  # one of several columns that make a list together
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a field's value stands: in one column, or in several parts in their order."""
+
+    columns: tuple[str, ...]
+    form: Form
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do with records that have the same columns.
+
+    ``fields`` gives each field its sources (more than one: ambiguous if their values differ); ``unclear`` are
+    columns whose meaning nobody can tell; ``kept`` go into the metadata; ``knows_a_field`` tells whether any
+    column holds something that can be judged.
+    """
+
+    fields: tuple[tuple[str, tuple[Source, ...]], ...]
+    unclear: tuple[str, ...]
+    kept: tuple[str, ...]
+    knows_a_field: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """Makes a plan for each set of columns and notes in ``columns`` what became of them.
+
+    ``mapping`` (column to field) goes before every alias; raises UsageError where it names no field.
+    """
+
+    mapping: Mapping[str, str]
+    columns: Columns
+    _plans: dict[tuple[str, ...], Plan] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for column, name in self.mapping.items():
+            if name not in TARGETS:
+                raise UsageError(
+                    f"Column {column!r} is mapped to {name!r}, which is no field; the fields are {', '.join(TARGETS)}."
+                )
+
+        self.columns.unseen.update(self.mapping)
+
+    def plan(self, names: tuple[str, ...]) -> Plan:
+        """The plan for records with these columns, in this order."""
+        plan = self._plans.get(names)
+        if plan is None:
+            plan = self._make(names)
+            if len(self._plans) < _MOST_PLANS:
+                self._plans[names] = plan
+        return plan
+
+    def _make(self, names: tuple[str, ...]) -> Plan:
+        sources: dict[str, list[Source]] = {}
+        unclear: list[str] = []
+        kept: list[str] = []
+        parts: dict[tuple[str, str], list[tuple[int, str]]] = {}
+        mapped = {self.mapping[name] for name in names if name in self.mapping}
+        for name in names:
+            target = self.mapping.get(name) or aliases().fields.get(name)
+            part = None if target else _PART.fullmatch(name)
+            base = part[1] if part else name
+            target = target or self.mapping.get(base) or aliases().fields.get(base)
+            is_mapped = base in self.mapping
+            company = aliases().only_beside.get(base)
+            if target is None or (part and target not in LIST_FIELDS) or (target in mapped and not is_mapped):
+                kept.append(name)
+            elif company and not is_mapped and company.isdisjoint(names):
+                unclear.append(name)
+            elif part:
+                parts.setdefault((target, base), []).append((int(part[2] or part[3]), name))
+            else:
+                sources.setdefault(target, []).append(Source((name,), _form(name, target, is_mapped=is_mapped)))
+        for (target, _), numbered in parts.items():
+            found = Source(tuple(name for _, name in sorted(numbered)), Form.PARTS)
+            sources.setdefault(target, []).append(found)
+        fields = tuple((name, tuple(found)) for name, found in sources.items())
+        knows_a_field = bool(unclear) or not sources.keys().isdisjoint(FIELDS)
+        plan = Plan(fields, tuple(unclear), tuple(kept), knows_a_field)
+        self._note(plan, names, [base for _, base in parts])
+        return plan
+
+    def _note(self, plan: Plan, names: tuple[str, ...], bases: list[str]) -> None:
+        for name in (*names, *bases):
+            self.columns.unseen.pop(name, None)
+        if len(self.columns.kept) < _MOST_PLANS:
+            self.columns.kept.update(dict.fromkeys(plan.kept))
+        for name, sources in plan.fields:
+            self.columns.recognised.update((column, name) for found in sources for column in found.columns)
+
+
+def _form(column: str, target: str, *, is_mapped: bool) -> Form:
+    if column in aliases().lists and target not in LIST_FIELDS and not is_mapped:
+        return Form.LIST
+    return Form.MAPPED if is_mapped else Form.PLAIN

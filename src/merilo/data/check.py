@@ -1,0 +1,198 @@
+"""What a value must be to enter a sample: each check returns the clean value or notes a problem.
+
+The checks take ``object`` because they stand at the door: nothing is known about the value yet.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import islice
+from typing import Final, TypeAlias, TypeGuard, cast
+
+from merilo.errors import Problem
+
+JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
+
+MAX_DEPTH: Final = 64
+"""Levels of nesting that metadata may have."""
+
+_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SHOWN_CHARS = 60
+_SHOWN_KEYS = 4
+_ID = "an id (text or a whole number)"
+
+
+def shown(value: object) -> str:
+    """What the value is, in words short enough for a message: "the number 3", "a list of 2"."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            is_long = isinstance(value, int) and not _is_short(value)
+            return "a number too long to show" if is_long else f"the number {_cut(str(value))}"
+        case str():
+            return f"the text {_cut(value)!r}" if value else "an empty text"
+        case _ if is_mapping(value):
+            return f"an object with {_keys(value)}" if value else "an empty object"
+        case _ if is_list(value):
+            return f"a list of {len(value)}" if value else "an empty list"
+        case _:
+            return f"a value of type {type(value).__name__}"
+
+
+def is_mapping(value: object) -> TypeGuard[Mapping[object, object]]:
+    """Whether the value is a mapping; its keys may be anything."""
+    return isinstance(value, Mapping)
+
+
+def is_record(value: object) -> TypeGuard[Mapping[str, object]]:
+    """Whether the value is a mapping whose keys are texts."""
+    return is_mapping(value) and all(isinstance(key, str) for key in value)
+
+
+def is_list(value: object) -> TypeGuard[list[object] | tuple[object, ...]]:
+    """Whether the value is a list or a tuple."""
+    return isinstance(value, (list, tuple))
+
+
+def is_ordered(value: object) -> TypeGuard[Iterable[object]]:
+    """Whether the value gives items in an order, and is not one text."""
+    return isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping, AbstractSet))
+
+
+def text_fault(text: str) -> str | None:
+    """What makes the text unusable, with its position in characters from 1; None for a clean text."""
+    if "\0" in text:
+        return f"a NUL character at character {text.index(chr(0)) + 1}"
+    if text.isascii():
+        return None
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        code = ord(text[error.start])
+        return f"half of a character (lone surrogate U+{code:04X}) at character {error.start + 1}"
+    return None
+
+
+def text(value: object, field: str, problems: list[Problem]) -> str | None:
+    """The text as it stands, or None where there is none."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        problems.append(Problem("text", shown(value), field))
+        return None
+    if (fault := text_fault(value)) is not None:
+        problems.append(Problem("clean Unicode text", fault, field))
+    return value
+
+
+def identifier(value: object, field: str, problems: list[Problem]) -> str | None:
+    """An id as text; whole numbers are written out."""
+    if isinstance(value, int) and not isinstance(value, bool) and _is_short(value):
+        return str(value)
+    if value is None or (isinstance(value, str) and value):
+        return text(value, field, problems)
+    problems.append(Problem(_ID, shown(value), field))
+    return None
+
+
+def identifiers(value: object, field: str, problems: list[Problem]) -> tuple[str, ...] | None:
+    """Ids as a tuple of texts."""
+    if value is None:
+        return None
+    if not is_ordered(value):
+        problems.append(Problem("a list of ids", shown(value), field))
+        return None
+    found: list[str] = []
+    for place, item in enumerate(value):
+        one = identifier(item, f"{field}[{place}]", problems)
+        if one is not None:
+            found.append(one)
+        elif item is None:
+            problems.append(Problem(_ID, "null", f"{field}[{place}]"))
+    return tuple(found)
+
+
+def number(value: object, field: str, problems: list[Problem]) -> float | None:
+    """A finite number."""
+    if value is None:
+        return None
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        try:
+            as_float = float(value)
+        except OverflowError:
+            as_float = math.inf
+        if math.isfinite(as_float):
+            return as_float
+    problems.append(Problem("a finite number", shown(value), field))
+    return None
+
+
+def language(value: object, field: str, problems: list[Problem]) -> str | None:
+    """A language code such as "en" or "pt-BR"."""
+    if value is None or (isinstance(value, str) and _LANGUAGE.fullmatch(value)):
+        return value
+    problems.append(Problem("a language code such as 'en' or 'ru'", shown(value), field))
+    return None
+
+
+def metadata(value: object, field: str, problems: list[Problem]) -> Mapping[str, JSON] | None:
+    """An object of JSON values with text keys, at most ``MAX_DEPTH`` levels deep."""
+    if value is None:
+        return None
+    if not is_mapping(value):
+        problems.append(Problem("an object", shown(value), field))
+        return None
+    count = len(problems)
+    plain = dict(value)
+    _check_json(plain, field, problems, 1)
+    return cast("dict[str, JSON]", plain) if len(problems) == count else None  # looked through just now
+
+
+def _check_json(value: object, field: str, problems: list[Problem], depth: int) -> None:
+    if depth > MAX_DEPTH:
+        problems.append(Problem(f"at most {MAX_DEPTH} levels of nesting", "more", field[:_SHOWN_CHARS]))
+        return
+    match value:
+        case None | bool():
+            pass
+        case str():
+            text(value, field, problems)
+        case int() if _is_short(value):
+            pass
+        case int() | float():
+            number(value, field, problems)
+        case _ if is_mapping(value) and isinstance(value, dict):  # no other mapping can be written as JSON
+            for key, item in value.items():
+                _check_json(item, _checked_key(key, field, problems), problems, depth + 1)
+        case _ if is_list(value):
+            for place, item in enumerate(value):
+                _check_json(item, f"{field}[{place}]", problems, depth + 1)
+        case _:
+            problems.append(Problem("a JSON value", shown(value), field))
+
+
+def _checked_key(key: object, field: str, problems: list[Problem]) -> str:
+    if isinstance(key, str):
+        text(key, f"a key of {field}", problems)
+        return f"{field}.{_cut(key)}"
+    problems.append(Problem("keys that are text", shown(key), field))
+    return field
+
+
+def _keys(value: Mapping[object, object]) -> str:
+    keys = [repr(_cut(str(key))) for key in islice(value, _SHOWN_KEYS)]
+    return ", ".join([*keys, "..."] if len(value) > _SHOWN_KEYS else keys)
+
+
+def _is_short(value: int) -> bool:
+    return value.bit_length() < 13_000  # under Python's limit of 4,300 digits for int to str
+
+
+def _cut(text_to_cut: str) -> str:
+    clean = _SURROGATE.sub("\ufffd", text_to_cut[: _SHOWN_CHARS + 1])
+    return clean if len(clean) <= _SHOWN_CHARS else clean[: _SHOWN_CHARS - 3] + "..."

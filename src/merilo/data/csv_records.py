@@ -1,0 +1,78 @@
+"""Records of CSV and TSV files: a row under its header, with blank cells as None."""
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
+from typing import Final
+
+from merilo.data import check
+from merilo.data.lines import Lines, RawRecord
+from merilo.errors import DataError, Problem
+
+_ESCAPED_BYTE: Final = re.compile("[\udc80-\udcff]")
+
+
+def csv_rows(lines: Lines, separator: str | None, name: str, limit: int) -> Iterator[RawRecord]:
+    """The rows under the header, each at its first line; ``separator`` None: the one the header shows.
+
+    ``limit`` is the most characters that a cell may have. Raises DataError for a header that is no header.
+    """
+    too_long: list[Problem] = []
+    texts = _csv_texts(lines, too_long)
+    first = next((text for text in texts if text.strip()), None)
+    if first is None:
+        return
+    csv.field_size_limit(max(csv.field_size_limit(), limit))  # one for the whole process; csv has no other
+    reader = csv.reader(chain([first], texts), delimiter=separator or _delimiter(first), strict=True)
+    header = _header(reader, name)
+    while True:
+        place = lines.number + 1
+        try:
+            row = next(reader)
+        except StopIteration:
+            break
+        except csv.Error as error:
+            yield RawRecord(place, None, (Problem("a CSV row", f"one that is damaged ({error})"), *too_long))
+        else:
+            if row or too_long:
+                yield _csv_record(header, row, place, tuple(too_long))
+        too_long.clear()
+
+
+def _csv_texts(lines: Lines, too_long: list[Problem]) -> Iterator[str]:
+    for line in lines:
+        if isinstance(line, Problem):
+            too_long.append(line)
+            yield ""
+        else:
+            yield line.decode(errors="surrogateescape")  # so that one bad byte does not end the file
+
+
+def _delimiter(header: str) -> str:
+    return ";" if header.count(";") > header.count(",") else ","  # spreadsheets of half the world write ';'
+
+
+def _header(reader: "Iterator[list[str]]", name: str) -> list[str]:
+    try:
+        header = [cell.strip() for cell in next(reader)]
+    except csv.Error as error:
+        raise DataError.of(Problem("a CSV header", f"one that is damaged ({error})", source=name, line=1)) from error
+    if repeated := [cell for cell, count in Counter(header).items() if count > 1]:
+        raise DataError.of(Problem("each column once", f"the column {repeated[0]!r} again", source=name, line=1))
+    if (fault := check.text_fault("".join(header))) is not None:
+        raise DataError.of(Problem("column names in UTF-8", fault, source=name, line=1))
+    return header
+
+
+def _csv_record(header: list[str], row: list[str], place: int, problems: tuple[Problem, ...]) -> RawRecord:
+    if problems or len(row) != len(header):
+        shape = Problem(f"a row of {len(header)} cells, as in the header", f"one of {len(row)}")
+        return RawRecord(place, None, problems or (shape,))
+    for column, cell in zip(header, row, strict=True):
+        if not cell.isascii() and (byte := _ESCAPED_BYTE.search(cell)):
+            got = f"byte 0x{ord(byte[0]) - 0xDC00:02X}"
+            problems += (Problem("UTF-8 text", got, column, advice="save the file as UTF-8"),)
+    value: dict[str, object] = {column: cell or None for column, cell in zip(header, row, strict=True)}
+    return RawRecord(place, None if problems else value, problems)

@@ -1,0 +1,60 @@
+"""Bytes as lines, and the raw records that readers make of them."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple, Protocol
+
+from merilo.errors import Problem
+
+BUFFER_BYTES: Final = 2**18
+BOM: Final = b"\xef\xbb\xbf"
+
+
+class Peekable(Protocol):
+    """A stream of bytes that can be looked into before it is read."""
+
+    def peek(self, size: int = 0, /) -> bytes:
+        """The next bytes, which stay where they are; at least one unless the stream has ended."""
+        ...
+
+    def read(self, size: int = -1, /) -> bytes:
+        """The next bytes, at most ``size``; all where that is negative."""
+        ...
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        """The next bytes up to a line end, at most ``size``."""
+        ...
+
+
+class RawRecord(NamedTuple):
+    """What stands at a place (line, or record of a JSON file): an object, or what is wrong, or both."""
+
+    place: int
+    value: dict[str, object] | None
+    problems: tuple[Problem, ...] = ()
+
+
+class Lines:
+    """The lines of a stream as bytes; one that is too long is skipped and given as a problem."""
+
+    def __init__(self, stream: Peekable, limit: int) -> None:
+        self._readline = stream.readline
+        self._limit = limit
+        self.number = 0
+
+    def __iter__(self) -> Iterator[bytes | Problem]:
+        while line := self._readline(self._limit + 1):
+            self.number += 1
+            if self.number == 1:
+                line = line.removeprefix(BOM)
+            if len(line) <= self._limit:
+                yield line
+                continue
+            while line and not line.endswith(b"\n"):
+                line = self._readline(BUFFER_BYTES)
+            yield Problem(f"a line of at most {self._limit:,} bytes", "a longer one")
+
+
+def encoding_fault(error: UnicodeDecodeError) -> Problem:
+    """The problem that a byte is no part of UTF-8."""
+    advice = "save the file as UTF-8"
+    return Problem("UTF-8 text", f"byte 0x{error.object[error.start]:02X} at byte {error.start + 1}", advice=advice)

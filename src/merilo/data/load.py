@@ -1,0 +1,275 @@
+"""Data of any known shape as samples: files, standard input, or records in memory."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final, TypeAlias, cast
+
+from merilo.data import check
+from merilo.data.aliases import LIST_FIELDS, Form, Plan, Planner, Source, aliases
+from merilo.data.cells import list_in_cell
+from merilo.data.context import CONTEXT_KEYS, Context
+from merilo.data.lines import RawRecord
+from merilo.data.sample import FIELDS, BadRecord, Columns, Dataset, Sample
+from merilo.data.source import MAX_LINE_BYTES, Format, RecordFile, format_of
+from merilo.errors import DataError, Problem, UsageError
+
+__all__ = ["MAX_LINE_BYTES", "BadRecord", "Problem", "Records", "load"]
+
+Records: TypeAlias = Iterable[Mapping[str, object] | Sample]
+
+_CONTEXT_FIELDS: Final = frozenset({"retrieved_contexts", "reference_contexts"})
+_SEVERAL_IDS: Final = re.compile(r"[,;|\s]")
+
+
+def load(
+    source: "str | PathLike[str] | Records",
+    *,
+    mapping: Mapping[str, str] | None = None,
+    language: str | None = None,
+    limit: int | None = None,
+    max_line_bytes: int = MAX_LINE_BYTES,
+) -> Dataset:
+    """The data set in a file (.jsonl, .ndjson, .json, .csv, .tsv, each perhaps gzipped) or in memory.
+
+    "-" is JSON Lines on standard input. JSON Lines and CSV stream in constant memory; the text of a .json
+    file (an array of objects, or an object that holds one as "samples", "data" or "rows"), up to 1 GiB, is
+    held whole. A blank CSV cell is missing. A record without an id gets its number, from 1, as its id.
+
+    ``mapping`` (column to field) goes before the names that other systems use; ``language`` before the
+    samples' and contexts' own. ``limit`` is the number of records looked at, good or bad.
+
+    Iterating yields a Sample for each good record and a BadRecord, with all its problems, for each bad one.
+    Raises DataError where the source as a whole cannot be read: here if that shows when it is opened, else
+    while iterating, also where it holds no record. Raises UsageError for an argument that means nothing.
+    """
+    _check_arguments(language, limit)
+    columns = Columns()
+    rules = _Rules(Planner(dict(mapping or {}), columns), language)
+    if isinstance(source, (str, PathLike)):
+        path = None if source == "-" else Path(source)
+        file = RecordFile(path, Format.JSONL if path is None else format_of(path), max_line_bytes)
+        file.check_head()
+        reader = _Reader(
+            file.name, file.unit, file.records, rules, limit, cells=file.format in (Format.CSV, Format.TSV)
+        )
+        name = file.name if path is None else path.name.removesuffix(".gz").rsplit(".", 1)[0]
+        return Dataset(name, reader.read if path else _once(reader.read, file.name), columns)
+    if not check.is_ordered(source):
+        raise UsageError(f"Data must be a path or a list of records, got {check.shown(source)}.")
+    records: Records = source  # type: ignore[assignment]
+    reader = _Reader("records", "record", lambda: _raw_records(records), rules, limit, cells=False)
+    return Dataset("records", _once(reader.read, "the iterator") if iter(source) is source else reader.read, columns)
+
+
+def _check_arguments(language: str | None, limit: int | None) -> None:
+    problems: list[Problem] = []
+    check.language(language, "language", problems)
+    if problems:
+        raise UsageError(f"The language must be a code such as 'en' or 'ru', got {check.shown(language)}.")
+    if limit is not None and limit < 1:
+        raise UsageError(f"The limit must be at least 1, got {limit}.")
+
+
+def _once(read: Callable[[], Iterator[Sample | BadRecord]], name: str) -> Callable[[], Iterator[Sample | BadRecord]]:
+    unread = [True]
+
+    def read_once() -> Iterator[Sample | BadRecord]:
+        if not unread:
+            raise UsageError(f"{name[0].upper()}{name[1:]} can be read only once; save it to a file to read it again.")
+        unread.clear()
+        return read()
+
+    return read_once
+
+
+def _raw_records(records: Records) -> Iterator[RawRecord | Sample]:
+    for place, record in enumerate(records, start=1):
+        if isinstance(record, Sample):
+            yield record
+        elif check.is_record(record):
+            yield RawRecord(place, dict(record))
+        else:
+            yield RawRecord(place, None, (Problem("an object with text keys, or a Sample", check.shown(record)),))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    planner: Planner
+    language: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Turns raw records into samples; ``cells`` says that every value is the text of a table's cell."""
+
+    name: str
+    unit: str
+    records: Callable[[], Iterator[RawRecord | Sample]]
+    rules: _Rules
+    limit: int | None
+    cells: bool
+
+    def read(self) -> Iterator[Sample | BadRecord]:
+        number = 0
+        for number, raw in enumerate(self.records(), start=1):
+            if isinstance(raw, Sample):
+                yield raw if self.rules.language is None else _in_language(raw, self.rules.language)
+            else:
+                problems = list(raw.problems)
+                sample = self._sample(raw.value, number, problems) if raw.value is not None else None
+                yield sample if sample is not None and not problems else self._bad(raw.place, problems)
+            if number == self.limit:
+                break
+        if not number:
+            raise DataError.of(Problem("at least one record", "none", source=self.name))
+
+    def _bad(self, place: int, problems: list[Problem]) -> BadRecord:
+        return BadRecord(tuple(replace(p, source=self.name, line=place, unit=self.unit) for p in problems))
+
+    def _sample(self, record: dict[str, object], number: int, problems: list[Problem]) -> Sample | None:
+        plan = self.rules.planner.plan(tuple(record))
+        values: dict[str, object] = {"id": None}
+        for field, sources in plan.fields:
+            if len(sources) == 1 and sources[0].form is Form.PLAIN:
+                value = record[sources[0].columns[0]]
+            else:
+                value = self._chosen(record, field, sources, problems)
+            if value is not None:
+                values[field] = self._list(value, field, sources[0], problems) if field in LIST_FIELDS else value
+        if values["id"] is None:
+            values["id"] = str(number)
+        if self.rules.language is not None:
+            values["language"] = self.rules.language
+        self._check_columns(record, plan, problems)
+        if plan.kept or "metadata" in values:
+            values["metadata"] = _metadata(record, plan.kept, values.get("metadata"), cells=self.cells)
+        try:
+            return Sample(**cast("dict[str, Any]", values))  # the constructor checks every value
+        except DataError as error:
+            problems += error.problems
+            return None
+
+    def _check_columns(self, record: dict[str, object], plan: Plan, problems: list[Problem]) -> None:
+        for column in plan.unclear:
+            if record[column] is not None:
+                got = f"the column {column!r}, which may mean either the retrieved or the reference contexts"
+                advice = f"say --map {column}=retrieved_contexts or --map {column}=reference_contexts"
+                problems.append(Problem("columns with one meaning", got, advice=advice))
+        if not plan.knows_a_field:
+            needed = f"at least one of the fields {', '.join(FIELDS)}"
+            problems.append(Problem(needed, check.shown(record), advice="say --map column=field for other names"))
+
+    def _chosen(
+        self, record: dict[str, object], field: str, sources: tuple[Source, ...], problems: list[Problem]
+    ) -> object:
+        """The value of a field that has several columns or one of a special form."""
+        found: list[tuple[str, object]] = []
+        for source in sources:
+            if source.form is Form.PARTS:
+                parts = [record[column] for column in source.columns]
+                value: object = [part for part in parts if part is not None]
+            else:
+                value = record[source.columns[0]]
+            if field not in LIST_FIELDS and source.form in (Form.LIST, Form.MAPPED):
+                value = self._only(value, source, field, problems)
+            if value is not None:
+                found.append((source.columns[0], value))
+        if len(found) > 1 and any(value != found[0][1] for _, value in found):
+            columns = " and ".join(repr(column) for column, _ in found)
+            advice = f"choose with --map column={field}"
+            problems.append(Problem("one column", f"different values in the columns {columns}", field, advice=advice))
+        return found[0][1] if found else None
+
+    def _only(self, value: object, source: Source, field: str, problems: list[Problem]) -> object:
+        """The one item of a list; of several the first, where the user named the column."""
+        if self.cells and isinstance(value, str) and value.startswith("["):
+            value = list_in_cell(value)
+        if not check.is_list(value):
+            return value
+        if len(value) > 1 and source.form is not Form.MAPPED:
+            column = source.columns[0]
+            advice = f"say --map {column}={field} to take the first"
+            problems.append(
+                Problem("one text", f"a list of {len(value)} in the column {column!r}", field, advice=advice)
+            )
+        return value[0] if value else None
+
+    def _list(self, value: object, field: str, source: Source, problems: list[Problem]) -> object:
+        """The items of a list field, contexts with their names and language set right."""
+        if isinstance(value, str) and (self.cells or source.form is Form.MAPPED):
+            value = self._items(value, field, problems)
+        if field not in _CONTEXT_FIELDS or not check.is_list(value):
+            return value
+        if all(isinstance(item, str) for item in value):
+            return value
+        return [_context(item, self.rules.language) for item in value]
+
+    def _items(self, value: str, field: str, problems: list[Problem]) -> object:
+        if self.cells and value.lstrip().startswith("["):
+            items = list_in_cell(value)
+            if items is None:
+                advice = 'write the list as JSON, for instance ["first", "second"]'
+                problems.append(Problem("a list", check.shown(value), field, advice=advice))
+            return items
+        if field not in _CONTEXT_FIELDS and _SEVERAL_IDS.search(value):
+            advice = 'write the ids as JSON, for instance ["a", "b"]'
+            problems.append(Problem("a list of ids", check.shown(value), field, advice=advice))
+        return [value]
+
+
+def _context(item: object, language: str | None) -> object:
+    """A context as ``Context.from_record`` takes it: known names renamed, others moved into its metadata."""
+    if isinstance(item, Context):
+        return item if language is None else replace(item, language=language)
+    if not check.is_record(item):
+        return item
+    names = aliases().context
+    found: dict[str, object] = {}
+    other: dict[str, object] = {}
+    for key, value in item.items():
+        name = names.get(key, key)
+        if name in CONTEXT_KEYS and (name == key or (name not in item and name not in found)):
+            found[name] = value
+        else:
+            other[key] = value
+    if "text" not in found:
+        return item  # refused, with the names that it does have, when the sample is made
+    if other:
+        found["metadata"] = _with_metadata(found.get("metadata"), other, "field")
+    return found if language is None else found | {"language": language}
+
+
+def _in_language(sample: Sample, language: str) -> Sample:
+    def contexts(given: tuple[Context, ...] | None) -> tuple[Context, ...] | None:
+        return None if given is None else tuple(replace(context, language=language) for context in given)
+
+    return replace(
+        sample,
+        language=language,
+        retrieved_contexts=contexts(sample.retrieved_contexts),
+        reference_contexts=contexts(sample.reference_contexts),
+    )
+
+
+def _metadata(record: dict[str, object], kept: tuple[str, ...], own: object, *, cells: bool) -> object:
+    if cells and isinstance(own, str):
+        try:
+            own = json.loads(own)
+        except (ValueError, RecursionError):
+            return own
+    return _with_metadata(own, {column: record[column] for column in kept}, "column")
+
+
+def _with_metadata(own: object, other: Mapping[str, object], kind: str) -> object:
+    """The metadata that the data has, with what else stood beside it under names of its own."""
+    if own is not None and not check.is_mapping(own):
+        return own  # refused, with its field, when the sample is made
+    merged = dict(own or {})
+    for name, value in other.items():
+        if value is not None:
+            merged[f"{kind} {name}" if name in merged else name] = value
+    return merged

@@ -1,0 +1,281 @@
+"""What is judged: a sample with its contexts, and the data set that yields samples.
+
+Values are checked when an object is made and trusted from then on. A blank string is present; only None is
+missing; an empty list of contexts is present and says that nothing was retrieved.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias, cast, overload
+
+from merilo.data import check, sentences
+from merilo.data.check import JSON
+from merilo.data.context import Context, ContextLike, contexts_of
+from merilo.data.language import detect_language
+from merilo.errors import DataError, MissingField, Problem, UsageError
+
+__all__ = [
+    "FIELDS",
+    "JSON",
+    "BadRecord",
+    "Columns",
+    "Context",
+    "ContextLike",
+    "ContextsField",
+    "Dataset",
+    "Fingerprint",
+    "IdsField",
+    "Sample",
+    "TextField",
+    "detect_language",
+]
+
+TextField: TypeAlias = Literal["user_input", "response", "reference"]
+ContextsField: TypeAlias = Literal["retrieved_contexts", "reference_contexts"]
+IdsField: TypeAlias = Literal["retrieved_context_ids", "reference_context_ids"]
+
+FIELDS: Final = (
+    "user_input",
+    "retrieved_contexts",
+    "response",
+    "reference",
+    "reference_contexts",
+    "retrieved_context_ids",
+    "reference_context_ids",
+)
+"""The fields that a metric may need, in the order in which they are written."""
+
+_KEYS: Final = frozenset({"id", *FIELDS, "language", "metadata"})
+_NO_METADATA: Final[Mapping[str, JSON]] = {}  # shared by all that have none; typed so that nobody writes to it
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Sample:
+    """One case: what was asked, what was retrieved, what was answered and what should have been answered.
+
+    Contexts may be given as plain strings; a context without a language takes the sample's.
+    Raises DataError, with all its problems, for a value that is not what the field holds.
+    """
+
+    id: str
+    user_input: str | None
+    retrieved_contexts: tuple[Context, ...] | None
+    response: str | None
+    reference: str | None
+    reference_contexts: tuple[Context, ...] | None
+    retrieved_context_ids: tuple[str, ...] | None
+    reference_context_ids: tuple[str, ...] | None
+    language: str | None
+    metadata: Mapping[str, JSON]
+
+    def __init__(
+        self,
+        id: str | int,
+        *,
+        user_input: str | None = None,
+        retrieved_contexts: Iterable[ContextLike] | None = None,
+        response: str | None = None,
+        reference: str | None = None,
+        reference_contexts: Iterable[ContextLike] | None = None,
+        retrieved_context_ids: Iterable[str | int] | None = None,
+        reference_context_ids: Iterable[str | int] | None = None,
+        language: str | None = None,
+        metadata: Mapping[str, JSON] | None = None,
+    ) -> None:
+        problems: list[Problem] = []
+        put = object.__setattr__  # a frozen class has no other way to fill itself
+        put(self, "id", _sample_id(id, problems))
+        known_language = check.language(language, "language", problems)
+        put(self, "language", known_language)
+        put(self, "user_input", check.text(user_input, "user_input", problems))
+        put(self, "response", check.text(response, "response", problems))
+        put(self, "reference", check.text(reference, "reference", problems))
+        for name, given in (
+            ("retrieved_contexts", retrieved_contexts),
+            ("reference_contexts", reference_contexts),
+        ):
+            put(self, name, None if given is None else contexts_of(given, name, known_language, problems))
+        for name, ids in (
+            ("retrieved_context_ids", retrieved_context_ids),
+            ("reference_context_ids", reference_context_ids),
+        ):
+            put(self, name, None if ids is None else check.identifiers(ids, name, problems))
+        put(self, "metadata", check.metadata(metadata, "metadata", problems) or _NO_METADATA)
+        if problems:
+            raise DataError.of(*problems)
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    @overload
+    def require(self, field: TextField) -> str: ...
+    @overload
+    def require(self, field: ContextsField) -> tuple[Context, ...]: ...
+    @overload
+    def require(self, field: IdsField) -> tuple[str, ...]: ...
+    @overload
+    def require(self, field: str) -> str | tuple[Context, ...] | tuple[str, ...]: ...
+    def require(self, field: str) -> str | tuple[Context, ...] | tuple[str, ...]:
+        """The field's value; ids of contexts come from the contexts where the sample names none itself.
+
+        Raises MissingField where the value is None, UsageError for a name that is no field.
+        """
+        value = self._value(field)
+        if value is None:
+            raise MissingField(field, self.id)
+        return value
+
+    @property
+    def contexts(self) -> tuple[Context, ...]:
+        """The retrieved contexts, best first as retrieved; raises MissingField where they are None."""
+        return self.require("retrieved_contexts")
+
+    @property
+    def present(self) -> frozenset[str]:
+        """The names of the fields for which ``require`` has a value."""
+        return frozenset(name for name in FIELDS if self._value(name) is not None)
+
+    @property
+    def resolved_language(self) -> str:
+        """The sample's language, else what the script of its first text suggests."""
+        if self.language is not None:
+            return self.language
+        for value in (self.user_input, self.response, self.reference):
+            if value is not None:
+                return detect_language(value)
+        contexts = self.retrieved_contexts or self.reference_contexts
+        return detect_language(contexts[0].text) if contexts else "en"
+
+    def sentences(self, field: TextField) -> tuple[str, ...]:
+        """The sentences of a text field, in order; raises MissingField where it is None."""
+        return sentences.sentences(self.require(field), self.language)
+
+    @property
+    def digest(self) -> str:
+        """32 hexadecimal digits that name the content, id included."""
+        return hashlib.blake2b(_CANONICAL.encode(self.to_record()).encode(), digest_size=16).hexdigest()
+
+    def to_record(self) -> dict[str, JSON]:
+        """The sample as a JSON object without what is None; ``from_record`` makes an equal sample of it."""
+        record: dict[str, JSON] = {"id": self.id}
+        for name in FIELDS:
+            value: str | tuple[Context | str, ...] | None = getattr(self, name)
+            if isinstance(value, str):
+                record[name] = value
+            elif value is not None:
+                record[name] = [_item(one, self.language) for one in value]
+        if self.language is not None:
+            record["language"] = self.language
+        if self.metadata:
+            record["metadata"] = self.metadata
+        return record
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, object]) -> "Sample":
+        """The sample that ``to_record`` wrote; it takes merilo's own names only (``load`` knows others)."""
+        if unknown := record.keys() - _KEYS:
+            names = ", ".join(sorted(_KEYS))
+            raise DataError.of(Problem(f"only the fields {names}", check.shown(dict.fromkeys(sorted(unknown), 0))))
+        return cls(**cast("dict[str, Any]", {"id": None, **record}))  # the constructor checks each value
+
+    def _value(self, name: str) -> str | tuple[Context, ...] | tuple[str, ...] | None:
+        match name:
+            case "user_input":
+                return self.user_input
+            case "retrieved_contexts":
+                return self.retrieved_contexts
+            case "response":
+                return self.response
+            case "reference":
+                return self.reference
+            case "reference_contexts":
+                return self.reference_contexts
+            case "retrieved_context_ids":
+                return _ids_of(self.retrieved_context_ids, self.retrieved_contexts)
+            case "reference_context_ids":
+                return _ids_of(self.reference_context_ids, self.reference_contexts)
+            case _:
+                raise UsageError(f"A sample has no field {name!r}; its fields are {', '.join(FIELDS)}.")
+
+
+@dataclass(frozen=True, slots=True)
+class BadRecord:
+    """A record that is no sample, with everything that is wrong with it."""
+
+    problems: tuple[Problem, ...]
+
+
+@dataclass(slots=True)
+class Columns:
+    """What became of the columns of a data set, filled while it is read.
+
+    ``recognised`` maps a column to the field it fills; ``kept`` names those that went into the metadata;
+    ``unseen`` are columns that the user mapped and no record had.
+    """
+
+    recognised: dict[str, str] = field(default_factory=dict)
+    kept: dict[str, None] = field(default_factory=dict)
+    unseen: dict[str, str] = field(default_factory=dict)
+
+    def sentence(self) -> str:
+        """What to tell the user once: which column fills which field, and which are only kept."""
+        renamed = [f"{column} as {name}" for column, name in self.recognised.items() if column != name]
+        parts = [f"Read {', '.join(renamed)}."] if renamed else []
+        if self.kept:
+            parts.append(f"Kept in the metadata, unread: {', '.join(self.kept)}.")
+        if self.unseen:
+            parts.append(f"No record has the mapped columns: {', '.join(self.unseen)}.")
+        return " ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A named source of samples; ``columns`` is complete once it has been read through.
+
+    Iterating reads the source anew where it can be (files, lists); a one-shot source (standard input, a
+    generator) raises UsageError the second time. Raises DataError where the source as a whole is bad. Ids may
+    repeat: whoever stores the samples has an index over them, and reports it.
+    """
+
+    name: str
+    read: Callable[[], Iterator[Sample | BadRecord]]
+    columns: Columns = field(default_factory=Columns)
+
+    def __iter__(self) -> Iterator[Sample | BadRecord]:
+        return self.read()
+
+
+class Fingerprint:
+    """The digest of the samples of a data set in their order, taken while they stream by."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.blake2b(digest_size=16)
+
+    def add(self, sample: Sample) -> None:
+        """Take in the next sample."""
+        self._hash.update(bytes.fromhex(sample.digest))
+
+    def hexdigest(self) -> str:
+        """32 hexadecimal digits that name the samples taken in so far."""
+        return self._hash.hexdigest()
+
+
+def _sample_id(value: object, problems: list[Problem]) -> str:
+    found = check.identifier(value, "id", problems)
+    if found is None and value is None:
+        problems.append(Problem("an id (text or a whole number)", "none", "id"))
+    return found or ""
+
+
+def _item(one: Context | str, language: str | None) -> JSON:
+    return one if isinstance(one, str) else one.to_record(inherited_language=language)
+
+
+def _ids_of(ids: tuple[str, ...] | None, contexts: tuple[Context, ...] | None) -> tuple[str, ...] | None:
+    if ids is not None or contexts is None:
+        return ids
+    found = tuple(context.id for context in contexts if context.id is not None)
+    return found if len(found) == len(contexts) else None

@@ -1,0 +1,114 @@
+"""Sentences of a text with their places: what judges point at by number.
+
+Markdown blocks come first; in each block of prose the language's own splitter works. A heading, a table row
+and a code block are one unit each. Splitting is deterministic, and nothing but white space is left out.
+"""
+
+import re
+from collections import OrderedDict
+from threading import Lock
+from typing import Final
+
+from merilo.data.blocks import Block, blocks
+from merilo.data.language import detect_language
+from merilo.data.prose import sentence_ends
+from merilo.data.spans import Span
+
+__all__ = ["SPLITTER_ID", "Span", "sentences", "split"]
+
+SPLITTER_ID: Final = "merilo-sentences-1"
+"""Names the rules; goes into every run, and changes when any text could be split differently."""
+
+_CACHED_CHARS: Final = 4_000_000
+_WORD: Final = re.compile(r"\w")
+
+
+def sentences(text: str, language: str | None = None) -> tuple[str, ...]:
+    """The sentences of the text, in order, without the white space around them; none for a blank text.
+
+    While a text is cached, equal text and language give the same tuple.
+    """
+    return _cache.sentences(text, language)
+
+
+def split(text: str, language: str | None = None) -> tuple[Span, ...]:
+    """Where the sentences of the text stand: ascending, not blank, with only white space between them.
+
+    ``language`` is a code such as "en"; None takes it from the script. A unit without a letter or digit (a
+    rule, a stray mark) is joined to the one before it in its block, else to the one that follows.
+    """
+    code = language or detect_language(text)
+    found: list[Span] = []
+    waiting: int | None = None  # where a wordless unit began that had nothing to be joined to
+    for block in blocks(text):
+        first = len(found)
+        position = block.start
+        for end in _ends(text, block, code):
+            piece = text[position:end]
+            bare = piece.strip()
+            start = position + len(piece) - len(piece.lstrip())
+            position = end
+            if not bare:
+                continue
+            if _WORD.search(bare):
+                found.append(Span(start if waiting is None else waiting, start + len(bare)))
+                waiting = None
+            elif len(found) > first:
+                found[-1] = Span(found[-1].start, start + len(bare))
+            elif waiting is None:
+                waiting = start
+    if waiting is not None:
+        end = len(text.rstrip())
+        found = [*found[:-1], Span(found[-1].start, end)] if found else [Span(waiting, end)]
+    return tuple(found)
+
+
+def _ends(text: str, block: Block, language: str) -> list[int]:
+    """Where the block's units end; marks go with the sentence that they stand before."""
+    if not block.is_prose:
+        return [block.end]
+    if not block.marks:
+        return [block.start + end for end in sentence_ends(text[block.start : block.end], language)]
+    position = block.start
+    pieces: list[str] = []
+    for mark in block.marks:  # blanked, so that "1." ends no sentence
+        pieces += (text[position : mark.start], " " * (mark.end - mark.start))
+        position = mark.end
+    prose = "".join((*pieces, text[position : block.end]))
+    ends: list[int] = []
+    for end in sentence_ends(prose, language):
+        begin = ends[-1] if ends else 0
+        ends.append(begin + len(prose[begin:end].rstrip()))
+    return [*(block.start + end for end in ends), block.end]
+
+
+class _Cache:
+    """The sentences of the texts used last, at most so many characters of text in all."""
+
+    def __init__(self, most_chars: int) -> None:
+        self._most_chars = most_chars
+        self._chars = 0
+        self._entries: OrderedDict[tuple[str, str | None], tuple[str, ...]] = OrderedDict()
+        self._lock = Lock()
+
+    def sentences(self, text: str, language: str | None) -> tuple[str, ...]:
+        key = (text, language)
+        with self._lock:
+            held = self._entries.get(key)
+            if held is not None:
+                self._entries.move_to_end(key)
+                return held
+        made = tuple(text[start:end] for start, end in split(text, language))
+        with self._lock:
+            held = self._entries.get(key)  # another thread may have been faster
+            if held is not None or len(text) > self._most_chars // 4:
+                return held if held is not None else made
+            self._entries[key] = made
+            self._chars += len(text)
+            while self._chars > self._most_chars:
+                (dropped, _), _ = self._entries.popitem(last=False)
+                self._chars -= len(dropped)
+        return made
+
+
+_cache = _Cache(_CACHED_CHARS)

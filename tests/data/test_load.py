@@ -1,0 +1,313 @@
+"""Files and records that are in order: every format, every way to name the fields."""
+
+import gzip
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from merilo.data.load import load
+from merilo.data.sample import BadRecord, Context, Sample
+from merilo.errors import DataError, UsageError
+
+RECORDS: list[dict[str, Any]] = [
+    {"id": "a", "user_input": "Что?", "retrieved_contexts": ["One.", "Two."], "response": "x"},
+    {"id": "b", "user_input": "q2", "retrieved_contexts": [], "response": 'y, "z"\nw'},
+]
+SAMPLES = [Sample(**record) for record in RECORDS]
+
+
+def samples(dataset: Any) -> list[Sample]:
+    """All that is read, which must be good."""
+    found = list(dataset)
+    assert not [item for item in found if isinstance(item, BadRecord)]
+    return found
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def csv_text(separator: str = ",") -> str:
+    head = separator.join(["id", "user_input", "retrieved_contexts", "response"])
+    first = separator.join(["a", "Что?", '"[""One."", ""Two.""]"', "x"])
+    second = separator.join(["b", "q2", "[]", '"y, ""z""\nw"'])
+    return f"{head}\n{first}\n{second}\n"
+
+
+FILES = {
+    "d.jsonl": "\n".join(json.dumps(record) for record in RECORDS),
+    "d.ndjson": "\ufeff" + "\r\n\r\n".join(json.dumps(record, ensure_ascii=False) for record in RECORDS) + "\n \n",
+    "d.json": json.dumps(RECORDS, indent=1),
+    "samples.json": json.dumps({"name": {"data": 1}, "samples": RECORDS, "more": [1]}),
+    "data.json": " \n" + json.dumps({"data": RECORDS}),
+    "rows.json": json.dumps({"rows": RECORDS}) + "\n",
+    "d.csv": csv_text(),
+    "semicolon.csv": "\ufeff" + csv_text(";").replace("\n", "\r\n", 2),
+    "d.tsv": csv_text("\t"),
+}
+
+
+@pytest.mark.parametrize("is_zipped", [False, True])
+@pytest.mark.parametrize("name", FILES)
+def test_every_format_gives_the_same_samples(name: str, is_zipped: bool, tmp_path: Path) -> None:
+    """The same records in any format, zipped or not, are the same samples; a file can be read twice."""
+    content = FILES[name].encode()
+    path = write(tmp_path / (name + ".gz" * is_zipped), gzip.compress(content) if is_zipped else content)
+    dataset = load(path)
+    assert samples(dataset) == SAMPLES
+    assert samples(dataset) == SAMPLES
+    assert dataset.name == name.split(".", maxsplit=1)[0]
+
+
+def test_zipping_is_told_from_the_content(tmp_path: Path) -> None:
+    """A file is unpacked for what it holds, whatever its name says."""
+    assert samples(load(write(tmp_path / "d.jsonl", gzip.compress(FILES["d.jsonl"].encode())))) == SAMPLES
+    assert samples(load(write(tmp_path / "e.jsonl.gz", FILES["d.jsonl"]))) == SAMPLES
+
+
+def test_standard_input_is_json_lines(tmp_path: Path) -> None:
+    """A dash reads JSON Lines from standard input, zipped or not."""
+    script = "from merilo.data.load import load\nfor sample in load('-'): print(sample.id)"
+    for content in (FILES["d.jsonl"].encode(), gzip.compress(FILES["d.jsonl"].encode())):
+        done = subprocess.run([sys.executable, "-c", script], input=content, capture_output=True, check=True)
+        assert done.stdout.split() == [b"a", b"b"]
+
+
+def test_standard_input_can_be_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading standard input again is refused, not silently empty."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(FILES["d.jsonl"].encode())))
+    dataset = load("-")
+    assert samples(dataset) == SAMPLES
+    with pytest.raises(UsageError, match="Standard input can be read only once"):
+        list(dataset)
+
+
+def test_records_in_memory() -> None:
+    """Dicts and samples may be mixed; a list can be read twice."""
+    dataset = load([RECORDS[0], SAMPLES[1]])
+    assert samples(dataset) == SAMPLES
+    assert samples(dataset) == SAMPLES
+
+
+def test_a_generator_can_be_read_once() -> None:
+    """A one-shot source says so the second time."""
+    dataset = load(record for record in RECORDS)
+    assert samples(dataset) == SAMPLES
+    with pytest.raises(UsageError, match="only once"):
+        list(dataset)
+
+
+def test_reading_is_lazy() -> None:
+    """A record is taken from the source when its sample is asked for, not before."""
+    taken = []
+
+    def source() -> Iterator[dict[str, Any]]:
+        for record in RECORDS:
+            taken.append(record["id"])
+            yield record
+
+    reading = iter(load(source()))
+    assert taken == []
+    next(reading)
+    assert taken == ["a"]
+
+
+@pytest.mark.parametrize("source", [{"id": "a"}, 3, None, b"d.jsonl"])
+def test_what_is_no_data_is_a_usage_error(source: Any) -> None:
+    """A single object or a number is not a list of records."""
+    with pytest.raises(UsageError, match="Data must be a path or a list of records"):
+        load(source)
+
+
+def test_an_unknown_format_is_a_usage_error(tmp_path: Path) -> None:
+    """A name that tells no format lists those that do."""
+    for name in ("data.parquet", "data", "data.gz"):
+        with pytest.raises(UsageError, match=r"\.jsonl, \.ndjson, \.json, \.csv, \.tsv"):
+            load(write(tmp_path / name, "x"))
+
+
+@pytest.mark.parametrize("record", ["{}", "[1]"])
+def test_the_limit_counts_records(record: str, tmp_path: Path) -> None:
+    """The limit counts what was looked at, bad records too."""
+    path = write(tmp_path / "d.jsonl", f"{record}\n" + '{"response": "a"}\n' * 5)
+    found = list(load(path, limit=3))
+    assert [type(item) for item in found] == [BadRecord, Sample, Sample]
+    with pytest.raises(UsageError, match="at least 1, got 0"):
+        load(path, limit=0)
+
+
+def test_a_record_without_an_id_gets_its_number(tmp_path: Path) -> None:
+    """Numbers count every record from 1, bad ones too, but no blank line; a null id is no id."""
+    lines = ['{"response": "a"}', "", '{"id": null, "response": "b"}', "{", '{"response": "c"}']
+    found = list(load(write(tmp_path / "d.jsonl", "\n".join(lines))))
+    assert [item.id for item in found if isinstance(item, Sample)] == ["1", "2", "4"]
+
+
+def test_the_language_goes_before_that_of_the_data() -> None:
+    """A language given to load replaces that of samples and contexts."""
+    record = {"language": "en", "retrieved_contexts": ["a", {"text": "b", "language": "fr"}]}
+    for source in ([record], [Sample("1", **record)]):
+        (sample,) = samples(load(source, language="ru"))
+        assert sample.language == "ru"
+        assert [context.language for context in sample.contexts] == ["ru", "ru"]
+    with pytest.raises(UsageError, match="language must be a code"):
+        load([record], language="russian!")
+
+
+def expected(**values: Any) -> Sample:
+    return Sample("1", **values)
+
+
+@pytest.mark.parametrize(
+    ("record", "sample"),
+    [
+        (
+            {"question": "q", "contexts": ["c"], "answer": "a", "ground_truth": "g"},
+            expected(user_input="q", retrieved_contexts=["c"], response="a", reference="g"),
+        ),
+        ({"answer": "a", "ground_truths": ["g"]}, expected(response="a", reference="g")),
+        ({"answer": "a", "ground_truths": []}, expected(response="a")),
+        ({"ground_truth": "g", "ground_truths": ["g"]}, expected(reference="g")),
+        (
+            {"query": "q", "retrieved_content": ["c"], "actual_output": "a", "expected_output": "g"},
+            expected(user_input="q", retrieved_contexts=["c"], response="a", reference="g"),
+        ),
+        (
+            {"input": "q", "retrieval_context": ["c"], "actual_output": "a", "context": ["gold"]},
+            expected(user_input="q", retrieved_contexts=["c"], response="a", reference_contexts=["gold"]),
+        ),
+        (
+            {"input": "q", "retrieval_context": ["c"], "context": None},
+            expected(user_input="q", retrieved_contexts=["c"]),
+        ),
+        (
+            {"userInput": "q", "retrievedContexts": ["c"], "response": "a", "reference": "g"},
+            expected(user_input="q", retrieved_contexts=["c"], response="a", reference="g"),
+        ),
+        ({"response": "a", "answer": None}, expected(response="a")),
+        ({"answer": "a", "lang": "ru"}, expected(response="a", language="ru")),
+        (
+            {"contexts.1": "two", "contexts.0": "one", "contexts.10": None, "answer": "a"},
+            expected(retrieved_contexts=["one", "two"], response="a"),
+        ),
+        (
+            {"contexts[0]": "one", "answer.0": "x"},
+            expected(retrieved_contexts=["one"], metadata={"answer.0": "x"}),
+        ),
+        ({"response": "a", "topic": "t", "none": None}, expected(response="a", metadata={"topic": "t"})),
+        (
+            {"response": "a", "topic": "t", "metadata": {"topic": "m", "k": [1]}},
+            expected(response="a", metadata={"topic": "m", "k": [1], "column topic": "t"}),
+        ),
+        (
+            {"retrieved_contexts": [{"page_content": "c", "doc_id": 3, "title": "t", "metadata": {"k": 1}}]},
+            expected(retrieved_contexts=[Context("c", id="3", metadata={"k": 1, "title": "t"})]),
+        ),
+        (
+            {"retrieved_contexts": [{"text": "c", "content": "long", "score": 0.5}]},
+            expected(retrieved_contexts=[Context("c", score=0.5, metadata={"content": "long"})]),
+        ),
+    ],
+)
+def test_the_names_of_other_systems(record: dict[str, Any], sample: Sample) -> None:
+    """Data written for another system loads unchanged, and columns that nobody knows go into the metadata."""
+    assert samples(load([record])) == [sample]
+
+
+@pytest.mark.parametrize(
+    ("record", "mapping", "sample"),
+    [
+        ({"context": ["c"]}, {"context": "retrieved_contexts"}, expected(retrieved_contexts=["c"])),
+        ({"context": "c"}, {"context": "retrieved_contexts"}, expected(retrieved_contexts=["c"])),
+        ({"answer": "a", "gen": "b"}, {"gen": "response"}, expected(response="b", metadata={"answer": "a"})),
+        (
+            {"docs.0": "a", "docs.1": "b"},
+            {"docs": "retrieved_contexts"},
+            expected(retrieved_contexts=["a", "b"]),
+        ),
+        ({"ground_truths": ["a", "b"]}, {"ground_truths": "reference"}, expected(reference="a")),
+        ({"answer": "a", "note": {"k": 1}}, {"note": "metadata"}, expected(response="a", metadata={"k": 1})),
+    ],
+)
+def test_a_mapping_decides(record: dict[str, Any], mapping: dict[str, str], sample: Sample) -> None:
+    """What the user says of a column goes before what other systems mean by its name."""
+    assert samples(load([record], mapping=mapping)) == [sample]
+
+
+def test_a_mapping_to_no_field_is_a_usage_error() -> None:
+    """A wrong field in the mapping lists the fields."""
+    with pytest.raises(
+        UsageError, match="'gen' is mapped to 'answer', which is no field; the fields are id, user_input"
+    ):
+        load([], mapping={"gen": "answer"})
+
+
+@pytest.mark.parametrize(
+    ("cell", "contexts"),
+    [
+        ('["a", "b"]', ["a", "b"]),
+        ("['it''s', \"b\\n\", 'c, d',]".replace("''", "\\'"), ["it's", "b\n", "c, d"]),
+        ("[]", []),
+        ("[ ]", []),
+        ('[{"text": "a", "id": 1}]', [Context("a", id="1")]),
+        ("[{'text': 'a', 'score': None}]", ["a"]),
+        ("just text", ["just text"]),
+    ],
+)
+def test_lists_in_cells(cell: str, contexts: list[Any], tmp_path: Path) -> None:
+    """A cell holds a list as JSON or as Python writes it; plain text is one context."""
+    quoted = '"' + cell.replace('"', '""') + '"'
+    path = write(tmp_path / "d.csv", f"question,contexts\nq,{quoted}\n")
+    assert samples(load(path)) == [Sample("1", user_input="q", retrieved_contexts=contexts)]
+
+
+def test_other_cells(tmp_path: Path) -> None:
+    """A blank cell is missing; ids and metadata in cells are read as JSON."""
+    head = "id,response,reference,reference_context_ids,metadata,ground_truths,contexts.0,contexts.1\n"
+    row = ',,r,"[""a"", 1]","{""k"": 1}","[\'r\']",one,\n'
+    (sample,) = samples(load(write(tmp_path / "d.csv", head + row)))
+    assert sample == Sample(
+        "1", reference="r", reference_context_ids=["a", "1"], metadata={"k": 1}, retrieved_contexts=["one"]
+    )
+
+
+def test_the_columns_are_told(tmp_path: Path) -> None:
+    """After reading, the data set says what each column became and which mapped columns never came."""
+    dataset = load([{"question": "q", "response": "a", "topic": "t"}], mapping={"gone": "reference"})
+    samples(dataset)
+    assert dataset.columns.recognised == {"question": "user_input", "response": "response"}
+    assert dataset.columns.sentence() == (
+        "Read question as user_input. Kept in the metadata, unread: topic. No record has the mapped columns: gone."
+    )
+
+
+def test_a_pipe_is_read_whole(tmp_path: Path) -> None:
+    """Nothing is lost from a named pipe, which cannot be looked at first."""
+    path = tmp_path / "pipe.jsonl"
+    os.mkfifo(path)
+    with subprocess.Popen([sys.executable, "-c", f"open({str(path)!r}, 'w').write({FILES['d.jsonl']!r})"]):
+        assert samples(load(path)) == SAMPLES
+
+
+def test_no_record_is_an_error(tmp_path: Path) -> None:
+    """Data without a single record is refused when it is read."""
+    for name, content in {
+        "a.jsonl": "",
+        "b.jsonl": "\n \n",
+        "c.json": "",
+        "d.json": "[ ]",
+        "e.csv": "",
+        "f.csv": "id\n",
+    }.items():
+        with pytest.raises(DataError, match=f"{name}: expected at least one record, got none"):
+            list(load(write(tmp_path / name, content)))
+    with pytest.raises(DataError, match="records: expected at least one record"):
+        list(load([]))

@@ -1,0 +1,380 @@
+"""Files that are not in order: everything wrong is said, everything good is read."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from merilo.data.load import load
+from merilo.data.sample import BadRecord, Sample
+from merilo.errors import DataError
+
+GOOD = '{"id": "good", "response": "a"}'
+
+
+def read(path: Path, content: str | bytes, **options: Any) -> list[str]:
+    """What was read: a sample's id, or a bad record's sentences."""
+    path.write_bytes(content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content)
+    return told(load(path, **options))
+
+
+def told(dataset: Any) -> list[str]:
+    return [
+        item.id if isinstance(item, Sample) else " ".join(problem.message for problem in item.problems)
+        for item in dataset
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ('{"response": "a"', "got text that is no JSON (expecting ',' delimiter at character 17)."),
+        ("[1, 2]", "expected an object, got a list of 2."),
+        ("null", "expected an object, got null."),
+        ("{}", "expected at least one of the fields user_input"),
+        ('{"foo": 1}', "got an object with 'foo'. Say --map column=field for other names."),
+        ('{"response": "a"} {"response": "b"}', "one JSON object a line, got more text at character 19."),
+        ('{"response": "a", "response": "b"}', "expected each key once, got the key 'response' again."),
+        ('{"response": NaN}', "field 'response': expected text, got the number nan."),
+        ('{"response": "a", "x": -Infinity}', "'metadata.x': expected a finite number, got the number -inf."),
+        ('{"response": "a", "x": 1e999}', "'metadata.x': expected a finite number, got the number inf."),
+        ('{"response": "a\\u0000"}', "clean Unicode text, got a NUL character at character 2."),
+        ('{"response": "a\\ud800b"}', "(lone surrogate U+D800) at character 2."),
+        ('{"response": "a\x00"}', "got text that is no JSON (invalid control character at character 16)."),
+        ('{"response": ' + "9" * 5000 + "}", "got one that cannot be read"),
+        ('{"response": ' + "[" * 100_000, "got one that is nested too deeply."),
+        ('{"response": "a", "x": ' + "[" * 200 + "]" * 200 + "}", "at most 64 levels of nesting, got more."),
+        ('{"retrieved_contexts": 3}', "a list of strings or objects with 'text', got the number 3."),
+        ('{"retrieved_contexts": "c"}', "got the text 'c'."),
+        ('{"retrieved_contexts": [{"txt": "c"}]}', "got an object with 'txt'."),
+        ('{"retrieved_context_ids": "c"}', "field 'retrieved_context_ids': expected a list of ids"),
+        ('{"id": {"a": 1}, "response": "a"}', "an id (text or a whole number), got an object with 'a'."),
+        ('{"response": "a", "metadata": 3}', "field 'metadata': expected an object, got the number 3."),
+        ('{"response": "a", "answer": "b"}', "and 'answer'. Choose with --map column=response."),
+        ('{"answer": "a", "context": ["c"]}', "contexts. Say --map context=retrieved_contexts or"),
+        ('{"ground_truths": ["a", "b"]}', "in the column 'ground_truths'. Say --map ground_truths=ref"),
+    ],
+)  # fmt: skip
+def test_a_bad_line_is_told_and_the_rest_is_read(line: str, problem: str, tmp_path: Path) -> None:
+    """A bad line gives its problem with its place; the lines around it are read."""
+    before, bad, after = read(tmp_path / "data.jsonl", f"{GOOD}\n\n{line}\n{GOOD}\n")
+    assert (before, after) == ("good", "good")
+    assert bad.startswith("data.jsonl, line 3")
+    assert problem in bad
+
+
+def test_all_problems_of_a_record_are_told(tmp_path: Path) -> None:
+    """A record with several faults tells each of them, in a sentence of its own."""
+    line = '{"response": 1, "response": 2, "retrieved_contexts": ["a", 3, null], "context": ["x"], "language": "?"}'
+    path = tmp_path / "data.jsonl"
+    path.write_text(line)
+    (bad,) = load(path)
+    assert isinstance(bad, BadRecord)
+    assert len(bad.problems) == 6
+    assert {problem.line for problem in bad.problems} == {1}
+
+
+def test_records_in_memory_are_counted() -> None:
+    """A bad record of a list is told by its number."""
+    source: list[Any] = [{"response": "a"}, 3, {1: 2}, {"response": 5}]
+    assert told(load(source)) == [
+        "1",
+        "records, record 2: expected an object with text keys, or a Sample, got the number 3.",
+        "records, record 3: expected an object with text keys, or a Sample, got an object with '1'.",
+        "records, record 4, field 'response': expected text, got the number 5.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (f"[{GOOD}, 3, {GOOD}]", ["good", "record 2: expected an object, got the number 3", "good"]),
+        (f"[{GOOD}, {GOOD[:-1]}", ["good", "record 2: expected a JSON object, got text that is no JSON"]),
+        (f"[{GOOD}", ["good", "record 2: expected ',' or ']' after a record, got the end of the file"]),
+        (f"[{GOOD} {GOOD}]", ["good", "record 2: expected ',' or ']' after a record, got the text '{'"]),
+        (f"[{GOOD}] x", ["good", "record 2: expected the end of what the array stands in, got more text"]),
+        (f'{{"samples": [{GOOD}, [], {GOOD}]}}', ["good", "record 2: expected an object", "good"]),
+        (
+            f'{{"samples": [{GOOD}]',
+            ["good", "record 2: expected the end of what the array stands in, got the end"],
+        ),
+        (
+            f'[{{"a": 1, "a": 2}}, {GOOD}]',
+            ["record 1: expected each key once, got the key 'a' again", "good"],
+        ),
+    ],
+)
+def test_damaged_json_files(content: str, found: list[str], tmp_path: Path) -> None:
+    """What stands before the damage in a JSON file is read, and the damage is told."""
+    got = read(tmp_path / "d.json", content)
+    assert len(got) == len(found)
+    assert all(words in one for words, one in zip(found, got, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            '{"a": [1]}',
+            "expected an array of objects, or an object that holds one as 'samples', 'data' or 'rows'",
+        ),
+        (f"{GOOD}\n{GOOD}", "If the file has one object a line, name it .jsonl."),
+        ("3", "d.json: expected an array of objects"),
+        ('{"a": ', "d.json: expected a JSON object, got text that is no JSON"),
+        ('{"a"', "expected ':' after a key, got the end of the file"),
+        ('{"a": 1 2', "expected ',' or '}' after a value, got the text '2'"),
+        ("{", "got text that is no JSON"),
+        (b'["\xe9"]', "expected UTF-8 text, got byte 0xE9 at byte 3"),
+    ],
+)
+def test_json_files_without_records(content: str | bytes, message: str, tmp_path: Path) -> None:
+    """A JSON file in which no record can be found is refused as a whole."""
+    with pytest.raises(DataError) as caught:
+        read(tmp_path / "d.json", content)
+    assert message in str(caught.value)
+    assert "d.json" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (GOOD.encode("utf-16"), "got UTF-16 or UTF-32; save the file as UTF-8"),
+        (GOOD.encode("utf-16-be"), "got UTF-16 or UTF-32 without a mark"),
+        (GOOD.encode("utf-32"), "got UTF-16 or UTF-32"),
+        (b"PK\x03\x04 and so on", "a zip archive (or an Excel workbook)"),
+        (b"PAR1xxxx", "a Parquet file"),
+        (bytes(range(1, 32)) * 20, "a binary file"),
+        (
+            gzip.compress(b"")[:6],
+            "d.jsonl: expected a file that can be read to its end, got a gzip file that breaks off",
+        ),
+        (b"\x1f\x8bnot really", "d.jsonl: expected a file that can be read to its end"),
+    ],
+)
+def test_files_that_are_no_text(content: bytes, message: str, tmp_path: Path) -> None:
+    """A file that is no UTF-8 text at all is refused when it is opened, with what it seems to be."""
+    path = tmp_path / "d.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        load(path)
+    assert message in str(caught.value)
+
+
+def test_files_that_do_not_open(tmp_path: Path) -> None:
+    """A missing file and a directory are told as such."""
+    with pytest.raises(DataError, match=r"gone\.jsonl: expected a file .*, got no file at .*gone\.jsonl"):
+        load(tmp_path / "gone.jsonl")
+    (tmp_path / "dir.jsonl").mkdir()
+    with pytest.raises(DataError, match=r"dir\.jsonl: expected a file .*, got a directory"):
+        load(tmp_path / "dir.jsonl")
+
+
+def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
+    """A file without permission is told as such."""
+    path = tmp_path / "d.jsonl"
+    path.write_text(GOOD)
+    path.chmod(0)
+    user = os.geteuid()
+    try:
+        if user == 0:
+            os.seteuid(65534)  # root may read everything, nobody may not
+        with pytest.raises(DataError, match="may not be read"):
+            load(path)
+    finally:
+        os.seteuid(user)
+
+
+def test_a_wrong_byte_spoils_its_line_only(tmp_path: Path) -> None:
+    """A byte that is no UTF-8 is told with its place, in JSON Lines and in CSV."""
+    found = read(tmp_path / "d.jsonl", GOOD.encode() + b'\n{"response": "caf\xe9"}\n' + GOOD.encode())
+    assert found[::2] == ["good", "good"]
+    assert "d.jsonl, line 2: expected UTF-8 text, got byte 0xE9 at byte 18. Save the file as UTF-8." in found[1]
+    found = read(tmp_path / "d.csv", b"id,response\n1,a\n2,caf\xe9\n3,b\n")
+    assert found[::2] == ["1", "3"]
+    assert "d.csv, line 3, field 'response': expected UTF-8 text, got byte 0xE9" in found[1]
+
+
+def test_raw_surrogates_are_no_utf8(tmp_path: Path) -> None:
+    """A lone surrogate written as bytes is refused like any wrong byte."""
+    assert "expected UTF-8 text, got byte 0xED" in read(tmp_path / "d.jsonl", '{"response": "\ud800"}')[0]
+
+
+def test_a_zip_that_breaks_off_gives_what_it_has(tmp_path: Path) -> None:
+    """The records before the end of a truncated gzip file are read, and the break is told."""
+    lines = [json.dumps({"id": f"{number}", "response": os.urandom(300).hex()}) for number in range(2000)]
+    zipped = gzip.compress("\n".join(lines).encode())
+    found = read(tmp_path / "d.jsonl.gz", zipped[: len(zipped) * 3 // 4])
+    assert 500 < len(found) < 2000
+    assert found[:-1] == [str(number) for number in range(len(found) - 1)]
+    assert "got a gzip file that breaks off" in found[-1]
+
+
+def test_a_long_line_is_read_and_a_longer_one_refused(tmp_path: Path) -> None:
+    """The line limit is exact; what is over it is skipped to the next line."""
+    long = json.dumps({"id": "long", "response": "x" * 1000})
+    content = f"{long}\n{GOOD}\n"
+    assert read(tmp_path / "d.jsonl", content, max_line_bytes=len(long) + 1) == ["long", "good"]
+    assert read(tmp_path / "d.jsonl", content, max_line_bytes=len(long)) == [
+        f"d.jsonl, line 1: expected a line of at most {len(long):,} bytes, got a longer one.",
+        "good",
+    ]
+    rows = f'id,response\n1,{"x" * 1000}\n2,"{"y" * 1000}"\n3,b\n'
+    found = read(tmp_path / "d.csv", rows, max_line_bytes=500)
+    assert ["line of at most 500 bytes" in one for one in found] == [True, True, False]
+
+
+def test_contexts_of_any_length(tmp_path: Path) -> None:
+    """A context may be blank or have a million characters, and a line fifty megabytes."""
+    contexts = ["", "x" * 1_000_000, "y" * 50_000_000]
+    path = tmp_path / "d.jsonl"
+    path.write_text(json.dumps({"retrieved_contexts": contexts}))
+    (sample,) = load(path)
+    assert isinstance(sample, Sample)
+    assert [len(context.text) for context in sample.contexts] == [0, 1_000_000, 50_000_000]
+    (tmp_path / "d.csv").write_text("id,response\n1," + "x" * 1_000_000)
+    (sample,) = load(tmp_path / "d.csv")
+    assert isinstance(sample, Sample)
+    assert len(sample.require("response")) == 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        ("id,response\n1,a,b\n2,c\n", ["line 2: expected a row of 2 cells, as in the header", "2"]),
+        ("id,response\n1\n2,c\n", ["line 2: expected a row of 2 cells, as in the header, got one of 1", "2"]),
+        ('id,response\n1,"a\nb\nc"\n\n3\n4,d\n', ["1", "line 6: expected a row of 2 cells", "4"]),
+        ('id,response\n1,"a" b\n2,c\n', ["line 2: expected a CSV row, got one that is damaged", "2"]),
+        ('id,response\n1,a\n2,"b\n3,c\n', ["1", "line 3: expected a CSV row, got one that is damaged"]),
+        ("id,response\n1,a\x00b\n2,c\n", ["field 'response': expected clean Unicode text, got a NUL", "2"]),
+        ("id,contexts\n1,[1] said\n2,c\n", ["a list, got the text '[1] said'. Write the list as JSON", "2"]),
+        ("id,contexts\n1,['a' 'b']\n2,c\n", ["line 2, field 'retrieved_contexts': expected a list", "2"]),
+        ("id,contexts\n1,[3]\n2,c\n", ["line 2, field 'retrieved_contexts[0]': expected a string", "2"]),
+        ("id,response,retrieved_context_ids\n1,a,x y\n2,b,x\n", ["expected a list of ids", "2"]),
+        ("id,response,metadata\n1,a,note\n2,b,\n", ["'metadata': expected an object, got the text", "2"]),
+    ],
+)  # fmt: skip
+def test_damaged_tables(content: str, found: list[str], tmp_path: Path) -> None:
+    """A bad row is told with the line where it begins; the other rows are read."""
+    got = read(tmp_path / "d.csv", content)
+    assert len(got) == len(found)
+    assert all(words in one for words, one in zip(found, got, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("id,response,id", "d.csv, line 1: expected each column once, got the column 'id' again"),
+        ('id,"response', "d.csv, line 1: expected a CSV header, got one that is damaged"),
+        (b"id,r\xe9ponse", "d.csv, line 1: expected column names in UTF-8"),
+    ],
+)
+def test_headers_that_say_nothing(header: str | bytes, message: str, tmp_path: Path) -> None:
+    """A table whose header cannot be understood is refused as a whole."""
+    with pytest.raises(DataError) as caught:
+        read(tmp_path / "d.csv", header)
+    assert message in str(caught.value)
+
+
+@given(st.binary(max_size=300), st.sampled_from([".jsonl", ".json", ".csv", ".tsv"]))
+def test_no_bytes_bring_a_traceback(tmp_path_factory: pytest.TempPathFactory, content: bytes, suffix: str) -> None:
+    """Any bytes under any name give samples, bad records or a DataError, and nothing else."""
+    check(tmp_path_factory.getbasetemp() / f"fuzz{suffix}", content)
+
+
+FRAGMENTS = st.sampled_from(
+    [
+        '{"response": "a"}',
+        "[",
+        "]",
+        "{",
+        "}",
+        ",",
+        ":",
+        '"',
+        "'",
+        "\\",
+        "\n",
+        "\r",
+        '"data"',
+        "1",
+        "NaN",
+        "null",
+        "\\ud800",
+        ";",
+        "\t",
+        " ",
+        "contexts",
+        "id",
+        "é",
+        "\ufeff",
+        "\x00",
+    ]
+)
+
+
+@given(st.lists(FRAGMENTS, max_size=25).map("".join), st.sampled_from([".jsonl", ".json", ".csv", ".tsv"]))
+def test_no_text_brings_a_traceback(tmp_path_factory: pytest.TempPathFactory, content: str, suffix: str) -> None:
+    """Any arrangement of the formats' own signs gives samples, bad records or a DataError."""
+    check(tmp_path_factory.getbasetemp() / f"fuzz-text{suffix}", content.encode())
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+KEYS = st.sampled_from(
+    [
+        "id",
+        "response",
+        "answer",
+        "contexts",
+        "context",
+        "contexts.0",
+        "metadata",
+        "lang",
+        "x",
+        "ground_truths",
+    ]
+)
+
+
+@given(st.lists(st.dictionaries(KEYS, JSON, max_size=5), min_size=1, max_size=3))
+def test_no_values_bring_a_traceback(records: list[dict[str, Any]]) -> None:
+    """Any values in any columns give a sample or a bad record each, in their order."""
+    found = list(load(records))
+    assert len(found) == len(records)
+    assert all(item.problems for item in found if isinstance(item, BadRecord))
+
+
+def check(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    try:
+        found = list(load(path))
+    except DataError as error:
+        found = [BadRecord(error.problems)]
+    assert all(isinstance(item, Sample) or item.problems for item in found)
+
+
+def test_lines_stream_in_constant_memory(tmp_path: Path) -> None:
+    """Reading a hundred times more lines takes no more memory."""
+    script = (
+        "import resource, sys\nfrom merilo.data.load import load\n"
+        "for _ in load(sys.argv[1]): pass\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    kilobytes = []
+    for count in (3000, 300_000):
+        path = tmp_path / f"{count}.jsonl"
+        with path.open("w") as file:
+            file.writelines(f'{{"id": {number}, "contexts": ["Some text {number}."]}}\n' for number in range(count))
+        done = subprocess.run([sys.executable, "-c", script, path], capture_output=True, check=True)
+        kilobytes.append(int(done.stdout))
+    assert kilobytes[1] - kilobytes[0] < 5000

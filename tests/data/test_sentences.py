@@ -1,0 +1,202 @@
+import time
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from merilo.data import sentences as module
+from merilo.data.sentences import sentences, split
+
+PIECES = st.sampled_from(
+    [
+        "a",
+        "Bc",
+        "1",
+        ". ",
+        ".",
+        "! ",
+        "? ",
+        "\n",
+        "\n\n",
+        " ",
+        "\t",
+        "- ",
+        "1. ",
+        "> ",
+        "# ",
+        "|",
+        "---",
+        "```",
+        "~~~",
+        "===",
+        "“",
+        "”",
+        "。",
+        "！",
+        "「",
+        "」",
+        "Я ",
+        "т.е. ",
+        "Dr. ",
+        "...",
+        "…",
+        "\r\n",
+        "\u2028",
+        "\xa0",
+        "👍",
+        "(",
+        ")",
+    ]
+)
+TEXTS = st.lists(PIECES, max_size=60).map("".join) | st.text(max_size=60)
+LANGUAGES = st.sampled_from(["en", "ru", "zh", "ja", "de", "ar", "hi", "xx", "pt-BR"])
+
+
+@given(TEXTS, LANGUAGES)
+@example("---\n\n```\n", "en")
+@example("> 1. \n> ...\n\n.", "ru")
+def test_only_white_space_is_left_out(text: str, language: str) -> None:
+    """Spans ascend, are not blank, begin and end on a sign, and what lies between them is white space."""
+    position = 0
+    for start, end in split(text, language):
+        assert position <= start < end <= len(text)
+        assert not text[position:start].strip()
+        assert text[start:end] == text[start:end].strip()
+        position = end
+    assert not text[position:].strip()
+
+
+@given(TEXTS, LANGUAGES)
+def test_every_sentence_has_a_word_if_the_text_has_one(text: str, language: str) -> None:
+    """Marks alone are never a sentence of their own beside real ones."""
+    found = sentences(text, language)
+    assert len(found) <= 1 or all(any(sign.isalnum() or sign == "_" for sign in one) for one in found)
+
+
+@given(TEXTS, LANGUAGES)
+def test_splitting_is_deterministic(text: str, language: str) -> None:
+    """The same text and language give the same spans, cached or not."""
+    spans = split(text, language)
+    assert split(text, language) == spans
+    assert sentences(text, language) == tuple(text[start:end] for start, end in spans)
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "expected"),
+    [
+        ("", "en", []),
+        (" \n\t ", "en", []),
+        ("...", "en", ["..."]),
+        ("Dr. Smith came. He paid 3.5 million.", "en", ["Dr. Smith came.", "He paid 3.5 million."]),
+        ("A line\nthat goes on. Next.", "en", ["A line\nthat goes on.", "Next."]),
+        ("One para\n\nAnother", "en", ["One para", "Another"]),
+        ("a\r\nb.\r\n\r\nc", "en", ["a\r\nb.", "c"]),
+        ("# Head. Of all\nText. More.", "en", ["# Head. Of all", "Text.", "More."]),
+        ("Head\n====\nText.", "en", ["Head\n====", "Text."]),
+        ("- One. Two.\n- Three", "en", ["- One.", "Two.", "- Three"]),
+        ("1. One.\n2. Two\n   goes on.\n10) Ten", "en", ["1. One.", "2. Two\n   goes on.", "10) Ten"]),
+        ("It fell in\n1998. Then it rose.", "en", ["It fell in\n1998.", "Then it rose."]),
+        ("> One.\n> Two\n> goes on.", "en", ["> One.", "> Two\n> goes on."]),
+        ("| a | b |\n|---|---|\n| 1. x | 2 |", "en", ["| a | b |", "|---|---|\n| 1. x | 2 |"]),
+        ("See:\n```py\nx = 1. \n\ny\n```\nDone.", "en", ["See:", "```py\nx = 1. \n\ny\n```", "Done."]),
+        ("```\nnever closed. Yes.", "en", ["```\nnever closed. Yes."]),
+        ("One.\n\n---\n\nTwo.", "en", ["One.", "---\n\nTwo."]),
+        ("Great! 👍", "en", ["Great! 👍"]),
+        ("Eiffel Tower\nThe tower was built from 1887 to 1889.", "en", None),
+        (
+            "Он ушёл, т.е. его нет. А. С. Пушкин пришёл.",
+            "ru",
+            ["Он ушёл, т.е. его нет.", "А. С. Пушкин пришёл."],
+        ),
+        ("他走了。2020年他来了！好吗？", "zh", ["他走了。", "2020年他来了！", "好吗？"]),
+        ("他说：“好！”她走了。", "zh", ["他说：“好！”", "她走了。"]),
+        ("「はい。」と言った。3個ある｡はい", "ja", ["「はい。」と言った。", "3個ある｡", "はい"]),
+        ("看http://a.b?c=1吧!好", "zh", ["看http://a.b?c=1吧!", "好"]),
+        ("आप कैसे हैं। मैं ठीक हूँ।", "hi", ["आप कैसे हैं।", "मैं ठीक हूँ।"]),
+    ],
+)
+def test_known_splits(text: str, language: str, expected: list[str] | None) -> None:
+    """The rules of each language and of markdown, by example."""
+    assert list(sentences(text, language)) == (text.split("\n") if expected is None else expected)
+
+
+def test_the_language_is_taken_from_the_script() -> None:
+    """Without a language the script decides which rules work."""
+    assert sentences("他走了。2020年。") == sentences("他走了。2020年。", "zh")
+
+
+def test_a_long_text_is_split_like_a_short_one() -> None:
+    """Reading in windows moves no boundary of plain prose."""
+    once = "The fox jumped over Dr. Smith. Was it 3.5 m? It was!"
+    assert sentences(" ".join([once] * 2000), "en") == sentences(once, "en") * 2000
+    russian = "Лиса прыгнула, т.е. ушла. Правда ли это? Да!"
+    assert sentences(" ".join([russian] * 2000), "ru") == sentences(russian, "ru") * 2000
+
+
+MILLION = 1_000_000
+HOSTILE = {
+    "letters": "a" * MILLION,
+    "dots": "." * MILLION,
+    "spaced dots": ". " * (MILLION // 2),
+    "initials": "A. " * (MILLION // 3),
+    "numbers": "3. " * (MILLION // 3),
+    "open quotes": "“a. " * (MILLION // 4),
+    "straight quotes": '"a. ' * (MILLION // 4),
+    "open brackets": "(a. " * (MILLION // 4),
+    "line feeds": "\n" * MILLION,
+    "blank lines": " \n" * (MILLION // 2),
+    "spaces": " " * MILLION + "x",
+    "rules": "-" * MILLION + "x",
+    "nested lists": "".join("  " * min(level, 500) + "- a\n" for level in range(2000)),
+    "list items": "- a\n" * (MILLION // 4),
+    "quote marks": "> " * (MILLION // 2),
+    "fences": "```\n" * (MILLION // 4),
+    "growing fences": "".join("`" * (3 + line % 1000) + "\n" for line in range(2000)),
+    "table": "|\n" * (MILLION // 2),
+    "titles": "Ab\nAbcdefgh\n" * (MILLION // 12),
+}
+
+
+@pytest.mark.parametrize("language", ["en", "ru", "zh"])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_texts_do_not_hang(name: str, language: str) -> None:
+    """A million characters of anything take seconds, not minutes (one takes sentencex alone 48 s)."""
+    start_s = time.perf_counter()
+    split(HOSTILE[name], language)
+    assert time.perf_counter() - start_s < 30
+
+
+def test_english_prose_is_split_at_five_megabytes_a_second() -> None:
+    """Splitting is never what a user waits for."""
+    prose = (
+        "The company was built by Dr. Smith in 1998 on the river. Was it 3.5 m long? Nobody knew! " * 30 + "\n\n"
+    ) * 700
+    split(prose[:1000], "en")
+    best_s = min(_seconds(prose) for _ in range(3))
+    assert len(prose) / 1e6 / best_s > 5
+
+
+def _seconds(text: str) -> float:
+    start_s = time.perf_counter()
+    split(text, "en")
+    return time.perf_counter() - start_s
+
+
+def test_the_cache_gives_the_same_tuple() -> None:
+    """Equal texts are split once while cached; another language is another entry."""
+    text = "Cached one. Cached two."
+    assert sentences(text, "en") is sentences("Cached one. " + "Cached two.", "en")
+    assert sentences(text, "en") is not sentences(text, "de")
+
+
+def test_the_cache_is_bounded_in_characters() -> None:
+    """The oldest texts leave, and a text of more than a quarter of the bound is never kept."""
+    cache = module._Cache(100)
+    first = cache.sentences("a" * 20, "en")
+    assert cache.sentences("a" * 20, "en") is first
+    for sign in "bcdef":
+        cache.sentences(sign * 20, "en")
+    assert list(cache._entries) == [(sign * 20, "en") for sign in "bcdef"]
+    big = cache.sentences("g" * 26, "en")
+    assert big == ("g" * 26,)
+    assert cache._chars == 100
