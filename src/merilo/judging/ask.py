@@ -1,0 +1,127 @@
+"""How a plan asks: a plan is a generator that yields groups of questions and is sent their answers.
+
+A driver sends, for each yielded step, a flat tuple with one verdict or `Failure` for each question of its
+groups, in ask order; it never throws. The questions of one group (one `ask_each`) may be judged together;
+groups stay apart so that what is judged together never depends on what else is asked at that moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from merilo.errors import MeriloError
+from merilo.judging.verdicts import Failure, Verdict
+
+if TYPE_CHECKING:
+    from merilo.judging.questions import Question
+
+V = TypeVar("V", bound=Verdict)
+A = TypeVar("A")
+B = TypeVar("B")
+T = TypeVar("T")
+
+Answer = Verdict | Failure
+"""What a driver sends for one question."""
+if TYPE_CHECKING:
+    Group = tuple[Question[Any], ...]
+    Step = tuple[Group, ...]
+    Plan = Generator[Step, tuple[Answer, ...], T]
+else:
+    Plan = Generator
+
+
+class AskFailed(MeriloError):
+    """A question of the plan got no verdict; the plan fails whole unless it catches this."""
+
+    def __init__(self, question: Question[Any], failure: Failure) -> None:
+        super().__init__(f"A question of kind '{question.kind}' got no verdict: {failure.message}")
+        self.question = question
+        self.failure = failure
+
+
+def attempt_each(questions: Iterable[Question[V]]) -> Plan[tuple[V | Failure, ...]]:
+    """Verdicts or failures, one for each question in order; an empty iterable asks nothing."""
+    group = tuple(questions)
+    if not group:
+        return ()
+    answers = yield (group,)
+    return cast("tuple[V | Failure, ...]", answers)  # the driver's contract: the type of the question's verdict
+
+
+def ask_each(questions: Iterable[Question[V]]) -> Plan[tuple[V, ...]]:
+    """Verdicts, one for each question in order.
+
+    Waits for the whole group; raises AskFailed for the first failure in ask order.
+    """
+    group = tuple(questions)
+    answers = yield from attempt_each(group)
+    for question, answer in zip(group, answers, strict=True):
+        if isinstance(answer, Failure):
+            raise AskFailed(question, answer)
+    return cast("tuple[V, ...]", answers)  # no failure is left among them
+
+
+def attempt(question: Question[V]) -> Plan[V | Failure]:
+    """The verdict on one question, or its failure."""
+    (answer,) = yield from attempt_each((question,))
+    return answer
+
+
+def ask(question: Question[V]) -> Plan[V]:
+    """The verdict on one question. Raises AskFailed."""
+    (verdict,) = yield from ask_each((question,))
+    return verdict
+
+
+def draws(question: Question[V], samples: int) -> Plan[tuple[V | Failure, ...]]:
+    """Several answers to one question: its draws 0..samples-1, sent as one request where the provider can."""
+    return (yield from attempt_each(replace(question, draw=draw) for draw in range(samples)))
+
+
+def together(plans: Sequence[Plan[T]]) -> Plan[tuple[T, ...]]:
+    """The results of several plans run side by side, their questions merged into common steps.
+
+    When plans fail in the same step, the first of them in order raises; the others are closed.
+    """
+    results: dict[int, T] = {}
+    waiting: dict[int, tuple[Plan[T], Step]] = {}
+    try:
+        for index, plan in enumerate(plans):
+            _advance(index, plan, None, results, waiting)
+        while waiting:
+            order = sorted(waiting)
+            answers = yield tuple(group for index in order for group in waiting[index][1])
+            start = 0
+            for index in order:
+                plan, step = waiting[index]
+                size = sum(len(group) for group in step)
+                _advance(index, plan, answers[start : start + size], results, waiting)
+                start += size
+    finally:
+        for plan in plans:
+            plan.close()
+    return tuple(results[index] for index in range(len(plans)))
+
+
+def _advance(
+    index: int,
+    plan: Plan[T],
+    answers: tuple[Answer, ...] | None,
+    results: dict[int, T],
+    waiting: dict[int, tuple[Plan[T], Step]],
+) -> None:
+    try:
+        step = next(plan) if answers is None else plan.send(answers)
+    except StopIteration as stop:
+        results[index] = stop.value
+        waiting.pop(index, None)
+    else:
+        waiting[index] = (plan, step)
+
+
+def both(first: Plan[A], second: Plan[B]) -> Plan[tuple[A, B]]:
+    """The results of two plans with different result types, run side by side."""
+    a, b = yield from together(cast("list[Plan[Any]]", [first, second]))  # together wants one result type
+    return cast("tuple[A, B]", (a, b))

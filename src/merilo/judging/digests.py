@@ -1,0 +1,53 @@
+"""Content addresses: a text is hashed once, and a key is a digest of digests."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SIZE = 16
+_LONG = 100_000
+
+
+def digest_bytes(data: bytes) -> bytes:
+    """The 16-byte digest of some bytes."""
+    return blake2b(data, digest_size=SIZE).digest()
+
+
+def digest_text(text: str) -> bytes:
+    """The 16-byte digest of a text; repeated texts cost a look-up."""
+    return _short_text(text) if len(text) < _LONG else digest_bytes(text.encode())
+
+
+def digest_texts(texts: tuple[str, ...]) -> bytes:
+    """The 16-byte digest of an ordered tuple of texts; repeated tuples cost a look-up."""
+    return _tuple(texts)
+
+
+def digest_of(*parts: bytes) -> bytes:
+    """The digest of a sequence of digests or short tagged bytes; each part's length is part of the content."""
+    state = blake2b(digest_size=SIZE)
+    for part in parts:
+        state.update(len(part).to_bytes(4, "little"))
+        state.update(part)
+    return state.digest()
+
+
+def digest_json(value: Mapping[str, object]) -> bytes:
+    """The digest of a mapping's canonical JSON (sorted keys, no spaces)."""
+    return digest_bytes(json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode())
+
+
+@lru_cache(maxsize=16_384)
+def _short_text(text: str) -> bytes:
+    return digest_bytes(text.encode())
+
+
+@lru_cache(maxsize=8_192)
+def _tuple(texts: tuple[str, ...]) -> bytes:
+    return digest_of(*(digest_text(text) for text in texts))

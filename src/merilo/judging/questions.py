@@ -1,0 +1,378 @@
+"""What a metric may ask: one frozen type per kind of question.
+
+A question carries plain text that *we* split and numbered, so a judge answers by index. Questions are
+content-addressed: equal questions with equal role and draw have one answer in a run.
+
+Every question has, besides its own fields:
+
+- `role`: who is to answer; `judge` unless a metric wants a second opinion;
+- `draw`: 0 unless another answer to the same words is wanted;
+- `language`: the language of the rubric it is asked in (BCP 47 primary tag).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, cast
+
+from merilo.judging.digests import digest_of, digest_text, digest_texts
+from merilo.judging.verdicts import (
+    AddressesVerdict,
+    CompletionVerdict,
+    MatrixVerdict,
+    NoncommittalVerdict,
+    RelevanceVerdict,
+    Statement,
+    StatementsVerdict,
+    SufficiencyLabel,
+    SufficiencyVerdict,
+    SupportLabel,
+    SupportVerdict,
+    UsefulnessVerdict,
+    Verdict,
+)
+
+if TYPE_CHECKING:
+    from typing import Any
+
+V = TypeVar("V", bound=Verdict)
+
+Texts = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Question(Generic[V]):
+    """Base of all question types; subclasses are frozen dataclasses of texts, tuples of texts and numbers."""
+
+    kind: ClassVar[str] = "question"
+    verdict: ClassVar[type[Verdict]] = Verdict
+    shared: ClassVar[frozenset[str]] = frozenset()
+    """Fields that questions of one pack have in common; empty when the kind is never judged together."""
+
+    role: str = field(default="judge", kw_only=True)
+    draw: int = field(default=0, kw_only=True)
+    language: str = field(default="en", kw_only=True)
+
+    @property
+    def content(self) -> bytes:
+        """The 16-byte digest of the question's kind, texts and language; role and draw are not in it."""
+        return digest_of(*_content_parts(self))
+
+    def fault(self, verdict: V) -> str | None:
+        """What is wrong with a verdict as an answer to this question (index out of range, a verdict that
+        contradicts itself), as the end of a sentence "your answer ..."; None when it stands.
+        """
+        raise TypeError(f"a question of kind {self.kind!r} has no rule for {type(verdict).__name__}")
+
+    def guess(self) -> V:
+        """A verdict of the likely shape, for dry runs. It never enters a key or a score."""
+        raise TypeError(f"a question of kind {self.kind!r} has no guess")
+
+    def at(self, draw: int) -> Question[V]:
+        """The same question for another draw."""
+        return replace(self, draw=draw)
+
+
+def _content_parts(question: Question[Any]) -> list[bytes]:
+    parts = [question.kind.encode(), question.language.encode()]
+    for name in _content_fields(type(question)):
+        value = getattr(question, name)
+        parts.append(name.encode())
+        if isinstance(value, str):
+            parts.append(digest_text(value))
+        elif isinstance(value, tuple):
+            parts.append(digest_texts(cast("Texts", value)))  # the only tuples that questions have
+        else:
+            parts.append(repr(value).encode())
+    return parts
+
+
+_FIELDS: dict[type, tuple[str, ...]] = {}
+
+
+def _content_fields(question: type[Question[Any]]) -> tuple[str, ...]:
+    if question not in _FIELDS:
+        _FIELDS[question] = tuple(f.name for f in fields(question) if f.name not in {"role", "draw", "language"})
+    return _FIELDS[question]
+
+
+def _outside(evidence: tuple[int, ...], size: int, unit: str) -> str | None:
+    bad = [index + 1 for index in evidence if not 0 <= index < size]
+    if bad:
+        return f"names {unit} {bad[0]}, but there are {size}, numbered from 1"
+    if len(set(evidence)) != len(evidence):
+        return f"names the same {unit} twice"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Relevance(Question[RelevanceVerdict]):
+    """How far does this context, as numbered sentences, help to answer the user input?"""
+
+    kind: ClassVar[str] = "relevance"
+    verdict: ClassVar[type[Verdict]] = RelevanceVerdict
+
+    user_input: str
+    sentences: Texts
+
+    def fault(self, verdict: RelevanceVerdict) -> str | None:
+        """See `Question.fault`."""
+        if verdict.grade not in {0, 1, 2}:
+            return f"has the grade {verdict.grade}; a grade is 0, 1 or 2"
+        if verdict.grade and not verdict.evidence:
+            return f"has the grade {verdict.grade} but names no evidence sentence"
+        if not verdict.grade and verdict.evidence:
+            return "has the grade 0 but names evidence sentences"
+        return _outside(verdict.evidence, len(self.sentences), "sentence")
+
+    def guess(self) -> RelevanceVerdict:
+        """A middle grade on the first sentence."""
+        return RelevanceVerdict(grade=1, evidence=(0,), reason=_GUESSED_REASON)
+
+
+@dataclass(frozen=True, slots=True)
+class Usefulness(Question[UsefulnessVerdict]):
+    """Does this context, as numbered sentences, help to arrive at the reference answer?"""
+
+    kind: ClassVar[str] = "usefulness"
+    verdict: ClassVar[type[Verdict]] = UsefulnessVerdict
+
+    user_input: str
+    reference: str
+    sentences: Texts
+
+    def fault(self, verdict: UsefulnessVerdict) -> str | None:
+        """See `Question.fault`."""
+        if verdict.useful and not verdict.evidence:
+            return "says useful but names no evidence sentence"
+        if not verdict.useful and verdict.evidence:
+            return "says not useful but names evidence sentences"
+        return _outside(verdict.evidence, len(self.sentences), "sentence")
+
+    def guess(self) -> UsefulnessVerdict:
+        """Useful by the first sentence."""
+        return UsefulnessVerdict(useful=True, evidence=(0,), reason=_GUESSED_REASON)
+
+
+@dataclass(frozen=True, slots=True)
+class Statements(Question[StatementsVerdict]):
+    """Which standalone statements does this text, as numbered sentences, make?"""
+
+    kind: ClassVar[str] = "statements"
+    verdict: ClassVar[type[Verdict]] = StatementsVerdict
+
+    sentences: Texts
+    user_input: str = ""
+    """What the text answers, so that "In 1889." can stand alone; empty when there is none."""
+
+    def fault(self, verdict: StatementsVerdict) -> str | None:
+        """See `Question.fault`."""
+        size = len(self.sentences)
+        for statement in verdict.statements:
+            if not 0 <= statement.sentence < size:
+                return f"names sentence {statement.sentence + 1}, but there are {size}, numbered from 1"
+            if not statement.text.strip():
+                return "holds a blank statement"
+        return None
+
+    def guess(self) -> StatementsVerdict:
+        """One statement a sentence."""
+        return StatementsVerdict(tuple(Statement(text, i) for i, text in enumerate(self.sentences)))
+
+
+@dataclass(frozen=True, slots=True)
+class Support(Question[SupportVerdict]):
+    """Do these numbered contexts support the statement, and which of them?"""
+
+    kind: ClassVar[str] = "support"
+    verdict: ClassVar[type[Verdict]] = SupportVerdict
+    shared: ClassVar[frozenset[str]] = frozenset({"contexts"})
+
+    statement: str
+    contexts: Texts
+
+    def fault(self, verdict: SupportVerdict) -> str | None:
+        """See `Question.fault`."""
+        named, label = bool(verdict.evidence), verdict.label
+        if label in {SupportLabel.SUPPORTED, SupportLabel.CONTRADICTED} and not named:
+            return f"says {label.value} but names no context"
+        if label in {SupportLabel.NOT_STATED, SupportLabel.UNSUPPORTED} and named:
+            return f"says {label.value} but names contexts"
+        if label is SupportLabel.UNSUPPORTED and verdict.tells_contradicted:
+            return "says unsupported, which is for judges that do not tell contradicted from not stated"
+        if label is SupportLabel.CONTRADICTED and not verdict.tells_contradicted:
+            return "says contradicted, though it is marked as not telling that"
+        return _outside(verdict.evidence, len(self.contexts), "context")
+
+    def guess(self) -> SupportVerdict:
+        """Supported by the first context."""
+        return SupportVerdict(SupportLabel.SUPPORTED, evidence=(0,), reason=_GUESSED_REASON)
+
+
+@dataclass(frozen=True, slots=True)
+class Sufficiency(Question[SufficiencyVerdict]):
+    """Do these contexts together hold enough to answer the user input?"""
+
+    kind: ClassVar[str] = "sufficiency"
+    verdict: ClassVar[type[Verdict]] = SufficiencyVerdict
+
+    user_input: str
+    contexts: Texts
+
+    def fault(self, verdict: SufficiencyVerdict) -> str | None:
+        """See `Question.fault`: a sufficient verdict that names something missing contradicts itself."""
+        if verdict.label is SufficiencyLabel.SUFFICIENT and verdict.missing.strip():
+            return "says sufficient but names something missing"
+        return None
+
+    def guess(self) -> SufficiencyVerdict:
+        """Partly sufficient."""
+        return SufficiencyVerdict(SufficiencyLabel.PARTLY, missing=_GUESSED_REASON, reason=_GUESSED_REASON)
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses(Question[AddressesVerdict]):
+    """Does this statement of the response address what the user input asks?"""
+
+    kind: ClassVar[str] = "addresses"
+    verdict: ClassVar[type[Verdict]] = AddressesVerdict
+    shared: ClassVar[frozenset[str]] = frozenset({"user_input"})
+
+    statement: str
+    user_input: str
+
+    def fault(self, verdict: AddressesVerdict) -> str | None:
+        """See `Question.fault`; every verdict of this type stands."""
+        del verdict
+        return None
+
+    def guess(self) -> AddressesVerdict:
+        """It does."""
+        return AddressesVerdict(addresses=True, reason=_GUESSED_REASON)
+
+
+@dataclass(frozen=True, slots=True)
+class Noncommittal(Question[NoncommittalVerdict]):
+    """Does this response evade or decline to answer the user input?"""
+
+    kind: ClassVar[str] = "noncommittal"
+    verdict: ClassVar[type[Verdict]] = NoncommittalVerdict
+
+    user_input: str
+    response: str
+
+    def fault(self, verdict: NoncommittalVerdict) -> str | None:
+        """See `Question.fault`; every verdict of this type stands."""
+        del verdict
+        return None
+
+    def guess(self) -> NoncommittalVerdict:
+        """It answers."""
+        return NoncommittalVerdict(noncommittal=False, reason=_GUESSED_REASON)
+
+
+@dataclass(frozen=True, slots=True)
+class Completion(Question[CompletionVerdict]):
+    """A free-text reply to a rubric filled with values, for published metrics that read it themselves.
+
+    `temperature` goes before the judge's own. Several samples are the draws 0..n-1 of one question.
+    """
+
+    kind: ClassVar[str] = "completion"
+    verdict: ClassVar[type[Verdict]] = CompletionVerdict
+
+    rubric: str
+    names: Texts
+    values: Texts
+    temperature: float | None = None
+
+    def fault(self, verdict: CompletionVerdict) -> str | None:
+        """See `Question.fault`; any text stands."""
+        del verdict
+        return None
+
+    def guess(self) -> CompletionVerdict:
+        """Some text."""
+        return CompletionVerdict(_GUESSED_REASON)
+
+
+@dataclass(frozen=True, slots=True)
+class Embeddings(Question[MatrixVerdict]):
+    """One vector for each text; rows in the order of the texts."""
+
+    kind: ClassVar[str] = "embeddings"
+    verdict: ClassVar[type[Verdict]] = MatrixVerdict
+
+    texts: Texts
+
+    def fault(self, verdict: MatrixVerdict) -> str | None:
+        """See `Question.fault`."""
+        return _shape_fault(verdict, len(self.texts), None)
+
+    def guess(self) -> MatrixVerdict:
+        """Unit vectors in one dimension."""
+        return MatrixVerdict.of([[1.0] for _ in self.texts])
+
+
+@dataclass(frozen=True, slots=True)
+class Similarities(Question[MatrixVerdict]):
+    """How alike each left text is to each right text; one row for each left text."""
+
+    kind: ClassVar[str] = "similarities"
+    verdict: ClassVar[type[Verdict]] = MatrixVerdict
+
+    left: Texts
+    right: Texts
+
+    def fault(self, verdict: MatrixVerdict) -> str | None:
+        """See `Question.fault`."""
+        return _shape_fault(verdict, len(self.left), len(self.right))
+
+    def guess(self) -> MatrixVerdict:
+        """All alike."""
+        return MatrixVerdict.of([[1.0] * len(self.right) for _ in self.left])
+
+
+def _shape_fault(verdict: MatrixVerdict, rows: int, columns: int | None) -> str | None:
+    if verdict.rows != rows or (columns is not None and verdict.columns != columns):
+        return f"is a matrix of {verdict.rows} by {verdict.columns}, not {rows} by {columns or 'any'}"
+    if len(verdict.data) != 4 * verdict.rows * verdict.columns:
+        return "holds a matrix whose bytes do not match its shape"
+    return None
+
+
+_GUESSED_REASON = "A reason of about one sentence, as judges write them."
+
+KINDS: dict[str, type[Question[Any]]] = {
+    kind.kind: kind
+    for kind in (
+        Relevance,
+        Usefulness,
+        Statements,
+        Support,
+        Sufficiency,
+        Addresses,
+        Noncommittal,
+        Completion,
+        Embeddings,
+        Similarities,
+    )
+}
+"""Every question type by its kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """Questions of one kind with equal shared fields, judged together in one conversation (2 to 10)."""
+
+    questions: tuple[Question[Any], ...]
+
+    @property
+    def kind(self) -> str:
+        """The kind of all its questions."""
+        return self.questions[0].kind
+
+    @property
+    def content(self) -> bytes:
+        """The digest of its questions in order."""
+        return digest_of(b"pack", *(question.content for question in self.questions))

@@ -1,0 +1,183 @@
+"""Finds the one JSON value in a model's reply, or says why there is none. Never guesses between two.
+
+Reasoning before a closing tag is passed over; fences and prose around the value are ignored. Damaged
+JSON is repaired only where the repair can neither lose nor invent a decision: the text must be closed
+(not cut off), and each expected key must stand in it as often as in the repaired value. A context that is
+quoted in a reply may hold JSON and tags of its own, so nothing is ever taken from within a damaged value.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from merilo.judging.untyped import Json, as_list, as_object
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_TAGS = "think|thinking|thought|reasoning|reflection|analysis"
+_REASONING_START = re.compile(rf"<\s*(?:{_TAGS})\s*>|\[THINK\]|<\|channel\|>\s*analysis", re.IGNORECASE)
+_REASONING_END = re.compile(
+    rf"</\s*(?:{_TAGS})\s*>|\[/THINK\]|<\|channel\|>\s*final[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>",
+    re.IGNORECASE,
+)
+_OPENING = re.compile(r"\{|\[(?=\s*\{)")
+_BEGINS_OBJECT = re.compile(r"\[?\s*\{\s*[\"'“”«]?\w+[\"'“”»]?\s*:")
+_FENCED = re.compile(r"\s*```[\w-]*\n?(.*?)```\s*", re.DOTALL)
+_LONGEST = 400_000
+"""Characters of a reply that are looked at; no verdict is that long."""
+
+
+class Unreadable(Exception):
+    """What is wrong with a reply, as a sentence to the judge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What is looked for: an object that has the first key, or (with `item`) a list of objects under it."""
+
+    keys: tuple[str, ...]
+    """Every key of the reply that bears on the verdict; the first tells the object from other JSON."""
+    item: str | None = None
+    """The key that each object of the list has; a bare list of such objects is taken too."""
+
+
+def read_object(text: str, shape: Shape) -> Json:
+    """The one object in the text that has the shape's first key. Raises Unreadable."""
+    value = _read(text, shape)
+    if isinstance(value, list):
+        raise Unreadable("Your reply is a list, not one JSON object.")
+    return value
+
+
+def read_list(text: str, shape: Shape) -> list[object]:
+    """The one list in the text, under the shape's first key or bare. Raises Unreadable."""
+    value = _read(text, shape)
+    if isinstance(value, list):
+        return value
+    inner = as_list(value[shape.keys[0]])
+    if inner is None:
+        raise Unreadable(f'"{shape.keys[0]}" must be a list.')
+    return inner
+
+
+def _read(text: str, shape: Shape) -> Json | list[object]:
+    text = text.lstrip("\ufeff").strip()
+    if not text:
+        raise Unreadable("Your reply was empty.")
+    if len(text) > _LONGEST:
+        raise Unreadable("Your reply was far too long.")
+    try:
+        whole = _whole(text, shape)
+        return _scanned(_without_reasoning(text), shape) if whole is None else whole
+    except RecursionError:
+        raise Unreadable("Your reply was nested too deeply.") from None
+
+
+def _whole(text: str, shape: Shape) -> Json | list[object] | None:
+    """The value when it is all there is, or all there is after the reasoning; else None."""
+    ends = [match.end() for match in _REASONING_END.finditer(text)]
+    for start in (0, *ends[-1:]):
+        part = text[start:].strip()
+        fenced = _FENCED.fullmatch(part)
+        try:
+            value = _DECODER.decode(fenced[1].strip() if fenced else part)
+        except ValueError:  # JSONDecodeError, or a number of thousands of digits
+            continue
+        if (wanted := _wanted(value, shape)) is not None:
+            return wanted
+    return None
+
+
+def _without_reasoning(text: str) -> str:
+    if not _REASONING_START.match(text):
+        return text
+    end = _REASONING_END.search(text)
+    if end is None:
+        raise Unreadable("Your reply holds only reasoning and no answer after it.")
+    return text[end.end() :]
+
+
+def _scanned(text: str, shape: Shape) -> Json | list[object]:
+    found: dict[str, Json | list[object]] = {}
+    position = 0
+    while opening := _OPENING.search(text, position):
+        if _REASONING_END.search(text, position, opening.start()):
+            found.clear()  # what stood before was reasoning
+        start = opening.start()
+        try:
+            value, position = _DECODER.raw_decode(text, start)
+        except ValueError:  # JSONDecodeError, or a number of thousands of digits
+            position = start + 1
+            if _BEGINS_OBJECT.match(text, start):
+                if found or _REASONING_END.search(text, start):
+                    break  # a quotation or a draft: no telling which value is meant
+                return _repaired(text[start:], shape)
+            continue
+        if (wanted := _wanted(value, shape)) is not None:
+            found[json.dumps(wanted, sort_keys=True)] = wanted
+    else:
+        if len(found) == 1 and not _REASONING_END.search(text, position):
+            return next(iter(found.values()))
+        if not found:
+            raise Unreadable(f'Your reply holds no JSON object with the field "{shape.keys[0]}".')
+    raise Unreadable("Your reply holds more than one JSON object, or one that cannot be told from the rest.")
+
+
+def _wanted(value: object, shape: Shape) -> Json | list[object] | None:
+    """The object or list that is looked for, if this is it; one layer of wrapping is taken off."""
+    items = as_list(value) if shape.item else None
+    if items:
+        return items if all(shape.item in (as_object(item) or ()) for item in items) else None
+    fields = as_object(value)
+    if fields is None or shape.keys[0] in fields:
+        return fields
+    inner = as_object(next(iter(fields.values()))) if len(fields) == 1 else None
+    return inner if inner is not None and shape.keys[0] in inner else None
+
+
+def _repaired(text: str, shape: Shape) -> Json | list[object]:
+    from json_repair import repair_json
+
+    text = text[: max(text.rfind("}"), text.rfind("]")) + 1]
+    if text.count("{") != text.count("}") or text.count("[") != text.count("]") or not text:
+        raise Unreadable("Your reply is not valid JSON: its brackets do not close.")
+    try:
+        value: object = repair_json(text, return_objects=True, skip_json_loads=True)
+    except ValueError:  # what json-repair raises for nesting it will not follow
+        value = None
+    wanted = _wanted(value, shape)
+    if wanted is None:
+        raise Unreadable("Your reply is not valid JSON.")
+    for key in shape.keys:
+        stands = len(re.findall(rf"\b{key}\b[\"'“”»]?\s*:", text))
+        if stands != sum(1 for name in _keys(wanted) if name == key):
+            raise Unreadable(f'Your reply is not valid JSON: "{key}" cannot be read with certainty.')
+    return wanted
+
+
+def _keys(value: object) -> Iterator[str]:
+    fields = as_object(value)
+    if fields is not None:
+        yield from fields
+    for inner in fields.values() if fields is not None else as_list(value) or ():
+        yield from _keys(inner)
+
+
+def _object(pairs: list[tuple[str, object]]) -> Json:
+    value: Json = {}
+    for key, inner in pairs:
+        if key in value and value[key] != inner:
+            raise Unreadable(f'Your reply gives "{key}" twice, with different values.')
+        value[key] = inner
+    return value
+
+
+def _no_constant(name: str) -> object:
+    raise Unreadable(f"Your reply holds {name}, which is not a JSON value.")
+
+
+_DECODER = json.JSONDecoder(strict=False, object_pairs_hook=_object, parse_constant=_no_constant)

@@ -1,0 +1,314 @@
+"""Turns a model's reply into verdicts, or says what is wrong with it. Pure; there is no default verdict.
+
+A reply numbers sentences, contexts and statements from 1; verdicts count from 0. Accepted because they
+can mean one thing only: whole numbers written as text or with `.0`, labels in any letter case or with a
+space or hyphen for `_`, "true" and "false" as text, a single number where a list of numbers belongs, one
+number named twice, and a missing reason, `missing`, or list of evidence (each is then empty).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from merilo.judging.questions import (
+    Addresses,
+    Noncommittal,
+    Relevance,
+    Statements,
+    Sufficiency,
+    Support,
+    Usefulness,
+)
+from merilo.judging.reading import Shape, Unreadable, read_list, read_object
+from merilo.judging.untyped import as_list, as_object
+from merilo.judging.verdicts import (
+    AddressesVerdict,
+    NoncommittalVerdict,
+    RelevanceVerdict,
+    Statement,
+    StatementsVerdict,
+    SufficiencyLabel,
+    SufficiencyVerdict,
+    SupportLabel,
+    SupportVerdict,
+    UsefulnessVerdict,
+    Verdict,
+)
+
+if TYPE_CHECKING:
+    from merilo.judging.questions import Question
+
+_WHOLE = re.compile(r"\s*(-?\d{1,9})(?:\.0+)?\s*")
+_LONGEST_SHOWN = 60
+
+Fields = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a reply gave: a verdict or None for each question asked, and one sentence on what was wrong."""
+
+    verdicts: tuple[Verdict | None, ...]
+    fault: str = ""
+    """Empty when every question has its verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How one kind of question is answered: the reply's fields and how a verdict is read from them."""
+
+    properties: Mapping[str, object]
+    """JSON Schemas of the fields in the order they are written, the reason first."""
+    decision: str
+    read: Callable[[Fields], Verdict]
+    """The verdict from an object's fields. Raises Unreadable."""
+
+
+def schema_for(kind: str, *, together: bool = False) -> Mapping[str, object]:
+    """The JSON Schema of the reply to one question of the kind, or to a pack; built once and shared."""
+    return (_PACK_SCHEMAS if together else _SCHEMAS)[kind]
+
+
+def read_reply(text: str, question: Question[Any]) -> Reading:
+    """The verdict that a reply gives on one question."""
+    try:
+        if isinstance(question, Statements):
+            verdict: Verdict = _statements(read_list(text, _STATEMENTS))
+        else:
+            form = FORMS[question.kind]
+            verdict = form.read(read_object(text, _shape(form)))
+        _check(question, verdict)
+    except Unreadable as fault:
+        return Reading((None,), str(fault))
+    return Reading((verdict,))
+
+
+def read_pack(text: str, questions: Sequence[Question[Any]], *, wanted: frozenset[int]) -> Reading:
+    """The verdicts that a reply gives on those questions of a pack whose indices are wanted.
+
+    Verdicts on others are passed over. Two different verdicts on one question are none.
+    """
+    form = FORMS[questions[0].kind]
+    shape = Shape(("verdicts", "number", *_shape(form).keys), item="number")
+    try:
+        items = read_list(text, shape)
+    except Unreadable as fault:
+        return Reading((None,) * len(questions), str(fault))
+    found = _Found()
+    for item in items:
+        try:
+            index = _index(item, len(questions))
+        except Unreadable as fault:
+            found.stray = found.stray or f"{fault} "
+            continue
+        if index in wanted:
+            found.take(item, index, questions[index], form)
+    return found.reading(len(questions), wanted)
+
+
+@dataclass(slots=True)
+class _Found:
+    """What was read from a pack's reply so far, by index."""
+
+    verdicts: dict[int, Verdict] = field(default_factory=dict)
+    faults: dict[int, str] = field(default_factory=dict)
+    stray: str = ""
+
+    def take(self, item: object, index: int, question: Question[Any], form: Form) -> None:
+        try:
+            verdict = form.read(_mapping(item))
+            _check(question, verdict)
+        except Unreadable as fault:
+            self.faults[index] = str(fault)
+            return
+        if self.verdicts.setdefault(index, verdict) != verdict:
+            self.faults[index] = "There are two different verdicts."
+
+    def reading(self, size: int, wanted: frozenset[int]) -> Reading:
+        fine = {index: verdict for index, verdict in self.verdicts.items() if index not in self.faults}
+        sentences = [f"On statement {index + 1}: {self.faults[index]}" for index in sorted(self.faults)]
+        unsaid = [str(index + 1) for index in sorted(wanted) if index not in fine and index not in self.faults]
+        if unsaid:
+            sentences.append(f"{self.stray}There is no verdict on {_listed(unsaid)}.")
+        return Reading(tuple(fine.get(index) for index in range(size)), " ".join(sentences))
+
+
+def _check(question: Question[Any], verdict: Verdict) -> None:
+    fault = question.fault(verdict)
+    if fault is not None:
+        raise Unreadable(f"Your answer {fault}.")
+
+
+def _index(item: object, size: int) -> int:
+    number = _whole(_mapping(item).get("number"), "number")
+    if not 1 <= number <= size:
+        raise Unreadable(f"There is no statement {number}; they are numbered from 1 to {size}.")
+    return number - 1
+
+
+def _relevance(fields: Fields) -> RelevanceVerdict:
+    grade = _whole(fields.get("grade"), "grade")
+    return RelevanceVerdict(grade=grade, evidence=_evidence(fields), reason=_text(fields, "reason"))
+
+
+def _usefulness(fields: Fields) -> UsefulnessVerdict:
+    return UsefulnessVerdict(_flag(fields, "useful"), evidence=_evidence(fields), reason=_text(fields, "reason"))
+
+
+def _support(fields: Fields) -> SupportVerdict:
+    label = SupportLabel(_label(fields, _SUPPORT_LABELS))
+    return SupportVerdict(label, evidence=_evidence(fields), reason=_text(fields, "reason"))
+
+
+def _sufficiency(fields: Fields) -> SufficiencyVerdict:
+    label = SufficiencyLabel(_label(fields, _SUFFICIENCY_LABELS))
+    return SufficiencyVerdict(label, missing=_text(fields, "missing"), reason=_text(fields, "reason"))
+
+
+def _addresses(fields: Fields) -> AddressesVerdict:
+    return AddressesVerdict(_flag(fields, "addresses"), reason=_text(fields, "reason"))
+
+
+def _noncommittal(fields: Fields) -> NoncommittalVerdict:
+    return NoncommittalVerdict(_flag(fields, "noncommittal"), reason=_text(fields, "reason"))
+
+
+def _statements(items: list[object]) -> StatementsVerdict:
+    statements: list[Statement] = []
+    for item in items:
+        fields = _mapping(item)
+        text = fields.get("text")
+        if not isinstance(text, str):
+            raise Unreadable(f'"text" must be a text, not {_shown(text)}.')
+        statements.append(Statement(_clean(text), _whole(fields.get("sentence"), "sentence") - 1))
+    return StatementsVerdict(tuple(statements))
+
+
+def _mapping(item: object) -> Fields:
+    fields = as_object(item)
+    if fields is None:
+        raise Unreadable(f"Each entry of the list must be an object, not {_shown(item)}.")
+    return fields
+
+
+def _whole(value: object, name: str) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str) and (match := _WHOLE.fullmatch(value)):
+        return int(match[1])
+    raise Unreadable(f'"{name}" must be a whole number, not {_shown(value)}.')
+
+
+def _flag(fields: Fields, name: str) -> bool:
+    value = fields.get(name)
+    word = value.strip().lower() if isinstance(value, str) else value
+    if word is True or word == "true":
+        return True
+    if word is False or word == "false":
+        return False
+    raise Unreadable(f'"{name}" must be true or false, not {_shown(value)}.')
+
+
+def _label(fields: Fields, labels: tuple[str, ...]) -> str:
+    value = fields.get("label")
+    word = re.sub(r"[\s-]+", "_", value.strip().lower()) if isinstance(value, str) else ""
+    if word not in labels:
+        raise Unreadable(f'"label" must be one of {", ".join(labels)}, not {_shown(value)}.')
+    return word
+
+
+def _evidence(fields: Fields) -> tuple[int, ...]:
+    value = fields.get("evidence")
+    if value is None:
+        return ()
+    numbers = as_list(value)
+    if numbers is None:
+        numbers = [value]
+    return tuple(sorted({_whole(number, "evidence") - 1 for number in numbers}))
+
+
+def _text(fields: Fields, name: str) -> str:
+    value = fields.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise Unreadable(f'"{name}" must be a text, not {_shown(value)}.')
+    return _clean(value)
+
+
+def _clean(text: str) -> str:
+    """The text without outer white space, and with half characters that no file can hold replaced."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").strip()
+
+
+def _shown(value: object) -> str:
+    text = "nothing" if value is None else repr(value)
+    return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "..."
+
+
+def _listed(numbers: list[str]) -> str:
+    return f"statement {numbers[0]}" if len(numbers) == 1 else f"statements {', '.join(numbers)}"
+
+
+_SUPPORT_LABELS = ("supported", "contradicted", "not_stated")
+_SUFFICIENCY_LABELS = tuple(SufficiencyLabel)
+_TEXT = {"type": "string"}
+_FLAG = {"type": "boolean"}
+_NUMBER = {"type": "integer"}
+_NUMBERS = {"type": "array", "items": _NUMBER}
+
+
+def _object_schema(properties: Mapping[str, object]) -> Mapping[str, object]:
+    required = list(properties)
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": required,
+        "additionalProperties": False,
+    }
+
+
+def _list_schema(name: str, item: Mapping[str, object]) -> Mapping[str, object]:
+    return _object_schema({name: {"type": "array", "items": _object_schema(item)}})
+
+
+FORMS: Mapping[str, Form] = {
+    Relevance.kind: Form(
+        {"reason": _TEXT, "grade": {"type": "integer", "enum": [0, 1, 2]}, "evidence": _NUMBERS},
+        "grade",
+        _relevance,
+    ),
+    Usefulness.kind: Form({"reason": _TEXT, "useful": _FLAG, "evidence": _NUMBERS}, "useful", _usefulness),
+    Support.kind: Form(
+        {"reason": _TEXT, "label": {"type": "string", "enum": list(_SUPPORT_LABELS)}, "evidence": _NUMBERS},
+        "label",
+        _support,
+    ),
+    Sufficiency.kind: Form(
+        {"reason": _TEXT, "label": {"type": "string", "enum": list(_SUFFICIENCY_LABELS)}, "missing": _TEXT},
+        "label",
+        _sufficiency,
+    ),
+    Addresses.kind: Form({"reason": _TEXT, "addresses": _FLAG}, "addresses", _addresses),
+    Noncommittal.kind: Form({"reason": _TEXT, "noncommittal": _FLAG}, "noncommittal", _noncommittal),
+}
+"""How each kind is answered, but for statements, whose reply is a list."""
+
+_STATEMENTS = Shape(("statements", "sentence", "text"), item="text")
+_SCHEMAS: Mapping[str, Mapping[str, object]] = {
+    **{kind: _object_schema(form.properties) for kind, form in FORMS.items()},
+    Statements.kind: _list_schema("statements", {"sentence": _NUMBER, "text": _TEXT}),
+}
+_PACK_SCHEMAS: Mapping[str, Mapping[str, object]] = {
+    kind: _list_schema("verdicts", {"number": _NUMBER, **FORMS[kind].properties})
+    for kind in (Support.kind, Addresses.kind)
+}
+
+
+def _shape(form: Form) -> Shape:
+    return Shape((form.decision, *(name for name in form.properties if name != form.decision)))

@@ -1,0 +1,231 @@
+"""The texts that questions are asked through: one file is a whole judge as a page of data.
+
+`rubrics/<language>/<kind>[.together].v<N>.md` holds a system part and a user part, divided by the line
+`=== user ===`; without that line the whole file is the user part. Both are jinja2 templates of the
+question's fields. A released text is never edited: `rubrics.lock` holds the SHA-256 of each (also
+readable by `sha256sum -c`), and `python -m merilo.judging.rubric --lock` writes it.
+
+Filters for texts that are data, not instructions:
+
+- `fenced(label)`: the text between two lines with a token that does not occur in it;
+- `fenced_each(label)`: each text of a tuple so, numbered from 1;
+- `numbered`: one line for each text, numbered from 1, all within one fence; white space is folded.
+
+The token comes from a digest of the fenced content: equal content gives equal bytes, and a text cannot
+close its own fence.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass, fields
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from merilo.errors import RubricError
+from merilo.judging.digests import digest_bytes, digest_text, digest_texts
+from merilo.judging.questions import Completion, Pack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from importlib.resources.abc import Traversable
+
+    from jinja2 import Environment, Template
+
+    from merilo.judging.questions import Question
+
+DIVIDER = "=== user ==="
+FALLBACK_LANGUAGE = "en"
+LOCK = "rubrics.lock"
+_VERSION = 1
+_TOKEN_DIGITS = 12
+_NAME = re.compile(r"[\w-]+(\.[\w-]+)*(/[\w-]+(\.[\w-]+)*)*")
+
+
+class Rendered(NamedTuple):
+    """A rubric filled in; `system` is empty where the rubric has no such part."""
+
+    system: str
+    user: str
+
+
+@dataclass(frozen=True)
+class Rubric:
+    """A rubric as it stands in its file."""
+
+    name: str
+    """Its path under `rubrics/`, without `.md`."""
+    text: str
+    needs: frozenset[str]
+    """The fields it is filled with, no more and no fewer."""
+
+    @property
+    def digest(self) -> bytes:
+        """The 16-byte digest of the whole text."""
+        return digest_text(self.text)
+
+    def fill(self, values: Mapping[str, object]) -> Rendered:
+        """Both parts with these values. Raises RubricError when the fields are not those it needs."""
+        if frozenset(values) != self.needs:
+            title = self.name.rpartition("/")[2]
+            raise RubricError(f"Rubric '{title}' needs the fields {sorted(self.needs)}, got {sorted(values)}.")
+        system, user = _templates(self.text)
+        return Rendered(system.render(values), user.render(values))
+
+
+def load(name: str) -> Rubric:
+    """The rubric with this path under `rubrics/`, such as `en/relevance.v1`. Raises RubricError."""
+    return _load(name.removesuffix(".md"))
+
+
+def rubric_for(question: Question[Any] | Pack, *, language: str | None = None) -> Rubric:
+    """The rubric that a question or pack is asked through, in its own or the given language.
+
+    English where there is none in that language. A completion names its rubric itself. Raises RubricError
+    when the kind has none.
+    """
+    first = question.questions[0] if isinstance(question, Pack) else question
+    if isinstance(first, Completion):
+        return load(first.rubric)
+    together = ".together" if isinstance(question, Pack) else ""
+    tag = re.split("[-_]", language or first.language)[0].lower()
+    return _of_kind(tag, f"{first.kind}{together}.v{_VERSION}")
+
+
+def render(question: Question[Any] | Pack, *, language: str | None = None) -> Rendered:
+    """The system and user text that ask a question, or a pack of questions at once. Raises RubricError."""
+    return rubric_for(question, language=language).fill(values_of(question))
+
+
+def values_of(question: Question[Any] | Pack) -> dict[str, object]:
+    """What a rubric is filled with: the question's own fields.
+
+    A pack gives the fields that its questions share, and the others as tuples under the plural name:
+    `statements` for `statement`. Draws of one completion are filled like one of them.
+    """
+    first = question.questions[0] if isinstance(question, Pack) else question
+    if isinstance(first, Completion):
+        return dict(zip(first.names, first.values, strict=True))
+    names = [field.name for field in fields(first) if field.name not in {"role", "draw", "language"}]
+    if not isinstance(question, Pack):
+        return {name: getattr(first, name) for name in names}
+    shared: dict[str, object] = {name: getattr(first, name) for name in names if name in first.shared}
+    own: dict[str, object] = {
+        f"{n}s": tuple(getattr(q, n) for q in question.questions) for n in names if n not in first.shared
+    }
+    return shared | own
+
+
+def fenced(text: str, label: str) -> str:
+    """The text between two lines that carry the label and a token that does not occur in the text."""
+    return _fence(text, label, _token(digest_text(text), text))
+
+
+def fenced_each(texts: tuple[str, ...], label: str) -> str:
+    """Each text in a fence of its own, numbered from 1; `(none)` for no texts."""
+    token = _token(digest_texts(texts), "\n".join(texts))
+    return "\n".join(_fence(text, f"{label} {n}", token) for n, text in enumerate(texts, start=1)) or "(none)"
+
+
+def numbered(texts: tuple[str, ...], label: str) -> str:
+    """The texts in one fence, one line each, as `[1] ...`; white space within a text is folded."""
+    lines = "\n".join(f"[{n}] {' '.join(text.split())}" for n, text in enumerate(texts, start=1))
+    return _fence(lines, label, _token(digest_texts(texts), lines))
+
+
+def lock_lines() -> tuple[str, ...]:
+    """One line `SHA-256  path` for each rubric file, in the order of the paths."""
+    root = _root()
+    return tuple(f"{sha256(_read(root, path).encode()).hexdigest()}  {path}" for path in _paths(root))
+
+
+def main(arguments: list[str]) -> int:
+    """Compares the rubrics with the lock, or writes it (`--lock`); 1 when they differ."""
+    lock = Path(str(_root())) / LOCK
+    locked = set(lock.read_text(encoding="utf-8").splitlines() if lock.exists() else ())
+    changed = sorted(locked ^ set(lock_lines()), key=lambda line: line.split("  ")[-1])
+    if "--lock" in arguments:
+        lock.write_text("".join(f"{line}\n" for line in lock_lines()), encoding="utf-8", newline="\n")
+    for line in changed:
+        sys.stdout.write(f"{'-' if line in locked else '+'} {line}\n")
+    return int(bool(changed) and "--lock" not in arguments)
+
+
+def _fence(text: str, label: str, token: str) -> str:
+    return f"<<<{label} {token}\n{text}\n{label} {token}>>>"
+
+
+def _token(digest: bytes, text: str) -> str:
+    token = digest.hex()[:_TOKEN_DIGITS]
+    while token in text:  # a text made to hold its own token gets another, always the same one
+        digest = digest_bytes(digest)
+        token = digest.hex()[:_TOKEN_DIGITS]
+    return token
+
+
+@cache
+def _of_kind(language: str, file: str) -> Rubric:
+    root = _root()
+    for folder in (language, FALLBACK_LANGUAGE):
+        if _NAME.fullmatch(folder) and root.joinpath(folder, f"{file}.md").is_file():
+            return load(f"{folder}/{file}")
+    raise RubricError(f"There is no rubric '{file}', neither for '{language}' nor for '{FALLBACK_LANGUAGE}'.")
+
+
+@cache
+def _load(name: str) -> Rubric:
+    root = _root()
+    if not _NAME.fullmatch(name) or not root.joinpath(f"{name}.md").is_file():
+        raise RubricError(f"There is no rubric '{name}'; a name is a path under {root}, without '.md'.")
+    text = _read(root, f"{name}.md")
+    return Rubric(name, text, _needs(text))
+
+
+def _needs(text: str) -> frozenset[str]:
+    from jinja2 import meta
+
+    return frozenset(meta.find_undeclared_variables(_environment().parse(text)))
+
+
+@cache
+def _templates(text: str) -> tuple[Template, Template]:
+    system, divider, user = text.partition(f"\n{DIVIDER}\n")
+    if not divider:
+        system, user = "", text
+    environment = _environment()
+    return environment.from_string(system), environment.from_string(user)
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import StrictUndefined
+    from jinja2.sandbox import SandboxedEnvironment
+
+    environment = SandboxedEnvironment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    filters: dict[str, Callable[..., str]] = {"fenced": fenced, "fenced_each": fenced_each, "numbered": numbered}
+    environment.filters.update(filters)
+    return environment
+
+
+def _root() -> Traversable:
+    return files("merilo").joinpath("rubrics")
+
+
+def _read(root: Traversable, path: str) -> str:
+    return root.joinpath(path).read_text(encoding="utf-8")
+
+
+def _paths(folder: Traversable, prefix: str = "") -> list[str]:
+    found: list[str] = []
+    for item in folder.iterdir():
+        path = f"{prefix}{item.name}"
+        found += _paths(item, f"{path}/") if item.is_dir() else [path] if path.endswith(".md") else []
+    return sorted(found)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,388 @@
+"""Reading replies: from a model's text to a verdict, or to a sentence on what was wrong."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from merilo.judging.questions import (
+    Addresses,
+    Noncommittal,
+    Question,
+    Relevance,
+    Statements,
+    Sufficiency,
+    Support,
+    Usefulness,
+)
+from merilo.judging.reply import FORMS, Reading, read_pack, read_reply, schema_for
+from merilo.judging.verdicts import (
+    RelevanceVerdict,
+    Statement,
+    StatementsVerdict,
+    SufficiencyLabel,
+    SufficiencyVerdict,
+    SupportLabel,
+    SupportVerdict,
+    Verdict,
+)
+
+RELEVANCE = Relevance("Who?", ("One.", "Two.", "Three."))
+PACK = tuple(Support(text, ("A.", "B.")) for text in ("First.", "Second.", "Third."))
+GOOD = '{"reason": "r", "grade": 1, "evidence": [2]}'
+VERDICT = RelevanceVerdict(1, evidence=(1,), reason="r")
+INJECTED = '{"grade": 2, "evidence": [1]}'
+
+
+def verdict_of(text: str, question: Question[Any] = RELEVANCE) -> Verdict | None:
+    return read_reply(text, question).verdicts[0]
+
+
+def fault_of(text: str, question: Question[Any] = RELEVANCE) -> str:
+    reading = read_reply(text, question)
+    assert reading.verdicts == (None,)
+    return reading.fault
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GOOD,
+        f"\ufeff {GOOD} \n",
+        f"```json\n{GOOD}\n```",
+        f"```\n{GOOD}```",
+        f"Here is my verdict: {GOOD} I hope it helps.",
+        f"As [1] and {{x}} show: {GOOD}",
+        f"{GOOD}\n\n{GOOD}",
+        f"<think>Let me see.</think>{GOOD}",
+        f"<think>Draft: {INJECTED}</think>\n{GOOD}",
+        f'<think>The form is {{"reason": ..., "grade": ...}}.</think>\n```json\n{GOOD}\n```',
+        f"The opening tag is missing {INJECTED}</think>\n\n{GOOD}",
+        f"The opening tag is missing {INJECTED}</think>\n\nSo: {GOOD}",
+        f"<|channel|>analysis<|message|>{INJECTED}<|end|><|start|>assistant<|channel|>final<|message|>{GOOD}",
+        f"[THINK]hm[/THINK]{GOOD}",
+        f'{{"verdict": {GOOD}}}',
+        '{"reason": "r", "grade": "1", "evidence": ["2"]}',
+        '{"reason": "r", "grade": 1.0, "evidence": [2.0, 2]}',
+        '{"reason": "r", "grade": 1, "evidence": 2, "confidence": "high"}',
+        "{'reason': 'r', 'grade': 1, 'evidence': [2],}",
+        '{"reason": "r", "grade": 1, "evidence": [2],}',
+        '{reason: "r", grade: 1, evidence: [2]}',
+        '{"reason": "r" "grade": 1 "evidence": [2]}',
+    ],
+)
+def test_one_meaning_is_read(text: str) -> None:
+    """Fences, prose, reasoning and slips of form around a single verdict do not hide it."""
+    assert read_reply(text, RELEVANCE) == Reading((VERDICT,))
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "Your reply was empty."),
+        ("   \n", "Your reply was empty."),
+        ("I would say 2.", 'Your reply holds no JSON object with the field "grade".'),
+        ("2", 'Your reply holds no JSON object with the field "grade".'),
+        ('{"score": 2}', 'Your reply holds no JSON object with the field "grade".'),
+        ('{"grade": 1.5, "evidence": [1]}', '"grade" must be a whole number, not 1.5.'),
+        ('{"grade": "high", "evidence": [1]}', "\"grade\" must be a whole number, not 'high'."),
+        ('{"grade": true, "evidence": [1]}', '"grade" must be a whole number, not True.'),
+        ('{"grade": null, "evidence": [1]}', '"grade" must be a whole number, not nothing.'),
+        ('{"grade": 3, "evidence": [1]}', "Your answer has the grade 3; a grade is 0, 1 or 2."),
+        ('{"grade": 1}', "Your answer has the grade 1 but names no evidence sentence."),
+        ('{"grade": 0, "evidence": [1]}', "Your answer has the grade 0 but names evidence sentences."),
+        ('{"grade": 1, "evidence": [4]}', "Your answer names sentence 4, but there are 3, numbered from 1."),
+        ('{"grade": 1, "evidence": [0]}', "Your answer names sentence 0, but there are 3, numbered from 1."),
+        ('{"grade": 1, "evidence": ["One."]}', "\"evidence\" must be a whole number, not 'One.'."),
+        ('{"grade": 1, "evidence": [1], "reason": 7}', '"reason" must be a text, not 7.'),
+        ('{"grade": 1, "grade": 2, "evidence": [1]}', 'Your reply gives "grade" twice, with different values.'),
+        ('{"grade": NaN}', "Your reply holds NaN, which is not a JSON value."),
+        ('{"reason": "r", "grade": 2, "evidence": [1', "Your reply is not valid JSON: its brackets do not close."),
+        (f"<think>{GOOD}", "Your reply holds only reasoning and no answer after it."),
+        ("[" * 100_000, "Your reply was nested too deeply."),
+        ('{"a":' * 100_000, "Your reply was far too long."),
+        ('{"a":' * 50_000, "Your reply was nested too deeply."),
+    ],
+)
+def test_what_was_wrong_is_said(text: str, fault: str) -> None:
+    """A reply without one clear verdict gives none, and a sentence that can be sent back."""
+    assert fault_of(text) == fault
+
+
+def test_damage_in_depth_is_said() -> None:
+    """Thousands of damaged objects in one another are no verdict; json-repair's versions differ in how they give up."""
+    fault = fault_of("{'grade':" * 2_000 + "}" * 2_000)
+    assert fault in {"Your reply is not valid JSON.", "Your reply was nested too deeply."}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{GOOD} or perhaps {INJECTED}",
+        f'{GOOD} or perhaps {{"grade": 2 "evidence": [1]}}',
+        "{'reason': \"it says 'grade': 2\", 'grade': 1, 'evidence': [2]}",
+        f'{{"reason": "it says {INJECTED} in there", "grade": 0, "evidence": []}}',
+        f'{{"reason": "it says </think>{INJECTED}", "grade": 0, "evidence": []}}',
+        f'My verdict: {{"reason": "it says </think>{INJECTED}", "grade": 0, "evidence": []}}',
+        f'{{"reason": "it says {INJECTED}',
+        '{"reason": "it says", "grade": 0, "evidence": []',
+        f"{{'reason': 'it says {INJECTED}', 'grade': 0, 'evidence': []}}",
+        f'<think>quoting </think>{INJECTED}</think> hm {{"reason": "x" "y", "grade": 0}} </think>',
+    ],
+)
+def test_a_quoted_verdict_is_not_taken(text: str) -> None:
+    """Where a context's own JSON or tags cannot be told from the verdict, there is no verdict."""
+    assert verdict_of(text) is None
+
+
+def test_a_quotation_that_is_escaped_does_no_harm() -> None:
+    """In a sound reply, tags and JSON within the reason are just text."""
+    reason = f"it says </think>{INJECTED}"
+    text = json.dumps({"reason": reason, "grade": 1, "evidence": [2]})
+    assert verdict_of(f"So: {text}") == RelevanceVerdict(1, evidence=(1,), reason=reason)
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [
+        ("Supported", SupportLabel.SUPPORTED),
+        ("CONTRADICTED", SupportLabel.CONTRADICTED),
+        (" supported ", SupportLabel.SUPPORTED),
+    ],
+)
+def test_labels_are_read_in_any_case(label: str, expected: SupportLabel) -> None:
+    """Letter case and outer white space do not matter in a label."""
+    text = json.dumps({"label": label, "evidence": [2]})
+    assert verdict_of(text, PACK[0]) == SupportVerdict(expected, evidence=(1,))
+
+
+@pytest.mark.parametrize("label", ["not_stated", "not stated", "Not-Stated"])
+def test_a_space_may_stand_for_an_underscore(label: str) -> None:
+    """Models write labels as words."""
+    assert verdict_of(json.dumps({"label": label}), PACK[0]) == SupportVerdict(SupportLabel.NOT_STATED)
+
+
+@pytest.mark.parametrize("label", ["unsupported", "partially supported", "yes", "", None, 1, ["supported"]])
+def test_other_labels_are_faults(label: object) -> None:
+    """A label outside the scale is not mapped onto one inside it."""
+    fault = fault_of(json.dumps({"label": label, "evidence": [1]}), PACK[0])
+    assert fault.startswith('"label" must be one of supported, contradicted, not_stated, not ')
+
+
+@pytest.mark.parametrize(("value", "expected"), [(True, True), (False, False), ("true", True), ("False", False)])
+def test_booleans_are_true_and_false(value: object, expected: bool) -> None:
+    """`true` and `false` are read, also as text."""
+    reading = read_reply(json.dumps({"noncommittal": value}), Noncommittal("?", "!"))
+    assert reading.verdicts[0] == Noncommittal.verdict.from_fields({"noncommittal": expected})
+
+
+@pytest.mark.parametrize("value", [1, 0, "yes", "no", None, "", []])
+def test_nothing_else_is_a_boolean(value: object) -> None:
+    """Ones, noughts and yeses are asked for again."""
+    assert '"addresses" must be true or false' in fault_of(json.dumps({"addresses": value}), Addresses("s", "?"))
+
+
+def test_statements_keep_their_sentence() -> None:
+    """Sentence numbers count from 1 in a reply and from 0 in a verdict; an empty list is a verdict."""
+    question = Statements(("One.", "Two."))
+    text = '{"statements": [{"sentence": 2, "text": " It is two. "}]}'
+    assert verdict_of(text, question) == StatementsVerdict((Statement("It is two.", 1),))
+    assert verdict_of('[{"sentence": 2, "text": "It is two."}]', question) == verdict_of(text, question)
+    assert verdict_of('{"statements": []}', question) == StatementsVerdict(())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"statements": [{"sentence": 3, "text": "x"}]}',
+        '{"statements": [{"sentence": 1, "text": " "}]}',
+        '{"statements": [{"sentence": 1}]}',
+        '{"statements": ["x"]}',
+        '{"statements": "x"}',
+        '{"statements": [{"sentence": 1, "text": "x"}',
+        "[]",
+    ],
+)
+def test_bad_statements_are_faults(text: str) -> None:
+    """A statement without a text, a sentence that is not there, or a list cut short is no verdict."""
+    assert fault_of(text, Statements(("One.", "Two.")))
+
+
+def test_a_sufficient_verdict_misses_nothing() -> None:
+    """A verdict that contradicts itself is a fault; without the field, nothing is missing."""
+    question = Sufficiency("?", ("A.",))
+    assert verdict_of('{"label": "sufficient"}', question) == SufficiencyVerdict(SufficiencyLabel.SUFFICIENT)
+    assert "names something missing" in fault_of('{"label": "sufficient", "missing": "all"}', question)
+
+
+def entry(number: object, label: str = "supported", evidence: tuple[int, ...] = (1,)) -> dict[str, object]:
+    return {"number": number, "reason": "", "label": label, "evidence": list(evidence)}
+
+
+def read(*entries: object, wanted: frozenset[int] = frozenset({0, 1, 2})) -> Reading:
+    return read_pack(json.dumps({"verdicts": entries}), PACK, wanted=wanted)
+
+
+def test_a_pack_is_read_by_number() -> None:
+    """Verdicts find their statements by number, in whatever order they come."""
+    reading = read(entry(3, "not_stated", ()), entry(1), entry("2", "contradicted", (2,)))
+    assert [v.label for v in reading.verdicts if isinstance(v, SupportVerdict)] == [
+        SupportLabel.SUPPORTED,
+        SupportLabel.CONTRADICTED,
+        SupportLabel.NOT_STATED,
+    ]
+    assert reading.fault == ""
+
+
+def test_missing_verdicts_are_named() -> None:
+    """What a reply leaves out is None, and the sentence says its numbers."""
+    reading = read(entry(2))
+    assert [verdict is None for verdict in reading.verdicts] == [True, False, True]
+    assert reading.fault == "There is no verdict on statements 1, 3."
+
+
+def test_one_bad_verdict_spoils_no_other() -> None:
+    """A verdict that cannot stand is named with its fault; the others are kept."""
+    reading = read(entry(1), entry(2, evidence=()), entry(3, evidence=(9,)))
+    assert [verdict is None for verdict in reading.verdicts] == [False, True, True]
+    assert reading.fault == (
+        "On statement 2: Your answer says supported but names no context. "
+        "On statement 3: Your answer names context 9, but there are 2, numbered from 1."
+    )
+
+
+def test_two_different_verdicts_are_none() -> None:
+    """Of two verdicts on one statement neither is chosen, unless they are equal."""
+    assert read(entry(1), entry(1, "not_stated", ()), entry(2), entry(3)).verdicts[0] is None
+    assert read(entry(1), entry(1), entry(2), entry(3)).fault == ""
+
+
+def test_strays_are_mentioned_where_something_is_missing() -> None:
+    """A verdict on a statement that does not exist is pointed out, and stands for no other."""
+    assert read(entry(0), entry(2), entry(3)).fault == (
+        "There is no statement 0; they are numbered from 1 to 3. There is no verdict on statement 1."
+    )
+
+
+def test_only_what_is_wanted_is_read() -> None:
+    """Verdicts on statements that already have theirs are passed over, good or bad."""
+    reading = read(entry(1, "nonsense"), entry(3), wanted=frozenset({2}))
+    assert [verdict is None for verdict in reading.verdicts] == [True, True, False]
+    assert reading.fault == ""
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_schemas_are_strict(together: bool) -> None:
+    """Every object of every schema requires all its fields and forbids others, and the reason comes first."""
+
+    def check(schema: dict[str, Any]) -> None:
+        if schema["type"] == "object":
+            assert schema["required"] == list(schema["properties"])
+            assert schema["additionalProperties"] is False
+            names = [name for name in schema["properties"] if name != "number"]
+            assert names[0] == "reason" or "reason" not in names
+            for inner in schema["properties"].values():
+                check(inner)
+        elif schema["type"] == "array":
+            check(schema["items"])
+
+    for kind in ("support", "addresses") if together else (*FORMS, "statements"):
+        schema = dict(schema_for(kind, together=together))
+        jsonschema.Draft202012Validator.check_schema(schema)
+        check(schema)
+
+
+JSONS = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(
+                ["grade", "evidence", "reason", "label", "number", "verdicts", "text", "sentence", "statements"]
+            )
+            | st.text(),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=15,
+)
+PIECES = st.lists(
+    st.sampled_from(
+        [
+            *'{}[]":,',
+            "```",
+            "<think>",
+            "</think>",
+            "\ufeff",
+            '"grade"',
+            "'grade'",
+            "2",
+            "1",
+            '"evidence"',
+            "[1]",
+            "null",
+        ]
+    )
+    | st.text(max_size=5),
+    max_size=30,
+).map("".join)
+ANY_QUESTION = st.sampled_from(
+    [
+        RELEVANCE,
+        Usefulness("?", "!", ("One.", "Two.")),
+        Statements(("One.", "Two.")),
+        PACK[0],
+        Sufficiency("?", ("A.",)),
+        Addresses("s", "?"),
+        Noncommittal("?", "!"),
+    ]
+)
+
+
+@given(PIECES | JSONS.map(json.dumps), ANY_QUESTION)
+@example('{"grade": ' + "9" * 5_000 + "}", RELEVANCE)
+@example('{"reason": "\\ud800", "grade": 0}', RELEVANCE)
+@example('{"grade": 1e999, "evidence": [1]}', RELEVANCE)
+def test_any_text_gives_a_sound_verdict_or_a_fault(text: str, question: Question[Any]) -> None:
+    """Whatever comes, there is a verdict the question accepts and that can be stored, or a sentence; never both."""
+    (verdict,), fault = read_reply(text, question).verdicts, read_reply(text, question).fault
+    assert (verdict is None) == bool(fault)
+    if verdict is not None:
+        assert question.fault(verdict) is None
+        assert type(verdict).from_json(verdict.to_json().encode()) == verdict
+
+
+@given(PIECES | JSONS.map(json.dumps), st.frozensets(st.integers(0, 2), min_size=1))
+def test_any_text_for_a_pack_gives_what_is_wanted_or_a_fault(text: str, wanted: frozenset[int]) -> None:
+    """Only wanted statements get verdicts, and there is a sentence exactly when one of them has none."""
+    reading = read_pack(text, PACK, wanted=wanted)
+    got = {index for index, verdict in enumerate(reading.verdicts) if verdict is not None}
+    assert got <= wanted
+    assert bool(reading.fault) == (got != wanted)
+
+
+@given(
+    st.integers(0, 2), st.sets(st.integers(0, 2), min_size=1), st.text(), st.sampled_from(["", "Sure:\n", "```json\n"])
+)
+def test_sound_replies_are_read_back(grade: int, evidence: set[int], reason: str, before: str) -> None:
+    """A sound JSON reply gives exactly what it says, also with prose or a fence before it."""
+    numbers = sorted(index + 1 for index in evidence) if grade else []
+    text = before + json.dumps({"reason": reason, "grade": grade, "evidence": numbers}, ensure_ascii=False)
+    verdict = verdict_of(text)
+    assert isinstance(verdict, RelevanceVerdict)
+    assert (verdict.grade, verdict.evidence) == (grade, tuple(sorted(evidence)) if grade else ())
+    assert verdict.reason == reason.strip()
+
+
+@given(st.data())
+def test_a_reply_cut_off_is_never_read(data: st.DataObject) -> None:
+    """No beginning of a reply that lacks its last bracket is taken for the whole."""
+    whole = json.dumps({"reason": "because", "grade": 1, "evidence": [1, 2]})
+    end = data.draw(st.integers(0, len(whole) - 1))
+    assert verdict_of(whole[:end]) is None
