@@ -1,0 +1,89 @@
+"""How much of the response speaks to what was asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from merilo.judging.ask import ask_each, both
+from merilo.judging.questions import Addresses, Noncommittal, Statements
+from merilo.metrics.base import Card, Family, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.steps import (
+    BLANK_USER_INPUT,
+    about_statements,
+    declines,
+    is_blank,
+    most_statements,
+    statements_of,
+    states_nothing,
+)
+
+if TYPE_CHECKING:
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+
+_BLANK_RESPONSE = "the response is blank"
+_DECLINES = "the response declines to answer"
+_NO_STATEMENT = "the response makes no statement"
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRelevancy(Ordinary):
+    """Share of the response's statements that address the user input, in [0, 1].
+
+    Formula: statements that address it / distinct statements of the response. Whether they are true is not
+    asked. Undefined when the response is blank, declines to answer, or makes no statement, and when the
+    user input is blank.
+
+    Source: the form counted in statements, as in DeepEval's answer relevancy. It is *not* the answer
+    relevance of the RAGAS paper (Es et al. 2023, arXiv 2309.15217), which compares the user input with
+    questions generated from the response. We differ from DeepEval: a refusal or a response without a
+    statement is Undefined rather than a number, and a statement either addresses the input or does not.
+    """
+
+    name: ClassVar[str] = "answer_relevancy"
+    version: ClassVar[int] = 1
+    needs = frozenset({"user_input", "response"})
+    asks = Kinds({Addresses, Noncommittal, Statements})
+    card: ClassVar[Card] = Card(
+        summary="Share of the response's statements that address the user input.",
+        formula="Statements that address the user input / distinct statements of the response.",
+        questions="One Noncommittal and one Statements question, and one Addresses question for each "
+        "distinct statement.",
+        undefined=(_BLANK_RESPONSE, _DECLINES, _NO_STATEMENT, BLANK_USER_INPUT),
+        when="To find padding and answers to another question; needs neither contexts nor a reference.",
+        when_not="To see whether the answer is right or complete. Take faithfulness, or a metric with a "
+        "reference, beside it.",
+        relatives=("faithfulness",),
+        sources=(
+            "Counted in statements, as in DeepEval.",
+            "Not the answer relevance of Es et al. 2023 (arXiv 2309.15217), which generates questions.",
+        ),
+        family=Family.RESPONSE,
+    )
+
+    def at_most(self, sample: Sample) -> int:
+        """Two questions about the response, and one for each statement that it can make."""
+        asked = most_statements(sample, "response")
+        return 2 + asked if asked else 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input = sample.require("user_input")
+        if states_nothing(sample, "response"):
+            return Undefined(_BLANK_RESPONSE)
+        if is_blank(user_input):
+            return Undefined(BLANK_USER_INPUT)
+        declined, statements = yield from both(declines(sample), statements_of(sample, "response"))
+        if declined:
+            return Undefined(_DECLINES)
+        if not statements:
+            return Undefined(_NO_STATEMENT)
+        language = sample.resolved_language
+        verdicts = yield from ask_each(Addresses(each.text, user_input, language=language) for each in statements)
+        addressing = sum(verdict.addresses for verdict in verdicts)
+        return Score(
+            addressing / len(statements),
+            evidence=about_statements(statements, verdicts),
+            counts={"statements": len(statements), "addressing": addressing},
+        )

@@ -1,0 +1,125 @@
+"""Whether the relevant contexts stand before the others, as average precision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar
+
+from merilo.judging.questions import Relevance, Usefulness
+from merilo.metrics.base import Card, Evidence, Family, Kinds, Ordinary, Score, Undefined, choice
+from merilo.metrics.formulas import average_precision
+from merilo.metrics.steps import (
+    BLANK_USER_INPUT,
+    NOTHING_RETRIEVED,
+    about_contexts,
+    is_blank,
+    most_contexts,
+    relevance_of_contexts,
+    usefulness_of_contexts,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+
+_BLANK_REFERENCE = "the reference is blank"
+
+
+class Against(StrEnum):
+    """What a context has to serve to be relevant."""
+
+    QUESTION = "question"
+    """It holds a part of the answer to the user input (a Relevance grade of at least 1)."""
+    REFERENCE = "reference"
+    """It helps to arrive at the reference (Usefulness)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextPrecision(Ordinary):
+    """Average precision of the retrieved contexts, in [0, 1]; 0 when none is relevant.
+
+    Formula: mean, over the ranks r of relevant contexts, of (relevant contexts among the first r) / r.
+
+    `against` has no default, since the two forms are not comparable: the run takes one for all its samples
+    (`for_fields`), and the metric's text names it. Undefined when nothing was retrieved, when the user input
+    is blank, and with `against=reference` when the reference is blank. Relevance of 0 to all gives 0, a
+    context without any sentence is irrelevant without a question.
+
+    Source: average precision as in Buckley & Voorhees, "Retrieval System Evaluation" (in: TREC, MIT Press
+    2005), divided by the relevant contexts that were retrieved, since nobody judged the rest. The ragas
+    library's context precision has the same formula; ours judges by grade and by numbered sentences.
+
+    Not monotone in Relevance and Usefulness: relevant flags 1,0,0,0,0 give 1.0, and 1,0,0,0,1 give 0.7.
+    """
+
+    name: ClassVar[str] = "context_precision"
+    version: ClassVar[int] = 1
+    ranked: ClassVar[bool] = True
+    not_monotone_in: ClassVar[Kinds] = frozenset({Relevance, Usefulness})
+    card: ClassVar[Card] = Card(
+        summary="Whether the relevant contexts stand before the others (average precision).",
+        formula="Mean, over the ranks r of relevant contexts, of (relevant among the first r) / r; 0 when "
+        "none is relevant.",
+        questions="One question for each context that is not blank: Relevance for against=question, "
+        "Usefulness for against=reference.",
+        undefined=(NOTHING_RETRIEVED, BLANK_USER_INPUT, f"{_BLANK_REFERENCE} (against=reference)"),
+        when="To compare retrievers whose first contexts matter most; with a reference where there is one.",
+        when_not="To count noise after the last relevant context, which costs nothing here. Take context_relevance.",
+        relatives=("context_ranking", "context_relevance", "context_recall"),
+        sources=("Buckley & Voorhees 2005 (in: TREC, MIT Press), over the relevant contexts retrieved.",),
+        family=Family.RETRIEVAL,
+    )
+
+    against: Against
+
+    def __post_init__(self) -> None:
+        member = choice(Against, self.against, metric=self.name, parameter="against")
+        object.__setattr__(self, "against", member)
+
+    @classmethod
+    def for_fields(cls, fields: Collection[str]) -> ContextPrecision:
+        """The form for a run in which every sample has these fields: by the reference if it is among them."""
+        return cls(against=Against.REFERENCE if "reference" in fields else Against.QUESTION)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The user input and the contexts, and the reference where it is judged against."""
+        common = frozenset({"user_input", "retrieved_contexts"})
+        return common | {"reference"} if self.against is Against.REFERENCE else common
+
+    @property
+    def asks(self) -> Kinds:
+        """Relevance or Usefulness."""
+        return frozenset({Usefulness if self.against is Against.REFERENCE else Relevance})
+
+    def at_most(self, sample: Sample) -> int:
+        """One question for each context that is not blank."""
+        return most_contexts(sample)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input, contexts = sample.require("user_input"), sample.contexts
+        if self.against is Against.REFERENCE and is_blank(sample.require("reference")):
+            return Undefined(_BLANK_REFERENCE)
+        if not contexts:
+            return Undefined(NOTHING_RETRIEVED)
+        if is_blank(user_input):
+            return Undefined(BLANK_USER_INPUT)
+        flags, evidence = yield from self._judged(sample)
+        return Score(
+            average_precision(flags),
+            evidence=evidence,
+            counts={"contexts": len(flags), "relevant": sum(flags)},
+        )
+
+    def _judged(self, sample: Sample) -> Plan[tuple[list[bool], tuple[Evidence, ...]]]:
+        match self.against:
+            case Against.QUESTION:
+                graded = yield from relevance_of_contexts(sample)
+                return [verdict.grade >= 1 for verdict in graded], about_contexts(graded)
+            case Against.REFERENCE:
+                useful = yield from usefulness_of_contexts(sample)
+                return [verdict.useful for verdict in useful], about_contexts(useful)

@@ -1,0 +1,97 @@
+"""Whether the more relevant contexts come first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from merilo.errors import UsageError
+from merilo.judging.questions import Relevance
+from merilo.metrics.base import Card, Family, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.formulas import ndcg
+from merilo.metrics.steps import (
+    BLANK_USER_INPUT,
+    NOTHING_RELEVANT,
+    NOTHING_RETRIEVED,
+    about_contexts,
+    is_blank,
+    most_contexts,
+    relevance_of_contexts,
+)
+
+if TYPE_CHECKING:
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+
+_ONE_CONTEXT = "one context has no order"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextRanking(Ordinary):
+    """How near the order of the retrieved contexts is to the best order of the same contexts, in [0, 1].
+
+    Formula: nDCG@k = DCG@k of the grades as retrieved / DCG@k of the same grades sorted, where
+    DCG@k = sum over the ranks r ≤ k of grade_r / log2(r + 1). 1 for the best order. Without `k`, all ranks
+    count.
+
+    Undefined when nothing was retrieved, with one context, when no context is relevant (every order is as
+    good), or when the user input is blank. All contexts are judged whatever `k` is: the ideal needs them.
+
+    Source: Järvelin & Kekäläinen, "Cumulated gain-based evaluation of IR techniques", ACM TOIS 20 (2002), in
+    its linear gain form with the discount 1/log2(rank + 1). The ideal is made of what *was* retrieved, so
+    this measures the order alone; what was missed is context_recall's business.
+
+    Not monotone in Relevance: a better grade at a low rank makes the order worse. Grades 2,0 give 1.0 and
+    grades 2,2,0,2 give less than 2,2,0,0.
+    """
+
+    name: ClassVar[str] = "context_ranking"
+    version: ClassVar[int] = 1
+    needs = frozenset({"user_input", "retrieved_contexts"})
+    asks = Kinds({Relevance})
+    ranked: ClassVar[bool] = True
+    not_monotone_in: ClassVar[Kinds] = frozenset({Relevance})
+    card: ClassVar[Card] = Card(
+        summary="Whether the more relevant contexts come first (nDCG over the retrieved contexts).",
+        formula="nDCG@k: sum of grade / log2(rank + 1) over the first k ranks, divided by the same sum for "
+        "the same grades sorted.",
+        questions="One Relevance question for each context that is not blank.",
+        undefined=(NOTHING_RETRIEVED, _ONE_CONTEXT, NOTHING_RELEVANT, BLANK_USER_INPUT),
+        when="To compare rerankers, or to choose how many contexts to pass on (@k).",
+        when_not="To see how good the contexts are: a retriever that brings three poor contexts in a good "
+        "order scores 1. Take context_relevance.",
+        relatives=("context_precision", "context_relevance"),
+        sources=("Järvelin & Kekäläinen 2002 (ACM TOIS 20), linear gain, discount 1/log2(rank + 1).",),
+        family=Family.RETRIEVAL,
+    )
+
+    k: int | None = None
+    """How many ranks count, at least 1; None for all."""
+
+    def __post_init__(self) -> None:
+        if self.k is not None and self.k < 1:
+            raise UsageError(f"Metric {self.name!r} takes @k with k at least 1, got @{self.k}.")
+
+    def at_most(self, sample: Sample) -> int:
+        """One question for each context that is not blank."""
+        return most_contexts(sample)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input, contexts = sample.require("user_input"), sample.contexts
+        if not contexts:
+            return Undefined(NOTHING_RETRIEVED)
+        if len(contexts) == 1:
+            return Undefined(_ONE_CONTEXT)
+        if is_blank(user_input):
+            return Undefined(BLANK_USER_INPUT)
+        verdicts = yield from relevance_of_contexts(sample)
+        value = ndcg([verdict.grade for verdict in verdicts], self.k)
+        if value is None:
+            return Undefined(NOTHING_RELEVANT)
+        relevant = sum(verdict.grade >= 1 for verdict in verdicts)
+        return Score(
+            value,
+            evidence=about_contexts(verdicts),
+            counts={"contexts": len(verdicts), "relevant": relevant},
+        )

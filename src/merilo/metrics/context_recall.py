@@ -1,0 +1,80 @@
+"""How much of the reference the retrieved contexts hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from merilo.judging.questions import Statements, Support
+from merilo.metrics.base import Card, Family, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.steps import (
+    about_statements,
+    most_statements,
+    most_support,
+    statements_of,
+    states_nothing,
+    support_counts,
+    support_of,
+)
+
+if TYPE_CHECKING:
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+
+_BLANK_REFERENCE = "the reference is blank"
+_NO_STATEMENT = "the reference makes no statement"
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRecall(Ordinary):
+    """Share of the reference's statements that the retrieved contexts support, in [0, 1].
+
+    Formula: supported statements / distinct statements of the reference. Each statement is held against
+    all contexts together. A statement that is repeated word for word counts once. Contradicted counts like
+    not stated. 0 when nothing was retrieved or all contexts are blank: no support is asked for then.
+
+    Undefined when the reference is blank or makes no statement. The user input is used where there is one,
+    so that the statements of a short reference ("In 1889.") can stand alone; it is not needed.
+
+    Source: the statement-based context recall of the ragas library, which carries the faithfulness of the
+    RAGAS paper (Es et al. 2023, arXiv 2309.15217, section 3) over to the reference. We differ: statements are
+    judged one by one, the judge names the contexts, and a reply that cannot be read is never a number.
+    """
+
+    name: ClassVar[str] = "context_recall"
+    version: ClassVar[int] = 1
+    needs = frozenset({"reference", "retrieved_contexts"})
+    asks = Kinds({Statements, Support})
+    card: ClassVar[Card] = Card(
+        summary="Share of the reference's statements that the retrieved contexts support.",
+        formula="Supported statements / distinct statements of the reference.",
+        questions="One Statements question, and one Support question for each distinct statement.",
+        undefined=(_BLANK_REFERENCE, _NO_STATEMENT),
+        when="To see whether the retriever finds all that a right answer needs; wants a reference.",
+        when_not="Without references: context_sufficiency asks whether the contexts are enough. With "
+        "references that say more than the question asks, it is too strict.",
+        relatives=("context_sufficiency", "context_precision", "faithfulness"),
+        sources=("Statement-based recall as in the ragas library, after Es et al. 2023 (arXiv 2309.15217).",),
+        family=Family.RETRIEVAL,
+    )
+
+    def at_most(self, sample: Sample) -> int:
+        """One question for the statements, and one for each that the reference can make."""
+        asked = most_statements(sample, "reference")
+        return 1 + most_support(sample, "reference") if asked else 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        sample.require("retrieved_contexts")
+        if states_nothing(sample, "reference"):
+            return Undefined(_BLANK_REFERENCE)
+        statements = yield from statements_of(sample, "reference")
+        if not statements:
+            return Undefined(_NO_STATEMENT)
+        verdicts = yield from support_of(sample, statements)
+        supported = sum(verdict.supported for verdict in verdicts)
+        return Score(
+            supported / len(statements),
+            evidence=about_statements(statements, verdicts),
+            counts=support_counts(verdicts),
+        )

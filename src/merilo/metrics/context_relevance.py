@@ -1,0 +1,131 @@
+"""How much of what was retrieved helps to answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.errors import UsageError
+from merilo.judging.questions import Relevance
+from merilo.metrics.base import Card, Family, Kinds, Ordinary, Score, Undefined, choice
+from merilo.metrics.formulas import mean
+from merilo.metrics.steps import (
+    BLANK_USER_INPUT,
+    NOTHING_RETRIEVED,
+    about_contexts,
+    is_blank,
+    most_contexts,
+    relevance_of_contexts,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from merilo.data.sample import Context, Sample
+    from merilo.judging.ask import Plan
+    from merilo.judging.verdicts import RelevanceVerdict
+
+
+_TOP_GRADE: Final = 2
+
+
+class Unit(StrEnum):
+    """What the share of relevant text is counted in."""
+
+    GRADE = "grade"
+    """Each context counts by its grade: 0, a half or 1."""
+    CONTEXT = "context"
+    """Each context counts as relevant or not."""
+    SENTENCE = "sentence"
+    """Each sentence of all contexts counts as evidence or not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextRelevance(Ordinary):
+    """Share of the retrieved text that helps to answer the user input, in [0, 1].
+
+    Formula, over the contexts i with grade g_i in {0, 1, 2}, n_i sentences and e_i evidence sentences:
+
+    - `unit=grade` (default): mean of g_i / 2;
+    - `unit=context`: share of contexts with g_i ≥ `at`; `at=1` for relevant at all, `at=2` for fully;
+    - `unit=sentence`: sum of e_i / sum of n_i, pooled, so that a long context weighs more.
+
+    All three come from the same verdicts. Undefined when nothing was retrieved or the user input is blank.
+    A context without any sentence has grade 0 without a question; when all are so, the value is 0.
+
+    Source: grades 0 to 2 are as in graded relevance assessment at TREC. `unit=sentence` is the formula of
+    context relevance in the RAGAS paper (Es et al. 2023, arXiv 2309.15217, section 3); there the judge
+    retypes the sentences of all contexts joined, here it names the sentences of one context by number.
+    """
+
+    name: ClassVar[str] = "context_relevance"
+    version: ClassVar[int] = 1
+    needs = frozenset({"user_input", "retrieved_contexts"})
+    asks = Kinds({Relevance})
+    card: ClassVar[Card] = Card(
+        summary="Share of the retrieved text that helps to answer the user input.",
+        formula="unit=grade: mean of grade / 2 over the contexts. unit=context: share of contexts with a "
+        "grade of at least `at`. unit=sentence: evidence sentences / all sentences.",
+        questions="One Relevance question for each context that is not blank.",
+        undefined=(NOTHING_RETRIEVED, BLANK_USER_INPUT),
+        when="To see how much noise the retriever brings, whatever the order.",
+        when_not="To see whether the answer was found: one good context among ten scores low here, and "
+        "rightly so. Take context_recall or context_sufficiency.",
+        relatives=("context_precision", "context_ranking", "context_sufficiency"),
+        sources=(
+            "Grades 0 to 2 as in graded relevance assessment at TREC.",
+            "unit=sentence: context relevance of Es et al. 2023 (arXiv 2309.15217), but by sentence number.",
+        ),
+        family=Family.RETRIEVAL,
+    )
+
+    unit: Unit = Unit.GRADE
+    at: int = 1
+    """The lowest grade that counts, 1 or 2; for `unit=context` alone."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "unit", choice(Unit, self.unit, metric=self.name, parameter="unit"))
+        if self.at not in {1, 2}:
+            raise UsageError(f"Metric {self.name!r} takes at=1 or at=2, got at={self.at}.")
+        if self.at != 1 and self.unit is not Unit.CONTEXT:
+            raise UsageError(
+                f"Metric {self.name!r} takes at={self.at} with unit=context only, got unit={self.unit.value}."
+            )
+
+    def at_most(self, sample: Sample) -> int:
+        """One question for each context that is not blank."""
+        return most_contexts(sample)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input, contexts = sample.require("user_input"), sample.contexts
+        if not contexts:
+            return Undefined(NOTHING_RETRIEVED)
+        if is_blank(user_input):
+            return Undefined(BLANK_USER_INPUT)
+        verdicts = yield from relevance_of_contexts(sample)
+        return self._score(contexts, verdicts)
+
+    def _score(self, contexts: Sequence[Context], verdicts: Sequence[RelevanceVerdict]) -> Score:
+        sentences = sum(len(context.sentences) for context in contexts)
+        evidence_sentences = sum(len(verdict.evidence) for verdict in verdicts)
+        relevant = sum(verdict.grade >= 1 for verdict in verdicts)
+        fully_relevant = sum(verdict.grade == _TOP_GRADE for verdict in verdicts)
+        if self.unit is Unit.SENTENCE:
+            share = evidence_sentences / sentences if sentences else 0.0
+        elif self.unit is Unit.CONTEXT:
+            share = (relevant if self.at == 1 else fully_relevant) / len(verdicts)
+        else:
+            share = mean(verdict.grade / _TOP_GRADE for verdict in verdicts)
+        return Score(
+            share,
+            evidence=about_contexts(verdicts),
+            counts={
+                "contexts": len(verdicts),
+                "relevant": relevant,
+                "fully_relevant": fully_relevant,
+                "sentences": sentences,
+                "evidence_sentences": evidence_sentences,
+            },
+        )

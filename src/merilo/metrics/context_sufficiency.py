@@ -1,0 +1,68 @@
+"""Whether the retrieved contexts together are enough to answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.judging.ask import ask
+from merilo.judging.questions import Sufficiency
+from merilo.judging.verdicts import SufficiencyLabel, SufficiencyVerdict
+from merilo.metrics.base import About, Card, Evidence, Family, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.steps import BLANK_USER_INPUT, is_blank, most_contexts, texts_of
+
+if TYPE_CHECKING:
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+
+_VALUES: Final = {
+    SufficiencyLabel.SUFFICIENT: 1.0,
+    SufficiencyLabel.PARTLY: 0.5,
+    SufficiencyLabel.INSUFFICIENT: 0.0,
+}
+_NOTHING_TO_READ: Final = SufficiencyVerdict(
+    SufficiencyLabel.INSUFFICIENT, reason="No context was retrieved, or every one is blank."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSufficiency(Ordinary):
+    """Whether the retrieved contexts together hold enough to answer the user input: 1, 0.5 or 0.
+
+    Formula: sufficient 1, partly 0.5, insufficient 0. Nothing retrieved, or only blank contexts, is
+    insufficient without a question. Undefined when the user input is blank.
+
+    Source: Joren et al. 2024, "Sufficient Context" (arXiv 2411.06037), where the label is binary; `partly`
+    is ours, for questions of several parts of which the contexts answer some.
+    """
+
+    name: ClassVar[str] = "context_sufficiency"
+    version: ClassVar[int] = 1
+    needs = frozenset({"user_input", "retrieved_contexts"})
+    asks = Kinds({Sufficiency})
+    card: ClassVar[Card] = Card(
+        summary="Whether the retrieved contexts together hold enough to answer the user input.",
+        formula="Sufficient 1, partly 0.5, insufficient 0.",
+        questions="One Sufficiency question.",
+        undefined=(BLANK_USER_INPUT,),
+        when="To tell a retriever's miss from a generator's mistake, without a reference.",
+        when_not="To see how much noise there is: enough stays enough among any amount of it. Take context_relevance.",
+        relatives=("context_recall", "context_relevance", "faithfulness"),
+        sources=("Joren et al. 2024, Sufficient Context (arXiv 2411.06037); the middle label is ours.",),
+        family=Family.RETRIEVAL,
+    )
+
+    def at_most(self, sample: Sample) -> int:
+        """One question where there is a context to read."""
+        return 1 if most_contexts(sample) else 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input, contexts = sample.require("user_input"), sample.contexts
+        if is_blank(user_input):
+            return Undefined(BLANK_USER_INPUT)
+        verdict = _NOTHING_TO_READ
+        if not all(is_blank(context) for context in contexts):
+            question = Sufficiency(user_input, texts_of(contexts), language=sample.resolved_language)
+            verdict = yield from ask(question)
+        return Score(_VALUES[verdict.label], evidence=(Evidence(About.TEXT, 0, verdict),))

@@ -1,0 +1,95 @@
+"""How many of the relevant contexts the response makes use of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from merilo.judging.ask import both
+from merilo.judging.questions import Relevance, Statements, Support
+from merilo.metrics.base import Card, Family, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.steps import (
+    BLANK_USER_INPUT,
+    NOTHING_RELEVANT,
+    NOTHING_RETRIEVED,
+    about_contexts,
+    about_statements,
+    is_blank,
+    most_contexts,
+    most_support,
+    relevance_of_contexts,
+    statements_of,
+    states_nothing,
+    support_of,
+)
+
+if TYPE_CHECKING:
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+
+_BLANK_RESPONSE = "the response is blank"
+
+
+@dataclass(frozen=True, slots=True)
+class ContextUtilization(Ordinary):
+    """Share of the relevant contexts that the response makes use of, in [0, 1].
+
+    Formula: contexts of grade ≥ 1 that support at least one statement of the response / contexts of
+    grade ≥ 1. A context supports a statement when the judge names it as evidence of a supported verdict.
+    A response that makes no statement uses nothing: 0, also where it declines to answer.
+
+    Undefined when nothing was retrieved, when no context is relevant (there was nothing to use), and when
+    the response or the user input is blank.
+
+    Source: ours. RAGChecker (Ru et al. 2024, arXiv 2408.08067) has a context utilization over the claims of
+    the reference; this one needs no reference and counts contexts.
+
+    Not monotone in Relevance: one more relevant context that the response does not use lowers the share.
+    """
+
+    name: ClassVar[str] = "context_utilization"
+    version: ClassVar[int] = 1
+    needs = frozenset({"user_input", "retrieved_contexts", "response"})
+    asks = Kinds({Relevance, Statements, Support})
+    not_monotone_in: ClassVar[Kinds] = frozenset({Relevance})
+    card: ClassVar[Card] = Card(
+        summary="Share of the relevant contexts that the response makes use of.",
+        formula="Contexts of grade ≥ 1 that support a statement of the response / contexts of grade ≥ 1.",
+        questions="One Relevance question for each context that is not blank, one Statements question, and "
+        "one Support question for each distinct statement where a context is relevant; all of them shared "
+        "with context_relevance and faithfulness.",
+        undefined=(NOTHING_RETRIEVED, NOTHING_RELEVANT, _BLANK_RESPONSE, BLANK_USER_INPUT),
+        when="To see whether the generator passes over what the retriever found.",
+        when_not="Where several contexts say the same: using one of them is enough for a good answer, and "
+        "a judge may name one or all.",
+        relatives=("context_relevance", "faithfulness"),
+        sources=("Ours; compare the reference-based one of RAGChecker (arXiv 2408.08067).",),
+        family=Family.RESPONSE,
+    )
+
+    def at_most(self, sample: Sample) -> int:
+        """One question for each context and for the statements, and one for each possible statement."""
+        return most_contexts(sample) + 1 + most_support(sample, "response")
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input, contexts = sample.require("user_input"), sample.contexts
+        if states_nothing(sample, "response"):
+            return Undefined(_BLANK_RESPONSE)
+        if not contexts:
+            return Undefined(NOTHING_RETRIEVED)
+        if is_blank(user_input):
+            return Undefined(BLANK_USER_INPUT)
+        if all(is_blank(context) for context in contexts):
+            return Undefined(NOTHING_RELEVANT)
+        graded, statements = yield from both(relevance_of_contexts(sample), statements_of(sample, "response"))
+        relevant = {index for index, verdict in enumerate(graded) if verdict.grade >= 1}
+        if not relevant:
+            return Undefined(NOTHING_RELEVANT)
+        verdicts = yield from support_of(sample, statements)
+        used = relevant & {index for each in verdicts if each.supported for index in each.evidence}
+        return Score(
+            len(used) / len(relevant),
+            evidence=(*about_contexts(graded), *about_statements(statements, verdicts)),
+            counts={"contexts": len(contexts), "relevant": len(relevant), "used": len(used)},
+        )

@@ -1,0 +1,488 @@
+"""The law that every metric keeps, as one check to run on your own: `check_metric`.
+
+It tries the metric on made-up samples with made-up verdicts (and on samples of yours), always the same ones,
+and raises `LawBroken` at the first law that does not hold. It asks no judge and needs no network.
+The module is long because each law stands beside the others: together they are the definition of a metric.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from math import isclose, isfinite
+from typing import TYPE_CHECKING, Any, Final
+
+from merilo.data.sample import FIELDS, Sample
+from merilo.errors import MeriloError, MissingField
+from merilo.judging.ask import AskFailed, together
+from merilo.judging.questions import Completion, Question
+from merilo.judging.verdicts import Failure, FailureKind, Verdict
+from merilo.metrics import specimens
+from merilo.metrics.base import Answerer, Metric, Score, Undefined, drive
+from merilo.metrics.specimens import Answers
+from merilo.metrics.text import NAME, build, metric_text, read_call
+
+if TYPE_CHECKING:
+    from merilo.judging.ask import Answer, Plan, Step
+
+Ended = Score | Undefined | AskFailed | MissingField
+"""How a plan may end."""
+OwnVerdicts = Callable[[Question[Any]], Verdict | None]
+"""Verdicts of the metric's author; None where the made-up one serves."""
+
+_SEEDS: Final = (0, 1, 2)
+_TOLERANCE: Final = 1e-9
+_DECLARED: Final = (
+    *("name", "version", "card", "range", "higher_is_better", "ranked", "not_monotone_in", "roles"),
+    *("needs", "asks", "at_most", "plan"),
+)
+_NO_ANSWER: Final = Failure(FailureKind.TEMPORARY, "the contract gives no answer here")
+
+
+class LawBroken(MeriloError):
+    """A metric does not keep the law; `law` names which one."""
+
+    def __init__(self, metric: Metric, law: str, what: str) -> None:
+        name = getattr(metric, "name", type(metric).__name__)
+        super().__init__(f"Metric {name!r} breaks the law of {law}: {what}")
+        self.law = law
+
+
+def check_metric(metric: Metric, samples: Iterable[Sample] | None = None, *, answer: OwnVerdicts | None = None) -> None:
+    """Hold a metric to the law; returns None when it keeps it. Raises LawBroken with what was seen.
+
+    `samples`: tried besides the made-up ones, for a metric that needs special data.
+    `answer`: verdicts for questions whose made-up ones do not serve, such as the free text of a Completion.
+    It must depend on the question alone, and not on the order of contexts where the metric does not.
+
+    The laws, in the order in which they are tried:
+
+    - **declarations**: a frozen dataclass whose name, version, range and card make sense;
+    - **range**: a value is a finite number in `range`;
+    - **driving**: the same outcome however it is driven, and nothing raised but MissingField and AskFailed;
+    - **questions**: of the kinds and roles declared, answerable, no more than `at_most`, in a dry run too;
+    - **needs**: without a needed field MissingField, with the needed ones alone a score is possible;
+    - **nothing to judge**: a sample whose fields are all empty is Undefined;
+    - **order**: contexts (unless `ranked`) and statements may come in any order;
+    - **better verdicts**: none makes the value worse, but for the kinds in `not_monotone_in`;
+    - **failures**: a plan that gets no answer at all raises AskFailed;
+    - **closing**: a plan closes at every question and catches nothing broader than AskFailed.
+    """
+    case = _Case(metric, (*specimens.samples(), *(samples or ())), answer)
+    _check_declarations(case)
+    for law in (
+        _check_range,
+        _check_driving,
+        _check_questions,
+        _check_needs,
+        _check_nothing_to_judge,
+        _check_order_of_contexts,
+        _check_order_of_statements,
+        _check_better_verdicts,
+        _check_failures,
+        _check_closing,
+    ):
+        law(case)
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A metric with everything it is tried on."""
+
+    metric: Metric
+    samples: tuple[Sample, ...]
+    own: OwnVerdicts | None
+
+    def broken(self, law: str, what: str) -> LawBroken:
+        return LawBroken(self.metric, law, what)
+
+    def trials(self) -> Iterator[tuple[Sample, Answers]]:
+        for seed in _SEEDS:
+            answers = Answers(seed, own=self.own)
+            for sample in self.samples:
+                yield sample, answers
+
+    def outcome(self, sample: Sample, answer: Answerer) -> Ended:
+        return self.ended(lambda: drive(self.metric.plan(sample), answer), sample)
+
+    def ended(self, run: Callable[[], Score | Undefined], sample: Sample) -> Ended:
+        """How a plan ends; anything but the four ways breaks the law."""
+        try:
+            outcome: object = run()
+        except (AskFailed, MissingField) as error:
+            return error
+        except Exception as error:
+            what = f"on sample {sample.id!r} it raises {error!r}; a plan raises MissingField and AskFailed only."
+            raise self.broken("driving", what) from error
+        if isinstance(outcome, (Score, Undefined)):
+            return outcome
+        what = f"on sample {sample.id!r} it returns {outcome!r}; a plan returns a Score or Undefined."
+        raise self.broken("driving", what)
+
+    def value(self, sample: Sample, answer: Answerer) -> float | None:
+        """The score's value, None where there is no score."""
+        outcome = self.outcome(sample, answer)
+        return outcome.value if isinstance(outcome, Score) else None
+
+
+@dataclass
+class _Recorder:
+    """Answers questions and remembers them."""
+
+    answer: Answerer
+    questions: list[Question[Any]] = field(default_factory=list)
+
+    def __call__(self, question: Question[Any]) -> Answer:
+        self.questions.append(question)
+        return self.answer(question)
+
+
+# -- what it says of itself ---------------------------------------------------------------------------
+
+
+def _check_declarations(case: _Case) -> None:
+    for problem in _wrong_declarations(case.metric):
+        raise case.broken("declarations", problem)
+
+
+def _wrong_declarations(metric: Metric) -> Iterator[str]:
+    declared = getattr(type(metric), "__dataclass_params__", None)
+    if declared is None or not declared.frozen:
+        yield "it is not a frozen dataclass; write @dataclass(frozen=True)."
+    if lacking := [name for name in _DECLARED if not hasattr(metric, name)]:
+        yield f"it lacks {', '.join(lacking)}; inherit Ordinary for what is usual, and write the rest."
+    if not NAME.fullmatch(metric.name):
+        yield f"its name {metric.name!r} cannot be written; take letters, digits and '_.:/+-'."
+    if metric.version < 1:
+        yield f"its version is {metric.version}; versions count from 1."
+    low, high = metric.range
+    if not (isfinite(low) and isfinite(high) and low < high):
+        yield f"its range is {metric.range}; give a finite (low, high) with low below high."
+    if unknown := metric.needs - set(FIELDS):
+        yield f"it needs {', '.join(sorted(unknown))}; a sample's fields are {', '.join(FIELDS)}."
+    if not metric.card.summary.strip():
+        yield "its card has no summary; write one line on what the value means."
+    text = metric_text(metric)
+    if (read_back := build(type(metric), read_call(text))) != metric:
+        yield f"its text {text!r} reads back as {read_back!r}, not as {metric!r}."
+
+
+# -- how it is driven ---------------------------------------------------------------------------------
+
+
+def _check_driving(case: _Case) -> None:
+    scored = False
+    for seed in _SEEDS:
+        answers = Answers(seed, own=case.own)
+        alone = [case.outcome(sample, answers) for sample in case.samples]
+        again = [case.outcome(sample, answers) for sample in case.samples]
+        rounds = _in_rounds(case, answers)
+        for sample, first, second, third in zip(case.samples, alone, again, rounds, strict=True):
+            _same(case, sample, first, second, "driven twice")
+            _same(case, sample, first, third, "driven in rounds with other samples")
+            _same(case, sample, first, _beside_itself(case, sample, answers), "driven beside itself")
+        scored = scored or any(isinstance(outcome, Score) for outcome in alone)
+    if not scored:
+        what = "it gives no score on any sample; pass samples= or answer= that lead to one."
+        raise case.broken("driving", what)
+
+
+def _in_rounds(case: _Case, answer: Answerer) -> list[Ended]:
+    """All samples at once: every round answers one step of each plan, the last question first."""
+    plans = {at: case.metric.plan(sample) for at, sample in enumerate(case.samples)}
+    ended: dict[int, Ended] = {}
+    answers: dict[int, tuple[Answer, ...] | None] = dict.fromkeys(plans)
+    while answers:
+        reached = {at: _next(case, case.samples[at], plans[at], given) for at, given in answers.items()}
+        answers = {}
+        for at, step in reversed(reached.items()):
+            if isinstance(step, tuple):
+                backwards = [answer(question) for group in step[::-1] for question in group[::-1]]
+                answers[at] = tuple(backwards[::-1])
+            else:
+                ended[at] = step
+    return [ended[at] for at in plans]
+
+
+def _next(
+    case: _Case, sample: Sample, plan: Plan[Score | Undefined], answers: tuple[Answer, ...] | None
+) -> Step | Ended:
+    steps: list[Step] = []
+
+    def run() -> Score | Undefined:
+        try:
+            steps.append(next(plan) if answers is None else plan.send(answers))
+        except StopIteration as stop:
+            result: Score | Undefined = stop.value
+            return result
+        return Undefined("it waits for answers")
+
+    outcome = case.ended(run, sample)
+    return steps[0] if steps else outcome
+
+
+def _beside_itself(case: _Case, sample: Sample, answer: Answerer) -> Ended:
+    def run() -> Score | Undefined:
+        return drive(together([case.metric.plan(sample), case.metric.plan(sample)]), answer)[1]
+
+    return case.ended(run, sample)
+
+
+def _same(case: _Case, sample: Sample, first: Ended, other: Ended, how: str) -> None:
+    if isinstance(first, (AskFailed, MissingField)):
+        same = type(first) is type(other) and str(first) == str(other)
+    else:
+        same = first == other
+    if not same:
+        what = f"on sample {sample.id!r} it ends as {first!r} alone and as {other!r} when {how}."
+        raise case.broken("driving", f"{what} A plan reads nothing but its sample and its answers.")
+
+
+# -- what it asks -------------------------------------------------------------------------------------
+
+
+def _check_questions(case: _Case) -> None:
+    kinds: set[type[Question[Any]]] = set()
+    roles: set[str] = set()
+    for sample, answers in _with_guesses(case):
+        recorder = _Recorder(answers)
+        case.outcome(sample, recorder)
+        _check_asked(case, sample, recorder.questions)
+        kinds.update(type(question) for question in recorder.questions)
+        roles.update(question.role for question in recorder.questions)
+    if never := case.metric.asks - kinds:
+        raise case.broken("questions", f"it declares that it asks {_kinds(never)}, but never does.")
+    if unused := case.metric.roles - roles if kinds else ():
+        raise case.broken("questions", f"it declares the roles {sorted(unused)}, but never asks them.")
+
+
+def _with_guesses(case: _Case) -> Iterator[tuple[Sample, Answerer]]:
+    """The trials, then dry runs, which must end in an outcome, then endless statements, then nothing."""
+    yield from case.trials()
+    for sample in case.samples:
+        outcome = case.outcome(sample, _guess)
+        if isinstance(outcome, AskFailed) and Completion not in case.metric.asks:
+            raise case.broken("questions", f"on sample {sample.id!r} a dry run fails: {outcome}")
+        yield sample, _guess
+    yield case.samples[0], Answers(statements_flood=True, own=case.own)
+    yield specimens.empty(), Answers(own=case.own)
+
+
+def _guess(question: Question[Any]) -> Verdict:
+    guessed: Verdict = question.guess()
+    return guessed
+
+
+def _check_asked(case: _Case, sample: Sample, questions: Sequence[Question[Any]]) -> None:
+    metric, where = case.metric, f"on sample {sample.id!r} it asks"
+    bound = metric.at_most(sample)
+    if len(questions) > bound:
+        raise case.broken("questions", f"{where} {len(questions)} questions, but at_most says {bound}.")
+    for question in questions:
+        if type(question) not in metric.asks:
+            raise case.broken("questions", f"{where} {_kinds([type(question)])}, which `asks` does not name.")
+        if question.role not in metric.roles:
+            what = f"{where} the role {question.role!r}, which `roles` does not name."
+            raise case.broken("questions", what)
+        if fault := question.fault(question.guess()):
+            what = f"{where} a {question.kind!r} question that cannot be answered: its own guess {fault}."
+            raise case.broken("questions", what)
+
+
+# -- its values ---------------------------------------------------------------------------------------
+
+
+def _check_range(case: _Case) -> None:
+    low, high = case.metric.range
+    for sample, answers in case.trials():
+        value = case.value(sample, answers)
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
+            raise case.broken("range", f"on sample {sample.id!r} its value is {value!r}, which is no number.")
+        if not low <= value <= high:
+            what = f"on sample {sample.id!r} its value is {value}, outside its range {low} to {high}."
+            raise case.broken("range", what)
+
+
+def _check_needs(case: _Case) -> None:
+    bare_score = False
+    for sample, answers in case.trials():
+        bare = sample
+        for name in FIELDS:
+            without = case.outcome(specimens.lacking(sample, name), answers)
+            if name in case.metric.needs:
+                _check_missed(case, sample, name, without)
+            elif isinstance(without, MissingField) and sample.present >= case.metric.needs:
+                what = f"on a sample without {name!r} it raises MissingField, but `needs` does not name it."
+                raise case.broken("needs", what)
+            else:
+                bare = specimens.lacking(bare, name)
+        case.metric.at_most(Sample("bare"))
+        bare_score = bare_score or isinstance(case.outcome(bare, answers), Score)
+    if not bare_score:
+        needs = ", ".join(sorted(case.metric.needs)) or "nothing"
+        raise case.broken("needs", f"it gives no score on samples that have {needs} alone.")
+
+
+def _check_missed(case: _Case, sample: Sample, name: str, without: Ended) -> None:
+    if not isinstance(without, MissingField):
+        what = f"sample {sample.id!r} without {name!r} ends as {without!r}; read it by sample.require({name!r})."
+        raise case.broken("needs", what)
+
+
+def _check_nothing_to_judge(case: _Case) -> None:
+    outcome = case.outcome(specimens.empty(), Answers(own=case.own))
+    if not isinstance(outcome, Undefined) or not outcome.reason.strip():
+        what = f"a sample whose fields are all empty ends as {outcome!r}; it has no value: Undefined, and why."
+        raise case.broken("nothing to judge", what)
+
+
+# -- how its values move ------------------------------------------------------------------------------
+
+
+def _check_order_of_contexts(case: _Case) -> None:
+    moved = False
+    for sample, answers in case.trials():
+        before = case.value(sample, answers)
+        after = case.value(specimens.in_other_order(sample), answers)
+        moved = moved or not _close(before, after)
+        if moved and not case.metric.ranked:
+            what = (
+                f"sample {sample.id!r} has the value {before}, and {after} with its contexts in another "
+                "order; declare `ranked` or make it not so."
+            )
+            raise case.broken("order", what)
+    if case.metric.ranked and not moved:
+        raise case.broken("order", "it declares `ranked`, but the order of the contexts never matters.")
+
+
+def _check_order_of_statements(case: _Case) -> None:
+    for sample, answers in case.trials():
+        before = case.value(sample, answers)
+        after = case.value(sample, replace(answers, statements_reversed=True))
+        if not _close(before, after):
+            what = f"sample {sample.id!r} has the value {before}, and {after} with its statements reversed."
+            raise case.broken("order", what)
+
+
+def _check_better_verdicts(case: _Case) -> None:
+    lowered: set[type[Question[Any]]] = set()
+    for sample, answers in case.trials():
+        recorder = _Recorder(answers)
+        before = case.value(sample, recorder)
+        if before is None:
+            continue
+        for question, changed in _improved(recorder.questions, answers):
+            after = case.value(sample, changed)
+            if after is None or not _worse(case.metric, before, after):
+                continue
+            lowered.add(type(question))
+            if type(question) not in case.metric.not_monotone_in:
+                what = (
+                    f"sample {sample.id!r} goes from {before} to {after} when the verdict on a "
+                    f"{question.kind!r} question gets better, {answers(question)!r} to "
+                    f"{changed(question)!r}; mend it, or name the kind in `not_monotone_in` and test an "
+                    "example."
+                )
+                raise case.broken("better verdicts", what)
+    if never := (case.metric.not_monotone_in & case.metric.asks) - lowered:
+        what = f"`not_monotone_in` names {_kinds(never)}, but no better verdict made the value worse."
+        raise case.broken("better verdicts", what)
+
+
+def _improved(questions: Iterable[Question[Any]], answers: Answers) -> Iterator[tuple[Question[Any], Answers]]:
+    for question in dict.fromkeys(questions):
+        for verdict in specimens.better(question, answers(question)):
+            yield question, replace(answers, known={question: verdict})
+
+
+def _worse(metric: Metric, before: float, after: float) -> bool:
+    return not _close(before, after) and (after < before) == metric.higher_is_better
+
+
+def _close(one: float | None, other: float | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return isclose(one, other, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
+
+
+# -- when it gets no answer ---------------------------------------------------------------------------
+
+
+def _check_failures(case: _Case) -> None:
+    for sample, answers in case.trials():
+        recorder = _Recorder(lambda _: _NO_ANSWER)
+        outcome = case.outcome(sample, recorder)
+        if recorder.questions and not isinstance(outcome, AskFailed):
+            what = f"on sample {sample.id!r} nothing is answered; it ends as {outcome!r}, not as AskFailed."
+            raise case.broken("failures", what)
+        recorder = _Recorder(answers)
+        case.outcome(sample, recorder)
+        for failing in dict.fromkeys(recorder.questions):
+            case.outcome(sample, _AllBut(failing, answers))
+
+
+@dataclass(frozen=True)
+class _AllBut:
+    """Answers every question but one."""
+
+    failing: Question[Any]
+    answer: Answerer
+
+    def __call__(self, question: Question[Any]) -> Answer:
+        return _NO_ANSWER if question == self.failing else self.answer(question)
+
+
+class _Stop(BaseException):
+    """What nobody may catch: as a stopped run or a closed program."""
+
+
+def _check_closing(case: _Case) -> None:
+    for sample, answers in case.trials():
+        at = 0
+        while (plan := _advanced(case.metric.plan(sample), answers, at)) is not None:
+            _check_closed(case, sample, plan)
+            for error in (_Stop(), RuntimeError("the contract's own"), MeriloError("the contract's own")):
+                thrown = _advanced(case.metric.plan(sample), answers, at)
+                if thrown is not None:
+                    _check_thrown(case, sample, thrown, error)
+            at += 1
+
+
+def _advanced(plan: Plan[Score | Undefined], answer: Answerer, steps: int) -> Plan[Score | Undefined] | None:
+    """The plan after as many answered steps, waiting; None when it has ended by then."""
+    try:
+        step = next(plan)
+        for _ in range(steps):
+            step = plan.send(tuple([answer(question) for group in step for question in group]))
+    except (StopIteration, AskFailed, MissingField):
+        return None
+    return plan
+
+
+def _check_closed(case: _Case, sample: Sample, plan: Plan[Score | Undefined]) -> None:
+    try:
+        plan.close()
+    except BaseException as error:
+        what = f"on sample {sample.id!r} it does not close, but raises {error!r}; ask nothing while closing."
+        raise case.broken("closing", what) from error
+
+
+def _check_thrown(case: _Case, sample: Sample, plan: Plan[Score | Undefined], error: BaseException) -> None:
+    """An exception at a question comes out as it is: a plan catches nothing broader than AskFailed."""
+    law, what = "closing", f"on sample {sample.id!r} it catches {type(error).__bases__[0].__name__}"
+    advice = "catch AskFailed, and nothing broader."
+    try:
+        plan.throw(error)
+    except StopIteration:
+        raise case.broken(law, f"{what} and ends; {advice}") from None
+    except BaseException as out:
+        if out is not error:
+            raise case.broken(law, f"{what} and raises {out!r}; {advice}") from out
+    else:
+        raise case.broken(law, f"{what} and goes on asking; {advice}")
+
+
+def _kinds(kinds: Iterable[type[Question[Any]]]) -> str:
+    return ", ".join(sorted(kind.__name__ for kind in kinds))

@@ -1,0 +1,148 @@
+"""The edge cases of the metrics, as one table that is computed and so cannot disagree with the code.
+
+Each case is a sample and a judge that finds everything good; a cell holds what the metric gives there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from merilo.data.sample import Context, Sample
+from merilo.errors import MissingField
+from merilo.judging.questions import (
+    Addresses,
+    Noncommittal,
+    Question,
+    Relevance,
+    Statements,
+    Sufficiency,
+    Support,
+    Usefulness,
+)
+from merilo.judging.verdicts import (
+    AddressesVerdict,
+    NoncommittalVerdict,
+    RelevanceVerdict,
+    StatementsVerdict,
+    SufficiencyLabel,
+    SufficiencyVerdict,
+    SupportLabel,
+    SupportVerdict,
+    UsefulnessVerdict,
+    Verdict,
+)
+from merilo.metrics.base import Metric, Score, Undefined, drive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A case at the edge: what it is called, its sample, and its judge."""
+
+    name: str
+    sample: Sample
+    answer: Callable[[Question[Any]], Verdict]
+
+
+_USUAL: Final = Sample(
+    "usual",
+    user_input="Where is France, and what is its capital?",
+    retrieved_contexts=["France is in Western Europe.", "Paris is the capital of France."],
+    response="France is in Western Europe. Its capital is Paris.",
+    reference="It is in Western Europe. The capital is Paris.",
+)
+
+
+def edges() -> tuple[Edge, ...]:
+    """All cases, the usual one first."""
+    return (
+        Edge("the usual case", _USUAL, _good),
+        Edge("nothing retrieved", replace(_USUAL, retrieved_contexts=()), _good),
+        Edge("every context is blank", replace(_USUAL, retrieved_contexts=(Context(""), Context(" \n"))), _good),
+        Edge("one context", replace(_USUAL, retrieved_contexts=_USUAL.contexts[:1]), _good),
+        Edge("no context is relevant", _USUAL, _nothing_relevant),
+        Edge("the response is blank", replace(_USUAL, response=" "), _good),
+        Edge("the response declines to answer", _USUAL, _declines),
+        Edge("the response makes no statement", _USUAL, _NoStatement(_USUAL.sentences("response"))),
+        Edge("the reference is blank", replace(_USUAL, reference=""), _good),
+        Edge("the reference makes no statement", _USUAL, _NoStatement(_USUAL.sentences("reference"))),
+        Edge("the user input is blank", replace(_USUAL, user_input=""), _good),
+        Edge("a needed field is missing", Sample("missing"), _good),
+    )
+
+
+def edge_outcome(metric: Metric, edge: Edge) -> Score | Undefined:
+    """What the metric gives in this case; a missing field is Undefined, as in a run."""
+    try:
+        return drive(metric.plan(edge.sample), edge.answer)
+    except MissingField as error:
+        return Undefined(f"{error.field} is missing")
+
+
+def edge_table(metrics: Mapping[str, Metric]) -> str:
+    """The cases as a Markdown table: a row for each case, a column for each metric under its text.
+
+    A cell is empty where the metric gives what it gives in the usual case.
+    """
+    usual, *others = edges()
+    header = ("", *(f"`{text}`" for text in metrics))
+    rows = [header, ("---",) * len(header)]
+    expected = [_cell(edge_outcome(metric, usual)) for metric in metrics.values()]
+    rows.append((usual.name, *expected))
+    for edge in others:
+        cells = [_cell(edge_outcome(metric, edge)) for metric in metrics.values()]
+        shown = ("" if cell == as_usual else cell for cell, as_usual in zip(cells, expected, strict=True))
+        rows.append((edge.name, *shown))
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def _cell(outcome: Score | Undefined) -> str:
+    return f"{outcome.value:g}" if isinstance(outcome, Score) else f"undefined: {outcome.reason}"
+
+
+def _good(question: Question[Any]) -> Verdict:
+    match question:
+        case Relevance(sentences=sentences):
+            return RelevanceVerdict(2, tuple(range(len(sentences))))
+        case Usefulness(sentences=sentences):
+            return UsefulnessVerdict(useful=True, evidence=tuple(range(len(sentences))))
+        case Support(contexts=contexts):
+            return SupportVerdict(SupportLabel.SUPPORTED, tuple(range(len(contexts))))
+        case Sufficiency():
+            return SufficiencyVerdict(SufficiencyLabel.SUFFICIENT)
+        case Addresses():
+            return AddressesVerdict(addresses=True)
+        case _:
+            guessed: Verdict = question.guess()
+            return guessed
+
+
+def _nothing_relevant(question: Question[Any]) -> Verdict:
+    match question:
+        case Relevance():
+            return RelevanceVerdict(0)
+        case Usefulness():
+            return UsefulnessVerdict(useful=False)
+        case _:
+            return _good(question)
+
+
+def _declines(question: Question[Any]) -> Verdict:
+    if isinstance(question, Noncommittal):
+        return NoncommittalVerdict(noncommittal=True)
+    return _good(question)
+
+
+@dataclass(frozen=True, slots=True)
+class _NoStatement:
+    """Finds no statement in one text."""
+
+    sentences: tuple[str, ...]
+
+    def __call__(self, question: Question[Any]) -> Verdict:
+        if isinstance(question, Statements) and question.sentences == self.sentences:
+            return StatementsVerdict(())
+        return _good(question)

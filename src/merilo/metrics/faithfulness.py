@@ -1,0 +1,86 @@
+"""How much of the response the retrieved contexts support."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from merilo.judging.ask import both
+from merilo.judging.questions import Noncommittal, Statements, Support
+from merilo.metrics.base import Card, Family, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.steps import (
+    about_statements,
+    declines,
+    most_statements,
+    most_support,
+    statements_of,
+    states_nothing,
+    support_counts,
+    support_of,
+)
+
+if TYPE_CHECKING:
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+
+_BLANK_RESPONSE = "the response is blank"
+_DECLINES = "the response declines to answer and makes no claim"
+_NO_STATEMENT = "the response makes no statement"
+
+
+@dataclass(frozen=True, slots=True)
+class Faithfulness(Ordinary):
+    """Share of the response's statements that the retrieved contexts support, in [0, 1].
+
+    Formula: supported statements / distinct statements of the response. Each statement is held against all
+    contexts together; one that is repeated word for word counts once. Contradicted and not stated both
+    count as 0; `counts` tells them apart where the judge does (`contradicted` is None where it does not).
+
+    0 when nothing was retrieved or all contexts are blank: an answer over nothing is made up. Undefined when
+    the response is blank, declines to answer, or makes no statement.
+
+    Source: Es et al. 2023, RAGAS (arXiv 2309.15217), section 3: statements are drawn from the response and
+    verified against the context. We differ: whether the response declines is asked, no statement is
+    Undefined rather than a number, and the judge names the contexts of each verdict.
+    """
+
+    name: ClassVar[str] = "faithfulness"
+    version: ClassVar[int] = 1
+    needs = frozenset({"user_input", "retrieved_contexts", "response"})
+    asks = Kinds({Noncommittal, Statements, Support})
+    card: ClassVar[Card] = Card(
+        summary="Share of the response's statements that the retrieved contexts support.",
+        formula="Supported statements / distinct statements of the response.",
+        questions="One Noncommittal and one Statements question, and one Support question for each distinct statement.",
+        undefined=(_BLANK_RESPONSE, _DECLINES, _NO_STATEMENT),
+        when="To find answers that go beyond what was retrieved, without a reference.",
+        when_not="To see whether the answer is true or to the point: a faithful answer can repeat a wrong "
+        "or an idle context. Take answer_relevancy beside it.",
+        relatives=("answer_relevancy", "context_utilization", "context_recall"),
+        sources=("Faithfulness of Es et al. 2023, RAGAS (arXiv 2309.15217); refusals are Undefined here.",),
+        family=Family.RESPONSE,
+    )
+
+    def at_most(self, sample: Sample) -> int:
+        """Two questions about the response, and one for each statement that it can make."""
+        asked = most_statements(sample, "response")
+        return 2 + most_support(sample, "response") if asked else 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        sample.require("user_input")
+        sample.require("retrieved_contexts")
+        if states_nothing(sample, "response"):
+            return Undefined(_BLANK_RESPONSE)
+        declined, statements = yield from both(declines(sample), statements_of(sample, "response"))
+        if declined:
+            return Undefined(_DECLINES)
+        if not statements:
+            return Undefined(_NO_STATEMENT)
+        verdicts = yield from support_of(sample, statements)
+        supported = sum(verdict.supported for verdict in verdicts)
+        return Score(
+            supported / len(statements),
+            evidence=about_statements(statements, verdicts),
+            counts=support_counts(verdicts),
+        )

@@ -1,0 +1,70 @@
+"""The arithmetic of metrics: pure functions of numbers, each with its source."""
+
+from __future__ import annotations
+
+from math import fsum, inf, log2
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+def mean(values: Iterable[float]) -> float:
+    """The arithmetic mean, the same for every order of the values. Raises ValueError when there are none."""
+    numbers = tuple(values)
+    if not numbers:
+        raise ValueError("The mean of no values is undefined; ask for it only where there is at least one.")
+    return fsum(numbers) / len(numbers)
+
+
+def average_precision(flags: Sequence[bool]) -> float:
+    """Average precision of a ranking, in [0, 1]; 0.0 when nothing in it is relevant.
+
+    `flags`: one for each rank, best rank first; True where the item is relevant.
+    The mean, over the relevant ranks r, of the share of relevant items among the first r
+    (Buckley & Voorhees, "Retrieval System Evaluation", in: TREC, MIT Press 2005). There the sum is divided
+    by the number of all relevant items in the collection; here by those in the ranking, because what was
+    not retrieved was not judged.
+    """
+    found = 0
+    precisions: list[float] = []
+    for rank, relevant in enumerate(flags, start=1):
+        if relevant:
+            found += 1
+            precisions.append(found / rank)
+    return mean(precisions) if precisions else 0.0
+
+
+def ndcg(grades: Sequence[float], k: int | None = None) -> float | None:
+    """Normalised discounted cumulated gain of a ranking, in [0, 1]; None when no grade is above 0.
+
+    `grades`: one for each rank, best rank first, each ≥ 0. `k`: only the first k ranks count, None for all;
+    the ideal ranking is that of *all* given grades, cut at the same k.
+    After Järvelin & Kekäläinen, "Cumulated gain-based evaluation of IR techniques", ACM TOIS 20 (2002):
+    linear gain (the grade itself), and the discount 1/log2(rank + 1) that is in common use, where the paper
+    divides by the logarithm of the rank and leaves the first ranks undiscounted. Raises ValueError.
+    """
+    if k is not None and k < 1:
+        raise ValueError(f"nDCG looks at the first k ranks, k at least 1; got k={k}.")
+    if any(grade < 0 for grade in grades):
+        raise ValueError(f"nDCG takes grades of at least 0, got {min(grades)}.")
+    ideal = _dcg(sorted(grades, reverse=True)[:k])
+    return _dcg(grades[:k]) / ideal if ideal > 0 else None
+
+
+def f_measure(precision: float, recall: float, *, beta: float = 1.0) -> float:
+    """The weighted harmonic mean of precision and recall, in [0, 1]; 0.0 when both are 0.
+
+    `beta`: how many times as much recall counts (van Rijsbergen, "Information Retrieval", 1979, ch. 7).
+    Raises ValueError unless beta is a finite number above 0.
+    """
+    if not 0 < beta < inf:
+        raise ValueError(f"An F measure needs a finite beta above 0, got {beta}.")
+    weight = beta * beta
+    if precision == 0 or recall == 0:
+        return 0.0
+    return (1 + weight) / (weight / recall + 1 / precision)
+
+
+def _dcg(grades: Sequence[float]) -> float:
+    return fsum(grade / log2(rank + 1) for rank, grade in enumerate(grades, start=1))

@@ -1,0 +1,257 @@
+"""Made-up samples and made-up verdicts for the contract: seeded, always the same, no two texts alike.
+
+Verdicts are a function of the texts alone, so they follow a context wherever it stands: whether a context
+supports a statement depends on the two texts, not on its number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from merilo.data.sample import Sample
+from merilo.judging.digests import digest_of, digest_text
+from merilo.judging.questions import (
+    Addresses,
+    Embeddings,
+    Noncommittal,
+    Question,
+    Relevance,
+    Similarities,
+    Statements,
+    Sufficiency,
+    Support,
+    Usefulness,
+)
+from merilo.judging.verdicts import (
+    AddressesVerdict,
+    MatrixVerdict,
+    NoncommittalVerdict,
+    RelevanceVerdict,
+    Statement,
+    StatementsVerdict,
+    SufficiencyLabel,
+    SufficiencyVerdict,
+    SupportLabel,
+    SupportVerdict,
+    UsefulnessVerdict,
+    Verdict,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from merilo.judging.questions import Texts
+
+COUNT: Final = 24
+_MOST_CONTEXTS: Final = 5
+_WORDS: Final = "amber basin copper delta ember fjord glacier harbour island juniper kelp lagoon".split()
+_VECTOR_SIZE: Final = 8
+_FLOOD: Final = 5_000
+
+
+def chance(seed: int, *texts: str) -> float:
+    """A number in [0, 1) that depends on the seed and the texts alone."""
+    digest = digest_of(str(seed).encode(), *(digest_text(text) for text in texts))
+    return int.from_bytes(digest[:6], "little") / 2**48
+
+
+def samples() -> Iterator[Sample]:
+    """Full samples of 1 to 5 contexts; some contexts are blank, some stand there twice."""
+    for number in range(COUNT):
+        yield sample(number)
+
+
+def sample(number: int) -> Sample:
+    """The full sample with this number: every field is present, and none but a context is ever blank."""
+    contexts = [_text(number, f"context {place}", 4) for place in range(1 + number % _MOST_CONTEXTS)]
+    if number % 7 == 3:
+        contexts[-1] = " \n"
+    if number % 7 == 5:
+        contexts[-1] = contexts[0]
+    return Sample(
+        f"specimen-{number}",
+        user_input=_text(number, "user input", 1),
+        retrieved_contexts=contexts,
+        response=_text(number, "response", 3),
+        reference=_text(number, "reference", 3),
+        reference_contexts=[_text(number, f"reference context {place}", 3) for place in range(2)],
+        retrieved_context_ids=[f"c{number}-{place}" for place in range(len(contexts))],
+        reference_context_ids=[f"c{number}-{place}" for place in range(0, 4, 2)],
+    )
+
+
+def lacking(full: Sample, name: str) -> Sample:
+    """The sample without one of its fields."""
+    without: dict[str, Any] = {name: None}  # replace takes any field
+    return replace(full, **without)
+
+
+def empty() -> Sample:
+    """The sample whose fields are all present and hold nothing."""
+    return Sample(
+        "empty",
+        user_input="",
+        retrieved_contexts=[],
+        response="",
+        reference="",
+        reference_contexts=[],
+        retrieved_context_ids=[],
+        reference_context_ids=[],
+    )
+
+
+def in_other_order(full: Sample) -> Sample:
+    """The sample with its retrieved contexts, and their ids, from last to first."""
+    contexts, ids = full.retrieved_contexts, full.retrieved_context_ids
+    return replace(
+        full,
+        retrieved_contexts=None if contexts is None else contexts[::-1],
+        retrieved_context_ids=None if ids is None else ids[::-1],
+    )
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Made-up verdicts: a callable that answers one question, the same question always alike."""
+
+    seed: int = 0
+    known: Mapping[Question[Any], Verdict] = field(default_factory=dict[Question[Any], Verdict])
+    """Verdicts that stand before the made-up ones."""
+    own: Callable[[Question[Any]], Verdict | None] | None = None
+    """Verdicts of the metric's author, where the made-up ones do not serve; None leaves it to them."""
+    statements_reversed: bool = False
+    statements_flood: bool = False
+    """Name thousands of statements in every text, as a broken judge may."""
+
+    def __call__(self, question: Question[Any]) -> Verdict:
+        """The verdict on a question; its guess for kinds of which nothing can be made up."""
+        found = self.known.get(question)
+        if found is None and self.own is not None:
+            found = self.own(question)
+        if found is None:
+            found = self._made_up(question)
+        if self.statements_reversed and isinstance(found, StatementsVerdict):
+            return replace(found, statements=found.statements[::-1])
+        return found
+
+    def _made_up(self, question: Question[Any]) -> Verdict:
+        match question:
+            case Statements():
+                return self._statements(question)
+            case Support():
+                return self._support(question)
+            case Relevance():
+                grade = int(3 * self._chance(question, *question.sentences))
+                return RelevanceVerdict(grade, self._some(question.sentences) if grade else ())
+            case Usefulness():
+                useful = self._chance(question, *question.sentences) < 0.5
+                return UsefulnessVerdict(useful, self._some(question.sentences) if useful else ())
+            case Embeddings() | Similarities():
+                return self._matrix(question)
+            case _:
+                return self._label(question)
+
+    def _label(self, question: Question[Any]) -> Verdict:
+        match question:
+            case Sufficiency():
+                labels = tuple(SufficiencyLabel)
+                return SufficiencyVerdict(labels[int(3 * self._chance(question, *sorted(question.contexts)))])
+            case Addresses():
+                return AddressesVerdict(self._chance(question, question.statement) < 0.6)
+            case Noncommittal():
+                return NoncommittalVerdict(self._chance(question, question.response) < 0.1)
+            case _:
+                return _guess(question)
+
+    def _statements(self, question: Statements) -> StatementsVerdict:
+        found: list[Statement] = []
+        for place, sentence in enumerate(question.sentences):
+            count = _FLOOD if self.statements_flood else int(3.5 * self._chance(question, sentence))
+            found.extend(Statement(f"{sentence} ({part})", place) for part in range(count))
+        if len(found) % 4 == 3:
+            found.append(found[0])
+        return StatementsVerdict(tuple(found))
+
+    def _support(self, question: Support) -> SupportVerdict:
+        odds = [self._chance(question, question.statement, text) if text.strip() else 1.0 for text in question.contexts]
+        if supporting := tuple(place for place, odd in enumerate(odds) if odd < 0.25):
+            return SupportVerdict(SupportLabel.SUPPORTED, supporting)
+        if self.seed % 2:
+            return SupportVerdict(SupportLabel.UNSUPPORTED, tells_contradicted=False)
+        if against := tuple(place for place, odd in enumerate(odds) if 0.25 <= odd < 0.4):
+            return SupportVerdict(SupportLabel.CONTRADICTED, against)
+        return SupportVerdict(SupportLabel.NOT_STATED)
+
+    def _matrix(self, question: Embeddings | Similarities) -> MatrixVerdict:
+        if isinstance(question, Embeddings):
+            return MatrixVerdict.of(
+                [[chance(self.seed + at, text) for at in range(_VECTOR_SIZE)] for text in question.texts]
+            )
+        return MatrixVerdict.of([[self._chance(question, a, b) for b in question.right] for a in question.left])
+
+    def _some(self, sentences: Texts) -> tuple[int, ...]:
+        odds = [chance(self.seed, "evidence", sentence) for sentence in sentences]
+        return tuple(place for place, odd in enumerate(odds) if odd < 0.5 or odd == min(odds))
+
+    def _chance(self, question: Question[Any], *texts: str) -> float:
+        return chance(self.seed, question.kind, question.role, str(question.draw), *texts)
+
+
+def better(question: Question[Any], verdict: Verdict) -> Iterator[Verdict]:
+    """Verdicts on the same question that say more good of the sample; none for kinds without good and bad."""
+    match question, verdict:
+        case Relevance(), RelevanceVerdict():
+            yield from _better_relevance(question, verdict)
+        case Support(), SupportVerdict():
+            yield from _better_support(question, verdict)
+        case Sufficiency(), SufficiencyVerdict():
+            yield from _better_sufficiency(verdict)
+        case Usefulness(), UsefulnessVerdict(useful=False):
+            yield UsefulnessVerdict(useful=True, evidence=(0,))
+        case Addresses(), AddressesVerdict(addresses=False):
+            yield AddressesVerdict(addresses=True)
+        case Noncommittal(), NoncommittalVerdict(noncommittal=True):
+            yield NoncommittalVerdict(noncommittal=False)
+        case _:
+            return
+
+
+def _better_relevance(question: Relevance, verdict: RelevanceVerdict) -> Iterator[RelevanceVerdict]:
+    everything = tuple(range(len(question.sentences)))
+    for grade in range(verdict.grade + 1, 3):
+        yield RelevanceVerdict(grade, verdict.evidence or everything[:1])
+    if verdict.grade and verdict.evidence != everything:
+        yield RelevanceVerdict(verdict.grade, everything)
+
+
+def _better_sufficiency(verdict: SufficiencyVerdict) -> Iterator[SufficiencyVerdict]:
+    if verdict.label is SufficiencyLabel.INSUFFICIENT:
+        yield SufficiencyVerdict(SufficiencyLabel.PARTLY)
+    if verdict.label is not SufficiencyLabel.SUFFICIENT:
+        yield SufficiencyVerdict(SufficiencyLabel.SUFFICIENT)
+
+
+def _better_support(question: Support, verdict: SupportVerdict) -> Iterator[SupportVerdict]:
+    readable = tuple(place for place, text in enumerate(question.contexts) if text.strip())
+    if verdict.label is SupportLabel.CONTRADICTED:
+        yield SupportVerdict(SupportLabel.NOT_STATED)
+    if verdict.label is not SupportLabel.SUPPORTED:
+        yield SupportVerdict(SupportLabel.SUPPORTED, readable[:1])
+    if verdict.evidence != readable or verdict.label is not SupportLabel.SUPPORTED:
+        yield SupportVerdict(SupportLabel.SUPPORTED, readable)
+
+
+def _guess(question: Question[Any]) -> Verdict:
+    guessed: Verdict = question.guess()
+    return guessed
+
+
+def _text(number: int, what: str, most_sentences: int) -> str:
+    count = 1 + int(most_sentences * chance(number, what))
+    return "\n\n".join(_sentence(number, f"{what} {place}") for place in range(count))
+
+
+def _sentence(number: int, what: str) -> str:
+    words = [_WORDS[int(len(_WORDS) * chance(number, what, str(at)))] for at in range(5)]
+    return f"The {what} of case {number} has {' '.join(words)}."

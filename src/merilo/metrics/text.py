@@ -1,0 +1,200 @@
+"""The text form of a metric: `name`, `name@k`, `name(parameter=value, ...)`, and back.
+
+A parameter is a field of the metric's dataclass: text, a whole number, a number, true or false, one of an
+enumeration, or `none`. The parameter `k` is written after an @. Canonical text leaves defaults out.
+Text values are quoted as in JSON where they are more than letters, digits and `_.:/+-`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from dataclasses import MISSING, Field, dataclass, fields
+from enum import StrEnum
+from types import NoneType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final, cast, get_args, get_type_hints
+
+from merilo.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from merilo.metrics.base import Metric
+
+NAME: Final = re.compile(r"[^\W_][\w.:/+-]*")
+"""What a metric may be called."""
+
+_CALL: Final = re.compile(r"\s*(?P<name>[^\s@(]+)\s*(?:@\s*(?P<k>[^\s(]+)\s*)?(?:\((?P<inside>.*)\)\s*)?", re.DOTALL)
+_PAIR: Final = re.compile(r'\s*(?P<name>\w+)\s*=\s*(?P<value>"(?:[^"\\]|\\.)*"|[^\s,()="]+)\s*(?:,|$)')
+_BARE: Final = re.compile(r"[\w.:/+-]+")
+_DESCRIBED: Final = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "str": "text",
+    "NoneType": "none",
+}
+_FORM: Final = "write name, name@k or name(parameter=value, parameter=value)"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A metric's name and its parameters as they were written, values unread."""
+
+    name: str
+    parameters: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a metric, as people see it."""
+
+    name: str
+    allowed: str
+    """What it takes: `grade, context or sentence`, `a whole number`."""
+    default: str | None
+    """The text of its default; None when it must be given."""
+
+
+def metric_text(metric: Metric) -> str:
+    """The canonical text of a metric: its identity everywhere. Defaults are left out."""
+    suffix = ""
+    pairs: list[str] = []
+    for field in _fields(type(metric)):
+        value = getattr(metric, field.name)
+        if value == _default(field):
+            continue
+        if field.name == "k":
+            suffix = f"@{_write(value)}"
+        else:
+            pairs.append(f"{field.name}={_write(value)}")
+    inside = f"({', '.join(pairs)})" if pairs else ""
+    return f"{metric.name}{suffix}{inside}"
+
+
+def read_call(text: str) -> Call:
+    """The name and the parameters that a metric's text names. Raises UsageError when it has another form."""
+    found = _CALL.fullmatch(text)
+    if found is None:
+        raise UsageError(f"Metric text {text!r} cannot be read; {_FORM}.")
+    written = {} if found["k"] is None else {"k": found["k"]}
+    inside, at = (found["inside"] or "").strip(), 0
+    while at < len(inside):
+        pair = _PAIR.match(inside, at)
+        if pair is None:
+            raise UsageError(f"Metric text {text!r} cannot be read at {inside[at:]!r}; {_FORM}.")
+        if pair["name"] in written:
+            raise UsageError(f"Metric text {text!r} gives {pair['name']!r} twice; give it once.")
+        written[pair["name"]] = pair["value"]
+        at = pair.end()
+    return Call(found["name"], written)
+
+
+def build(metric_class: type[Metric], call: Call) -> Metric:
+    """The metric of this class with the parameters that were written. Raises UsageError."""
+    known = {parameter.name: parameter for parameter in parameters_of(metric_class)}
+    name = metric_class.name
+    for written in call.parameters:
+        if written not in known:
+            listed = ", ".join(f"{each.name} ({each.allowed})" for each in known.values())
+            has = f"it has {listed}" if known else "it has none"
+            raise UsageError(f"Metric {name!r} has no parameter {written!r}; {has}.")
+    for parameter in known.values():
+        if parameter.default is None and parameter.name not in call.parameters:
+            raise UsageError(f"Metric {name!r} needs {parameter.name}=..., one of: {parameter.allowed}.")
+    types = _types(metric_class)
+    values = {}
+    for written, value in call.parameters.items():
+        try:
+            values[written] = _read(value, types[written])
+        except ValueError:
+            allowed = known[written].allowed
+            raise UsageError(f"Metric {name!r} takes {written}={allowed}, got {value!r}.") from None
+    constructor = cast("Any", metric_class)  # a Protocol does not say how its classes are made
+    return cast("Metric", constructor(**values))
+
+
+def parameters_of(metric_class: type[Metric]) -> tuple[Parameter, ...]:
+    """The parameters of a metric, in the order of its fields."""
+    types = _types(metric_class)
+    return tuple(
+        Parameter(
+            field.name,
+            _allowed(types[field.name]),
+            None if (default := _default(field)) is MISSING else _write(default),
+        )
+        for field in _fields(metric_class)
+    )
+
+
+def _fields(metric_class: type[Metric]) -> tuple[Field[Any], ...]:
+    return tuple(field for field in fields(cast("Any", metric_class)) if field.init)  # a Protocol's type
+
+
+def _default(field: Field[Any]) -> object:
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+def _types(metric_class: type[Metric]) -> dict[str, tuple[type, ...]]:
+    """The types that each parameter takes. Only the fields' own annotations are looked up."""
+    annotations = {field.name: field.type for field in _fields(metric_class)}
+    stand_in = SimpleNamespace(__annotations__=annotations)
+    hints = get_type_hints(stand_in, globalns=vars(sys.modules[metric_class.__module__]))
+    found = {name: get_args(hint) or (hint,) for name, hint in hints.items()}
+    for name, types in found.items():
+        if not all(isinstance(kind, type) for kind in types):
+            raise UsageError(
+                f"Metric {metric_class.name!r} declares {name} as {hints[name]}; the text form knows text, "
+                "numbers, true and false, enumerations (StrEnum) and none."
+            )
+    return found
+
+
+def _write(value: object) -> str:
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return _write_text(str(value))
+        case int() | float():
+            return repr(value)
+        case _:
+            raise UsageError(
+                f"A metric's parameter is text, a number, true or false, an enumeration or none; got {value!r}."
+            )
+
+
+def _write_text(value: str) -> str:
+    return value if _BARE.fullmatch(value) and value != "none" else json.dumps(value, ensure_ascii=False)
+
+
+def _read(text: str, types: tuple[type, ...]) -> object:
+    if text == "none" and NoneType in types:
+        return None
+    for kind in types:
+        if kind is bool and text in {"true", "false"}:
+            return text == "true"
+        if issubclass(kind, StrEnum):
+            return kind(_read_text(text))
+        if kind is str:
+            return _read_text(text)
+        if kind in {int, float}:
+            return kind(text)
+    raise ValueError(text)
+
+
+def _read_text(text: str) -> str:
+    return str(json.loads(text)) if text.startswith('"') else text
+
+
+def _allowed(types: tuple[type, ...]) -> str:
+    return " or ".join(_described(kind) for kind in types)
+
+
+def _described(kind: type) -> str:
+    if issubclass(kind, StrEnum):
+        return " or ".join(member.value for member in kind)
+    return _DESCRIBED.get(kind.__name__, kind.__name__)

@@ -1,0 +1,599 @@
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pytest
+
+from merilo.data.sample import Sample
+from merilo.errors import MeriloError
+from merilo.judging.ask import AskFailed, ask, ask_each, attempt, both
+from merilo.judging.questions import Completion, Embeddings, Question, Relevance, Similarities, Statements, Support
+from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind, StatementsVerdict, Verdict
+from merilo.metrics import specimens
+from merilo.metrics.base import Card, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.contract import LawBroken, check_metric
+from merilo.metrics.registry import parse_metric
+from merilo.metrics.specimens import Answers, better
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from merilo.judging.ask import Plan
+    from merilo.metrics.base import Metric
+
+TEXTS = (
+    "context_relevance",
+    "context_relevance(unit=context)",
+    "context_relevance(unit=context, at=2)",
+    "context_relevance(unit=sentence)",
+    "context_ranking",
+    "context_ranking@1",
+    "context_ranking@3",
+    "context_precision(against=question)",
+    "context_precision(against=reference)",
+    "context_recall",
+    "context_sufficiency",
+    "context_utilization",
+    "faithfulness",
+    "answer_relevancy",
+)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_native_metrics_keep_the_law(text: str) -> None:
+    """Every native metric, in every form, keeps the law that others are held to."""
+    check_metric(parse_metric(text))
+
+
+@dataclass(frozen=True)
+class Lawful(Ordinary):
+    """Share of the contexts that are relevant; keeps the law, so that each metric below breaks one alone."""
+
+    name: ClassVar[str] = "lawful"
+    version: ClassVar[int] = 1
+    needs: ClassVar[frozenset[str]] = frozenset({"user_input", "retrieved_contexts"})
+    asks: ClassVar[Kinds] = frozenset({Relevance})
+    card: ClassVar[Card] = Card("Share of the contexts that are relevant.")
+
+    def at_most(self, sample: Sample) -> int:
+        return len(sample.retrieved_contexts or ())
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        grades = yield from self.grades(sample)
+        return self.score(grades) if grades else Undefined("no context can be judged")
+
+    def grades(self, sample: Sample) -> Plan[list[int]]:
+        user_input = sample.require("user_input")
+        questions = [Relevance(user_input, context.sentences) for context in sample.contexts if context.sentences]
+        verdicts = yield from ask_each(questions)
+        return [verdict.grade for verdict in verdicts]
+
+    def score(self, grades: list[int]) -> Score | Undefined:
+        return Score(sum(grade > 0 for grade in grades) / len(grades))
+
+
+def test_a_lawful_metric_passes() -> None:
+    """The metric that the broken ones below differ from by one thing each keeps the law."""
+    check_metric(Lawful())
+
+
+# -- declarations -------------------------------------------------------------------------------------
+
+
+@dataclass
+class NotFrozen(Ordinary):
+    name: ClassVar[str] = "not_frozen"
+    card: ClassVar[Card] = Card("Can be changed.")
+
+
+@dataclass(frozen=True)
+class Bare:
+    """Not even a name."""
+
+
+class BadName(Lawful):
+    name: ClassVar[str] = "bad name"
+
+
+class NoVersion(Lawful):
+    version: ClassVar[int] = 0
+
+
+class EndlessRange(Lawful):
+    range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
+
+
+class NeedsNoField(Lawful):
+    needs: ClassVar[frozenset[str]] = frozenset({"answer"})
+
+
+class NoSummary(Lawful):
+    card: ClassVar[Card] = Card(" ")
+
+
+@dataclass(frozen=True)
+class Forgetful(Lawful):
+    """Its text does not hold what it is."""
+
+    hidden: int = field(default=0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hidden", self.hidden + 1)
+
+
+# -- range --------------------------------------------------------------------------------------------
+
+
+class TooHigh(Lawful):
+    def score(self, grades: list[int]) -> Score:
+        return Score(sum(grades) / len(grades))
+
+
+class NotANumber(Lawful):
+    def score(self, grades: list[int]) -> Score:
+        return Score(sum(grades) / len(grades) / 2 if all(grades) else float("nan"))
+
+
+class Truth(Lawful):
+    def score(self, grades: list[int]) -> Score:
+        return Score(any(grades))
+
+
+# -- driving ------------------------------------------------------------------------------------------
+
+_SEEN: list[str] = []
+
+
+class Random(Lawful):
+    def score(self, grades: list[int]) -> Score:
+        del grades
+        return Score(random.random())
+
+
+class Remembers(Lawful):
+    """Scores by what was asked last, by whatever plan."""
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        _SEEN.append(sample.id)
+        grades = yield from self.grades(sample)
+        return Score(float(_SEEN[-1] == sample.id)) if grades else Undefined("no context can be judged")
+
+
+class Crashes(Lawful):
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        grades = yield from self.grades(sample)
+        return Score(sum(grade > 0 for grade in grades) / (len(grades) - 1) / 5)
+
+
+class ReturnsNumbers(Lawful):
+    def score(self, grades: list[int]) -> Score:
+        return sum(grades) / len(grades) / 2  # type: ignore[return-value]  # what is broken
+
+
+class NeverScores(Lawful):
+    def score(self, grades: list[int]) -> Undefined:
+        return Undefined(f"{len(grades)} grades say nothing")
+
+
+# -- questions ----------------------------------------------------------------------------------------
+
+
+class AsksInSecret(Lawful):
+    asks: ClassVar[Kinds] = frozenset()
+
+
+class AsksLess(Lawful):
+    asks: ClassVar[Kinds] = frozenset({Relevance, Support})
+
+
+class SecondRole(Lawful):
+    def grades(self, sample: Sample) -> Plan[list[int]]:
+        first = yield from super().grades(sample)
+        question = Relevance(sample.require("user_input"), ("One.",), role="second")
+        return [*first, (yield from ask(question)).grade] if first else first
+
+    def at_most(self, sample: Sample) -> int:
+        return 1 + super().at_most(sample)
+
+
+class UnusedRole(Lawful):
+    roles: ClassVar[frozenset[str]] = frozenset({"judge", "second"})
+
+
+class AsksMore(Lawful):
+    def at_most(self, sample: Sample) -> int:
+        return min(2, super().at_most(sample))
+
+
+class AsksTheImpossible(Lawful):
+    def grades(self, sample: Sample) -> Plan[list[int]]:
+        user_input = sample.require("user_input")
+        verdicts = yield from ask_each(Relevance(user_input, each.sentences) for each in sample.contexts)
+        return [verdict.grade for verdict in verdicts]
+
+
+class BelievesTheFlood(Lawful):
+    """Asks about as many statements as the judge names, which its bound does not foresee."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"response", "retrieved_contexts"})
+    asks: ClassVar[Kinds] = frozenset({Statements, Support})
+
+    def at_most(self, sample: Sample) -> int:
+        return 1 + 10 * len(sample.response or "")
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        contexts = tuple(context.text for context in sample.contexts)
+        sentences = sample.sentences("response")
+        if not contexts or not sentences:
+            return Undefined("nothing to judge")
+        found = yield from ask(Statements(sentences))
+        verdicts = yield from ask_each(Support(each.text, contexts) for each in found.statements)
+        if not verdicts:
+            return Undefined("no statement")
+        return Score(sum(verdict.supported for verdict in verdicts) / len(verdicts))
+
+
+class GuessesBadly(Lawful):
+    """A dry run ends in a failure, since the guess is taken for unreadable."""
+
+    def grades(self, sample: Sample) -> Plan[list[int]]:
+        user_input = sample.require("user_input")
+        grades = []
+        for context in sample.contexts:
+            if context.sentences:
+                question = Relevance(user_input, context.sentences)
+                verdict = yield from ask(question)
+                if verdict.reason:
+                    raise AskFailed(question, Failure(FailureKind.UNREADABLE, "it gives a reason"))
+                grades.append(verdict.grade)
+        return grades
+
+
+# -- needs and nothing to judge -----------------------------------------------------------------------
+
+
+class NeedsMore(Lawful):
+    needs: ClassVar[frozenset[str]] = Lawful.needs | {"reference"}
+
+
+class NeedsInSecret(Lawful):
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        sample.require("reference")
+        return (yield from super().plan(sample))
+
+
+class ScoresWithMoreOnly(Lawful):
+    """Without a reference, which it says it does not need, it never has a score."""
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        if sample.reference is None:
+            return Undefined("there is no reference")
+        return (yield from super().plan(sample))
+
+
+class MakesUpFields(Lawful):
+    def grades(self, sample: Sample) -> Plan[list[int]]:
+        known = sample if sample.user_input is not None else replace(sample, user_input="What?")
+        return (yield from super().grades(known))
+
+
+class ScoresNothing(Lawful):
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        grades = yield from self.grades(sample)
+        return self.score(grades) if grades else Score(0.0)
+
+
+# -- order and better verdicts ------------------------------------------------------------------------
+
+
+class FirstCounts(Lawful):
+    def score(self, grades: list[int]) -> Score:
+        return Score(grades[0] / 2)
+
+
+class RankedForNothing(Lawful):
+    ranked: ClassVar[bool] = True
+
+
+class FirstStatementCounts(BelievesTheFlood):
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        contexts = tuple(context.text for context in sample.contexts)
+        sentences = sample.sentences("response")
+        if not contexts or not sentences:
+            return Undefined("nothing to judge")
+        found = yield from ask(Statements(sentences))
+        verdicts = yield from ask_each(Support(each.text, contexts) for each in found.statements[:1])
+        return Score(float(verdicts[0].supported)) if verdicts else Undefined("no statement")
+
+
+class LessIsMore(Lawful):
+    def score(self, grades: list[int]) -> Score:
+        return Score(1 - sum(grades) / len(grades) / 2)
+
+
+class LowerIsBetterNot(Lawful):
+    higher_is_better: ClassVar[bool] = False
+
+
+class MonotoneAfterAll(Lawful):
+    not_monotone_in: ClassVar[Kinds] = frozenset({Relevance})
+
+
+# -- failures and closing -----------------------------------------------------------------------------
+
+
+class FailureIsZero(Lawful):
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        try:
+            return (yield from super().plan(sample))
+        except AskFailed:
+            return Score(0.0)
+
+
+class FailureCrashes(Lawful):
+    def grades(self, sample: Sample) -> Plan[list[int]]:
+        user_input = sample.require("user_input")
+        grades = []
+        for context in sample.contexts:
+            if context.sentences:
+                verdict = yield from attempt(Relevance(user_input, context.sentences))
+                grades.append(verdict.grade)  # type: ignore[union-attr]  # what is broken
+        return grades
+
+
+class CatchesErrors(Lawful):
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        if sample.user_input is None or sample.retrieved_contexts is None:
+            return (yield from super().plan(sample))
+        try:
+            return (yield from super().plan(sample))
+        except AskFailed:
+            raise
+        except Exception:  # noqa: BLE001  # what is broken
+            return Undefined("something went wrong")
+
+
+class CatchesOurErrors(Lawful):
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        try:
+            return (yield from super().plan(sample))
+        except MeriloError as error:
+            if "own" not in str(error):
+                raise
+            return (yield from super().plan(sample))
+
+
+class CatchesEverything(Lawful):
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        try:
+            return (yield from super().plan(sample))
+        except Exception:
+            raise
+        except BaseException as error:
+            if isinstance(error, GeneratorExit):
+                raise
+            raise RuntimeError("it was stopped") from None
+
+
+class AsksWhileClosing(Lawful):
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        try:
+            return (yield from super().plan(sample))
+        except GeneratorExit:
+            yield ((Relevance("Why?", ("One.",)),),)
+            raise
+
+
+@pytest.mark.parametrize(
+    ("metric", "law", "what"),
+    [
+        (NotFrozen, "declarations", "it is not a frozen dataclass"),
+        (Bare, "declarations", "Metric 'Bare' breaks the law of declarations: it lacks name, version, card"),
+        (BadName, "declarations", "its name 'bad name' cannot be written"),
+        (NoVersion, "declarations", "its version is 0; versions count from 1"),
+        (EndlessRange, "declarations", "its range is (0.0, inf)"),
+        (NeedsNoField, "declarations", "it needs answer; a sample's fields are user_input"),
+        (NoSummary, "declarations", "its card has no summary"),
+        (Forgetful, "declarations", "its text 'lawful(hidden=1)' reads back as"),
+        (TooHigh, "range", "outside its range 0.0 to 1.0"),
+        (NotANumber, "range", "its value is nan, which is no number"),
+        (Truth, "range", "which is no number"),
+        (Random, "driving", "when driven twice"),
+        (Remembers, "driving", "when driven in rounds"),
+        (Crashes, "driving", "it raises ZeroDivisionError"),
+        (ReturnsNumbers, "driving", "a plan returns a Score or Undefined"),
+        (NeverScores, "driving", "it gives no score on any sample"),
+        (AsksInSecret, "questions", "it asks Relevance, which `asks` does not name"),
+        (AsksLess, "questions", "it declares that it asks Support, but never does"),
+        (SecondRole, "questions", "the role 'second', which `roles` does not name"),
+        (UnusedRole, "questions", "it declares the roles ['second'], but never asks them"),
+        (AsksMore, "questions", "it asks 3 questions, but at_most says 2"),
+        (AsksTheImpossible, "questions", "cannot be answered: its own guess names sentence 1"),
+        (BelievesTheFlood, "questions", "questions, but at_most says"),
+        (GuessesBadly, "questions", "a dry run fails"),
+        (NeedsMore, "needs", "without 'reference' ends as Score"),
+        (NeedsInSecret, "needs", "without 'reference' it raises MissingField, but `needs` does not name it"),
+        (ScoresWithMoreOnly, "needs", "it gives no score on samples that have retrieved_contexts, user_input alone"),
+        (MakesUpFields, "needs", "read it by sample.require('user_input')"),
+        (ScoresNothing, "nothing to judge", "fields are all empty ends as Score"),
+        (FirstCounts, "order", "with its contexts in another order"),
+        (RankedForNothing, "order", "it declares `ranked`, but the order of the contexts never matters"),
+        (LessIsMore, "better verdicts", "when the verdict on a 'relevance' question gets better"),
+        (LowerIsBetterNot, "better verdicts", "when the verdict on a 'relevance' question gets better"),
+        (MonotoneAfterAll, "better verdicts", "`not_monotone_in` names Relevance, but no better verdict"),
+        (FailureIsZero, "failures", "nothing is answered; it ends as Score"),
+        (FailureCrashes, "driving", "it raises AttributeError"),
+        (CatchesErrors, "closing", "it catches Exception and ends"),
+        (CatchesOurErrors, "closing", "it catches Exception and goes on asking"),
+        (CatchesEverything, "closing", "it catches BaseException and raises RuntimeError('it was stopped')"),
+        (AsksWhileClosing, "closing", "it does not close, but raises RuntimeError"),
+    ],
+)
+def test_a_broken_metric_is_caught(metric: type[Metric], law: str, what: str) -> None:
+    """Each way of breaking the law is caught under that law, with what was seen."""
+    with pytest.raises(LawBroken) as error:
+        check_metric(metric())
+    assert error.value.law == law
+    assert what in str(error.value)
+
+
+def test_the_order_of_statements_is_tried() -> None:
+    """A metric that looks at the first statement alone is caught."""
+    with pytest.raises(LawBroken, match="with its statements reversed"):
+        check_metric(FirstStatementCounts())
+
+
+@dataclass(frozen=True)
+class Alike(Ordinary):
+    """How alike the response is to the likest context, by one model and by another."""
+
+    name: ClassVar[str] = "alike"
+    version: ClassVar[int] = 1
+    needs: ClassVar[frozenset[str]] = frozenset({"response", "retrieved_contexts"})
+    asks: ClassVar[Kinds] = frozenset({Embeddings, Similarities})
+    card: ClassVar[Card] = Card("How alike the response is to the likest context.")
+
+    def at_most(self, sample: Sample) -> int:
+        return 2 if sample.response and sample.retrieved_contexts else 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        response, contexts = sample.require("response"), tuple(each.text for each in sample.contexts)
+        if not response or not contexts:
+            return Undefined("there is nothing to compare")
+        vectors, alike = yield from both(
+            ask(Embeddings((response, *contexts))), ask(Similarities((response,), contexts))
+        )
+        one, *others = (vectors.row(at) for at in range(vectors.rows))
+        nearest = min(sum((a - b) ** 2 for a, b in zip(one, other, strict=True)) for other in others)
+        return Score((1 / (1 + nearest) + max(alike.row(0))) / 2)
+
+
+def test_vectors_and_similarities_can_be_made_up() -> None:
+    """Metrics over embeddings and similarities are checked with made-up numbers that follow the texts."""
+    check_metric(Alike())
+
+
+@dataclass(frozen=True)
+class Rated(Ordinary):
+    """A number that the judge writes as free text."""
+
+    name: ClassVar[str] = "rated"
+    version: ClassVar[int] = 1
+    needs: ClassVar[frozenset[str]] = frozenset({"response"})
+    asks: ClassVar[Kinds] = frozenset({Completion})
+    card: ClassVar[Card] = Card("A number from 0 to 1 that the judge writes.")
+
+    def at_most(self, sample: Sample) -> int:
+        return 0 if sample.response is None else 1
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        response = sample.require("response")
+        if not response.strip():
+            return Undefined("the response is blank")
+        question = Completion("rate", ("response",), (response,))
+        verdict = yield from ask(question)
+        try:
+            return Score(float(verdict.text))
+        except ValueError:
+            failure = Failure(FailureKind.UNREADABLE, "no number was written")
+            raise AskFailed(question, failure) from None
+
+
+def written(question: Question[Any]) -> Verdict | None:
+    if isinstance(question, Completion):
+        return CompletionVerdict(f"{specimens.chance(0, *question.values):.2f}")
+    return None
+
+
+def test_free_text_is_checked_with_answers_of_ones_own() -> None:
+    """Free text cannot be made up: the check says so, and takes the author's answers."""
+    with pytest.raises(LawBroken, match="pass samples= or answer= that lead to one"):
+        check_metric(Rated())
+    check_metric(Rated(), answer=written)
+
+
+@dataclass(frozen=True)
+class Chosen(Lawful):
+    """Speaks only of samples that have a mark which no made-up sample has."""
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        grades = yield from self.grades(sample)
+        if not grades or sample.metadata.get("mark") != 1:
+            return Undefined("there is no mark")
+        return self.score(grades)
+
+
+def test_samples_of_ones_own_are_tried_too() -> None:
+    """A metric that needs special data passes when it is given some."""
+    with pytest.raises(LawBroken, match="no score on any sample"):
+        check_metric(Chosen())
+    sample = Sample("marked", user_input="Why?", retrieved_contexts=["One.", "Two."], metadata={"mark": 1})
+    check_metric(Chosen(), [sample])
+
+
+# -- what the contract tries ---------------------------------------------------------------------------
+
+
+def asked_by_native_metrics() -> Iterator[tuple[Question[Any], Verdict]]:
+    for text in TEXTS:
+        metric = parse_metric(text)
+        for seed in (0, 1):
+            answers = Answers(seed)
+            for sample in specimens.samples():
+                plan = metric.plan(sample)
+                try:
+                    step = next(plan)
+                    while True:
+                        questions = [question for group in step for question in group]
+                        yield from ((question, answers(question)) for question in questions)
+                        step = plan.send(tuple(answers(question) for question in questions))
+                except StopIteration:
+                    pass
+
+
+def test_made_up_verdicts_answer_their_questions() -> None:
+    """Made-up verdicts, and the better ones made of them, are such as a judge may give."""
+    kinds = set()
+    for question, verdict in asked_by_native_metrics():
+        assert question.fault(verdict) is None
+        for changed in better(question, verdict):
+            assert changed != verdict
+            assert question.fault(changed) is None
+            kinds.add(question.kind)
+    assert kinds == {
+        "relevance",
+        "usefulness",
+        "support",
+        "sufficiency",
+        "addresses",
+        "noncommittal",
+    }
+
+
+def test_made_up_verdicts_cover_what_judges_say() -> None:
+    """Every grade and label comes up, statements repeat now and then, and some texts make none."""
+    shown = {
+        (question.kind, getattr(verdict, name))
+        for question, verdict in asked_by_native_metrics()
+        for name in ("grade", "useful", "label", "addresses", "noncommittal")
+        if hasattr(verdict, name)
+    }
+    assert len(shown) == 3 + 2 + 4 + 3 + 2 + 2
+    sizes = {
+        (len(verdict.statements), len(set(verdict.statements)))
+        for _, verdict in asked_by_native_metrics()
+        if isinstance(verdict, StatementsVerdict)
+    }
+    assert (0, 0) in sizes
+    assert any(distinct < count for count, distinct in sizes)
+
+
+def test_made_up_samples_are_always_the_same() -> None:
+    """The contract tries the same samples every time, of one to five contexts, some of them blank."""
+    first, again = list(specimens.samples()), list(specimens.samples())
+    assert first == again
+    assert {len(sample.contexts) for sample in first} == {1, 2, 3, 4, 5}
+    assert any(not context.sentences for sample in first for context in sample.contexts)
+    assert any(len({each.text for each in sample.contexts}) < len(sample.contexts) for sample in first)

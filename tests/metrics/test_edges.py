@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import pytest
+
+from merilo.metrics.base import Score
+from merilo.metrics.edges import Edge, edge_outcome, edge_table, edges
+from merilo.metrics.registry import parse_metric
+
+TEXTS = (
+    "context_relevance",
+    "context_ranking",
+    "context_precision(against=question)",
+    "context_precision(against=reference)",
+    "context_recall",
+    "context_sufficiency",
+    "context_utilization",
+    "faithfulness",
+    "answer_relevancy",
+)
+U = None
+EXPECTED = {
+    "the usual case": (1, 1, 1, 1, 1, 1, 1, 1, 1),
+    "nothing retrieved": (U, U, U, U, 0, 0, U, 0, 1),
+    "every context is blank": (0, U, 0, 0, 0, 0, U, 0, 1),
+    "one context": (1, U, 1, 1, 1, 1, 1, 1, 1),
+    "no context is relevant": (0, U, 0, 0, 1, 1, U, 1, 1),
+    "the response is blank": (1, 1, 1, 1, 1, 1, U, U, U),
+    "the response declines to answer": (1, 1, 1, 1, 1, 1, 1, U, U),
+    "the response makes no statement": (1, 1, 1, 1, 1, 1, 0, U, U),
+    "the reference is blank": (1, 1, 1, U, U, 1, 1, 1, 1),
+    "the reference makes no statement": (1, 1, 1, 1, U, 1, 1, 1, 1),
+    "the user input is blank": (U, U, U, U, 1, U, U, 1, U),
+    "a needed field is missing": (U, U, U, U, U, U, U, U, U),
+}
+"""The value of each metric of TEXTS in each case; U where it is undefined."""
+
+
+@pytest.mark.parametrize("edge", edges(), ids=lambda edge: edge.name)
+def test_edge_cases(edge: Edge) -> None:
+    """Each metric gives at each edge what the table says."""
+    outcomes = [edge_outcome(parse_metric(text), edge) for text in TEXTS]
+    values = tuple(each.value if isinstance(each, Score) else U for each in outcomes)
+    assert values == EXPECTED[edge.name]
+
+
+def test_the_table_leaves_the_usual_out() -> None:
+    """A cell is filled where an edge changes the outcome, with the value or the reason."""
+    table = edge_table({text: parse_metric(text) for text in ("context_ranking", "context_recall")})
+    lines = table.splitlines()
+    assert lines[0] == "|  | `context_ranking` | `context_recall` |"
+    assert "| the usual case | 1 | 1 |" in lines
+    assert "| nothing retrieved | undefined: no context was retrieved | 0 |" in lines
+    assert "| one context | undefined: one context has no order |  |" in lines
+    assert len(lines) == 2 + len(EXPECTED)

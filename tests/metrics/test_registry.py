@@ -1,0 +1,300 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from merilo.errors import UsageError
+from merilo.metrics import registry
+from merilo.metrics.answer_relevancy import AnswerRelevancy
+from merilo.metrics.base import Card, Family, Kinds, Ordinary, Score
+from merilo.metrics.context_precision import Against, ContextPrecision
+from merilo.metrics.context_ranking import ContextRanking
+from merilo.metrics.context_recall import ContextRecall
+from merilo.metrics.context_relevance import ContextRelevance, Unit
+from merilo.metrics.context_sufficiency import ContextSufficiency
+from merilo.metrics.context_utilization import ContextUtilization
+from merilo.metrics.faithfulness import Faithfulness
+from merilo.metrics.registry import (
+    NATIVE,
+    Parameter,
+    families,
+    find_metric,
+    metric_names,
+    metric_text,
+    native_metrics,
+    parameters_of,
+    parse_metric,
+    register,
+    resolve,
+)
+from merilo.metrics.text import build, read_call
+
+if TYPE_CHECKING:
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+    from merilo.metrics.base import Metric, Undefined
+
+NATIVE_METRICS = st.one_of(
+    st.builds(ContextRelevance, unit=st.sampled_from(Unit)),
+    st.builds(ContextRelevance, unit=st.just(Unit.CONTEXT), at=st.sampled_from([1, 2])),
+    st.builds(ContextRanking, k=st.none() | st.integers(1, 10**6)),
+    st.builds(ContextPrecision, against=st.sampled_from(Against)),
+    *(
+        st.builds(metric)
+        for metric in (
+            ContextRecall,
+            ContextSufficiency,
+            ContextUtilization,
+            Faithfulness,
+            AnswerRelevancy,
+        )
+    ),
+)
+
+
+class Colour(StrEnum):
+    RED = "red"
+    NONE = "none"
+    ODD = "a b, (c)"
+
+
+@dataclass(frozen=True)
+class Painted(Ordinary):
+    """A metric with a parameter of every type."""
+
+    name: ClassVar[str] = "made/painted-1"
+    version: ClassVar[int] = 1
+    needs: ClassVar[frozenset[str]] = frozenset()
+    asks: ClassVar[Kinds] = frozenset()
+    card: ClassVar[Card] = Card("How it is painted.", family="made")
+
+    colour: Colour
+    label: str | None = None
+    title: str = "plain"
+    share: float = 0.5
+    strict: bool = False
+    k: int | None = None
+
+    def at_most(self, sample: Sample) -> int:
+        del sample
+        return 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        yield from ()
+        del sample
+        return Score(self.share)
+
+
+@dataclass(frozen=True)
+class Strange(Painted):
+    """A metric with a parameter that has no text form."""
+
+    way: tuple[int, int] = (1, 2)
+
+
+def test_a_parameter_without_a_text_form_is_refused() -> None:
+    """A parameter that cannot be written as text is an error of the metric's author, and says so."""
+    with pytest.raises(UsageError, match=r"A metric's parameter is text, a number, .*; got \(3, 4\)"):
+        metric_text(Strange(Colour.RED, way=(3, 4)))
+
+
+@dataclass(frozen=True)
+class Spelled(Painted):
+    """A metric with a parameter whose annotation is not a type."""
+
+    way: Literal["up", "down"] = "up"
+
+
+def test_a_parameter_of_no_known_type_is_refused() -> None:
+    """The error names the parameter and the types that the text form knows."""
+    with pytest.raises(UsageError, match=r"declares way as .*; the text form knows text, numbers"):
+        parameters_of(Spelled)
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Registrations of this test end with it."""
+    monkeypatch.setattr(registry, "_known", dict(registry._known))
+
+
+@given(NATIVE_METRICS)
+def test_the_text_of_a_native_metric_reads_back(metric: Metric) -> None:
+    """Text and metric are two forms of one thing, for every combination of parameters."""
+    assert parse_metric(metric_text(metric)) == metric
+
+
+@given(
+    st.builds(
+        Painted,
+        colour=st.sampled_from(Colour),
+        label=st.none() | st.text(),
+        title=st.text(),
+        share=st.floats(allow_nan=False),
+        strict=st.booleans(),
+        k=st.none() | st.integers(),
+    )
+)
+def test_parameters_of_every_type_read_back(metric: Painted) -> None:
+    """Text of any signs, numbers, truth values, enumerations and none survive the text form."""
+    assert build(Painted, read_call(metric_text(metric))) == metric
+
+
+@pytest.mark.parametrize(
+    ("metric", "text"),
+    [
+        (ContextRelevance(), "context_relevance"),
+        (ContextRelevance(unit=Unit.CONTEXT), "context_relevance(unit=context)"),
+        (ContextRelevance(unit=Unit.CONTEXT, at=2), "context_relevance(unit=context, at=2)"),
+        (ContextRanking(), "context_ranking"),
+        (ContextRanking(k=5), "context_ranking@5"),
+        (ContextPrecision(against=Against.QUESTION), "context_precision(against=question)"),
+        (Faithfulness(), "faithfulness"),
+        (Painted(Colour.RED, k=3, strict=True), "made/painted-1@3(colour=red, strict=true)"),
+        (Painted(Colour.ODD, label="none"), 'made/painted-1(colour="a b, (c)", label="none")'),
+    ],
+)
+def test_canonical_text_leaves_defaults_out(metric: Metric, text: str) -> None:
+    """The canonical text names what differs from the default, and what has none."""
+    assert metric_text(metric) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "metric"),
+    [
+        ("context_relevance(unit=grade, at=1)", ContextRelevance()),
+        ("context_relevance()", ContextRelevance()),
+        (" context_relevance ( unit = context , at = 2 ) ", ContextRelevance(unit=Unit.CONTEXT, at=2)),
+        ("context_relevance(at=2,unit=context,)", ContextRelevance(unit=Unit.CONTEXT, at=2)),
+        ("context_ranking(k=5)", ContextRanking(k=5)),
+        ("context_ranking(k=none)", ContextRanking()),
+        ('context_relevance(unit="sentence")', ContextRelevance(unit=Unit.SENTENCE)),
+    ],
+)
+def test_text_may_be_written_at_length(text: str, metric: Metric) -> None:
+    """Defaults, white space, order and a parameter k in brackets are all understood."""
+    assert parse_metric(text) == metric
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("faithfullness", "There is no metric 'faithfullness'; did you mean faithfulness"),
+        ("Context_Recalls", "did you mean context_recall"),
+        ("zzz", "There is no metric 'zzz'; there are context_relevance, "),
+        (
+            "context_relevance(units=grade)",
+            "has no parameter 'units'; it has unit (grade or context or sentence), at (a whole number).",
+        ),
+        ("faithfulness@3", "'faithfulness' has no parameter 'k'; it has none."),
+        ("context_relevance(at=x)", "takes at=a whole number, got 'x'."),
+        ("context_relevance(unit=word)", "takes unit=grade or context or sentence, got 'word'."),
+        ("context_ranking@x", "takes k=a whole number or none, got 'x'."),
+        ("context_ranking@0", "@k with k at least 1, got @0."),
+        ("context_relevance(at=1, at=2)", "gives 'at' twice; give it once."),
+        ("context_ranking@3(k=4)", "gives 'k' twice; give it once."),
+        ("context_relevance(unit)", "cannot be read at 'unit'; write name, name@k"),
+        ("context_relevance(unit=grade", "cannot be read"),
+        ("", "cannot be read"),
+        ("context_precision", "needs against=..., one of: question or reference."),
+        ("context_precision(against=reader)", "takes against=question or reference, got 'reader'."),
+    ],
+)
+def test_what_cannot_be_read_says_what_to_write(text: str, message: str) -> None:
+    """Every wrong text is a UsageError that names what was wrong and what would be right."""
+    with pytest.raises(UsageError) as error:
+        parse_metric(text)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "expected"),
+    [
+        ("context_precision", {"user_input", "reference"}, "context_precision(against=reference)"),
+        ("context_precision", {"user_input"}, "context_precision(against=question)"),
+        ("context_precision()", {"user_input"}, "context_precision(against=question)"),
+        ("context_precision(against=question)", {"reference"}, "context_precision(against=question)"),
+        ("context_ranking@3", {"reference"}, "context_ranking@3"),
+    ],
+)
+def test_the_run_resolves_what_the_data_decide(text: str, fields: set[str], expected: str) -> None:
+    """Precision is judged against the reference if every sample has one, unless the text says otherwise."""
+    assert metric_text(resolve(text, fields)) == expected
+
+
+def test_native_metrics_are_listed_and_resolve() -> None:
+    """The names of our own metrics are texts that a run can resolve, in the order in which they are shown."""
+    assert native_metrics() == tuple(metric.name for metric in NATIVE)
+    assert [type(resolve(name, ())) for name in native_metrics()] == list(NATIVE)
+    assert set(native_metrics()) <= set(metric_names())
+
+
+def test_families_name_every_metric_once() -> None:
+    """Every native metric stands in one of the families."""
+    assert families()[Family.RETRIEVAL] == (
+        "context_relevance",
+        "context_ranking",
+        "context_precision",
+        "context_recall",
+        "context_sufficiency",
+    )
+    assert families()[Family.RESPONSE] == ("context_utilization", "faithfulness", "answer_relevancy")
+
+
+@pytest.mark.parametrize("metric", NATIVE, ids=lambda metric: str(metric.name))
+def test_every_native_metric_has_a_full_card(metric: type[Metric]) -> None:
+    """A card leaves nothing out, and its relatives are metrics."""
+    card = metric.card
+    assert all((card.summary, card.formula, card.questions, card.undefined, card.when, card.when_not))
+    assert all((card.relatives, card.sources, card.family))
+    assert "\n" not in card.summary
+    assert set(card.relatives) <= set(native_metrics()) - {metric.name}
+
+
+def test_parameters_are_described() -> None:
+    """What a parameter takes, and its default, can be shown."""
+    assert parameters_of(ContextRelevance) == (
+        Parameter("unit", "grade or context or sentence", "grade"),
+        Parameter("at", "a whole number", "1"),
+    )
+    assert parameters_of(ContextPrecision) == (Parameter("against", "question or reference", None),)
+    assert parameters_of(ContextRanking) == (Parameter("k", "a whole number or none", "none"),)
+
+
+@pytest.mark.usefixtures("known")
+def test_a_registered_metric_is_found_by_its_name() -> None:
+    """Registration makes a metric readable and listed, and may be repeated."""
+    assert register(Painted) is Painted
+    register(Painted)
+    assert parse_metric("made/painted-1@2(colour=red)") == Painted(Colour.RED, k=2)
+    assert metric_names()[-1] == "made/painted-1"
+    assert families()["made"] == ("made/painted-1",)
+
+
+def test_an_unregistered_metric_has_a_text_all_the_same() -> None:
+    """A metric that is passed as an object is named in reports, though its text cannot be read."""
+    assert metric_text(Painted(Colour.RED)) == "made/painted-1(colour=red)"
+    with pytest.raises(UsageError, match="There is no metric 'made/painted-1'"):
+        find_metric("made/painted-1")
+
+
+@pytest.mark.usefixtures("known")
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("context_recall", "is taken by merilo.metrics.context_recall.ContextRecall; choose another."),
+        ("two words", "cannot be called 'two words'; a name is letters, digits"),
+        ("", "cannot be called ''"),
+        ("a@3", "cannot be called 'a@3'"),
+    ],
+)
+def test_a_name_must_be_free_and_writable(name: str, message: str) -> None:
+    """A name that is taken, or that the text form cannot hold, is refused."""
+    metric = type("Other", (Painted,), {"name": name})
+    with pytest.raises(UsageError) as error:
+        register(metric)
+    assert message in str(error.value)

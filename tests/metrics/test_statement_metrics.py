@@ -1,0 +1,279 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from metrics.saying import Says, outcome, value
+
+from merilo.data.sample import Sample
+from merilo.judging.ask import AskFailed
+from merilo.judging.questions import Addresses, Noncommittal, Relevance, Statements, Support
+from merilo.judging.verdicts import Failure, FailureKind, SupportLabel
+from merilo.metrics.answer_relevancy import AnswerRelevancy
+from merilo.metrics.base import About, Score, Undefined
+from merilo.metrics.context_recall import ContextRecall
+from merilo.metrics.context_utilization import ContextUtilization
+from merilo.metrics.faithfulness import Faithfulness
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from merilo.judging.ask import Step
+    from merilo.metrics.base import Metric
+
+EINSTEIN = (
+    "Albert Einstein was born on 14 March 1879.",
+    "He received the Nobel Prize in Physics in 1921.",
+    "He published four papers in 1905.",
+    "He moved to Switzerland in 1895.",
+)
+EARTH = "The Earth is round."
+SUN = "The Sun is a star."
+MOON = "The Moon is far."
+
+
+def answered(
+    response: str | None = None,
+    contexts: Sequence[str] | None = (EARTH, SUN),
+    *,
+    user_input: str | None = "What is there?",
+    reference: str | None = None,
+) -> Sample:
+    return Sample("s", user_input=user_input, retrieved_contexts=contexts, response=response, reference=reference)
+
+
+def test_recall_of_france() -> None:
+    """With the first of two reference statements supported and the second not stated, recall is 0.5."""
+    sample = answered(reference="France is in Western Europe. Its capital is Paris.", user_input=None)
+    found = outcome(ContextRecall(), sample, Says(supported={"France is in Western Europe.": (0,)}))
+    assert isinstance(found, Score)
+    assert found.value == 0.5
+    assert found.counts == {"statements": 2, "supported": 1, "contradicted": 0}
+
+
+def test_recall_of_einstein() -> None:
+    """Of four statements the birth date and the Nobel prize are supported: recall is 0.5."""
+    says = Says(supported={EINSTEIN[0]: (0,), EINSTEIN[1]: (0, 1)})
+    assert value(ContextRecall(), answered(reference=" ".join(EINSTEIN)), says) == 0.5
+
+
+def test_a_contradicted_statement_is_not_recalled() -> None:
+    """Contradicted counts like not stated, and is told apart in the counts."""
+    says = Says(supported={EARTH: (0,)}, contradicted={MOON: (1,)})
+    found = outcome(ContextRecall(), answered(reference=f"{EARTH} {MOON}"), says)
+    assert isinstance(found, Score)
+    assert (found.value, found.counts["contradicted"]) == (0.5, 1)
+
+
+@pytest.mark.parametrize("user_input", [None, "When?"])
+def test_recall_uses_the_user_input_where_there_is_one(user_input: str | None) -> None:
+    """Statements of the reference are drawn with the user input at hand, or without it."""
+    says = Says()
+    outcome(ContextRecall(), answered(reference="In 1889.", user_input=user_input), says)
+    assert says.asked[0] == Statements(("In 1889.",), user_input or "")
+
+
+@pytest.mark.parametrize("contexts", [(), ("", " ")])
+def test_nothing_to_read_recalls_nothing(contexts: Sequence[str]) -> None:
+    """Without a context to read recall is 0: statements are drawn, support is not asked for."""
+    says = Says(supported={EARTH: (0,)})
+    assert value(ContextRecall(), answered(reference=EARTH, contexts=contexts), says) == 0.0
+    assert [type(question) for question in says.asked] == [Statements]
+
+
+def test_a_made_up_answer_over_nothing_is_not_faithful() -> None:
+    """Where nothing was retrieved a response that claims anything has 0, not 1."""
+    says = Says()
+    found = outcome(Faithfulness(), answered(f"{EARTH} {SUN}", contexts=()), says)
+    assert isinstance(found, Score)
+    assert found.value == 0.0
+    assert found.counts == {"statements": 2, "supported": 0, "contradicted": 0}
+    assert [type(question) for question in says.asked] == [Noncommittal, Statements]
+
+
+def test_faithfulness_is_the_supported_share() -> None:
+    """One of three statements supported gives a third; evidence holds each statement with its verdict."""
+    says = Says(supported={SUN: (1,)})
+    found = outcome(Faithfulness(), answered(f"{EARTH} {SUN} {MOON}"), says)
+    assert isinstance(found, Score)
+    assert found.value == pytest.approx(1 / 3)
+    assert [(each.about, each.index, each.text) for each in found.evidence] == [
+        (About.STATEMENT, 0, EARTH),
+        (About.STATEMENT, 1, SUN),
+        (About.STATEMENT, 2, MOON),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("otherwise", "contradicted"), [(SupportLabel.NOT_STATED, 1), (SupportLabel.UNSUPPORTED, None)]
+)
+def test_contradictions_are_counted_only_by_a_judge_that_tells_them(
+    otherwise: SupportLabel, contradicted: int | None
+) -> None:
+    """A single `unsupported` verdict means that the judge does not know contradictions: the count is None."""
+    says = Says(contradicted={SUN: (0,)}, otherwise=otherwise)
+    found = outcome(Faithfulness(), answered(f"{EARTH} {SUN}"), says)
+    assert isinstance(found, Score)
+    assert found.counts == {"statements": 2, "supported": 0, "contradicted": contradicted}
+
+
+@pytest.mark.parametrize("metric", [Faithfulness(), ContextUtilization(), AnswerRelevancy()])
+def test_a_repeated_statement_counts_once(metric: Metric) -> None:
+    """Statements that are equal but for white space around them are judged once and counted once."""
+    says = Says(
+        grades={EARTH: 2},
+        statements=(EARTH, f" {EARTH}", SUN, EARTH),
+        supported={EARTH: (0,)},
+        addressing={EARTH},
+    )
+    found = outcome(metric, answered(f"{EARTH} {SUN} And again."), says)
+    judged = [question for question in says.asked if isinstance(question, (Support, Addresses))]
+    assert [question.statement for question in judged] == [EARTH, SUN]
+    assert isinstance(found, Score)
+    statements = [each for each in found.evidence if each.about is About.STATEMENT]
+    assert [each.index for each in statements] == [0, 2]
+    assert found.counts.get("statements", 2) == 2
+
+
+def test_a_refusal_is_not_unfaithful() -> None:
+    """A response that declines to answer has no faithfulness and no relevancy, and support is not asked."""
+    says = Says(declines=True)
+    assert outcome(Faithfulness(), answered("I cannot say."), says) == Undefined(
+        "the response declines to answer and makes no claim"
+    )
+    assert outcome(AnswerRelevancy(), answered("I cannot say."), says) == Undefined("the response declines to answer")
+    assert {type(question) for question in says.asked} == {Noncommittal, Statements}
+
+
+def test_a_blank_context_keeps_its_number_and_supports_nothing() -> None:
+    """Support sees every context in place; a verdict that rests on a blank one alone does not count."""
+    sample = answered(f"{EARTH} {SUN}", contexts=["", SUN])
+    says = Says(grades={SUN: 1}, supported={EARTH: (0,), SUN: (0, 1)})
+    assert value(Faithfulness(), sample, says) == 0.5
+    assert Support(SUN, ("", SUN)) in says.asked
+    assert value(ContextUtilization(), sample, says) == 1.0
+
+
+def test_utilization_is_the_used_share_of_the_relevant() -> None:
+    """Of three relevant contexts the response rests on one; an irrelevant one that it uses counts nowhere."""
+    sample = answered(f"{EARTH} {SUN}", contexts=[EARTH, SUN, MOON, "Other."])
+    says = Says(grades={EARTH: 1, SUN: 2, MOON: 1}, supported={EARTH: (0, 3)})
+    found = outcome(ContextUtilization(), sample, says)
+    assert isinstance(found, Score)
+    assert found.value == pytest.approx(1 / 3)
+    assert found.counts == {"contexts": 4, "relevant": 3, "used": 1}
+
+
+def test_contradicting_a_context_is_not_using_it() -> None:
+    """Contexts that are named because they contradict a statement are not used by it."""
+    says = Says(grades={EARTH: 2}, contradicted={MOON: (0,)})
+    assert value(ContextUtilization(), answered(MOON), says) == 0.0
+
+
+def test_utilization_can_fall_when_a_grade_rises() -> None:
+    """Not monotone: one more relevant context that the response leaves out halves the share."""
+    supported = {EARTH: (0,)}
+    assert value(ContextUtilization(), answered(EARTH), Says({EARTH: 2}, supported=supported)) == 1.0
+    assert value(ContextUtilization(), answered(EARTH), Says({EARTH: 2, SUN: 1}, supported=supported)) == 0.5
+
+
+def test_utilization_saves_the_support_questions_where_nothing_is_relevant() -> None:
+    """With no relevant context the value is undefined before any statement is judged."""
+    says = Says()
+    assert outcome(ContextUtilization(), answered(EARTH), says) == Undefined("no retrieved context is relevant")
+    assert {type(question) for question in says.asked} == {Relevance, Statements}
+
+
+def test_relevancy_is_the_share_that_addresses() -> None:
+    """Two of three statements address the user input."""
+    says = Says(addressing={EARTH, SUN})
+    found = outcome(AnswerRelevancy(), answered(f"{EARTH} {SUN} {MOON}", contexts=None), says)
+    assert isinstance(found, Score)
+    assert found.value == pytest.approx(2 / 3)
+    assert found.counts == {"statements": 3, "addressing": 2}
+
+
+def test_metrics_over_one_response_ask_equal_questions() -> None:
+    """Faithfulness, utilization and relevancy share their questions, so that a run asks each once."""
+    sample = answered(f"{EARTH} {SUN}")
+    says = {
+        metric.name: Says(grades={EARTH: 2}) for metric in (Faithfulness(), ContextUtilization(), AnswerRelevancy())
+    }
+    outcome(Faithfulness(), sample, says["faithfulness"])
+    outcome(ContextUtilization(), sample, says["context_utilization"])
+    outcome(AnswerRelevancy(), sample, says["answer_relevancy"])
+    faithful, used, relevant = (set(each.asked) for each in says.values())
+    assert {type(question) for question in faithful & used} == {Statements, Support}
+    assert used - faithful == {Relevance("What is there?", (text,)) for text in (EARTH, SUN)}
+    assert {type(question) for question in faithful & relevant} == {Noncommittal, Statements}
+
+
+@pytest.mark.parametrize("metric", [Faithfulness(), ContextUtilization(), AnswerRelevancy(), ContextRecall()])
+def test_questions_carry_the_language_of_the_sample(metric: Metric) -> None:
+    """Each question is asked in the sample's language, detected where it is not given."""
+    text = "Земля круглая."
+    says = Says(grades={text: 2})
+    outcome(metric, answered(text, [text], user_input="Какая Земля?", reference=text), says)
+    assert len(says.asked) > 1
+    assert {question.language for question in says.asked} == {"ru"}
+
+
+@pytest.mark.parametrize("metric", [Faithfulness(), ContextUtilization(), AnswerRelevancy(), ContextRecall()])
+def test_nothing_is_asked_about_a_blank_text(metric: Metric) -> None:
+    """A blank response or reference is undefined before any question is asked."""
+    says = Says()
+    found = outcome(metric, answered(" ", reference="\n"), says)
+    assert isinstance(found, Undefined)
+    assert found.reason.endswith(" is blank")
+    assert says.asked == []
+
+
+def test_all_support_questions_stand_in_one_group() -> None:
+    """Statements are judged in one group of their own, so that packs are the same in every metric."""
+    sample = answered(f"{EARTH} {SUN}")
+    for metric in (Faithfulness(), ContextUtilization()):
+        groups = [group for step in steps(metric, sample) for group in step]
+        assert tuple(Support(text, (EARTH, SUN)) for text in (EARTH, SUN)) in groups
+
+
+@pytest.mark.parametrize(
+    ("metric", "kinds"),
+    [
+        (Faithfulness(), [["noncommittal", "statements"], ["support"]]),
+        (AnswerRelevancy(), [["noncommittal", "statements"], ["addresses"]]),
+        (ContextUtilization(), [["relevance", "relevance", "statements"], ["support"]]),
+        (ContextRecall(), [["statements"], ["support"]]),
+    ],
+)
+def test_independent_questions_go_in_one_step(metric: Metric, kinds: list[list[str]]) -> None:
+    """What does not wait for an answer is asked together: no metric takes more than two steps."""
+    found = steps(metric, answered(EARTH, reference=EARTH))
+    assert [[question.kind for group in step for question in group] for step in found] == kinds
+
+
+@pytest.mark.parametrize("metric", [Faithfulness(), ContextUtilization(), AnswerRelevancy(), ContextRecall()])
+def test_more_statements_than_a_text_can_make_fail(metric: Metric) -> None:
+    """A judge that names more than one statement for four characters is not believed: the plan fails."""
+    says = Says(grades={EARTH: 1}, statements=tuple(f"Claim {number}." for number in range(9)))
+    with pytest.raises(AskFailed, match="9 statements were named of a text that can make at most 5"):
+        outcome(metric, answered("It is.  And so is it.", reference="It is.  And so is it."), says)
+
+
+def test_a_question_without_a_verdict_fails_the_plan() -> None:
+    """No score is made of the statements that happened to be judged."""
+    says = Says(failing=Failure(FailureKind.REFUSED, "no"))
+    with pytest.raises(AskFailed, match="'noncommittal' got no verdict: no"):
+        outcome(Faithfulness(), answered(EARTH), says)
+
+
+def steps(metric: Metric, sample: Sample) -> list[Step]:
+    """The steps of the plan, answered by a judge that finds contexts relevant and statements supported."""
+    says = Says(grades={EARTH: 2}, supported={EARTH: (0,), SUN: (1,)})
+    found: list[Step] = []
+    plan = metric.plan(sample)
+    try:
+        found.append(next(plan))
+        while True:
+            found.append(plan.send(tuple(says(question) for group in found[-1] for question in group)))
+    except StopIteration:
+        return found
