@@ -1,0 +1,85 @@
+"""Makes a judge of any callable that takes a question and returns a verdict."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from merilo.judges.base import Send
+from merilo.judging.questions import KINDS, Pack, Question
+from merilo.judging.verdicts import Failure, FailureKind
+from merilo.providers.callables import AnswerWith, CallableProvider, QuestionRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from merilo.judges.base import Conversation
+    from merilo.judging.ask import Answer
+    from merilo.providers.base import Reply
+
+ALL_KINDS: frozenset[type[Question[Any]]] = frozenset(KINDS.values())
+
+
+@dataclass(frozen=True)
+class CallableJudge:
+    """Answers with what `call` returns for each question: a verdict, a mapping of its fields, or a Failure.
+
+    `call` may be async or not. With a `version` its verdicts are cached across runs: give it a new value
+    whenever the callable may answer differently. Name in `answers` the question types it answers, if not all.
+    """
+
+    call: AnswerWith
+    version: str = ""
+    answers: frozenset[type[Question[Any]]] = ALL_KINDS
+    title: str = ""
+
+    @property
+    def name(self) -> str:
+        """Its title, or the callable's qualified name."""
+        return self.title or self._provider.name
+
+    @property
+    def together(self) -> frozenset[type[Question[Any]]]:
+        """None: a callable is asked one question at a time."""
+        return frozenset()
+
+    @property
+    def rates(self) -> str | None:
+        """Not known."""
+        return None
+
+    @property
+    def cacheable(self) -> bool:
+        """Only with a version: nobody can see from outside that the callable was changed."""
+        return bool(self.version)
+
+    def fingerprint(self) -> Mapping[str, object]:
+        """The callable's qualified name and version."""
+        return {"judge": "callable", "provider": dict(self._provider.fingerprint())}
+
+    def rubric(self, question: Question[Any] | Pack) -> str:
+        """None."""
+        del question
+        return ""
+
+    def answer(self, question: Question[Any] | Pack) -> Conversation:
+        """One request for each question, side by side."""
+        questions = question.questions if isinstance(question, Pack) else (question,)
+        provider = self._provider
+        replies = yield tuple(Send(provider, QuestionRequest.of(each)) for each in questions)
+        return tuple(_read(each, reply) for each, reply in zip(questions, replies, strict=True))
+
+    @cached_property
+    def _provider(self) -> CallableProvider:
+        return CallableProvider(self.call, self.version)
+
+
+def _read(question: Question[Any], reply: Reply | Failure) -> Answer:
+    if isinstance(reply, Failure):
+        return reply
+    loaded = json.loads(reply.text)
+    if "failure" in loaded:
+        return Failure(FailureKind(loaded["failure"]["kind"]), loaded["failure"]["message"])
+    return type(question).verdict.from_json(reply.text)

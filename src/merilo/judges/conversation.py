@@ -1,0 +1,138 @@
+"""Conversations with a model, as generators: a turn with its length retries, re-asks, several side by side.
+
+A reply that cannot be read is asked for again in the same conversation, with what was wrong. A reply cut
+off by length is never repaired: the same turn is asked again with a larger limit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from merilo.judges.base import Send
+from merilo.judging.verdicts import Failure, FailureKind
+from merilo.providers.base import Finish, Message, Reply
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Sequence
+
+    from merilo.judges.base import Conversation
+    from merilo.judging.ask import Answer
+    from merilo.judging.reply import Reading
+    from merilo.providers.base import Provider, Request
+
+    Turn = Generator[tuple[Send, ...], tuple[Reply | Failure, ...], "Heard"]
+
+ENLARGED = 4
+ENLARGEMENTS = 2
+_LONGEST_QUOTED = 4_000
+_LONGEST_SHOWN = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a turn ended with, and the request that led to it (its limit may have grown)."""
+
+    request: Request
+    reply: Reply | Failure
+
+
+def turn(provider: Provider, request: Request) -> Turn:
+    """The whole reply to one request, or the failure: cut off and refused replies are failures."""
+    for enlargement in range(ENLARGEMENTS + 1):
+        (reply,) = yield (Send(provider, request),)
+        if isinstance(reply, Failure):
+            cut = enlargement > 0 and reply.kind is FailureKind.PERMANENT
+            return Heard(request, _truncated(request, reply.message) if cut else reply)
+        if reply.finish is Finish.REFUSED:
+            return Heard(request, Failure(FailureKind.REFUSED, f"The model declined to answer: {_shown(reply)}"))
+        if reply.finish is Finish.STOP:
+            return Heard(request, reply)
+        if request.max_tokens is None:
+            break
+        if enlargement < ENLARGEMENTS:
+            request = replace(request, max_tokens=ENLARGED * request.max_tokens)
+    return Heard(request, _truncated(request, ""))
+
+
+def read_answers(
+    provider: Provider,
+    request: Request,
+    read: Callable[[str, frozenset[int]], Reading],
+    *,
+    size: int,
+    reasks: int,
+) -> Conversation:
+    """Answers to `size` questions from one conversation, which asks again for what is missing or wrong.
+
+    `read` takes a reply and the indices still wanted. A verdict once read is kept whatever comes later;
+    what is still missing at the end gets a Failure.
+    """
+    answers: list[Answer | None] = [None] * size
+    fault = ""
+    for _ in range(1 + reasks):
+        heard = yield from turn(provider, request)
+        if isinstance(heard.reply, Failure):
+            return tuple(heard.reply if answer is None else answer for answer in answers)
+        reading = read(heard.reply.text, frozenset(n for n, answer in enumerate(answers) if answer is None))
+        for index, verdict in enumerate(reading.verdicts):
+            answers[index] = verdict if answers[index] is None else answers[index]
+        fault = reading.fault
+        if not fault:
+            break
+        request = _reask(heard, heard.reply.text, fault, partly=any(answers))
+    failure = Failure(
+        FailureKind.UNREADABLE, f"The reply could not be read as a verdict, after {reasks} re-asks: {fault}"
+    )
+    return tuple(failure if answer is None else answer for answer in answers)
+
+
+def side_by_side(conversations: Sequence[Conversation]) -> Conversation:
+    """The answers of several conversations, in their order; their requests share the steps."""
+    results: list[tuple[Answer, ...]] = [()] * len(conversations)
+    waiting: dict[int, tuple[Send, ...]] = {}
+    try:
+        for index, conversation in enumerate(conversations):
+            _advance(index, conversation, None, results, waiting)
+        while waiting:
+            order = sorted(waiting)
+            replies = iter((yield tuple(send for index in order for send in waiting[index])))
+            for index in order:
+                own = tuple(next(replies) for _ in waiting.pop(index))
+                _advance(index, conversations[index], own, results, waiting)
+    finally:
+        for conversation in conversations:
+            conversation.close()
+    return tuple(answer for answers in results for answer in answers)
+
+
+def _advance(
+    index: int,
+    conversation: Conversation,
+    replies: tuple[Reply | Failure, ...] | None,
+    results: list[tuple[Answer, ...]],
+    waiting: dict[int, tuple[Send, ...]],
+) -> None:
+    try:
+        waiting[index] = next(conversation) if replies is None else conversation.send(replies)
+    except StopIteration as stop:
+        results[index] = stop.value
+
+
+def _reask(heard: Heard, text: str, fault: str, *, partly: bool) -> Request:
+    rest = "Reply again with JSON in the form you were given"
+    rest += ", with verdicts on these statements only." if partly else ", and nothing else."
+    said = text if len(text) <= _LONGEST_QUOTED else f"{text[:_LONGEST_QUOTED]} ..."
+    turns = (Message("assistant", said.strip() or "(no text)"), Message("user", f"{fault} {rest}"))
+    return replace(heard.request, messages=(*heard.request.messages, *turns))
+
+
+def _truncated(request: Request, why: str) -> Failure:
+    limit = f" of {request.max_tokens} tokens" if request.max_tokens is not None else ""
+    more = f", which the provider refused ({why.rstrip('.')})" if why else ""
+    return Failure(FailureKind.TRUNCATED, f"The reply was cut off, at last with a limit{limit}{more}.")
+
+
+def _shown(reply: Reply) -> str:
+    text = reply.text.strip() if reply.texts else ""
+    return (text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]} ...") or "it gave no reason."

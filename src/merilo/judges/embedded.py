@@ -1,0 +1,187 @@
+"""The judge that needs no key, no network and no model server: it answers from the words of the texts alone.
+
+It is `merilo.judges.lexical` behind the judge protocol. It follows no instruction hidden in a context, as it
+reads none. It tells whether the words of a statement stand in a context; it cannot tell a contradiction from
+something not stated, nor see a wrong fact made of the context's own words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from merilo.data.sentences import SPLITTER_ID, sentences
+from merilo.judges.lexical import FORMAT, LexicalModel
+from merilo.judges.lexical_match import RULES_VERSION
+from merilo.judging.questions import (
+    Addresses,
+    Noncommittal,
+    Pack,
+    Question,
+    Relevance,
+    Statements,
+    Sufficiency,
+    Support,
+    Usefulness,
+)
+from merilo.judging.verdicts import (
+    AddressesVerdict,
+    Failure,
+    FailureKind,
+    NoncommittalVerdict,
+    RelevanceVerdict,
+    Statement,
+    StatementsVerdict,
+    SufficiencyLabel,
+    SufficiencyVerdict,
+    SupportLabel,
+    SupportVerdict,
+    UsefulnessVerdict,
+    Verdict,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from merilo.judges.base import Conversation
+    from merilo.judging.ask import Answer
+
+_LEVELS: Final = (SufficiencyLabel.INSUFFICIENT, SufficiencyLabel.PARTLY, SufficiencyLabel.SUFFICIENT)
+
+_RATED: Final = {
+    "sentence": "evidence sentences",
+    "answers": "whole answers",
+    "sufficient": "sufficiency",
+    "supported": "support of model answers",
+    "supported_edited": "support of edited facts",
+    "addresses": "addressing",
+}
+"""The tasks for which people's labels were held out, as `rates` calls them."""
+
+
+@dataclass(frozen=True)
+class EmbeddedJudge:
+    """The default judge. Equal questions get equal verdicts, whatever else was asked."""
+
+    @property
+    def name(self) -> str:
+        """`embedded`."""
+        return "embedded"
+
+    @property
+    def answers(self) -> frozenset[type[Question[Any]]]:
+        """All judgements; no completions, vectors or similarities."""
+        return frozenset(_ANSWERS)
+
+    @property
+    def together(self) -> frozenset[type[Question[Any]]]:
+        """None: each statement is judged by itself."""
+        return frozenset()
+
+    @property
+    def rates(self) -> str | None:
+        """Cohen's kappa with people's labels on held-out public data, by task, with 95 % intervals."""
+        tables = LexicalModel.load().agreement
+        parts = [_rate(called, tables.get(task, {}).get("people")) for task, called in _RATED.items()]
+        shown = ", ".join(part for part in parts if part)
+        return f"agreement with people on held-out public data: {shown}" if shown else None
+
+    @property
+    def cacheable(self) -> bool:
+        """Yes: the model's digest, the rules' version and the splitter decide every verdict."""
+        return True
+
+    def fingerprint(self) -> Mapping[str, object]:
+        """The digest of the model file, the version of the reading and the sentence splitter."""
+        return {
+            "judge": "embedded",
+            "model": f"lexical.v{FORMAT}",
+            "sha256": LexicalModel.load().fingerprint,
+            "rules": RULES_VERSION,
+            "splitter": SPLITTER_ID,
+        }
+
+    def rubric(self, question: Question[Any] | Pack) -> str:
+        """None: it is asked nothing in words."""
+        del question
+        return ""
+
+    def answer(self, question: Question[Any] | Pack) -> Conversation:
+        """One answer for each question, at once and without a request."""
+        yield from ()
+        questions = question.questions if isinstance(question, Pack) else (question,)
+        return tuple(_answer(each) for each in questions)
+
+
+def _answer(question: Question[Any]) -> Answer:
+    rule = _ANSWERS.get(type(question))
+    if rule is None:
+        return Failure(
+            FailureKind.PERMANENT,
+            f"The embedded judge does not answer questions of kind {question.kind!r}; ask a language model.",
+        )
+    return rule(LexicalModel.load(), question)
+
+
+def _relevance(model: LexicalModel, question: Relevance) -> RelevanceVerdict:
+    found = model.relevance(question.user_input, question.sentences)
+    reason = f"{_percent(found.coverage)} of the user input, by the weight of its words, stands in the context."
+    return RelevanceVerdict(found.grade, found.evidence, reason, found.probability)
+
+
+def _usefulness(model: LexicalModel, question: Usefulness) -> UsefulnessVerdict:
+    found = model.usefulness(question.user_input, question.reference, question.sentences)
+    reason = f"{_percent(found.coverage)} of the reference, by the weight of its words, stands in the context."
+    return UsefulnessVerdict(found.useful, found.evidence, reason, found.probability)
+
+
+def _statements(model: LexicalModel, question: Statements) -> StatementsVerdict:
+    """One statement for each sentence that claims something: questions and refusals do not."""
+    claims = (Statement(text, index) for index, text in enumerate(question.sentences) if model.claims(text))
+    return StatementsVerdict(tuple(claims))
+
+
+def _support(model: LexicalModel, question: Support) -> SupportVerdict:
+    contexts = [sentences(context) for context in question.contexts]
+    found = model.support(question.statement, contexts)
+    label = SupportLabel.SUPPORTED if found.supported else SupportLabel.UNSUPPORTED
+    reason = f"{_percent(found.coverage)} of the statement, by the weight of its words, stands in one place."
+    return SupportVerdict(label, found.evidence, reason, found.probability, tells_contradicted=False)
+
+
+def _sufficiency(model: LexicalModel, question: Sufficiency) -> SufficiencyVerdict:
+    found = model.sufficiency(question.user_input, [sentences(context) for context in question.contexts])
+    reason = f"{_percent(found.coverage)} of the user input, by the weight of its words, stands in the contexts."
+    return SufficiencyVerdict(_LEVELS[found.level], reason=reason, probability=found.probability)
+
+
+def _addresses(model: LexicalModel, question: Addresses) -> AddressesVerdict:
+    found = model.addresses(question.user_input, question.statement)
+    return AddressesVerdict(found.addresses, probability=found.probability)
+
+
+def _noncommittal(model: LexicalModel, question: Noncommittal) -> NoncommittalVerdict:
+    declines = model.noncommittal(question.user_input, question.response)
+    return NoncommittalVerdict(declines, reason="It holds a phrase of refusal and little else." if declines else "")
+
+
+_ANSWERS: Final[Mapping[type[Question[Any]], Callable[[LexicalModel, Any], Verdict]]] = {
+    Relevance: _relevance,
+    Usefulness: _usefulness,
+    Statements: _statements,
+    Support: _support,
+    Sufficiency: _sufficiency,
+    Addresses: _addresses,
+    Noncommittal: _noncommittal,
+}
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _rate(called: str, table: Mapping[str, Any] | None) -> str:  # Any: the model file's tables
+    if table is None:
+        return ""
+    low, high = table["interval"]
+    return f"{called} κ {table['kappa']:.2f} [{low:.2f}, {high:.2f}]"

@@ -1,0 +1,322 @@
+"""The lexical model of the embedded judge: text in, grades with probabilities out.
+
+It sees which words, numbers and names of one text stand in another, and where. It does not see a wrong fact
+made of the context's own words. Its coefficients and table of word weights are fitted offline by
+`training/fit_lexical.py`; equal input gives equal output.
+"""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any, Final, Self
+
+from merilo.judges.lexical_features import (
+    ANSWER_FEATURES,
+    CONTEXT_FEATURES,
+    SENTENCE_FEATURES,
+    SUPPORT_FEATURES,
+    USEFULNESS_FEATURES,
+    answer_features,
+    context_features,
+    sentence_features,
+    support_features,
+    usefulness_features,
+)
+from merilo.judges.lexical_match import Lexicon, Matches, best_window, match, window_share
+from merilo.judges.lexical_text import words
+from merilo.judges.lexical_words import CONCESSIONS, CONJUNCTIONS, REFUSALS
+
+MODEL_FILE: Final = "lexical.v1.json"
+FORMAT: Final = 1
+TASKS: Final[Mapping[str, tuple[str, ...]]] = {
+    "sentence": SENTENCE_FEATURES,
+    "relevant": CONTEXT_FEATURES,
+    "answers": CONTEXT_FEATURES,
+    "sufficient": CONTEXT_FEATURES,
+    "useful": USEFULNESS_FEATURES,
+    "supported": SUPPORT_FEATURES,
+    "addresses": ANSWER_FEATURES,
+}
+"""The fitted curves and the features each reads, in order."""
+
+_DIGITS: Final = 6
+_WINDOW: Final = 3
+_JOINED: Final = 2
+_JOIN_GAIN: Final = 0.1
+_REFUSING_SHARE: Final = 0.4
+_EVIDENCE_SHARE: Final = 0.6
+_REFUSAL: Final = re.compile("|".join(f"(?:{pattern})" for pattern in REFUSALS), re.IGNORECASE | re.UNICODE)
+_CLAUSE_END: Final = re.compile(
+    rf"[.,;:!?。！？，\n]+|\b(?:{'|'.join(CONJUNCTIONS)})\b|(?=\b(?:{'|'.join(CONCESSIONS)})\b)", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RelevanceResult:
+    """`grade` 0, 1 or 2; `evidence` sentence indices, ascending, empty exactly for grade 0."""
+
+    grade: int
+    evidence: tuple[int, ...]
+    probability: float
+    """That the grade is at least 1."""
+    p_answers: float
+    """That the grade is 2."""
+    coverage: float
+    """The share of the user input, by weight, whose words stand in the context, in [0, 1]."""
+
+
+@dataclass(frozen=True, slots=True)
+class UsefulnessResult:
+    """`evidence` sentence indices, ascending, empty exactly when not useful."""
+
+    useful: bool
+    evidence: tuple[int, ...]
+    probability: float
+    coverage: float
+    """The share of the reference, by weight, whose words stand in the context, in [0, 1]."""
+
+
+@dataclass(frozen=True, slots=True)
+class SupportResult:
+    """`evidence` indices of every supporting context, ascending, empty exactly when not supported."""
+
+    supported: bool
+    evidence: tuple[int, ...]
+    probability: float
+    coverage: float
+    """The most of the statement, by weight, that stands within three sentences of one context, in [0, 1]."""
+
+
+@dataclass(frozen=True, slots=True)
+class SufficiencyResult:
+    """`level` 0 insufficient, 1 partly, 2 sufficient; `probability` of sufficient."""
+
+    level: int
+    probability: float
+    coverage: float
+    """The share of the user input, by weight, whose words stand in the contexts, in [0, 1]."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddressesResult:
+    """Whether a statement speaks to what was asked."""
+
+    addresses: bool
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A logistic regression over clipped, piecewise linear features."""
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    slopes: tuple[float, ...]
+    knots: tuple[tuple[tuple[float, float], ...], ...]
+    """For each feature (knot, slope) pairs: slope times how far the feature lies above the knot is added."""
+    intercept: float
+    thresholds: Mapping[str, float]
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> Self:  # Any: parsed JSON
+        """The curve stored as JSON."""
+        return cls(
+            low=tuple(fields["low"]),
+            high=tuple(fields["high"]),
+            slopes=tuple(fields["slopes"]),
+            knots=tuple(tuple((knot, slope) for knot, slope in pairs) for pairs in fields["knots"]),
+            intercept=fields["intercept"],
+            thresholds=dict(fields["thresholds"]),
+        )
+
+    def logit(self, row: Sequence[float]) -> float:
+        """The log odds of yes."""
+        total = self.intercept
+        for value, low, high, slope, knots in zip(row, self.low, self.high, self.slopes, self.knots, strict=True):
+            clipped = low if value < low else min(value, high)
+            total += slope * clipped
+            for knot, extra in knots:
+                if clipped > knot:
+                    total += extra * (clipped - knot)
+        return total
+
+    def probability(self, row: Sequence[float]) -> float:
+        """The probability of yes, in (0, 1), rounded to 6 digits."""
+        return probability(self.logit(row))
+
+
+@dataclass(frozen=True)
+class LexicalModel:
+    """Answers each task from text alone. Use `LexicalModel.load()`; all methods are pure."""
+
+    lexicon: Lexicon
+    curves: Mapping[str, Curve]
+    agreement: Mapping[str, Any]  # Any: nested tables of numbers, printed as they are
+    """Agreement with people on held-out records, by task; see `training/README.md` for the fields."""
+    fingerprint: str
+    """The SHA-256 of the model file, in hex; `RULES_VERSION` names the code that reads texts for it."""
+
+    @classmethod
+    def load(cls) -> "LexicalModel":
+        """The model in the package, read once."""
+        return _packaged()
+
+    @classmethod
+    def of(cls, content: bytes) -> Self:
+        """The model in a file's bytes. Raises ValueError for a file of another format."""
+        fields = json.loads(content)
+        if fields.get("format") != FORMAT:
+            raise ValueError(
+                f"The lexical model has format {fields.get('format')!r}, expected {FORMAT}: "
+                "fit it again with training/fit_lexical.py."
+            )
+        levels = fields["levels"]
+        table = {stem: int(level) / levels for level, stems in fields["weights"].items() for stem in stems.split(" ")}
+        return cls(
+            lexicon=Lexicon(table),
+            curves={name: Curve.of(fields["curves"][name]) for name in TASKS},
+            agreement=fields["agreement"],
+            fingerprint=hashlib.sha256(content).hexdigest(),
+        )
+
+    def relevance(self, user_input: str, sentences: Sequence[str]) -> RelevanceResult:
+        """How far a context helps to answer the user input, and by which sentences."""
+        found = match(self.lexicon.query(user_input), sentences, drop_copies=True)
+        logits, row = self.context_row(found)
+        p_relevant = self.curves["relevant"].probability(row)
+        p_answers = min(p_relevant, self.curves["answers"].probability(row))
+        evidence = self._evidence(found, logits)
+        grade = 0
+        if evidence and p_relevant >= self.curves["relevant"].thresholds["yes"]:
+            grade = 2 if p_answers >= self.curves["answers"].thresholds["yes"] else 1
+        return RelevanceResult(grade, evidence if grade else (), p_relevant, p_answers, _short(row[0]))
+
+    def usefulness(self, user_input: str, reference: str, sentences: Sequence[str]) -> UsefulnessResult:
+        """Whether a context helps to arrive at the reference, and by which sentences."""
+        target = match(self.lexicon.query(reference), sentences, drop_copies=False)
+        asked = match(self.lexicon.query(user_input), sentences, drop_copies=True)
+        row = usefulness_features(target, asked)
+        p_useful = self.curves["useful"].probability(row)
+        shares = [target.share(mask) for mask in target.masks]
+        best = max(shares, default=0.0)
+        useful = best > 0.0 and p_useful >= self.curves["useful"].thresholds["yes"]
+        owners = {
+            owner
+            for owner, share in zip(target.owners, shares, strict=True)
+            if useful and share >= _EVIDENCE_SHARE * best
+        }
+        return UsefulnessResult(useful, tuple(sorted(owners)), p_useful, _short(row[0]))
+
+    def support(self, statement: str, contexts: Sequence[Sequence[str]]) -> SupportResult:
+        """Whether contexts, each given as its sentences, support a statement: one alone, or two together."""
+        curve, query = self.curves["supported"], self.lexicon.query(statement)
+        if not query.total:
+            return SupportResult(supported=False, evidence=(), probability=0.0, coverage=0.0)
+        found = [match(query, sentences, drop_copies=False) for sentences in contexts]
+        chances = [
+            curve.probability(support_features(each, self.lexicon)) if any(each.masks) else 0.0 for each in found
+        ]
+        best = max(chances, default=0.0)
+        coverage = _short(max((window_share(each, _WINDOW) for each in found), default=0.0))
+        threshold = curve.thresholds["yes"]
+        evidence = tuple(i for i, chance in enumerate(chances) if chance and chance >= threshold)
+        if not evidence:
+            evidence, joint = self._joint_support(found, contexts)
+            best = max(best, joint)
+        return SupportResult(bool(evidence), evidence, best, coverage)
+
+    def sufficiency(self, user_input: str, contexts: Sequence[Sequence[str]]) -> SufficiencyResult:
+        """Whether contexts, each given as its sentences, together hold enough to answer the user input."""
+        sentences = [sentence for context in contexts for sentence in context]
+        found = match(self.lexicon.query(user_input), sentences, drop_copies=True)
+        curve = self.curves["sufficient"]
+        row = self.context_row(found)[1]
+        chance = curve.probability(row)
+        level = sum(chance >= curve.thresholds[name] for name in ("partly", "yes"))
+        return SufficiencyResult(level if any(found.masks) else 0, chance, _short(row[0]))
+
+    def addresses(self, user_input: str, statement: str) -> AddressesResult:
+        """Whether a statement addresses what the user input asks; a refusal never does."""
+        refuses = self.noncommittal(user_input, statement)
+        row = answer_features(self.lexicon.query(user_input), words(statement), self.lexicon, refuses=refuses)
+        chance = self.curves["addresses"].probability(row)
+        holds = not refuses and bool(words(statement).stems) and chance >= self.curves["addresses"].thresholds["yes"]
+        return AddressesResult(holds, chance)
+
+    def noncommittal(self, user_input: str, response: str) -> bool:
+        """Whether a response declines to answer: it holds a phrase of refusal, and little else."""
+        del user_input
+        clauses = [clause.strip() for clause in _CLAUSE_END.split(response.replace("’", "'"))]
+        refusing = sum(len(clause) for clause in clauses if _refuses(clause))
+        return refusing > 0 and refusing >= _REFUSING_SHARE * sum(map(len, clauses))
+
+    def claims(self, sentence: str) -> bool:
+        """Whether a sentence of a response states something; a question or a refusal does not."""
+        taken = words(sentence)
+        return bool(taken.stems) and not taken.is_question and not self.noncommittal("", sentence)
+
+    def context_row(self, found: Matches) -> tuple[list[float], tuple[float, ...]]:
+        """The log odds of each unit as evidence, and the CONTEXT_FEATURES of the whole."""
+        rows = sentence_features(found, self.lexicon)
+        logits = [
+            self.curves["sentence"].logit(row) if mask or not drop else -math.inf
+            for row, mask, drop in zip(rows, found.masks, found.dropped, strict=True)
+        ]
+        kept = [(row, logit) for row, logit in zip(rows, logits, strict=True) if logit > -math.inf]
+        return logits, context_features(found, [logit for _, logit in kept], [row for row, _ in kept])
+
+    def _evidence(self, found: Matches, logits: Sequence[float]) -> tuple[int, ...]:
+        """The sentences that read like evidence, else the likeliest; none where no word is shared."""
+        candidates = [place for place, mask in enumerate(found.prefix_masks) if mask]
+        if not candidates:
+            return ()
+        threshold = self.curves["sentence"].thresholds["yes"]
+        chosen = {found.owners[place] for place in candidates if probability(logits[place]) >= threshold}
+        if not chosen:
+            chosen = {found.owners[max(candidates, key=lambda place: (logits[place], -place))]}
+        return tuple(sorted(chosen))
+
+    def _joint_support(
+        self, found: Sequence[Matches], contexts: Sequence[Sequence[str]]
+    ) -> tuple[tuple[int, ...], float]:
+        """The two contexts that cover most and the probability, where their best windows together support."""
+        covering = sorted((-window_share(each, _WINDOW), index) for index, each in enumerate(found) if any(each.masks))
+        if len(covering) < _JOINED:
+            return (), 0.0
+        top = covering[:_JOINED]
+        window = [text for _, index in top for text in _best_sentences(found[index], contexts[index])]
+        row = support_features(match(found[0].query, window, drop_copies=False), self.lexicon)
+        chance = self.curves["supported"].probability(row)
+        if chance < self.curves["supported"].thresholds["yes"] or row[0] + top[0][0] < _JOIN_GAIN:
+            return (), 0.0
+        return tuple(sorted(index for _, index in top)), chance
+
+
+def _refuses(clause: str) -> bool:
+    return not clause.lower().startswith(CONCESSIONS) and _REFUSAL.search(clause) is not None
+
+
+def _best_sentences(found: Matches, sentences: Sequence[str]) -> list[str]:
+    start, size = best_window(found, _WINDOW)
+    return [sentences[owner] for owner in dict.fromkeys(found.owners[start : start + size])]
+
+
+def probability(logit: float) -> float:
+    """The logistic of a log odds, rounded to 6 digits."""
+    if logit < -40.0:
+        return 0.0
+    return round(1.0 / (1.0 + math.exp(-min(logit, 40.0))), _DIGITS)
+
+
+def _short(value: float) -> float:
+    return round(value, _DIGITS)
+
+
+@lru_cache(maxsize=1)
+def _packaged() -> LexicalModel:
+    return LexicalModel.of(files("merilo.judges").joinpath(MODEL_FILE).read_bytes())

@@ -1,0 +1,223 @@
+"""A text as the lexical judge sees it: words brought to stems, numbers, names and a few marks."""
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+from merilo.judges.lexical_words import (
+    CAUSE_WORDS,
+    CYRILLIC_ENDINGS,
+    DATE_WORDS,
+    IRREGULAR,
+    NEGATIONS,
+    NUMBER_WORDS,
+    OPENS_QUESTION,
+    PERSONAL,
+    QUESTION_WORDS,
+)
+
+# Scripts without spaces: Thai, Lao, Burmese, Khmer, kana, Han; and Hangul, whose words carry long endings.
+_UNSPACED: Final = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f"
+)
+# Python's \w leaves out combining marks, without which Hindi, Arabic with vowels and others fall apart.
+_MARKS: Final = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0e31\u0e34-\u0e4e"
+_TOKEN: Final = re.compile(rf"\d+(?:[.,]\d+)*|[^\W_](?:[^\W_]|[{_MARKS}])*")
+_UNSPACED_RUN: Final = re.compile(f"[{_UNSPACED}]+|[^{_UNSPACED}]+")
+_HAS_UNSPACED: Final = re.compile(f"[{_UNSPACED}]")
+_ACCENT: Final = re.compile("[\u0300-\u036f\u0591-\u05c7\u064b-\u065f]")
+_KEEPS_ACCENT: Final = re.compile("[\u1ea0-\u1eff\u01a0\u01a1\u01af\u01b0\u0110\u0111\u0102\u0103]")  # Vietnamese
+_CYRILLIC: Final = re.compile("[\u0400-\u04ff]")
+_ARABIC_ARTICLE: Final = re.compile("^(?:وال|بال|كال|فال|ال|لل)(?=...)")
+_ENDS_QUESTION: Final = re.compile(r"(?:[?？؟\u037e]|[\u0370-\u03ff\u1f00-\u1fff][»\"”)]?;)[\s\"'»”)\]]*$")
+_NOT_SHORT: Final = re.compile(r"n['’]t\b", re.IGNORECASE)
+
+PREFIX_LETTERS: Final = 5
+UNKNOWN_SHORT_WEIGHT: Final = 0.5
+_CACHED_TEXTS: Final = 12_000
+_CACHED_LETTERS: Final = 8_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Words:
+    """One text taken apart; sets are for membership only, sums run over the ordered tuples."""
+
+    stems: tuple[str, ...]
+    distinct: tuple[str, ...]
+    members: frozenset[str]
+    prefixes: frozenset[str]
+    pairs: frozenset[tuple[str, str]]
+    question_words: frozenset[str]
+    numbers: tuple[str, ...]
+    names: tuple[str, ...]
+    is_question: bool
+    is_negated: bool
+    is_personal: bool
+    has_date: bool
+    has_cause: bool
+
+    def __len__(self) -> int:
+        return len(self.stems)
+
+
+def words(text: str) -> Words:
+    """The words of `text`; short texts are remembered, so a context shared by many questions is read once."""
+    return _words_cached(text) if len(text) <= _CACHED_LETTERS else _words(text)
+
+
+def prefix(stem: str) -> str:
+    """The opening letters of a stem, by which inflected forms of most alphabetic languages still match."""
+    return stem[:PREFIX_LETTERS]
+
+
+def weight(stem: str, table: Mapping[str, float]) -> float:
+    """How much a stem tells, in [0, 1]: 0 a function word, 1 a word never seen in training."""
+    known = table.get(stem)
+    if known is not None:
+        return known
+    return UNKNOWN_SHORT_WEIGHT if len(stem) <= 2 and not stem[:1].isdigit() and stem.isascii() else 1.0
+
+
+def unit_texts(text: str, *, longest: int) -> list[str]:
+    """`text` in consecutive pieces of at most `longest` letters, cut at white space where there is any."""
+    pieces: list[str] = []
+    start = 0
+    while len(text) - start > longest:
+        cut = text.rfind(" ", start + longest // 2, start + longest)
+        end = cut if cut > 0 else start + longest
+        pieces.append(text[start:end])
+        start = end
+    pieces.append(text[start:])
+    return pieces
+
+
+@lru_cache(maxsize=_CACHED_TEXTS)
+def _words_cached(text: str) -> Words:
+    return _words(text)
+
+
+def _words(text: str) -> Words:
+    plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    stems: list[str] = []
+    lowered: list[str] = []
+    names: dict[str, None] = {}
+    for number, match in enumerate(_TOKEN.finditer(plain)):
+        token = match.group()
+        found = _stems_of(token)
+        stems.extend(found)
+        low = token.lower()
+        lowered.append(low)
+        if token[0].isupper() and (number or token[1:].isupper()) and len(token) > 1:
+            names.update(dict.fromkeys(found))
+    distinct = tuple(dict.fromkeys(stems))
+    low_set = frozenset(lowered)
+    numbers = tuple(stem for stem in distinct if stem[:1].isdigit())
+    return Words(
+        stems=tuple(stems),
+        distinct=distinct,
+        members=frozenset(distinct),
+        prefixes=frozenset(map(prefix, distinct)),
+        pairs=frozenset(pairwise(stems)),
+        question_words=low_set & QUESTION_WORDS,
+        numbers=numbers,
+        names=tuple(names),
+        is_question=bool(_ENDS_QUESTION.search(plain[-40:])),
+        is_negated=not NEGATIONS.isdisjoint(low_set) or bool(_NOT_SHORT.search(plain)),
+        is_personal=not PERSONAL.isdisjoint(low_set),
+        has_date=any(len(number) == 4 and number[:2] in _YEARS for number in numbers)
+        or not DATE_WORDS.isdisjoint(low_set),
+        has_cause=not CAUSE_WORDS.isdisjoint(low_set),
+    )
+
+
+_YEARS: Final = frozenset(str(century) for century in range(10, 21))
+
+
+def asks(text: str) -> bool:
+    """Whether a text reads as a question: by its closing mark or its opening word."""
+    first = _TOKEN.search(text)
+    return bool(_ENDS_QUESTION.search(text[-40:])) or (first is not None and first.group().lower() in OPENS_QUESTION)
+
+
+@lru_cache(maxsize=65_536)
+def _stems_of(token: str) -> tuple[str, ...]:
+    if token[0].isdecimal():
+        return (_number(token),)
+    if token.isascii():
+        return (_english(token.lower()),)
+    if _HAS_UNSPACED.search(token):
+        return tuple(stem for run in _UNSPACED_RUN.findall(token) for stem in _unspaced(run))
+    return (_alphabetic(token.lower()),)
+
+
+def _number(token: str) -> str:
+    plain = token if token.isascii() else "".join(str(unicodedata.decimal(sign, sign)) for sign in token)
+    plain = re.sub(r",(?=\d{3}(?!\d))", "", plain).replace(",", ".")
+    plain = re.sub(r"\.(?=\d{3}(?:\.|$))", "", plain) if plain.count(".") > 1 else plain
+    if "." in plain:
+        plain = plain.rstrip("0").rstrip(".")
+    return plain.lstrip("0") or "0"
+
+
+def _unspaced(run: str) -> tuple[str, ...]:
+    """Character pairs of a run of an unspaced script; anything else is treated as a word."""
+    if not _HAS_UNSPACED.match(run):
+        return _stems_of(run)
+    if len(run) == 1:
+        return (run,)
+    return tuple(run[i : i + 2] for i in range(len(run) - 1))
+
+
+def _alphabetic(word: str) -> str:
+    if _CYRILLIC.search(word):
+        return _cyrillic(word.replace("ё", "е"))
+    if not _KEEPS_ACCENT.search(word):
+        word = unicodedata.normalize("NFC", _ACCENT.sub("", unicodedata.normalize("NFD", word)))
+    if word.isascii() and word:
+        return _english(word)
+    return _ARABIC_ARTICLE.sub("", word) or word
+
+
+def _cyrillic(word: str) -> str:
+    if word in NUMBER_WORDS:
+        return NUMBER_WORDS[word]
+    for ending in ("ся", "сь"):
+        if word.endswith(ending) and len(word) > 5:
+            word = word[:-2]
+            break
+    for ending in CYRILLIC_ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    return word
+
+
+def _english(word: str) -> str:
+    if word in NUMBER_WORDS:
+        return NUMBER_WORDS[word]
+    if word in IRREGULAR:
+        word = IRREGULAR[word]
+    elif len(word) > 3:
+        word = _without_ending(word)
+    if len(word) > 3 and word[-1] == "y":
+        return word[:-1] + "i"
+    return word[:-1] if len(word) > 3 and word[-1] == "e" else word
+
+
+def _without_ending(word: str) -> str:
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    if word.endswith(("sses", "shes", "ches", "xes")):
+        word = word[:-2]
+    elif word[-1] == "s" and word[-2] not in "sui":
+        word = word[:-1]
+    for ending in ("ingly", "edly", "ing", "ed", "ly"):
+        rest = word[: -len(ending)]
+        if word.endswith(ending) and len(rest) >= 3 and any(letter in "aeiouy" for letter in rest):
+            undouble = rest[-1] == rest[-2] and rest[-1] not in "lsz" and ending != "ly"
+            return rest[:-1] if undouble else rest
+    return word

@@ -1,0 +1,192 @@
+"""The judge that asks a language model: through a rubric there, and back by reading the reply."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from merilo.errors import UsageError
+from merilo.judges.conversation import Heard, read_answers, side_by_side, turn
+from merilo.judging import rubric
+from merilo.judging.questions import (
+    Addresses,
+    Completion,
+    Noncommittal,
+    Pack,
+    Question,
+    Relevance,
+    Statements,
+    Sufficiency,
+    Support,
+    Usefulness,
+)
+from merilo.judging.reply import Reading, read_pack, read_reply, schema_for
+from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind
+from merilo.providers.base import Message, Request
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from merilo.judges.base import Conversation
+    from merilo.judging.ask import Answer
+    from merilo.judging.rubric import Rendered
+    from merilo.providers.base import Provider
+
+_VERSION = 1
+"""Part of the fingerprint: raised when the words of re-asks or the reading of replies change."""
+_JUDGEMENTS: frozenset[type[Question[Any]]] = frozenset(
+    {Relevance, Usefulness, Statements, Support, Sufficiency, Addresses, Noncommittal}
+)
+
+
+class Judged(StrEnum):
+    """How statements that may be judged together are judged."""
+
+    EACH = "each"
+    TOGETHER = "together"
+
+
+@dataclass(frozen=True)
+class LLMJudge:
+    """Asks the model behind a provider.
+
+    `language`: of the rubrics; None takes each question's own. `temperature` and `seed`: None leaves them
+    to the model; draw n of a question is asked with seed + n. `max_tokens`: limit of one reply with all
+    the model thinks, enlarged fourfold up to twice where a reply is cut off. `reasks`: how often an
+    unreadable reply is asked for again.
+    """
+
+    provider: Provider
+    language: str | None = None
+    temperature: float | None = 0.0
+    seed: int | None = None
+    max_tokens: int = 2_048
+    reasks: int = 2
+    judged: Judged = Judged.TOGETHER
+
+    def __post_init__(self) -> None:
+        if self.max_tokens < 1 or self.reasks < 0:
+            raise UsageError(
+                f"A judge needs max_tokens of at least 1 and reasks of at least 0, "
+                f"got {self.max_tokens} and {self.reasks}."
+            )
+
+    @property
+    def name(self) -> str:
+        """The provider and the model: `openai:gpt-4.1-mini`."""
+        marks = self.provider.fingerprint()
+        return f"{marks.get('provider', 'llm')}:{marks.get('model', '?')}"
+
+    @property
+    def answers(self) -> frozenset[type[Question[Any]]]:
+        """All judgements and completions; no vectors and no similarities."""
+        return _JUDGEMENTS | {Completion}
+
+    @property
+    def together(self) -> frozenset[type[Question[Any]]]:
+        """Support and addresses, unless statements are judged each by itself."""
+        return frozenset({Support, Addresses}) if self.judged is Judged.TOGETHER else frozenset()
+
+    @property
+    def cacheable(self) -> bool:
+        """Yes: the fingerprint and the rubric name everything that we decide."""
+        return True
+
+    @property
+    def rates(self) -> str | None:
+        """Not known before it was compared with people."""
+        return None
+
+    def fingerprint(self) -> Mapping[str, object]:
+        """The provider's fingerprint, the parameters and the version of the reading."""
+        return {
+            "judge": "llm",
+            "version": _VERSION,
+            "provider": dict(self.provider.fingerprint()),
+            "language": self.language,
+            "temperature": self.temperature,
+            "seed": self.seed,
+            "max_tokens": self.max_tokens,
+            "reasks": self.reasks,
+            "judged": self.judged.value,
+        }
+
+    def rubric(self, question: Question[Any] | Pack) -> str:
+        """The rubric's text as it stands in its file. Raises RubricError."""
+        return rubric.rubric_for(question, language=self.language).text
+
+    def answer(self, question: Question[Any] | Pack) -> Conversation:
+        """One answer for each question. Raises RubricError before the first request.
+
+        A pack of draws of one completion is one request; one of a kind that is judged together is one
+        conversation; any other is one conversation for each question, side by side.
+        """
+        questions = question.questions if isinstance(question, Pack) else (question,)
+        if isinstance(questions[0], Completion) and len({each.at(0) for each in questions}) == 1:
+            return self._completions(questions)
+        if not isinstance(question, Pack):
+            return self._one(question)
+        if type(questions[0]) in self.together:
+            return self._pack(question)
+        return side_by_side([self.answer(each) for each in questions])
+
+    def _one(self, question: Question[Any]) -> Conversation:
+        def read(text: str, wanted: frozenset[int]) -> Reading:
+            del wanted
+            return read_reply(text, question)
+
+        request = self._judgement(question, schema_for(question.kind), question.kind)
+        return read_answers(self.provider, request, read, size=1, reasks=self.reasks)
+
+    def _pack(self, pack: Pack) -> Conversation:
+        def read(text: str, wanted: frozenset[int]) -> Reading:
+            return read_pack(text, pack.questions, wanted=wanted)
+
+        request = self._judgement(pack, schema_for(pack.kind, together=True), f"{pack.kind}_together")
+        return read_answers(self.provider, request, read, size=len(pack.questions), reasks=self.reasks)
+
+    def _judgement(self, question: Question[Any] | Pack, schema: Mapping[str, object], name: str) -> Request:
+        first = question.questions[0] if isinstance(question, Pack) else question
+        return Request(
+            messages=_messages(rubric.render(question, language=self.language)),
+            schema=schema,
+            schema_name=name,
+            max_tokens=self.max_tokens,
+            temperature=self.temperature,
+            seed=self._seed(first.draw),
+        )
+
+    def _completions(self, questions: tuple[Question[Any], ...]) -> Conversation:
+        """Free texts, all in one request; what the provider did not give is asked for one by one."""
+        first = questions[0]
+        temperature = first.temperature if isinstance(first, Completion) else None
+        request = Request(
+            messages=_messages(rubric.render(first, language=self.language)),
+            max_tokens=self.max_tokens,
+            temperature=self.temperature if temperature is None else temperature,
+            seed=self._seed(first.draw),
+            samples=len(questions),
+        )
+        heard = yield from turn(self.provider, request)
+        answers = _texts(heard, len(questions))
+        rest = questions[len(answers) :]
+        if rest and len(questions) > 1:
+            answers += yield from side_by_side([self._completions((each,)) for each in rest])
+        elif rest:
+            answers = (Failure(FailureKind.UNREADABLE, "The reply holds no text at all."),)
+        return answers
+
+    def _seed(self, draw: int) -> int | None:
+        return None if self.seed is None else self.seed + draw
+
+
+def _texts(heard: Heard, wanted: int) -> tuple[Answer, ...]:
+    if isinstance(heard.reply, Failure):
+        return (heard.reply,) * wanted
+    return tuple(CompletionVerdict(text) for text in heard.reply.texts[:wanted])
+
+
+def _messages(text: Rendered) -> tuple[Message, ...]:
+    user = Message("user", text.user)
+    return (Message("system", text.system), user) if text.system else (user,)

@@ -1,0 +1,259 @@
+"""A judge that answers from a script: a list, a function or a file. No model, no network, no requests.
+
+A script file is JSON (a list of entries) or JSON Lines (one entry a line)::
+
+    {"kind": "relevance", "match": {"user_input": "Who wrote Emma?"}, "verdict": {"grade": 0}}
+    {"kind": "support", "match": {"statement": {"contains": "1889"}}, "verdict": {"label": "not_stated"}}
+    {"kind": "statements", "failure": {"kind": "refused", "message": "It will not."}}
+
+- `kind` names the question type; `match` gives values of its fields (also `role`, `draw`, `language`).
+  A value is compared with the field as it is; `{"contains": "..."}` looks inside a text, or inside each
+  text of a tuple. Without `match` an entry fits every question of its kind.
+- The first entry that fits answers. Its indices are 0-based, as in every verdict.
+- A question that no entry fits fails as PERMANENT: asking a script again changes nothing, and a script
+  never guesses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from merilo.judges.scripts import Entry, entries_from, given_json
+from merilo.judging.digests import digest_of
+from merilo.judging.given import Given, verdict_given
+from merilo.judging.questions import KINDS, Pack, Question
+from merilo.judging.verdicts import Failure, FailureKind
+from merilo.providers.callables import qualified_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from merilo.judges.base import Conversation
+    from merilo.judging.ask import Answer
+
+QuestionType = type[Question[Any]]
+ALL_KINDS: frozenset[QuestionType] = frozenset(KINDS.values())
+
+
+class Script(Protocol):
+    """Where a scripted judge's answers come from."""
+
+    @property
+    def title(self) -> str:
+        """What to call it in messages and reports."""
+        ...
+
+    @property
+    def cacheable(self) -> bool:
+        """Whether the fingerprint and the question together decide the answer."""
+        ...
+
+    def fingerprint(self) -> Mapping[str, object]:
+        """What identifies its answers."""
+        ...
+
+    def find(self, question: Question[Any]) -> Given:
+        """The answer to a question; None when there is none."""
+        ...
+
+
+@dataclass(frozen=True)
+class ScriptedJudge:
+    """Answers from a script; make one with `of`, `by` or `from_file`.
+
+    `packs` are the question types it takes in packs, for tests of what is judged together.
+    """
+
+    script: Script
+    answers: frozenset[QuestionType] = ALL_KINDS
+    packs: frozenset[QuestionType] = frozenset()
+
+    @classmethod
+    def of(cls, answers: Iterable[Given], *, packs: frozenset[QuestionType] = frozenset()) -> ScriptedJudge:
+        """Answers in ask order, each used once; for drivers that ask one after another.
+
+        This judge alone remembers how far it is: make a new one for each run.
+        """
+        return cls(ListScript(tuple(answers)), packs=packs)
+
+    @classmethod
+    def by(
+        cls,
+        function: Callable[[Question[Any]], Given],
+        *,
+        version: str = "",
+        answers: frozenset[QuestionType] = ALL_KINDS,
+        packs: frozenset[QuestionType] = frozenset(),
+    ) -> ScriptedJudge:
+        """Answers computed by a function of the question, which must return the same for the same question.
+
+        Give `version` a new value whenever the function changes: it stands in the fingerprint.
+        """
+        return cls(FunctionScript(function, version), answers=answers, packs=packs)
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> ScriptedJudge:
+        """Answers from a script file; it answers the kinds that the file names. Raises UsageError."""
+        script = FileScript(str(path), entries_from(Path(path)))
+        kinds = frozenset(KINDS[entry.kind] for entry in script.entries)
+        return cls(script, answers=kinds)
+
+    @property
+    def name(self) -> str:
+        """`scripted:` and the script's title."""
+        return f"scripted:{self.script.title}"
+
+    @property
+    def together(self) -> frozenset[QuestionType]:
+        """The question types in `packs`."""
+        return self.packs
+
+    @property
+    def cacheable(self) -> bool:
+        """Only a file's answers, which its digest names, and those of a function with a version."""
+        return self.script.cacheable
+
+    @property
+    def rates(self) -> str | None:
+        """Not known: a script repeats what it was given."""
+        return None
+
+    def fingerprint(self) -> Mapping[str, object]:
+        """The digest of the script, or the function's name and version."""
+        return {"judge": "scripted", **self.script.fingerprint()}
+
+    def rubric(self, question: Question[Any] | Pack) -> str:
+        """None."""
+        del question
+        return ""
+
+    def answer(self, question: Question[Any] | Pack) -> Conversation:
+        """The script's answers, at once and without a request."""
+        yield from ()
+        questions = question.questions if isinstance(question, Pack) else (question,)
+        return tuple(self._answer(each) for each in questions)
+
+    def unused(self) -> tuple[str, ...]:
+        """Entries that answered nothing yet, as the places where they stand; none for a function."""
+        unused: tuple[str, ...] = getattr(self.script, "unused", tuple)()
+        return unused
+
+    def _answer(self, question: Question[Any]) -> Answer:
+        given = self.script.find(question)
+        if given is None:
+            return Failure(FailureKind.PERMANENT, f"{self.name} has no answer to this question: {_shown(question)}.")
+        answer = verdict_given(question, given)
+        if isinstance(answer, str):
+            return Failure(
+                FailureKind.PERMANENT,
+                f"The answer of {self.name} to this question {answer}: {_shown(question)}.",
+            )
+        return answer
+
+
+@dataclass(frozen=True)
+class ListScript:
+    """Answers in ask order."""
+
+    items: tuple[Given, ...]
+    _left: list[int] = field(default_factory=list, init=False, repr=False, compare=False, hash=False)
+
+    def __post_init__(self) -> None:
+        self._left.extend(reversed(range(len(self.items))))
+
+    @property
+    def title(self) -> str:
+        """`list`."""
+        return "list"
+
+    @property
+    def cacheable(self) -> bool:
+        """No: the answer depends on what was asked before."""
+        return False
+
+    def fingerprint(self) -> Mapping[str, object]:
+        """The digest of the answers in order."""
+        return {"script": digest_of(*(given_json(item).encode() for item in self.items)).hex()}
+
+    def find(self, question: Question[Any]) -> Given:
+        """The next answer; None when all are used."""
+        del question
+        return self.items[self._left.pop()] if self._left else None
+
+    def unused(self) -> tuple[str, ...]:
+        """`item N` for each answer that was not reached, counted from 1."""
+        return tuple(f"item {index + 1}" for index in sorted(self._left))
+
+
+@dataclass(frozen=True)
+class FunctionScript:
+    """Answers computed from the question."""
+
+    function: Callable[[Question[Any]], Given]
+    version: str = ""
+
+    @property
+    def title(self) -> str:
+        """The function's qualified name."""
+        return qualified_name(self.function)
+
+    @property
+    def cacheable(self) -> bool:
+        """Only with a version: the name does not change when the code does."""
+        return bool(self.version)
+
+    def fingerprint(self) -> Mapping[str, object]:
+        """The function's qualified name and version; its code is not looked at."""
+        return {"function": self.title, "version": self.version}
+
+    def find(self, question: Question[Any]) -> Given:
+        """What the function returns; an exception in it is the test's own and passes."""
+        return self.function(question)
+
+
+@dataclass(frozen=True)
+class FileScript:
+    """Answers from the entries of a file, the first that fits."""
+
+    path: str
+    entries: tuple[Entry, ...]
+    _used: set[int] = field(default_factory=set, init=False, repr=False, compare=False, hash=False)
+
+    @property
+    def title(self) -> str:
+        """The file's path."""
+        return self.path
+
+    @property
+    def cacheable(self) -> bool:
+        """Yes: the digest of the entries is in the fingerprint."""
+        return True
+
+    def fingerprint(self) -> Mapping[str, object]:
+        """The digest of the entries in order; the path is not in it."""
+        return {"script": digest_of(*(entry.json.encode() for entry in self.entries)).hex()}
+
+    def find(self, question: Question[Any]) -> Given:
+        """The answer of the first entry that fits; None when none does."""
+        for position in self._of_kind.get(question.kind, ()):
+            if self.entries[position].fits(question):
+                self._used.add(position)
+                return self.entries[position].given
+        return None
+
+    def unused(self) -> tuple[str, ...]:
+        """`FILE entry N` for each entry that answered nothing yet, counted from 1."""
+        return tuple(f"{self.path} entry {n + 1}" for n in range(len(self.entries)) if n not in self._used)
+
+    @cached_property
+    def _of_kind(self) -> dict[str, tuple[int, ...]]:
+        kinds = {entry.kind for entry in self.entries}
+        return {kind: tuple(n for n, entry in enumerate(self.entries) if entry.kind == kind) for kind in kinds}
+
+
+def _shown(question: Question[Any]) -> str:
+    text = repr(question)
+    return text if len(text) <= 300 else text[:300] + "..."

@@ -1,0 +1,119 @@
+"""Who carries a request to a model: the request, the reply, and the protocol of a provider.
+
+A provider turns a `Request` into a `Reply` and its own errors into ours (`RateLimited`, `Temporary`,
+`Refused`, `Permanent`, `ProviderDown`). Cache, limits, retries, cost and reading the reply are not its business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from contextlib import AbstractAsyncContextManager
+
+
+class ReplyPath(StrEnum):
+    """How structured output was asked for."""
+
+    JSON_SCHEMA = "json_schema"
+    JSON_MODE = "json_mode"
+    PROMPTED = "prompted"
+    TEXT = "text"
+    """Free text was wanted."""
+
+
+class Finish(StrEnum):
+    """Why the model stopped."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation; `author` is system, user or assistant."""
+
+    author: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a judge wants sent to a model."""
+
+    messages: tuple[Message, ...]
+    schema: Mapping[str, object] | None = None
+    """JSON Schema of the reply; None for free text."""
+    schema_name: str = "reply"
+    max_tokens: int | None = None
+    temperature: float | None = None
+    seed: int | None = None
+    samples: int = 1
+    """Completions wanted from this one request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one request; None where the provider does not say."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back."""
+
+    texts: tuple[str, ...]
+    """The completions; fewer than asked where the provider gives one at a time."""
+    finish: Finish = Finish.STOP
+    usage: Usage = Usage()
+    path: ReplyPath = ReplyPath.TEXT
+    model: str = ""
+    """The model that the provider says has answered."""
+    seconds: float = field(default=0.0, compare=False)
+
+    @property
+    def text(self) -> str:
+        """The first completion."""
+        return self.texts[0]
+
+
+class Connection(Protocol):
+    """An open provider; belongs to one event loop."""
+
+    async def send(self, request: Request) -> Reply:
+        """The reply to one request. Raises the provider errors of `merilo.errors`."""
+        ...
+
+    def adaptations(self) -> Mapping[str, str]:
+        """Parameters the server made us drop or rename so far, with what was done; goes into the run's manifest."""
+        ...
+
+    def notices(self) -> Sequence[str]:
+        """Sentences a user should see once (a parameter was dropped, a reply path was given up)."""
+        ...
+
+
+class Provider(Protocol):
+    """A frozen description of an endpoint and a model; holds no secret and no open socket."""
+
+    def fingerprint(self) -> Mapping[str, object]:
+        """What identifies the answers: endpoint kind, address, model, extra body; JSON-able, without secrets."""
+        ...
+
+    def connect(self, *, known: Mapping[str, str] | None = None) -> AbstractAsyncContextManager[Connection]:
+        """An open connection for one event loop; `known` are adaptations learnt earlier.
+
+        Raises UsageError when a key is missing.
+        """
+        ...
+
+    def price_usd(self, usage: Usage) -> float | None:
+        """What a request with this usage costs; None when unknown, 0.0 only when it is free."""
+        ...

@@ -1,0 +1,137 @@
+"""Any callable that takes a question is a judge."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from conversing import Talk, converse
+
+from merilo.errors import Permanent, RateLimited
+from merilo.judges.callables import CallableJudge
+from merilo.judging.questions import Completion, Embeddings, Pack, Question, Relevance
+from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind, MatrixVerdict, RelevanceVerdict
+from merilo.providers.base import Message, Request
+from merilo.providers.callables import CallableProvider
+
+QUESTION = Relevance("Who?", ("One.", "Two."))
+
+
+async def test_an_async_function_is_awaited() -> None:
+    """Its verdict, mapping or failure is the answer, probability included."""
+
+    async def call(question: Question[Any]) -> dict[str, object]:
+        await asyncio.sleep(0)
+        return {"grade": 1, "evidence": [1], "probability": 0.6, "reason": question.kind}
+
+    expected = RelevanceVerdict(1, evidence=(1,), probability=0.6, reason="relevance")
+    assert await converse(CallableJudge(call), QUESTION) == (expected,)
+
+
+async def test_a_plain_function_may_block() -> None:
+    """It runs in another thread, so the event loop goes on."""
+
+    def call(_: Question[Any]) -> RelevanceVerdict:
+        return RelevanceVerdict(0, reason=threading.current_thread().name)
+
+    (answer,) = await converse(CallableJudge(call), QUESTION)
+    assert isinstance(answer, RelevanceVerdict)
+    assert answer.reason != threading.current_thread().name
+
+
+@pytest.mark.parametrize(
+    "verdict", [MatrixVerdict.of([[0.1, 0.2]]), Failure(FailureKind.REFUSED, "No."), CompletionVerdict("failure")]
+)
+async def test_any_answer_comes_through_unchanged(verdict: Any) -> None:
+    """What a callable returns is what the metric gets: matrices to the bit, failures, and free text."""
+
+    async def call(_: Question[Any]) -> Any:
+        return verdict
+
+    question = Completion("x", (), ()) if isinstance(verdict, CompletionVerdict) else Embeddings(("a",))
+    assert await converse(CallableJudge(call), question) == (verdict,)
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (None, "is None: it has no answer"),
+        (2, "must be a RelevanceVerdict"),
+        ({"grade": 2}, "has the grade 2 but names no evidence sentence"),
+    ],
+)
+async def test_a_wrong_return_is_a_failure(returned: Any, message: str) -> None:
+    """What is no sound verdict becomes a permanent failure that names the callable."""
+
+    async def call(_: Question[Any]) -> Any:
+        return returned
+
+    (answer,) = await converse(CallableJudge(call), QUESTION)
+    assert isinstance(answer, Failure)
+    assert answer.kind is FailureKind.PERMANENT
+    assert "call returned for a relevance question" in answer.message
+    assert message in answer.message
+
+
+async def test_an_exception_is_that_questions_failure() -> None:
+    """The exception's text is kept; the other questions of a pack keep their verdicts."""
+
+    def call(question: Question[Any]) -> RelevanceVerdict:
+        if question == QUESTION:
+            raise KeyError("lost")
+        return RelevanceVerdict(0)
+
+    first, second = await converse(CallableJudge(call), Pack((QUESTION, Relevance("What?", ()))))
+    assert isinstance(first, Failure)
+    assert first.kind is FailureKind.PERMANENT
+    assert "raised KeyError: 'lost'" in first.message
+    assert second == RelevanceVerdict(0)
+
+
+async def test_our_own_errors_pass() -> None:
+    """A callable may say that it is to be asked again."""
+
+    async def call(_: Question[Any]) -> RelevanceVerdict:
+        raise RateLimited("Later.", retry_after_s=1.0)
+
+    judge = CallableJudge(call)
+    async with Talk() as talk:
+        (send,) = next(judge.answer(QUESTION))
+        with pytest.raises(RateLimited):
+            await (await talk.connection(send.provider)).send(send.request)
+
+
+async def test_cancelling_passes() -> None:
+    """A cancelled call is cancelled, not failed."""
+
+    async def call(_: Question[Any]) -> RelevanceVerdict:
+        await asyncio.sleep(60)
+        return RelevanceVerdict(0)
+
+    task = asyncio.create_task(converse(CallableJudge(call), QUESTION))
+    await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_all_questions_go_to_one_provider() -> None:
+    """One judge opens one connection, however many questions it is asked."""
+    judge = CallableJudge(lambda _: RelevanceVerdict(0))
+    sends = [next(judge.answer(QUESTION))[0] for _ in range(3)]
+    assert len({id(send.provider) for send in sends}) == 1
+
+
+async def test_a_bare_request_is_refused() -> None:
+    """A callable answers questions; a request of another judge cannot reach it."""
+    async with CallableProvider(lambda _: RelevanceVerdict(0)).connect() as connection:
+        with pytest.raises(Permanent, match="was sent a bare request"):
+            await connection.send(Request(messages=(Message("user", "hello"),)))
+
+
+def test_the_version_is_in_the_fingerprint() -> None:
+    """The cache can tell versions apart only where the author names them."""
+    call = RelevanceVerdict
+    assert CallableJudge(call, version="2").fingerprint() != CallableJudge(call).fingerprint()  # type: ignore[arg-type]  # never called

@@ -1,0 +1,301 @@
+"""The LLM judge: conversations with a model, over a real local server."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import server as fake
+from conversing import Talk, converse
+from server import Fault, JudgeServer
+
+from merilo.errors import RubricError, UsageError
+from merilo.judges.llm import Judged, LLMJudge
+from merilo.judging import rubric
+from merilo.judging.questions import (
+    Addresses,
+    Completion,
+    Embeddings,
+    Noncommittal,
+    Pack,
+    Relevance,
+    Similarities,
+    Statements,
+    Sufficiency,
+    Support,
+    Usefulness,
+)
+from merilo.judging.verdicts import (
+    AddressesVerdict,
+    CompletionVerdict,
+    Failure,
+    FailureKind,
+    NoncommittalVerdict,
+    RelevanceVerdict,
+    Statement,
+    StatementsVerdict,
+    SufficiencyLabel,
+    SufficiencyVerdict,
+    SupportLabel,
+    SupportVerdict,
+    UsefulnessVerdict,
+)
+from merilo.providers.openai import OpenAIProvider
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from merilo.judging.questions import Question
+    from merilo.judging.verdicts import Verdict
+
+WHY = "As the test wants it."
+QUESTION = Relevance("Who?", ("One.", "Two."))
+GOOD = RelevanceVerdict(1, evidence=(0,), reason=WHY)
+TEXTS = tuple(f"Statement {name} holds." for name in ("Anna", "Bert", "Cleo", "Dora"))
+PACK = Pack(tuple(Support(text, ("A.", "B.")) for text in TEXTS))
+YES = SupportVerdict(SupportLabel.SUPPORTED, evidence=(0,), reason=WHY)
+NO = SupportVerdict(SupportLabel.NOT_STATED, reason=WHY)
+FREE = Completion("en/noncommittal.v1", ("user_input", "response"), ("Who?", "Anna."), temperature=0.7)
+
+
+@pytest.fixture
+def server() -> Iterator[JudgeServer]:
+    with JudgeServer({"Bert": "not_stated"}) as running:
+        yield running
+
+
+@pytest.fixture
+def judge(server: JudgeServer) -> LLMJudge:
+    return LLMJudge(OpenAIProvider("test-model", base_url=server.base_url))
+
+
+@pytest.mark.parametrize(
+    ("question", "verdict"),
+    [
+        (QUESTION, GOOD),
+        (Usefulness("Who?", "Anna.", ("One.",)), UsefulnessVerdict(useful=True, evidence=(0,), reason=WHY)),
+        (Statements(("One.", "Two.")), StatementsVerdict((Statement("One.", 0), Statement("Two.", 1)))),
+        (Support("Anna.", ("A.",)), YES),
+        (Sufficiency("Who?", ("A.",)), SufficiencyVerdict(SufficiencyLabel.SUFFICIENT, reason=WHY)),
+        (Addresses("Anna.", "Who?"), AddressesVerdict(addresses=True, reason=WHY)),
+        (Noncommittal("Who?", "Anna."), NoncommittalVerdict(noncommittal=False, reason=WHY)),
+        (FREE, CompletionVerdict("A free reply.")),
+    ],
+)
+async def test_every_kind_it_names_is_answered(
+    server: JudgeServer, judge: LLMJudge, question: Question[Any], verdict: Verdict
+) -> None:
+    """One request, rendered through the rubric, gives the verdict of the question's type."""
+    assert await converse(judge, question) == (verdict,)
+    assert server.count == 1
+    system, user = (message["content"] for message in server.asked[0].messages)
+    assert (system, user) == rubric.render(question)
+    assert type(question) in judge.answers
+
+
+def test_vectors_are_not_its_business(judge: LLMJudge) -> None:
+    """It answers all judgements and completions, and never guesses at numbers."""
+    assert not judge.answers & {Embeddings, Similarities}
+
+
+async def test_language_goes_before_the_questions(server: JudgeServer, judge: LLMJudge) -> None:
+    """A judge with a language uses its rubrics; without one, the question's language decides."""
+    await converse(replace(judge, language="ru"), QUESTION)
+    await converse(judge, replace(QUESTION, language="ru"))
+    await converse(judge, QUESTION)
+    russian, also_russian, english = (asked.messages[0]["content"] for asked in server.asked)
+    assert russian == also_russian != english
+    assert judge.rubric(QUESTION) == rubric.load("en/relevance.v1").text
+
+
+@pytest.mark.parametrize("fault", [fake.prose(), fake.thinking()], ids=lambda fault: fault.name)
+async def test_talk_around_the_verdict_costs_no_request(server: JudgeServer, judge: LLMJudge, fault: Fault) -> None:
+    """Prose, fences and reasoning are read past."""
+    server.fail_next(fault)
+    assert await converse(judge, QUESTION) == (GOOD,)
+    assert server.count == 1
+
+
+@pytest.mark.parametrize(
+    "fault", [fake.malformed(), fake.wrong_schema(), fake.contradiction(), fake.says("")], ids=lambda fault: fault.name
+)
+async def test_an_unreadable_reply_is_asked_again(server: JudgeServer, judge: LLMJudge, fault: Fault) -> None:
+    """The re-ask goes on in the same conversation: the reply, then what was wrong with it."""
+    server.fail_next(fault)
+    assert await converse(judge, QUESTION) == (GOOD,)
+    assert server.count == 2
+    first, second = server.asked
+    assert second.messages[:2] == first.messages
+    assert [message["role"] for message in second.messages[2:]] == ["assistant", "user"]
+    assert "Reply again with JSON" in second.messages[3]["content"]
+
+
+async def test_the_reask_says_what_was_wrong(server: JudgeServer, judge: LLMJudge) -> None:
+    """The fault of a verdict that contradicts itself is told in words."""
+    server.fail_next(fake.contradiction())
+    await converse(judge, QUESTION)
+    assert (
+        server.asked[1].messages[3]["content"].startswith("Your answer has the grade 1 but names no evidence sentence.")
+    )
+
+
+async def test_after_two_reasks_the_question_fails(server: JudgeServer, judge: LLMJudge) -> None:
+    """Three unreadable replies are a failure with the last fault; there is no default grade."""
+    server.fail(fake.says("Two out of two!"))
+    (answer,) = await converse(judge, QUESTION)
+    assert server.count == 3
+    assert isinstance(answer, Failure)
+    assert answer.kind is FailureKind.UNREADABLE
+    assert 'no JSON object with the field "grade"' in answer.message
+
+
+async def test_a_cut_reply_is_asked_for_with_more_room(server: JudgeServer, judge: LLMJudge) -> None:
+    """The same request goes out with four times the limit, and the larger limit stays."""
+    server.fail_next(fake.truncated(), fake.contradiction())
+    assert await converse(judge, QUESTION) == (GOOD,)
+    assert [asked.body["max_tokens"] for asked in server.asked] == [2_048, 8_192, 8_192]
+    assert server.asked[1].messages == server.asked[0].messages
+
+
+async def test_a_cut_reply_is_never_read(server: JudgeServer, judge: LLMJudge) -> None:
+    """Even one that holds a whole verdict counts as cut; after two larger limits the question fails."""
+    server.fail(replace(fake.truncated(), rewrite=None))
+    (answer,) = await converse(judge, QUESTION)
+    assert [asked.body["max_tokens"] for asked in server.asked] == [2_048, 8_192, 32_768]
+    assert isinstance(answer, Failure)
+    assert answer.kind is FailureKind.TRUNCATED
+
+
+async def test_a_limit_that_is_refused_leaves_the_reply_cut(server: JudgeServer, judge: LLMJudge) -> None:
+    """When the endpoint refuses the larger limit, the question failed for its length."""
+    server.fail_next(fake.truncated(), fake.status(400, "max_tokens is too large for the context length"))
+    (answer,) = await converse(judge, QUESTION)
+    assert isinstance(answer, Failure)
+    assert answer.kind is FailureKind.TRUNCATED
+    assert "too large for the context length" in answer.message
+
+
+@pytest.mark.parametrize(
+    "fault", [fake.refusal("I will not judge this."), fake.filtered()], ids=lambda fault: fault.name
+)
+async def test_a_refusal_is_a_failure_at_once(server: JudgeServer, judge: LLMJudge, fault: Fault) -> None:
+    """A model that declines is not argued with."""
+    server.fail_next(fault)
+    (answer,) = await converse(judge, QUESTION)
+    assert server.count == 1
+    assert isinstance(answer, Failure)
+    assert answer.kind is FailureKind.REFUSED
+    assert fault.refusal is None or fault.refusal in answer.message
+
+
+async def test_a_failed_request_is_the_answer(server: JudgeServer, judge: LLMJudge) -> None:
+    """What the driver reports as failed ends the conversation, for all that was still open."""
+    server.fail_next(fake.status(500))
+    answers = await converse(judge, PACK)
+    assert {answer.kind for answer in answers if isinstance(answer, Failure)} == {FailureKind.TEMPORARY}
+    assert len(answers) == 4
+
+
+async def test_a_pack_is_one_request(server: JudgeServer, judge: LLMJudge) -> None:
+    """Statements over the same contexts are judged in one conversation, each by its number."""
+    assert await converse(judge, PACK) == (YES, NO, YES, YES)
+    assert server.count == 1
+    assert judge.together == frozenset({Support, Addresses})
+
+
+async def test_what_a_pack_lacks_is_asked_for_again(server: JudgeServer, judge: LLMJudge) -> None:
+    """Missing statements are named in the same conversation; those that came keep their verdicts."""
+    server.fail_next(fake.drop_verdicts(2), fake.says(json.dumps({"verdicts": [
+        {"number": 1, "reason": "changed its mind", "label": "not_stated", "evidence": []},
+        {"number": 3, "reason": WHY, "label": "supported", "evidence": [1]},
+    ]})))  # fmt: skip
+    assert await converse(judge, PACK) == (YES, NO, YES, YES)
+    asked = [each.messages[-1]["content"] for each in server.asked]
+    assert asked[1].startswith("There is no verdict on statements 3, 4. Reply again")
+    assert asked[2].startswith("There is no verdict on statement 4. Reply again")
+
+
+async def test_only_what_never_came_fails(server: JudgeServer, judge: LLMJudge) -> None:
+    """After the re-asks the missing statements fail, the others keep their verdicts."""
+    server.fail(fake.drop_verdicts(1))
+    *rest, last = await converse(judge, PACK)
+    assert rest == [YES, NO, YES]
+    assert server.count == 3
+    assert isinstance(last, Failure)
+    assert last.kind is FailureKind.UNREADABLE
+
+
+async def test_statements_judged_each_are_asked_side_by_side(server: JudgeServer, judge: LLMJudge) -> None:
+    """A judge that judges each by itself has one conversation a statement, in common rounds."""
+    server.fail_next(fake.contradiction())
+    async with Talk() as talk:
+        answers = await talk.converse(replace(judge, judged=Judged.EACH), PACK)
+        assert talk.rounds == 2
+    assert answers == (YES, NO, YES, YES)
+    assert server.count == 5
+    assert replace(judge, judged=Judged.EACH).together == frozenset()
+
+
+async def test_draws_of_a_completion_are_one_request(server: JudgeServer, judge: LLMJudge) -> None:
+    """Equal but for the draw, they are asked for as samples; the question's temperature goes before ours."""
+    answers = await converse(judge, Pack(tuple(FREE.at(draw) for draw in range(3))))
+    assert answers == (CompletionVerdict("A free reply."),) * 3
+    assert [(asked.body["n"], asked.body["temperature"]) for asked in server.asked] == [(3, 0.7)]
+
+
+async def test_samples_that_did_not_come_are_asked_for(server: JudgeServer, judge: LLMJudge) -> None:
+    """A provider that gives one text at a time is asked for the rest, side by side."""
+    server.refuse("n")
+    async with Talk() as talk:
+        answers = await talk.converse(judge, Pack(tuple(FREE.at(draw) for draw in range(3))))
+        assert talk.rounds == 2
+    assert answers == (CompletionVerdict("A free reply."),) * 3
+    assert server.count == 4
+
+
+async def test_different_completions_are_asked_apart(server: JudgeServer, judge: LLMJudge) -> None:
+    """A pack of unlike completions is one request each."""
+    other = replace(FREE, values=("Who?", "Bert."))
+    assert len(await converse(judge, Pack((FREE, other)))) == 2
+    assert server.count == 2
+
+
+async def test_a_draw_shifts_the_seed_only(server: JudgeServer, judge: LLMJudge) -> None:
+    """Draw n is the same request with seed + n; without a seed it is the same request."""
+    seeded = replace(judge, seed=10)
+    for question in (QUESTION, QUESTION.at(2)):
+        await converse(seeded, question)
+        await converse(judge, question)
+    bodies = [dict(asked.body) for asked in server.asked]
+    assert [body.pop("seed", None) for body in bodies] == [10, None, 12, None]
+    assert all(body == bodies[0] for body in bodies)
+
+
+def test_the_fingerprint_holds_every_parameter(judge: LLMJudge) -> None:
+    """Whatever may change a verdict changes the fingerprint."""
+    others = [
+        replace(judge, provider=replace(judge.provider, model="other")),
+        replace(judge, language="ru"),
+        replace(judge, temperature=None),
+        replace(judge, seed=1),
+        replace(judge, max_tokens=100),
+        replace(judge, reasks=0),
+        replace(judge, judged=Judged.EACH),
+    ]
+    prints = {json.dumps(each.fingerprint(), sort_keys=True) for each in (judge, *others)}
+    assert len(prints) == 8
+
+
+def test_a_question_it_has_no_words_for_is_an_error(judge: LLMJudge) -> None:
+    """A completion whose rubric does not exist fails before the first request."""
+    with pytest.raises(RubricError, match="no rubric 'published/none'"):
+        next(judge.answer(Completion("published/none", (), ())))
+
+
+@pytest.mark.parametrize("wrong", [{"max_tokens": 0}, {"reasks": -1}])
+def test_parameters_out_of_range_are_refused(judge: LLMJudge, wrong: dict[str, int]) -> None:
+    """Limits are checked when the judge is made."""
+    with pytest.raises(UsageError, match="max_tokens of at least 1 and reasks of at least 0"):
+        replace(judge, **wrong)

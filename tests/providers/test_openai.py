@@ -1,0 +1,434 @@
+"""The OpenAI-compatible provider, over a real local server that misbehaves."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import TYPE_CHECKING
+
+import pytest
+import server as fake
+from hypothesis import given
+from hypothesis import strategies as st
+from server import Fault, JudgeServer
+
+from merilo.errors import (
+    Permanent,
+    ProviderDown,
+    ProviderError,
+    RateLimited,
+    Refused,
+    Temporary,
+    UsageError,
+)
+from merilo.judging.reply import schema_for
+from merilo.providers.base import Finish, Message, ReplyPath, Request, Usage
+from merilo.providers.openai import OpenAIProvider
+from merilo.providers.openai_replies import Problem, error_of, problem_in, reply_of, retry_after_s
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+KEY = "key-for-tests-0123456789"
+GATEWAY = "gateway-word-42"
+REQUEST = Request(
+    messages=(Message("system", "You judge."), Message("user", "Judge this.")),
+    schema=schema_for("noncommittal"),
+    schema_name="noncommittal",
+    max_tokens=100,
+    temperature=0.0,
+    seed=7,
+)
+FREE = replace(REQUEST, schema=None)
+
+
+@pytest.fixture
+def server() -> Iterator[JudgeServer]:
+    with JudgeServer() as running:
+        yield running
+
+
+@pytest.fixture
+def provider(server: JudgeServer, monkeypatch: pytest.MonkeyPatch) -> OpenAIProvider:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    return OpenAIProvider("test-model", base_url=server.base_url, headers=(("X-Gateway", GATEWAY),))
+
+
+async def error_from(provider: OpenAIProvider, request: Request = REQUEST) -> ProviderError:
+    async with provider.connect() as connection:
+        with pytest.raises(ProviderError) as caught:
+            await connection.send(request)
+    return caught.value
+
+
+async def test_a_request_becomes_a_chat_completion(server: JudgeServer, provider: OpenAIProvider) -> None:
+    """Messages, parameters and schema are sent; text, usage, model and path come back."""
+    async with provider.connect() as connection:
+        reply = await connection.send(REQUEST)
+    body = server.asked[0].body
+    assert body["model"] == "test-model"
+    assert body["messages"][0] == {"role": "system", "content": "You judge."}
+    assert (body["temperature"], body["seed"], body["max_tokens"]) == (0.0, 7, 100)
+    assert body["response_format"]["json_schema"]["strict"] is True
+    assert body["response_format"]["json_schema"]["schema"] == schema_for("noncommittal")
+    assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
+    assert server.headers[0]["X-Gateway"] == GATEWAY
+    assert json.loads(reply.text)["noncommittal"] is False
+    assert (reply.path, reply.model, reply.finish) == (ReplyPath.JSON_SCHEMA, "test-model", Finish.STOP)
+    assert reply.usage.input_tokens == 5
+    assert reply.seconds > 0
+
+
+async def test_what_is_not_set_is_not_sent(server: JudgeServer, provider: OpenAIProvider) -> None:
+    """None leaves a parameter to the endpoint; free text asks for no format."""
+    async with provider.connect() as connection:
+        reply = await connection.send(Request(messages=REQUEST.messages))
+    assert set(server.asked[0].body) == {"model", "messages"}
+    assert reply.path is ReplyPath.TEXT
+
+
+async def test_extra_body_goes_before_ours(server: JudgeServer, provider: OpenAIProvider) -> None:
+    """What the user adds is sent with every request, over our own fields too."""
+    async with replace(provider, body={"temperature": 0.5, "top_k": 3}).connect() as connection:
+        await connection.send(REQUEST)
+    assert (server.asked[0].body["temperature"], server.asked[0].body["top_k"]) == (0.5, 3)
+
+
+async def test_samples_come_as_texts(server: JudgeServer, provider: OpenAIProvider) -> None:
+    """Several completions are asked for at once."""
+    async with provider.connect() as connection:
+        reply = await connection.send(replace(FREE, samples=3))
+    assert reply.texts == ("A free reply.",) * 3
+
+
+@pytest.mark.parametrize(
+    ("refused", "path", "requests"),
+    [
+        (("json_schema",), ReplyPath.JSON_MODE, 2),
+        (("json_schema", "json_object"), ReplyPath.PROMPTED, 3),
+        (("response_format",), ReplyPath.PROMPTED, 3),
+    ],
+)
+async def test_structured_output_falls_to_the_next_path(
+    server: JudgeServer, provider: OpenAIProvider, refused: tuple[str, ...], path: ReplyPath, requests: int
+) -> None:
+    """JSON Schema, then JSON mode, then words: learned once, told, and stored with the reply."""
+    server.refuse(*refused)
+    async with provider.connect() as connection:
+        reply = await connection.send(REQUEST)
+        again = await connection.send(REQUEST)
+        assert connection.adaptations() == {"response_format": path.value}
+        assert len(connection.notices()) == requests - 1
+    assert reply.path is again.path is path
+    assert server.count == requests + 1
+    assert json.loads(reply.text)["noncommittal"] is False
+    assert json.dumps(schema_for("noncommittal")) in server.asked[-1].messages[0]["content"]
+
+
+@pytest.mark.parametrize(
+    ("refused", "adaptations"),
+    [
+        (("temperature",), {"temperature": "dropped"}),
+        (("seed", "temperature"), {"seed": "dropped", "temperature": "dropped"}),
+        (("max_tokens",), {"max_tokens": "max_completion_tokens"}),
+        (("max_tokens", "max_completion_tokens"), {"max_tokens": "dropped"}),
+        (("system",), {"system": "folded into the user message"}),
+    ],
+)
+async def test_refused_parameters_are_left_out(
+    server: JudgeServer, provider: OpenAIProvider, refused: tuple[str, ...], adaptations: dict[str, str]
+) -> None:
+    """A parameter that the endpoint refuses is dropped or renamed once for the connection."""
+    server.refuse(*refused)
+    async with provider.connect() as connection:
+        await connection.send(REQUEST)
+        learned = server.count
+        await connection.send(REQUEST)
+        assert connection.adaptations() == adaptations
+    assert server.count == learned + 1
+    assert not any(name in server.asked[-1].body for name in refused)
+
+
+async def test_a_folded_system_message_is_not_lost(server: JudgeServer, provider: OpenAIProvider) -> None:
+    """Its text stands before the user's."""
+    server.refuse("system")
+    async with provider.connect() as connection:
+        await connection.send(FREE)
+    assert server.asked[-1].messages == [{"role": "user", "content": "You judge.\n\nJudge this."}]
+
+
+async def test_requests_in_the_air_adapt_once(provider: OpenAIProvider, server: JudgeServer) -> None:
+    """Twenty requests refused at the same time all succeed, and the adaptation is told once."""
+    server.refuse("temperature")
+    async with provider.connect() as connection:
+        replies = await asyncio.gather(*(connection.send(REQUEST) for _ in range(20)))
+        assert len(connection.notices()) == 1
+    assert len(replies) == 20
+    assert server.count <= 40
+
+
+async def test_known_adaptations_cost_no_request(server: JudgeServer, provider: OpenAIProvider) -> None:
+    """A resumed run need not learn again what an earlier one learned."""
+    server.refuse("temperature", "response_format", "max_tokens")
+    async with provider.connect() as connection:
+        await connection.send(REQUEST)
+        known = connection.adaptations()
+    before = server.count
+    async with provider.connect(known=known) as connection:
+        await connection.send(REQUEST)
+        assert connection.adaptations() == known
+        assert connection.notices() == ()
+    assert server.count == before + 1
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "This model's maximum context length is 8192 tokens, but max_tokens asks for 9000.",
+        "'max_tokens' is too large: 32768.",
+        "Invalid 'temperature': must be at most 2.",
+        "The messages and the response_format exceed the maximum context length.",
+    ],
+)
+async def test_a_bad_value_is_not_a_refused_parameter(
+    server: JudgeServer, provider: OpenAIProvider, message: str
+) -> None:
+    """An error that merely mentions a parameter drops nothing, where the endpoint does not refuse it."""
+    server.fail_next(fake.status(400, message))
+    async with provider.connect() as connection:
+        with pytest.raises(Permanent):
+            await connection.send(REQUEST)
+        assert connection.adaptations() == {}
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        (fake.status(400, "bad request"), Permanent),
+        (fake.status(401), ProviderDown),
+        (fake.status(402), ProviderDown),
+        (fake.status(403), ProviderDown),
+        (fake.status(404, "no such model", code="model_not_found"), ProviderDown),
+        (fake.status(404), ProviderDown),
+        (fake.status(308), ProviderDown),
+        (fake.status(408), Temporary),
+        (fake.status(409), Temporary),
+        (fake.status(413), Permanent),
+        (fake.status(422, "no"), Permanent),
+        (fake.status(429, "You exceeded your quota", code="insufficient_quota"), ProviderDown),
+        (fake.status(500), Temporary),
+        (fake.status(503), Temporary),
+        (fake.status(529), Temporary),
+        (fake.status(400, "filtered", code="content_filter"), Refused),
+        (fake.rate_limited("3"), RateLimited),
+        (fake.bare("<html>gateway</html>", 502), Temporary),
+        (fake.bare("<html>hello</html>"), Temporary),
+        (fake.bare('{"choices": []}'), Temporary),
+        (fake.bare("[]"), Temporary),
+        (fake.bare('{"error": {"message": "overloaded", "code": 502}}'), Temporary),
+        (fake.bare('{"id": "x", "error": {"message": "bad key", "code": 401}}'), ProviderDown),
+        (fake.bare('{"error": "flat"}', 400), Permanent),
+        (fake.reset(), Temporary),
+    ],
+    ids=lambda value: f"{value.name} {(value.body or '')[:30]}" if isinstance(value, Fault) else value.__name__,
+)
+async def test_errors_become_ours(
+    server: JudgeServer, provider: OpenAIProvider, fault: Fault, error: type[ProviderError]
+) -> None:
+    """Each way to fail has one of our errors, by whether the same request, or any, may work later."""
+    server.fail(fault)
+    assert type(await error_from(provider)) is error
+
+
+async def test_a_slow_endpoint_times_out(server: JudgeServer, provider: OpenAIProvider) -> None:
+    """A request that takes too long fails as temporary, and says how long it waited."""
+    server.fail_next(fake.hang())
+    error = await error_from(replace(provider, timeout_s=0.2))
+    assert isinstance(error, Temporary)
+    assert "no reply within 0.2 s" in str(error)
+
+
+async def test_nobody_at_the_address_stops_the_run(provider: OpenAIProvider) -> None:
+    """An address at which nothing was ever reached is a wrong one: no request can work."""
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    error = await error_from(replace(provider, base_url=f"http://127.0.0.1:{port}/v1"))
+    assert isinstance(error, ProviderDown)
+    assert "Check the base URL and the network" in str(error)
+
+
+async def test_a_server_that_goes_away_is_temporary(provider: OpenAIProvider) -> None:
+    """A server that was reached before and is gone now may come back."""
+    with JudgeServer() as short:
+        gone = replace(provider, base_url=short.base_url)
+        connecting = gone.connect()
+        connection = await connecting.__aenter__()
+        await connection.send(REQUEST)
+    with pytest.raises(Temporary):
+        await connection.send(REQUEST)
+    await connecting.__aexit__(None, None, None)
+
+
+async def test_an_endless_reply_is_cut(
+    server: JudgeServer, provider: OpenAIProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reply larger than the cap is not read to its end."""
+    monkeypatch.setattr("merilo.providers.openai._LARGEST_REPLY_BYTES", 100_000)
+    server.fail_next(fake.says("x" * 200_000))
+    assert isinstance(await error_from(provider), Permanent)
+
+
+@pytest.mark.parametrize("code", [400, 401, 429, 500, 200])
+async def test_secrets_are_never_shown(server: JudgeServer, provider: OpenAIProvider, code: int) -> None:
+    """An endpoint that echoes the key and the headers does not get them into an error, a notice or a repr."""
+    server.fail_next(fake.bare(f'{{"error": {{"message": "response_format no: {KEY} {GATEWAY}"}}}}', code))
+    server.fail(fake.bare(f"echo {KEY} {GATEWAY}", code))
+    async with provider.connect() as connection:
+        with pytest.raises(ProviderError) as caught:
+            await connection.send(REQUEST)
+        shown = f"{caught.value} {connection.notices()} {provider!r} {provider.fingerprint()}"
+    assert KEY not in shown
+    assert GATEWAY not in shown
+    assert caught.value.__cause__ is None
+
+
+async def test_long_error_pages_are_cut(server: JudgeServer, provider: OpenAIProvider) -> None:
+    """An error shows the beginning of what came, not the page."""
+    server.fail_next(fake.bare("<p>sorry</p>" * 1_000, 500))
+    assert len(str(await error_from(provider))) < 450
+
+
+def test_openai_itself_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the variable, connecting to OpenAI says which one to set; other endpoints do without."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+    async def opened(provider: OpenAIProvider) -> None:
+        async with provider.connect():
+            pass
+
+    with pytest.raises(UsageError, match="environment variable OPENAI_API_KEY holds no key"):
+        asyncio.run(opened(OpenAIProvider("m")))
+    asyncio.run(opened(OpenAIProvider("m", base_url="http://localhost:1/v1")))
+
+
+def test_a_key_with_a_line_break_inside_is_refused_unshown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that cannot stand in a header is an error that does not repeat it."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-one\nsk-two")
+    with pytest.raises(UsageError) as caught:
+        OpenAIProvider("m", base_url="http://localhost:1/v1")._key()
+    assert "sk-" not in str(caught.value)
+
+
+def test_the_address_is_read_at_construction(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OPENAI_BASE_URL is the default, and what was read is recorded."""
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:8000/v1/chat/completions/")
+    provider = OpenAIProvider("m")
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    assert provider.base_url == "http://localhost:8000/v1"
+    assert OpenAIProvider("m").base_url == "https://api.openai.com/v1"
+    assert hash(provider) != hash(OpenAIProvider("m"))
+
+
+@pytest.mark.parametrize(
+    "url", ["localhost:8000", "ftp://h/v1", "http://u:secret-9@h/v1", "http://h/v1?key=secret-9", ""]
+)
+def test_unusable_addresses_are_refused(url: str) -> None:
+    """An address without a scheme, or with a secret in it, is an error that does not repeat the secret."""
+    with pytest.raises(UsageError) as caught:
+        OpenAIProvider("m", base_url=url)
+    assert "secret-9" not in str(caught.value)
+
+
+NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"Retry-After": "2.5"}, 2.5),
+        ({"Retry-After": "-1"}, 0.0),
+        ({"Retry-After": format_datetime(NOW + timedelta(seconds=30), usegmt=True)}, 30.0),
+        ({"Retry-After": format_datetime(NOW - timedelta(seconds=30), usegmt=True)}, 0.0),
+        ({"Retry-After": "soon"}, None),
+        ({"Retry-After": "nan"}, None),
+        ({"Retry-After": "inf"}, None),
+        ({"retry-after-ms": "1500", "Retry-After": "2"}, 1.5),
+    ],
+)
+def test_retry_after_is_read(headers: Mapping[str, str], seconds: float | None) -> None:
+    """Milliseconds, seconds and dates are understood; anything else is no advice."""
+    assert retry_after_s(headers, now=NOW) == seconds
+
+
+def test_usage_is_read_where_it_is_told() -> None:
+    """Cached tokens in either place; what is not told stays unknown."""
+    choice = {"message": {"content": "x"}, "finish_reason": "stop"}
+
+    def usage(told: object) -> Usage:
+        text = json.dumps({"choices": [choice], "usage": told})
+        return reply_of(text, path=ReplyPath.TEXT, clean=str, address="a").usage
+
+    told = {"prompt_tokens": 10, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 8}}
+    assert usage(told) == Usage(10, 2, 8)
+    assert usage({"prompt_tokens": 10, "completion_tokens": 2, "prompt_cache_hit_tokens": 0}) == Usage(10, 2, 0)
+    assert usage({"prompt_tokens": None}) == usage(None) == Usage()
+
+
+@pytest.mark.parametrize(
+    ("choice", "text", "finish"),
+    [
+        ({"message": {"content": "x"}, "finish_reason": "stop"}, "x", Finish.STOP),
+        ({"message": {"content": "x"}, "finish_reason": None}, "x", Finish.STOP),
+        ({"message": {"content": "x"}, "finish_reason": "length"}, "x", Finish.LENGTH),
+        ({"message": {"content": None, "reasoning_content": "hm"}, "finish_reason": "length"}, "", Finish.LENGTH),
+        ({"message": {"content": "x", "reasoning_content": "hm"}, "finish_reason": "stop"}, "x", Finish.STOP),
+        ({"message": {"content": [{"type": "text", "text": "x"}, {"type": "text", "text": "y"}]}}, "xy", Finish.STOP),
+        ({"message": {"content": "x"}, "finish_reason": "content_filter"}, "x", Finish.REFUSED),
+        ({"message": {"content": None, "refusal": "no"}, "finish_reason": "stop"}, "no", Finish.REFUSED),
+        ({}, "", Finish.STOP),
+    ],
+)
+def test_choices_are_read(choice: dict[str, object], text: str, finish: Finish) -> None:
+    """Text, length, refusals and filters; what the model thought is not its answer."""
+    reply = reply_of(json.dumps({"choices": [choice]}), path=ReplyPath.TEXT, clean=str, address="a")
+    assert (reply.text, reply.finish) == (text, finish)
+
+
+def test_an_error_that_is_null_is_none() -> None:
+    """Some endpoints send the field with every reply."""
+    assert problem_in(200, '{"error": null, "choices": [{"message": {"content": "x"}}]}') is None
+
+
+def test_a_refused_sample_does_not_spoil_the_others() -> None:
+    """Of several completions those that were not refused are kept."""
+    choices = [{"message": {"refusal": "no"}}, {"message": {"content": "x"}}]
+    reply = reply_of(json.dumps({"choices": choices}), path=ReplyPath.TEXT, clean=str, address="a")
+    assert (reply.texts, reply.finish) == (("x",), Finish.STOP)
+
+
+NAMES = ["choices", "message", "content", "error", "detail", "loc", "msg", "code", "usage", "param"]
+BODIES = st.text() | st.recursive(
+    st.none() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(NAMES), inner),
+).map(json.dumps)
+
+
+@given(BODIES, st.sampled_from([200, 400, 422, 500]))
+def test_any_body_is_a_reply_or_one_of_our_errors(text: str, status: int) -> None:
+    """Whatever an endpoint sends, nothing but our errors comes of it."""
+    problem = problem_in(status, text)
+    if problem is None:
+        try:
+            assert reply_of(text, path=ReplyPath.TEXT, clean=str, address="a").texts
+        except Temporary:
+            return
+    else:
+        assert isinstance(error_of(problem, {}, "a", "m"), ProviderError)
+        assert isinstance(problem, Problem)

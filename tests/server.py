@@ -1,0 +1,460 @@
+"""A small OpenAI-compatible server on 127.0.0.1 for tests: it judges, and misbehaves on demand.
+
+    with JudgeServer({"Paris is the capital of France.": "supported"}) as server:
+        provider = OpenAIProvider("test-model", base_url=server.base_url)
+        server.fail_next(status(500))                     # the next request, then no more
+        server.fail(drop_verdicts(1), share=0.05, seed=7)  # one request in twenty, whatever the order
+        server.refuse("temperature", "response_format")    # always
+        ...
+        assert server.count == 3
+
+How it answers. The reply's kind is read from the JSON Schema's name (sent as `response_format` or in
+words). `answer` is either
+
+- a table from text to answer: the first key found in what is asked about decides (the statement for
+  support and addresses, else the whole user message). An answer is a mapping of reply fields, or just
+  the decision (`"supported"`, `2`, `True`, a list of statement texts);
+- a function of an `Asked` that returns such an answer, or None for the default.
+
+The default is a valid reply: grade 1 with sentence 1, useful, supported by context 1, sufficient,
+addresses, committal, one statement a sentence; free text is "A free reply.". Numbers count from 1, as
+in every reply.
+
+Over 400 lines: the faults are one short function each, and belong beside the server that gives them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import re
+import socket
+import struct
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Self
+
+from aiohttp import web
+
+Answer = object
+"""A mapping of reply fields, or the bare decision."""
+
+_STATEMENT_FENCE = re.compile(r"<<<(?:statement|утверждение)(?: \d+)? (\w+)\n(.*?)\n(?:statement|утверждение)(?: \d+)? \1>>>", re.DOTALL)  # fmt: skip  # noqa: E501
+_SENTENCE = re.compile(r"^\[(\d+)\] (.*)$", re.MULTILINE)
+_SCHEMA_IN_WORDS = re.compile(r"JSON Schema \((\w+)\)")
+_DECISIONS = {
+    "relevance": "grade",
+    "usefulness": "useful",
+    "support": "label",
+    "sufficiency": "label",
+    "addresses": "addresses",
+    "noncommittal": "noncommittal",
+    "statements": "statements",
+}
+_DEFAULTS: dict[str, Answer] = {
+    "relevance": 1,
+    "usefulness": True,
+    "support": "supported",
+    "sufficiency": "sufficient",
+    "addresses": True,
+    "noncommittal": False,
+}
+_FORMAT = {"json_schema": "json_schema", "json_object": "json_mode"}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request as the server understood it."""
+
+    body: Mapping[str, Any]
+    kind: str
+    """`relevance`, `support`, ...; `completion` for free text."""
+    together: bool
+    about: str
+    """What is judged: one statement of a pack or question, else the first user message."""
+    number: int = 1
+    """The statement's number within its pack."""
+
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        """All messages as sent."""
+        return list(self.body["messages"])
+
+    @property
+    def user(self) -> str:
+        """The first user message: the rendered question."""
+        return next(message["content"] for message in self.messages if message["role"] == "user")
+
+    @property
+    def reasked(self) -> bool:
+        """True when this request is a re-ask within a conversation."""
+        return any(message["role"] == "assistant" for message in self.messages)
+
+    @property
+    def structured(self) -> str:
+        """`json_schema`, `json_mode`, `prompted`, or `text` for free text."""
+        if self.kind == "completion":
+            return "text"
+        return _FORMAT.get((self.body.get("response_format") or {}).get("type", ""), "prompted")
+
+
+Answerer = Callable[[Asked], Answer | None] | Mapping[str, Answer]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One way to misbehave; make it with the functions below."""
+
+    name: str
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: str | None = None
+    """Sent as it is instead of a completion."""
+    seconds: float = 0.0
+    """Waited before anything else."""
+    rewrite: Callable[[str], str] | None = None
+    """Applied to the text of each completion."""
+    finish: str = "stop"
+    refusal: str | None = None
+    reset: bool = False
+
+
+def status(code: int, message: str = "made to fail", /, **error: object) -> Fault:
+    """An error answer, such as 500; `error` adds fields such as `code` and `param`."""
+    body = json.dumps({"error": {"message": message, **error}})
+    return Fault(f"status {code}", status=code, body=body)
+
+
+def rate_limited(retry_after: str = "0", message: str = "slow down", /, **error: object) -> Fault:
+    """429 with a Retry-After header: seconds or an HTTP date."""
+    body = json.dumps({"error": {"message": message, **error}})
+    return Fault("rate limited", status=429, headers={"Retry-After": retry_after}, body=body)
+
+
+def reset() -> Fault:
+    """The connection is broken off without an answer."""
+    return Fault("reset", reset=True)
+
+
+def hang(seconds: float = 3600.0) -> Fault:
+    """No answer for a long time (the server still closes at once)."""
+    return Fault("hang", seconds=seconds)
+
+
+def slow(seconds: float) -> Fault:
+    """A right answer, later."""
+    return Fault("slow", seconds=seconds)
+
+
+def bare(text: str, code: int = 200) -> Fault:
+    """This text as the whole HTTP body."""
+    return Fault("bare", status=code, body=text)
+
+
+def malformed() -> Fault:
+    """JSON that lost its opening quotes and its end."""
+    return says(lambda text: text.replace('": ', ": ")[:-2], name="malformed")
+
+
+def truncated() -> Fault:
+    """Half of the reply, with finish_reason length."""
+    return Fault("truncated", rewrite=lambda text: text[: len(text) // 2], finish="length")
+
+
+def wrong_schema() -> Fault:
+    """Valid JSON with other fields."""
+    return says('{"score": 5, "explanation": "fine"}', name="wrong schema")
+
+
+def drop_verdicts(count: int = 1) -> Fault:
+    """A pack's reply without its last verdicts; other replies are left alone."""
+
+    def without(text: str) -> str:
+        loaded = _loaded(text)
+        if "verdicts" not in loaded:
+            return text
+        return json.dumps({"verdicts": loaded["verdicts"][:-count]}, ensure_ascii=False)
+
+    return says(without, name="drop verdicts")
+
+
+def contradiction() -> Fault:
+    """Verdicts that contradict themselves: evidence is taken from those that need it."""
+
+    def spoilt(text: str) -> str:
+        loaded = _loaded(text)
+        for verdict in loaded.get("verdicts", [loaded]):
+            verdict["evidence"] = [] if verdict.get("evidence") else [1]
+        return json.dumps(loaded, ensure_ascii=False)
+
+    return says(spoilt, name="contradiction")
+
+
+def prose() -> Fault:
+    """The right JSON in a fence, with talk around it."""
+    return says(lambda text: f"Sure! Here is my verdict:\n```json\n{text}\n```\nHope this helps.", name="prose")
+
+
+def thinking() -> Fault:
+    """Reasoning that holds a draft with another verdict, then the right JSON."""
+    draft = '<think>Perhaps {"grade": 2, "label": "contradicted", "evidence": [1]}? No.</think>\n'
+    return says(lambda text: draft + text, name="thinking")
+
+
+def refusal(reason: str = "I cannot help with that.") -> Fault:
+    """The model's refusal in the field of that name."""
+    return Fault("refusal", refusal=reason)
+
+
+def filtered() -> Fault:
+    """finish_reason content_filter."""
+    return Fault("filtered", finish="content_filter")
+
+
+def says(text: str | Callable[[str], str], *, name: str = "says") -> Fault:
+    """This text, or what a function makes of the right text, as the completion."""
+    return Fault(name, rewrite=text if callable(text) else lambda _: text)
+
+
+@dataclass(frozen=True)
+class _Chance:
+    fault: Fault
+    share: float
+    seed: int
+    first_attempt_only: bool
+
+    def strikes(self, digest: str, attempt: int) -> bool:
+        if self.first_attempt_only and attempt > 0:
+            return False
+        return random.Random(f"{self.seed} {self.fault.name} {digest} {attempt}").random() < self.share
+
+
+class JudgeServer:
+    """The server, in a thread with an event loop of its own; a context manager."""
+
+    def __init__(self, answer: Answerer | None = None, *, model: str = "test-model", delay_s: float = 0.0) -> None:
+        self.asked: list[Asked] = []
+        """Every request to chat completions, in the order of arrival; of a pack, the first statement."""
+        self.headers: list[Mapping[str, str]] = []
+        self.most_at_once = 0
+        """The most requests that were being answered at the same time."""
+        self.given = Counter[str]()
+        """How often each fault was given, by its name."""
+        self._answer = answer
+        self._model = model
+        self._delay_s = delay_s
+        self._queue: list[Fault] = []
+        self._chances: list[_Chance] = []
+        self._refused: tuple[str, ...] = ()
+        self._attempts = Counter[str]()
+        self._now = 0
+        self._lock = threading.Lock()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._ready = threading.Event()
+        self._port = 0
+
+    @property
+    def base_url(self) -> str:
+        """`http://127.0.0.1:PORT/v1`."""
+        return f"http://127.0.0.1:{self._port}/v1"
+
+    @property
+    def count(self) -> int:
+        """Requests to chat completions so far, failed ones included."""
+        return len(self.asked)
+
+    def fail_next(self, *faults: Fault) -> None:
+        """The next requests fail like this, one each, in order of arrival."""
+        self._queue.extend(faults)
+
+    def fail(self, fault: Fault, *, share: float = 1.0, seed: int = 0, first_attempt_only: bool = False) -> None:
+        """A share of requests fails like this, decided by the seed, the body and how often it came before.
+
+        So it does not depend on the order of arrival. With `first_attempt_only`, a body that comes again
+        is answered well.
+        """
+        self._chances.append(_Chance(fault, share, seed, first_attempt_only))
+
+    def refuse(self, *parameters: str) -> None:
+        """Requests with any of these fields get a 400 that names it.
+
+        `json_schema` and `json_object` refuse one type of `response_format`, `system` a system message.
+        """
+        self._refused = parameters
+
+    def behave(self) -> None:
+        """No more faults, queued or by chance; refused parameters are accepted."""
+        self._queue.clear()
+        self._chances.clear()
+        self._refused = ()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._ready.wait()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    def _serve(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._main())
+
+    async def _main(self) -> None:
+        self._stop = asyncio.Event()
+        app = web.Application(client_max_size=64 * 1024 * 1024)
+        app.router.add_post("/v1/chat/completions", self._complete)
+        app.router.add_get("/v1/models", self._models)
+        runner = web.AppRunner(app, shutdown_timeout=0.05, access_log=None)  # 0 would be for ever
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        self._port = runner.addresses[0][1]
+        self._ready.set()
+        await self._stop.wait()
+        await runner.cleanup()
+
+    async def _models(self, _: web.Request) -> web.Response:
+        return web.json_response({"object": "list", "data": [{"id": self._model, "object": "model"}]})
+
+    async def _complete(self, request: web.Request) -> web.StreamResponse:
+        body = json.loads(await request.text())
+        asked = _understood(body)
+        with self._lock:
+            self.asked.append(asked[0])
+            self.headers.append(dict(request.headers))
+            fault = self._fault(body)
+            self._now += 1
+            self.most_at_once = max(self.most_at_once, self._now)
+        try:
+            return await self._respond(request, asked, fault)
+        finally:
+            with self._lock:
+                self._now -= 1
+
+    async def _respond(self, request: web.Request, asked: list[Asked], fault: Fault | None) -> web.StreamResponse:
+        await asyncio.sleep(self._delay_s + (fault.seconds if fault else 0.0))
+        if fault is not None and fault.reset:
+            _break_off(request)
+            return web.Response()
+        if fault is not None and fault.body is not None:
+            return web.Response(
+                status=fault.status, headers=fault.headers, text=fault.body, content_type="application/json"
+            )
+        text = self._text(asked)
+        samples = int(asked[0].body.get("n", 1))
+        return web.json_response(_completion(text, samples, fault, self._model, asked[0]))
+
+    def _fault(self, body: Mapping[str, Any]) -> Fault | None:
+        digest = sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+        attempt = self._attempts[digest]
+        self._attempts[digest] += 1
+        fault = next((_refusal_of(name) for name in self._refused if _holds(body, name)), None)
+        if fault is None and self._queue:
+            fault = self._queue.pop(0)
+        if fault is None:
+            fault = next((chance.fault for chance in self._chances if chance.strikes(digest, attempt)), None)
+        if fault is not None:
+            self.given[fault.name] += 1
+        return fault
+
+    def _text(self, asked: list[Asked]) -> str:
+        replies = [self._reply(each) for each in asked]
+        if asked[0].kind == "completion":
+            return str(replies[0])
+        if not asked[0].together:
+            return json.dumps(replies[0], ensure_ascii=False)
+        items = [{"number": each.number, **reply} for each, reply in zip(asked, replies, strict=True)]
+        return json.dumps({"verdicts": items}, ensure_ascii=False)
+
+    def _reply(self, asked: Asked) -> Any:
+        answer = self._answer
+        if isinstance(answer, Mapping):
+            found: Answer | None = next((value for text, value in answer.items() if text in asked.about), None)
+        else:
+            found = answer(asked) if answer is not None else None
+        return _fields(asked, found)
+
+
+def _understood(body: Mapping[str, Any]) -> list[Asked]:
+    """One entry for each statement of a pack, else one."""
+    name = ((body.get("response_format") or {}).get("json_schema") or {}).get("name")
+    if name is None:
+        in_words = _SCHEMA_IN_WORDS.search("\n".join(str(message["content"]) for message in body["messages"]))
+        name = in_words[1] if in_words else "completion"
+    kind = name.removesuffix("_together")
+    asked = Asked(body, kind, together=name != kind, about="")
+    statements = [match[2] for match in _STATEMENT_FENCE.finditer(asked.user)]
+    if kind not in {"support", "addresses"} or not statements:
+        statements = [asked.user]
+    return [Asked(body, kind, name != kind, about, n) for n, about in enumerate(statements, start=1)]
+
+
+def _fields(asked: Asked, answer: Answer | None) -> Any:
+    if asked.kind == "completion":
+        return "A free reply." if answer is None else answer
+    if answer is None:
+        answer = _DEFAULTS.get(asked.kind)
+    if isinstance(answer, Mapping):
+        return dict(answer)
+    if asked.kind == "statements":
+        texts = [text for _, text in _SENTENCE.findall(asked.user)] if answer is None else answer
+        last = max((int(number) for number, _ in _SENTENCE.findall(asked.user)), default=1)
+        return {"statements": [{"sentence": min(n, last), "text": text} for n, text in enumerate(texts, start=1)]}
+    fields: dict[str, object] = {"reason": "As the test wants it.", _DECISIONS[asked.kind]: answer}
+    if asked.kind in {"relevance", "usefulness", "support"}:
+        fields["evidence"] = [1] if answer not in {0, "not_stated"} else []
+    if asked.kind == "sufficiency":
+        fields["missing"] = "" if answer == "sufficient" else "Something."
+    return fields
+
+
+def _completion(text: str, samples: int, fault: Fault | None, model: str, asked: Asked) -> dict[str, object]:
+    text = fault.rewrite(text) if fault is not None and fault.rewrite else text
+    message = {"role": "assistant", "content": text}
+    if fault is not None and fault.refusal:
+        message = {"role": "assistant", "content": None, "refusal": fault.refusal}
+    finish = fault.finish if fault is not None else "stop"
+    prompt = sum(len(message["content"]) for message in asked.messages) // 4
+    return {
+        "id": "completion",
+        "object": "chat.completion",
+        "model": model,
+        "choices": [{"index": n, "message": message, "finish_reason": finish} for n in range(samples)],
+        "usage": {"prompt_tokens": prompt, "completion_tokens": samples * (len(text) // 4 + 1)},
+    }
+
+
+def _holds(body: Mapping[str, Any], name: str) -> bool:
+    if name == "system":
+        return any(message["role"] == "system" for message in body["messages"])
+    if name in {"json_schema", "json_object"}:
+        return bool((body.get("response_format") or {}).get("type") == name)
+    return name in body
+
+
+def _refusal_of(name: str) -> Fault:
+    if name == "system":
+        return status(400, "System role not supported")
+    if name in {"json_schema", "json_object"}:
+        return status(400, f"'response_format.type' {name} is not supported", param="response_format")
+    return status(400, f"Unsupported parameter: '{name}' is not supported with this model.", param=name)
+
+
+def _break_off(request: web.Request) -> None:
+    transport = request.transport
+    if transport is not None:
+        stream = transport.get_extra_info("socket")
+        stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        transport.abort()
+
+
+def _loaded(text: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded

@@ -1,0 +1,211 @@
+"""Fit the lexical judge on labelled records and write its model file.
+
+    python training/fit_lexical.py --data DIR --out src/merilo/judges/lexical.v1.json
+
+DIR holds `train/` and `dev/`, one gzip JSON Lines file a task (see README.md beside this file). Coefficients
+and thresholds come from `train/` alone (thresholds from five folds); `dev/` is only measured.
+"""
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from lexical import curve as fitting
+from lexical import measure, records
+from lexical.attack import attacks
+from lexical.idf import LEVELS, term_weights
+from lexical.rows import (
+    Rows,
+    answer_rows,
+    context_rows,
+    sentence_rows,
+    support_rows,
+    swapped,
+    usefulness_rows,
+)
+
+from merilo.data.sentences import sentences
+from merilo.judges.lexical import FORMAT, TASKS, Curve, LexicalModel
+from merilo.judges.lexical_match import Lexicon
+
+SEED = 20261121
+TABLE_LETTERS = 400_000
+LEAST_MISSED = 0.1
+"""Below the "partly" threshold at most this share of the training records was in truth sufficient."""
+CUTS = {
+    "sentence": 1.0,
+    "relevant": 1.0,
+    "answers": 2.0,
+    "sufficient": 0.75,
+    "useful": 1.0,
+    "supported": 0.75,
+    "addresses": 0.75,
+}
+USEFUL_SWAPS = ("begin-wow", "clapnq", "qa-feedback")
+ANSWERS_LEFT_OUT = ("qa-feedback-full",)
+"""Labelled for completeness, which a single statement cannot show."""
+
+
+def main() -> None:
+    """Fit, measure, write; prints one line a task."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="folder with train/ and dev/")
+    parser.add_argument("--out", type=Path, required=True, help="the model file to write")
+    options = parser.parse_args()
+    started = time.monotonic()
+    model_fields = fit(options.data / "train")
+    _write(options.out, model_fields)
+    model = LexicalModel.of(options.out.read_bytes())
+    model_fields["agreement"] = agreement(options.data / "dev", model_fields, model)
+    model_fields["attacks"] = attacks(records.relevance_examples(options.data / "dev", split), model)
+    _write(options.out, model_fields)
+    _print(model_fields)
+    print(f"{options.out}: {options.out.stat().st_size / 1000:.0f} kB in {time.monotonic() - started:.0f} s")
+
+
+def split(text: str, language: str) -> tuple[str, ...]:
+    """The sentences the judge will be shown at run time."""
+    return sentences(text, language)
+
+
+def fit(folder: Path) -> dict[str, Any]:
+    """The model file's fields, without agreement."""
+    fields: dict[str, Any] = {
+        "format": FORMAT, "levels": LEVELS, "seed": SEED, "curves": {}, "agreement": {}, "attacks": {},
+        "trained_on": records.licences(folder, ANSWERS_LEFT_OUT), "weights": _grouped(_weights(folder)),
+    }  # fmt: skip
+    lexicon = Lexicon(
+        {stem: int(level) / LEVELS for level, stems in fields["weights"].items() for stem in stems.split(" ")}
+    )
+    fields["curves"]["sentence"] = _fit("sentence", sentence_rows(records.sentence_examples(folder), lexicon))
+    model = _model(fields)
+    for name, rows in _other_rows(folder, model).items():
+        fields["curves"][name] = _fit(name, rows)
+    return fields
+
+
+def agreement(folder: Path, fields: dict[str, Any], model: LexicalModel) -> dict[str, Any]:
+    """Agreement on held-out records by task: of labels people gave, and of all records."""
+    found: dict[str, Any] = {}
+    rows = {
+        "sentence": sentence_rows(records.sentence_examples(folder), model.lexicon),
+        **_other_rows(folder, model, held_out=True),
+    }
+    for name, each in rows.items():
+        curve = fields["curves"][name]
+        judged = each.judged(fitting.chances(curve, each.values), cut=CUTS[name], threshold=curve["thresholds"]["yes"])
+        found[name] = {
+            "people": measure.agreement(judged.where(~judged.constructed), SEED),
+            "all": measure.agreement(judged, SEED),
+        }
+        if name == "supported":
+            natural = np.isin(judged.source, records.NATURAL_SUPPORT)
+            found["supported_edited"] = {
+                "people": measure.agreement(judged.where(~natural & ~judged.constructed), SEED)
+            }
+            found[name]["people"] = measure.agreement(judged.where(natural & ~judged.constructed), SEED)
+    return found
+
+
+def _other_rows(folder: Path, model: LexicalModel, *, held_out: bool = False) -> dict[str, Rows]:
+    relevance = context_rows(records.relevance_examples(folder, split), model)
+    support = list(records.support_examples(folder, split))
+    natural = [pair for pair in support if held_out or pair[0].source in records.NATURAL_SUPPORT]
+    answers = [e for e in records.answer_examples(folder) if held_out or e.source not in ANSWERS_LEFT_OUT]
+    useful = records.usefulness_examples(folder, split) + swapped(support, USEFUL_SWAPS)
+    return {
+        "relevant": relevance,
+        "answers": relevance,
+        "sufficient": context_rows(records.sufficiency_examples(folder, split), model),
+        "supported": support_rows(natural, model.lexicon),
+        "useful": usefulness_rows(useful, model.lexicon),
+        "addresses": answer_rows(answers, model.lexicon, model),
+    }
+
+
+def _fit(name: str, rows: Rows) -> dict[str, Any]:
+    label = rows.label >= CUTS[name]
+    weight = fitting.source_weights(rows.source)
+    fitted = fitting.fit(rows.values, label, weight)
+    chance = fitting.held_out(rows.values, label, weight, rows.group)
+    judged = rows.judged(chance, cut=CUTS[name], threshold=0.5)
+    fitted["thresholds"]["yes"] = measure.best_threshold(judged)
+    if name == "sufficient":
+        fitted["thresholds"]["partly"] = _partly(chance, label, fitted["thresholds"]["yes"])
+    return fitted
+
+
+def _partly(chance: fitting.Floats, label: measure.Flags, sufficient: float) -> float:
+    steps = np.round(np.arange(0.02, sufficient, 0.01), 2)
+    low = [t for t in steps if (chance < t).any() and label[chance < t].mean() <= LEAST_MISSED]
+    return float(max(low, default=steps[0]))
+
+
+def _weights(folder: Path) -> dict[str, float]:
+    contexts = records.relevance_examples(folder, _whole)
+    passages = dict.fromkeys((e.language, e.texts[0]) for e in contexts if e.texts)
+    examples = records.sentence_examples(folder)
+    passages |= dict.fromkeys((e.language, " ".join(e.texts)) for e in examples)
+    questions = dict.fromkeys((e.language, e.asked) for e in [*contexts, *examples] if e.source != "fm2")
+    return term_weights(passages, questions, letters=TABLE_LETTERS)
+
+
+def _whole(text: str, language: str) -> tuple[str, ...]:
+    del language
+    return (text,)
+
+
+def _grouped(weights: dict[str, float]) -> dict[str, str]:
+    levels: dict[int, list[str]] = {}
+    for stem, value in weights.items():
+        levels.setdefault(round(value * LEVELS), []).append(stem)
+    return {str(level): " ".join(sorted(stems)) for level, stems in sorted(levels.items())}
+
+
+def _model(fields: dict[str, Any]) -> LexicalModel:
+    """A model whose curves not fitted yet stand in as constants."""
+    table = {stem: int(level) / LEVELS for level, stems in fields["weights"].items() for stem in stems.split(" ")}
+    curves = {name: Curve.of(fields["curves"][name]) for name in TASKS if name in fields["curves"]}
+    return LexicalModel(Lexicon(table), curves, {}, "")
+
+
+def _write(path: Path, fields: dict[str, Any]) -> None:
+    fields = {
+        **fields,
+        "curves": {name: {"features": list(TASKS[name]), **fields["curves"][name]} for name in TASKS},
+    }
+    path.write_text(
+        json.dumps(fields, ensure_ascii=False, sort_keys=True, separators=(",", ":")) + "\n", encoding="utf-8"
+    )
+
+
+def _print(fields: dict[str, Any]) -> None:
+    for name, tables in fields["agreement"].items():
+        for table, values in tables.items():
+            if values is None:
+                print(f"{name:17} {table:7} no source with both classes")
+                continue
+            low, high = values["interval"]
+            print(
+                f"{name:17} {table:7} kappa {values['kappa']:.3f} [{low:.3f}, {high:.3f}]"
+                f" balanced {values['balanced_accuracy']:.3f} AUROC {values['auroc']:.3f}"
+                f" ECE {values['calibration_error']:.3f}"
+                f" n {values['n']} over {len(values['sources'])} sources"
+            )
+            print(
+                "     ",
+                " ".join(f"{source} {v['kappa']:.2f}/{v['auroc']:.2f}" for source, v in values["sources"].items()),
+            )
+    print("thresholds", {name: c["thresholds"] for name, c in fields["curves"].items()})
+    print("attacks", fields["attacks"])
+
+
+if __name__ == "__main__":
+    main()
