@@ -1,0 +1,184 @@
+"""Three ways to run the same plans and judges: under asyncio, in rounds, or blocking.
+
+A driver differs only in how it waits. What was asked before, how questions are packed and what is kept is
+the business of `Answers`; how a request travels that of a carrier.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from merilo.judging.verdicts import Failure, FailureKind
+from merilo.providers.base import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from merilo.engine.answers import Answers, Unit
+    from merilo.engine.carry import Carrier
+    from merilo.engine.walk import Walk
+    from merilo.judges.base import Send
+    from merilo.judging.ask import Answer
+    from merilo.providers.base import Reply
+
+    Sender = Callable[[Send], Reply | Failure]
+    BatchSender = Callable[[Sequence[Send]], Sequence[Reply | Failure]]
+
+_log = logging.getLogger("merilo")
+
+Keyed = list[tuple[bytes, "Answer"]]
+
+
+class Talk:
+    """One conversation with a judge about one unit; `sends` is what it waits for, None once it has answered."""
+
+    def __init__(self, unit: Unit) -> None:
+        self.unit = unit
+        self.sends: tuple[Send, ...] | None = None
+        self.answers: tuple[Answer, ...] = ()
+        self.replies: list[Reply | Failure] = []
+        self._cost: float | None = 0.0
+        self._began = time.monotonic()
+        self._conversation = unit.judge.answer(unit.asked)
+        self._advance(None)
+
+    def reply(self, replies: tuple[Reply | Failure, ...]) -> None:
+        """Hand over what came back for the current sends, in order."""
+        for send, reply in zip(self.sends or (), replies, strict=True):
+            price = send.provider.price_usd(Usage() if isinstance(reply, Failure) else reply.usage)
+            self._cost = None if price is None or self._cost is None else self._cost + price
+        self.replies.extend(replies)
+        self._advance(replies)
+
+    def keep(self, answers: Answers) -> tuple[Answer, ...]:
+        """Store the finished conversation; what the run holds now."""
+        seconds = time.monotonic() - self._began
+        return answers.keep(self.unit, self.answers, self.replies, self._cost, seconds)
+
+    def _advance(self, replies: tuple[Reply | Failure, ...] | None) -> None:
+        try:
+            self.sends = next(self._conversation) if replies is None else self._conversation.send(replies)
+        except StopIteration as stop:
+            self.sends = None
+            self.answers = stop.value
+        except Exception as error:  # noqa: BLE001  a bug in a judge must not end the run; the traceback goes to the log
+            _log.exception("the judge %s broke", self.unit.judge.name)
+            message = f"the judge {self.unit.judge.name} raised {type(error).__name__}: {error}"
+            self.sends = None
+            self.answers = tuple(Failure(FailureKind.BROKEN, message) for _ in self.unit.questions)
+
+
+def _keyed(units: Iterable[Unit], answered: Iterable[tuple[Answer, ...]]) -> Keyed:
+    return [
+        pair for unit, answers in zip(units, answered, strict=True) for pair in zip(unit.keys, answers, strict=True)
+    ]
+
+
+class AsyncDriver:
+    """Answers steps under asyncio: equal units share one flight, which outlives the plan that asked first."""
+
+    def __init__(self, answers: Answers, carrier: Carrier) -> None:
+        self._answers = answers
+        self._carrier = carrier
+        self._flights: dict[bytes, asyncio.Task[tuple[Answer, ...]]] = {}
+
+    async def walk(self, walk: Walk) -> Walk:
+        """Run a plan to its end; returns it."""
+        try:
+            walk.start()
+            while walk.step is not None:
+                units = self._answers.units(walk.step)
+                found = [self._ready(unit) for unit in units]
+                walk.send(_keyed(units, [done if isinstance(done, tuple) else await done for done in found]))
+        finally:
+            walk.close()
+        return walk
+
+    async def close(self) -> None:
+        """Abandon what is still in the air."""
+        flights = list(self._flights.values())
+        for flight in flights:
+            flight.cancel()
+        await asyncio.gather(*flights, return_exceptions=True)
+
+    def _ready(self, unit: Unit) -> tuple[Answer, ...] | asyncio.Future[tuple[Answer, ...]]:
+        flight = self._flights.get(unit.flight)
+        if flight is None:
+            known = self._answers.known(unit)
+            if known is not None:
+                return known
+            talk = Talk(unit)
+            if talk.sends is None:
+                return talk.keep(self._answers)
+            flight = asyncio.create_task(self._fly(talk))
+            self._flights[unit.flight] = flight
+            flight.add_done_callback(lambda _: self._flights.pop(unit.flight, None))
+        waiting = asyncio.shield(flight)
+        waiting.add_done_callback(_seen)
+        return waiting
+
+    async def _fly(self, talk: Talk) -> tuple[Answer, ...]:
+        while talk.sends is not None:
+            if len(talk.sends) == 1:
+                talk.reply((await self._carrier.carry(talk.sends[0]),))
+            else:
+                talk.reply(tuple(await asyncio.gather(*map(self._carrier.carry, talk.sends))))
+        return talk.keep(self._answers)
+
+
+def _seen(waiting: asyncio.Future[tuple[Answer, ...]]) -> None:
+    """Look at a failure that nobody waits for any more, since the first one ended the walk; asyncio complains else."""
+    if not waiting.cancelled():
+        waiting.exception()
+
+
+def drive_blocking(walks: Iterable[Walk], answers: Answers, send: Sender) -> Iterator[Walk]:
+    """Run plans one after another, every request by a blocking call; yields each when it is done."""
+    for walk in walks:
+        walk.start()
+        while walk.step is not None:
+            units = answers.units(walk.step)
+            walk.send(_keyed(units, [_answer_blocking(unit, answers, send) for unit in units]))
+        yield walk
+
+
+def _answer_blocking(unit: Unit, answers: Answers, send: Sender) -> tuple[Answer, ...]:
+    known = answers.known(unit)
+    if known is not None:
+        return known
+    talk = Talk(unit)
+    while talk.sends is not None:
+        talk.reply(tuple(send(request) for request in talk.sends))
+    return talk.keep(answers)
+
+
+def drive_rounds(walks: Sequence[Walk], answers: Answers, send_batch: BatchSender) -> Sequence[Walk]:
+    """Run plans side by side: in each round all that wait ask at once, equal questions once; returns them done."""
+    for walk in walks:
+        walk.start()
+    while waiting := [walk for walk in walks if walk.step is not None]:
+        cut = [answers.units(walk.step or ()) for walk in waiting]
+        answered = _answer_round([unit for units in cut for unit in units], answers, send_batch)
+        for walk, units in zip(waiting, cut, strict=True):
+            walk.send(_keyed(units, [answered[unit.flight] for unit in units]))
+    return walks
+
+
+def _answer_round(units: Sequence[Unit], answers: Answers, send_batch: BatchSender) -> dict[bytes, tuple[Answer, ...]]:
+    answered: dict[bytes, tuple[Answer, ...]] = {}
+    talks: list[Talk] = []
+    for unit in {unit.flight: unit for unit in units}.values():
+        known = answers.known(unit)
+        if known is None:
+            talks.append(Talk(unit))
+        else:
+            answered[unit.flight] = known
+    while open_talks := [talk for talk in talks if talk.sends is not None]:
+        replies = iter(send_batch([send for talk in open_talks for send in talk.sends or ()]))
+        for talk in open_talks:
+            talk.reply(tuple(next(replies) for _ in talk.sends or ()))
+    answered.update({talk.unit.flight: talk.keep(answers) for talk in talks})
+    return answered

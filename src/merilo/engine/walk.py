@@ -1,0 +1,84 @@
+"""One plan on its way: advances a metric's generator and turns whatever ends it into an outcome."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from merilo.errors import MissingField
+from merilo.judging.ask import AskFailed
+from merilo.judging.verdicts import Failure, FailureKind, Verdict
+from merilo.metrics.base import Failed, Undefined
+from merilo.runs.outcomes import Result
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Answer, Plan, Step
+    from merilo.metrics.base import Metric, Outcome, Score
+
+_log = logging.getLogger("merilo")
+
+
+@dataclass(slots=True)
+class Walk:
+    """A metric's plan for one sample; `step` is what it waits for, None when it has an outcome."""
+
+    metric: Metric
+    text: str
+    sample: Sample
+    step: Step | None = None
+    _outcome: Outcome | None = None
+    _plan: Plan[Score | Undefined] | None = None
+    _trail: list[bytes] = field(default_factory=list)
+    _keys: dict[int, bytes] = field(default_factory=dict)
+    _held: list[Verdict] = field(default_factory=list)  # keeps the ids in _keys valid
+
+    def start(self) -> Walk:
+        """Run the plan up to its first question; returns itself."""
+        self._advance(None)
+        return self
+
+    def send(self, answers: Sequence[tuple[bytes, Answer]]) -> None:
+        """Hand over the answers to the current step, with their keys, and run on to the next question."""
+        for key, answer in answers:
+            self._trail.append(key)
+            if isinstance(answer, Verdict):
+                self._keys[id(answer)] = key
+                self._held.append(answer)
+        self._advance(tuple(answer for _, answer in answers))
+
+    def result(self) -> Result:
+        """The outcome with its trail; only once `step` is None."""
+        if self._outcome is None:
+            raise RuntimeError(f"the plan of {self.text} still waits for answers")
+        return Result(self.sample.id, self.text, self._outcome, tuple(self._trail), self._keys)
+
+    def close(self) -> None:
+        """Abandon the plan."""
+        if self._plan is not None:
+            self._plan.close()
+
+    def _advance(self, answers: tuple[Answer, ...] | None) -> None:
+        try:
+            if answers is None or self._plan is None:
+                self._plan = self.metric.plan(self.sample)
+                self.step = next(self._plan)
+            else:
+                self.step = self._plan.send(answers)
+        except StopIteration as stop:
+            self._end(stop.value)
+        except MissingField as error:
+            self._end(Undefined(f"the sample has no {error.field}"))
+        except AskFailed as error:
+            self._end(Failed(error.failure))
+        except Exception as error:  # noqa: BLE001  a bug in a metric must not end the run; the traceback goes to the log
+            _log.exception("%s broke on sample %r", self.text, self.sample.id)
+            message = f"{self.text} raised {type(error).__name__}: {error}"
+            self._end(Failed(Failure(FailureKind.BROKEN, message)))
+
+    def _end(self, outcome: Outcome) -> None:
+        self._outcome = outcome
+        self.step = None

@@ -1,0 +1,281 @@
+"""One evaluation, from data to a finished run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from merilo.data.load import load
+from merilo.data.sentences import SPLITTER_ID
+from merilo.engine.answers import Answers, Roles
+from merilo.engine.cache import VerdictCache, default_path
+from merilo.engine.carry import Carrier
+from merilo.engine.drive import AsyncDriver
+from merilo.engine.progress import Silent
+from merilo.engine.schedule import stream, window_for
+from merilo.errors import RunError, UsageError
+from merilo.judges.spec import judges_from
+from merilo.reports.summary import Tally
+from merilo.runs.intake import Intake, take_in
+from merilo.runs.lock import RunLock
+from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, USAGE, Manifest, Run, write_json
+from merilo.runs.store import Store
+from merilo.selection import Selection, select
+from merilo.version import version
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from os import PathLike
+
+    from merilo.data.load import Records
+    from merilo.data.sample import Dataset
+    from merilo.engine.progress import Progress
+    from merilo.judges.base import Judge
+    from merilo.judges.spec import JudgeLike
+    from merilo.metrics.base import Metric
+
+RUNS = Path(".merilo") / "runs"
+CONCURRENCY = 16
+
+
+class EvaluateArguments(TypedDict, total=False):
+    """What `merilo.evaluate` takes besides the data; explained there."""
+
+    metrics: Sequence[str | Metric] | None
+    judge: JudgeLike | Sequence[JudgeLike]
+    out: str | PathLike[str] | None
+    limit: int | None
+    mapping: Mapping[str, str] | None
+    language: str | None
+    concurrency: int
+    base_url: str | None
+    api_key_env: str | None
+    judged: str | None
+    skip_invalid: bool
+    cache: bool | str | PathLike[str]
+    retry_failed: bool
+    progress: Progress | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The arguments of one evaluation, with their defaults."""
+
+    metrics: Sequence[str | Metric] | None = None
+    judge: JudgeLike | Sequence[JudgeLike] = "embedded"
+    out: str | PathLike[str] | None = None
+    limit: int | None = None
+    mapping: Mapping[str, str] | None = None
+    language: str | None = None
+    concurrency: int = CONCURRENCY
+    base_url: str | None = None
+    api_key_env: str | None = None
+    judged: str | None = None
+    skip_invalid: bool = False
+    cache: bool | str | PathLike[str] = True
+    retry_failed: bool = False
+    progress: Progress | None = None
+
+
+async def run_evaluation(data: str | PathLike[str] | Records, options: Options) -> Run:
+    """Evaluate a data set; returns the finished run.
+
+    On cancellation or when a provider is down, what was answered is kept and the same call resumes it.
+    """
+    if options.concurrency < 1:
+        raise UsageError(f"concurrency must be at least 1, got {options.concurrency}.")
+    judges = _judges(options)
+    dataset = load(data, mapping=options.mapping, language=options.language, limit=options.limit)
+    path, made = _directory(options, dataset.name)
+    try:
+        return await _run_in(path, dataset, judges, options)
+    except BaseException:
+        if made and not (path / MANIFEST).exists():
+            shutil.rmtree(path, ignore_errors=True)  # nothing was begun: leave nothing behind
+        raise
+
+
+async def _run_in(path: Path, dataset: Dataset, judges: dict[str, Judge], options: Options) -> Run:
+    with ExitStack() as stack:
+        stack.enter_context(RunLock(path))
+        store = Store.open(path / STORE, create=not (path / STORE).exists())
+        stack.callback(store.close)
+        intake = await take_in(dataset, store, skip_invalid=options.skip_invalid)
+        roles = Roles(judges)
+        selection = select(options.metrics, intake, roles)
+        manifest = _manifest(dataset, intake, selection, judges, options.language)
+        _agree(path, manifest)
+        store.accept_samples()
+        write_json(path / MANIFEST, asdict(manifest))
+        cache = None
+        if options.cache is not False:
+            cache = VerdictCache(default_path() if options.cache is True else Path(options.cache))
+            stack.callback(cache.close)
+        work = _Work(path, manifest, selection, options, store=store, answers=Answers(roles, store, cache))
+        await work.do()
+    return Run.open(path)
+
+
+class _Work:
+    """Streams a prepared run through its metrics and writes what comes out."""
+
+    def __init__(
+        self,
+        path: Path,
+        manifest: Manifest,
+        selection: Selection,
+        options: Options,
+        *,
+        store: Store,
+        answers: Answers,
+    ) -> None:
+        self._path = path
+        self._manifest = manifest
+        self._selection = selection
+        self._store = store
+        self._answers = answers
+        self._options = options
+        self._progress: Progress = options.progress or Silent()
+        self._tallies = [Tally(metric, text) for text, metric in selection.metrics.items()]
+        self._done = 0
+
+    async def do(self) -> None:
+        """All samples; the summary is written also when this is cancelled or a provider is down."""
+        began = time.monotonic()
+        self._progress.begin(self._path, self._manifest.samples)
+        if self._options.retry_failed and (dropped := self._store.drop_failures()):
+            self._progress.note(f"{dropped} failed questions are asked again; outcomes that used them may change.")
+        carrier = Carrier(concurrency=self._options.concurrency, known=_known_adaptations(self._path))
+        try:
+            async with carrier:
+                await self._all(carrier)
+        finally:
+            self._answers.commit()
+            self._finish(carrier, time.monotonic() - began)
+            self._progress.end()
+
+    async def _all(self, carrier: Carrier) -> None:
+        driver = AsyncDriver(self._answers, carrier)
+        said: set[str] = set()
+        with (self._path / OUTCOMES).open("w", encoding="utf-8") as out:
+            try:
+                samples, window = self._store.samples(), window_for(self._options.concurrency)
+                async for results in stream(samples, self._selection.metrics, driver, self._answers, window=window):
+                    for tally, result in zip(self._tallies, results, strict=True):
+                        tally.add(result.outcome)
+                        out.write(_line(result.record()))
+                    self._done += 1
+                    self._progress.advance(1)
+                    for notice in carrier.notices():
+                        if notice not in said:
+                            said.add(notice)
+                            self._progress.note(notice)
+            finally:
+                await driver.close()
+
+    def _finish(self, carrier: Carrier, seconds: float) -> None:
+        summary = {
+            "complete": self._done == self._manifest.samples,
+            "samples": self._done,
+            "metrics": [asdict(tally.aggregate()) for tally in self._tallies],
+        }
+        write_json(self._path / SUMMARY, summary)
+        usage = {
+            **asdict(self._store.spent()),
+            "seconds": round(seconds, 3),
+            "adaptations": carrier.adaptations(),
+        }
+        write_json(self._path / USAGE, usage)
+
+
+def _judges(options: Options) -> dict[str, Judge]:
+    given = options.judge
+    specs: list[JudgeLike]
+    if isinstance(given, str) or not isinstance(given, Sequence):  # noqa: SIM108  else the types get lost
+        specs = [given]
+    else:
+        specs = [*given]
+    return judges_from(specs, base_url=options.base_url, api_key_env=options.api_key_env, judged=options.judged)
+
+
+def _directory(options: Options, name: str) -> tuple[Path, bool]:
+    """The run's directory, and whether it was made just now."""
+    if options.out is None:
+        return _new_directory(name), True
+    path = Path(options.out)
+    if path.is_file():
+        raise RunError(f"{path} is a file; a run is a directory: choose another name.")
+    made = not path.exists()
+    if not made and not (path / STORE).exists() and any(not each.name.startswith(".") for each in path.iterdir()):
+        raise RunError(f"{path} holds other files and no run; choose an empty or a new directory.")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"{path} cannot be made ({error.strerror}); choose another directory.") from error
+    return path, made
+
+
+def _new_directory(name: str) -> Path:
+    RUNS.mkdir(parents=True, exist_ok=True)
+    ignore = RUNS.parent / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n", encoding="utf-8")
+    stem = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    for number in range(1, 1000):
+        path = RUNS / (stem if number == 1 else f"{stem}-{number}")
+        try:
+            path.mkdir()
+        except FileExistsError:
+            continue
+        return path
+    raise RunError(f"{RUNS} holds a thousand runs of this second; name the run with out (--out).")
+
+
+def _manifest(
+    dataset: Dataset, intake: Intake, selection: Selection, judges: dict[str, Judge], language: str | None
+) -> Manifest:
+    roles = {"judge": judges["judge"]} | {role: judge for role, judge in judges.items() if judge is not judges["judge"]}
+    return Manifest(
+        merilo=version(),
+        data=dataset.name,
+        fingerprint=intake.fingerprint,
+        samples=intake.samples,
+        skipped=intake.skipped,
+        metrics={text: metric.version for text, metric in selection.metrics.items()},
+        left_out=selection.left_out,
+        judges={
+            role: {"name": judge.name, "fingerprint": judge.fingerprint(), "rates": judge.rates}
+            for role, judge in roles.items()
+        },
+        splitter=SPLITTER_ID,
+        language=language,
+        notes=tuple(filter(None, [dataset.columns.sentence()])),
+    )
+
+
+def _agree(path: Path, manifest: Manifest) -> None:
+    """Raises RunError when the directory holds a run of something else."""
+    if not (path / MANIFEST).exists():
+        return
+    differences = Run.open(path).manifest.differences(manifest)
+    if differences:
+        names = ", ".join("data" if name == "fingerprint" else name for name in differences)
+        raise RunError(
+            f"{path} holds a run that differs in {names}, so it cannot be resumed; choose another directory (--out)."
+        )
+
+
+def _known_adaptations(path: Path) -> dict[str, dict[str, str]]:
+    """What an earlier part of this run learnt about its providers."""
+    known: dict[str, dict[str, str]] = Run(path).usage["adaptations"] if (path / USAGE).exists() else {}
+    return known
+
+
+def _line(record: Mapping[str, Any]) -> str:  # Any: JSON
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"

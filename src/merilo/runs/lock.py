@@ -1,0 +1,40 @@
+"""Keeps two processes from writing one run: a lock that the operating system frees when a process dies."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING, Self
+
+from merilo.errors import RunError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+
+class RunLock:
+    """Held while a run is written; a context manager. Raises RunError on entry when another process holds it.
+
+    SQLite's own file lock is used because it works alike on every system and never goes stale.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._db: sqlite3.Connection | None = None
+
+    def __enter__(self) -> Self:
+        self._db = sqlite3.connect(self._directory / ".lock", timeout=0, isolation_level=None, check_same_thread=False)
+        try:
+            self._db.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            self._db.close()
+            raise RunError(
+                f"{self._directory} is being written by another process; wait for it or choose another directory."
+            ) from error
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._db is not None:
+            self._db.close()

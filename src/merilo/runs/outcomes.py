@@ -1,0 +1,105 @@
+"""Outcomes as JSON records and back: one line of a run's `outcomes.jsonl` for each sample and metric."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
+
+from merilo.judging.questions import KINDS
+from merilo.judging.verdicts import Failure, FailureKind, Verdict
+from merilo.metrics.base import About, Evidence, Failed, Outcome, Score, Undefined
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class EvidenceRecord(TypedDict):
+    """One piece of evidence; `question` is the hex key of the question asked, None where none was needed."""
+
+    about: str
+    index: int
+    text: NotRequired[str]
+    kind: str
+    verdict: dict[str, Any]  # Any: the fields of the verdict type named by `kind`
+    question: str | None
+
+
+class OutcomeRecord(TypedDict):
+    """One outcome, as stored and as `Run.records()` gives it."""
+
+    sample: str
+    metric: str
+    outcome: Literal["score", "undefined", "failed"]
+    value: NotRequired[float]
+    counts: NotRequired[dict[str, int | None]]
+    evidence: NotRequired[list[EvidenceRecord]]
+    reason: NotRequired[str]
+    error: NotRequired[dict[str, str]]
+    trail: NotRequired[list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One metric's outcome on one sample, with the keys of the questions asked, in order."""
+
+    sample: str
+    metric: str
+    outcome: Outcome
+    trail: tuple[bytes, ...] = ()
+    keys: Mapping[int, bytes] | None = None
+    """`id(verdict)` → key, while the verdicts of the plan are alive; None when read back."""
+
+    def record(self) -> OutcomeRecord:
+        """This result as a JSON-able record."""
+        record: OutcomeRecord = {"sample": self.sample, "metric": self.metric, "outcome": "score"}
+        match self.outcome:
+            case Score():
+                record["value"] = self.outcome.value
+                if self.outcome.counts:
+                    record["counts"] = dict(self.outcome.counts)
+                record["evidence"] = [self._evidence(piece) for piece in self.outcome.evidence]
+            case Undefined():
+                record["outcome"] = "undefined"
+                record["reason"] = self.outcome.reason
+            case Failed():
+                record["outcome"] = "failed"
+                record["error"] = {"kind": self.outcome.error.kind, "message": self.outcome.error.message}
+        record["trail"] = [key.hex() for key in self.trail]
+        return record
+
+    def _evidence(self, piece: Evidence) -> EvidenceRecord:
+        key = (self.keys or {}).get(id(piece.verdict))
+        record: EvidenceRecord = {
+            "about": piece.about.value,
+            "index": piece.index,
+            "kind": kind_of(piece.verdict),
+            "verdict": piece.verdict.to_fields(),
+            "question": key.hex() if key else None,
+        }
+        if piece.text:
+            record["text"] = piece.text
+        return record
+
+
+def outcome_from(record: OutcomeRecord) -> Outcome:
+    """The outcome in a record that `Result.record` made."""
+    if record["outcome"] == "undefined":
+        return Undefined(record.get("reason", ""))
+    if record["outcome"] == "failed":
+        error = record.get("error", {})
+        return Failed(Failure(FailureKind(error.get("kind", "broken")), error.get("message", "")))
+    evidence = tuple(_evidence_from(piece) for piece in record.get("evidence", []))
+    return Score(record.get("value", float("nan")), evidence, record.get("counts", {}))
+
+
+def _evidence_from(record: EvidenceRecord) -> Evidence:
+    verdict = KINDS[record["kind"]].verdict.from_fields(record["verdict"])
+    return Evidence(About(record["about"]), record["index"], verdict, record.get("text", ""))
+
+
+_KIND_OF = {kind.verdict: name for name, kind in reversed(KINDS.items())}
+
+
+def kind_of(verdict: Verdict) -> str:
+    """The kind of question that a verdict of this type answers."""
+    return _KIND_OF[type(verdict)]

@@ -1,0 +1,84 @@
+"""Asyncio, rounds and blocking run the same plans and judges and give the same results."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from judged_rivers import rows, verdict_for
+
+from merilo.data.sample import Sample
+from merilo.engine.answers import Answers, Roles
+from merilo.engine.carry import Carrier
+from merilo.engine.drive import AsyncDriver, drive_blocking, drive_rounds
+from merilo.engine.walk import Walk
+from merilo.judges.callables import CallableJudge
+from merilo.metrics.registry import metric_text, native_metrics, resolve
+from merilo.runs.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from merilo.judges.base import Send
+    from merilo.judging.verdicts import Failure
+    from merilo.providers.base import Reply
+
+FIELDS = {"user_input", "retrieved_contexts", "response", "reference"}
+
+
+def walks() -> list[Walk]:
+    metrics = [resolve(name, FIELDS) for name in native_metrics()]
+    samples = [Sample(**row) for row in rows(12)]
+    return [Walk(metric, metric_text(metric), sample) for sample in samples for metric in metrics]
+
+
+def records(done: Sequence[Walk]) -> list[dict[str, Any]]:
+    return [dict(walk.result().record()) for walk in done]
+
+
+@pytest.fixture
+def answers(tmp_path: Path) -> Answers:
+    return Answers(Roles({"judge": CallableJudge(verdict_for)}), Store.open(tmp_path / "s.sqlite", create=True), None)
+
+
+def send(send: Send) -> Reply | Failure:
+    """One request by a loop of its own: the slowest and plainest way."""
+
+    async def once() -> Reply | Failure:
+        async with Carrier(concurrency=1) as carrier:
+            return await carrier.carry(send)
+
+    return asyncio.run(once())
+
+
+def test_asyncio_and_blocking_agree(answers: Answers, tmp_path: Path) -> None:
+    """The asyncio and the blocking driver give the same outcomes, evidence and trails."""
+
+    async def concurrently() -> list[Walk]:
+        async with Carrier(concurrency=8) as carrier:
+            driver = AsyncDriver(answers, carrier)
+            return list(await asyncio.gather(*map(driver.walk, walks())))
+
+    other = Answers(Roles({"judge": CallableJudge(verdict_for)}), Store.open(tmp_path / "b", create=True), None)
+    assert records(asyncio.run(concurrently())) == records(list(drive_blocking(walks(), other, send)))
+
+
+def test_rounds_and_blocking_agree(answers: Answers, tmp_path: Path) -> None:
+    """The rounds driver gives what the blocking driver gives."""
+    other = Answers(Roles({"judge": CallableJudge(verdict_for)}), Store.open(tmp_path / "b", create=True), None)
+    in_rounds = drive_rounds(walks(), answers, lambda sends: [send(each) for each in sends])
+    assert records(in_rounds) == records(list(drive_blocking(walks(), other, send)))
+
+
+def test_rounds_ask_equal_questions_once(answers: Answers) -> None:
+    """In a round every equal question is sent once, and a later round finds it in the run."""
+    sent: list[Any] = []
+
+    def batch(sends: Sequence[Send]) -> list[Reply | Failure]:
+        sent.extend(each.request for each in sends)
+        return [send(each) for each in sends]
+
+    drive_rounds(walks(), answers, batch)
+    assert len(sent) == len({repr(request) for request in sent})

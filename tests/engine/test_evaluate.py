@@ -1,0 +1,244 @@
+"""`merilo.evaluate` from data to a finished run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from judged_rivers import Evaluate, canonical, rows, verdict_for
+
+import merilo
+from merilo.judging.ask import Plan, ask
+from merilo.judging.questions import Question, Relevance
+from merilo.judging.verdicts import Failure, FailureKind, RelevanceVerdict
+from merilo.metrics.base import Card, Ordinary, Score, Undefined
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RELEVANCE_FAMILY = [
+    "context_relevance",
+    "context_relevance(unit=context)",
+    "context_relevance(unit=sentence)",
+    "context_ranking",
+    "context_precision(against=question)",
+]
+
+
+def test_all_native_metrics_by_default(evaluated: Evaluate) -> None:
+    """Without a choice every native metric that the data allows is computed, precision against the reference."""
+    run = evaluated(rows(10))
+    assert list(run.metrics) == [
+        "context_relevance",
+        "context_ranking",
+        "context_precision(against=reference)",
+        "context_recall",
+        "context_sufficiency",
+        "context_utilization",
+        "faithfulness",
+        "answer_relevancy",
+    ]
+    assert run.complete
+
+
+def test_left_out_metrics_say_why(evaluated: Evaluate) -> None:
+    """A metric whose fields no sample has is left out by name, with the reason."""
+    data = [{key: row[key] for key in ("id", "user_input", "retrieved_contexts")} for row in rows(3)]
+    run = evaluated(data)
+    assert run.manifest.left_out["faithfulness"] == "no sample has response"
+    assert "context_precision(against=question)" in run.metrics
+
+
+def test_a_metric_asked_for_by_name_must_be_possible(evaluated: Evaluate) -> None:
+    """Asked for by name, an impossible metric is an error that says what is missing."""
+    with pytest.raises(merilo.UsageError, match=r"context_recall cannot be computed: no sample has reference\."):
+        evaluated([{"user_input": "q", "retrieved_contexts": ["c"]}], metrics=["context_recall"])
+
+
+def test_one_question_serves_a_family(evaluated: Evaluate) -> None:
+    """Relevance in three units, ranking and precision ask one question for each context that has text."""
+    asked: Counter[str] = Counter()
+
+    async def judge(question: Question[Any]) -> dict[str, Any]:
+        asked[repr(question)] += 1
+        await asyncio.sleep(0)
+        return verdict_for(question)
+
+    data = [{"user_input": f"q{i}?", "retrieved_contexts": [f"river {i}. {j}" for j in range(4)]} for i in range(5)]
+    evaluated(data, metrics=RELEVANCE_FAMILY, judge=judge)
+    assert len(asked) == 20
+    assert set(asked.values()) == {1}
+
+
+def test_equal_input_gives_equal_bytes(evaluated: Evaluate) -> None:
+    """Two evaluations of the same data write the same manifest, outcomes and summary."""
+    assert canonical(evaluated(rows(30))) == canonical(evaluated(rows(30)))
+
+
+def test_concurrency_moves_no_number(evaluated: Evaluate) -> None:
+    """Answers that arrive in another order leave the same bytes."""
+
+    async def slow_judge(question: Question[Any]) -> dict[str, Any]:
+        await asyncio.sleep(hash(repr(question)) % 7 / 1000)
+        return verdict_for(question)
+
+    one = evaluated(rows(20), judge=slow_judge, concurrency=1)
+    many = evaluated(rows(20), judge=slow_judge, concurrency=16)
+    assert canonical(one) == canonical(many)
+
+
+def test_outcomes_stand_in_dataset_order(evaluated: Evaluate) -> None:
+    """Outcomes are written in dataset order, then metric order, whatever is finished first."""
+
+    async def judge(question: Question[Any]) -> dict[str, Any]:
+        await asyncio.sleep(0.05 if "river 0" in repr(question) else 0)
+        return verdict_for(question)
+
+    run = evaluated(rows(8), judge=judge, metrics=["context_relevance", "context_sufficiency"])
+    names = [(record["sample"], record["metric"]) for record in run.records()]
+    assert names == [(f"s{i}", m) for i in range(8) for m in ("context_relevance", "context_sufficiency")]
+
+
+def test_works_inside_a_running_loop(evaluated: Evaluate) -> None:
+    """`evaluate` can be called while an event loop runs, as in a notebook."""
+
+    async def cell() -> merilo.Run:
+        return evaluated(rows(4))
+
+    assert asyncio.run(cell()).complete
+
+
+def test_aevaluate_gives_the_same_run(evaluated: Evaluate, judge: merilo.ScriptedJudge, tmp_path: Path) -> None:
+    """`await aevaluate` writes the same bytes as `evaluate`."""
+    run = asyncio.run(merilo.aevaluate(rows(6), judge=judge, out=tmp_path / "a", cache=False))
+    assert canonical(run) == canonical(evaluated(rows(6)))
+
+
+def test_samples_carry_typed_outcomes(evaluated: Evaluate) -> None:
+    """A run gives each sample with Score, Undefined or Failed, and evidence with its verdict."""
+    first, second = list(evaluated(rows(2), metrics=["faithfulness"]).samples)
+    assert first.outcomes["faithfulness"] == Undefined("the response declines to answer and makes no claim")
+    score = second.outcomes["faithfulness"]
+    assert isinstance(score, Score)
+    assert score.value == 0.0
+    assert [piece.text for piece in score.evidence] == ["River 1 is 1 km long.", "It is blue."]
+
+
+def test_evidence_leads_to_the_question(evaluated: Evaluate) -> None:
+    """From a piece of evidence the trail leads to the question as asked and its answer."""
+    run = evaluated(rows(1), metrics=["context_relevance"])
+    (record,) = run.records()
+    (asked,) = run.asked([record["evidence"][0]["question"] or ""])
+    assert isinstance(asked.question, Relevance)
+    assert asked.question.sentences[0] == "River 0 is a river."
+    assert isinstance(asked.answer, RelevanceVerdict)
+    assert asked.answer.reason == "about a river"
+
+
+def test_blank_context_asks_nothing(evaluated: Evaluate) -> None:
+    """A blank context is graded 0 without a question."""
+    run = evaluated([{"user_input": "q?", "retrieved_contexts": ["  ", ""]}], metrics=["context_relevance"])
+    (record,) = run.records()
+    assert record["value"] == 0.0
+    assert record["trail"] == []
+
+
+def test_a_failure_fails_the_plan_whole(evaluated: Evaluate) -> None:
+    """One question without a verdict makes the outcome Failed, counted, with bounds from worst to best."""
+
+    def judge(question: Question[Any]) -> dict[str, Any] | Failure:
+        if "River 1 " in repr(question):
+            return Failure(FailureKind.REFUSED, "it will not say")
+        return verdict_for(question)
+
+    run = evaluated(rows(4), judge=merilo.ScriptedJudge.by(judge), metrics=["context_relevance"])
+    aggregate = run.metrics["context_relevance"]
+    assert (aggregate.scored, aggregate.failed) == (3, 1)
+    assert aggregate.reasons == {"it will not say": 1}
+    assert aggregate.mean is not None
+    assert aggregate.bounds == (pytest.approx(aggregate.mean * 3 / 4), pytest.approx(aggregate.mean * 3 / 4 + 1 / 4))
+
+
+@dataclass(frozen=True)
+class Broken(Ordinary):
+    """Raises on the second sample."""
+
+    name = "broken"
+    version = 1
+    card = Card("broken on purpose")
+    needs = frozenset({"user_input"})
+    asks = frozenset({Relevance})
+
+    def at_most(self, sample: merilo.Sample) -> int:
+        del sample
+        return 1
+
+    def plan(self, sample: merilo.Sample) -> Plan[Score | Undefined]:
+        verdict = yield from ask(Relevance(sample.require("user_input"), ("a river",)))
+        return Score(1 / (0 if sample.id == "s1" else verdict.grade))
+
+
+def test_a_broken_metric_costs_its_outcome_only(evaluated: Evaluate, caplog: pytest.LogCaptureFixture) -> None:
+    """An exception in a metric becomes Failed with its text, the traceback is logged, and the run goes on."""
+    run = evaluated(rows(3), metrics=[Broken()])
+    kinds = [record["outcome"] for record in run.records()]
+    assert kinds == ["score", "failed", "score"]
+    assert "broken raised ZeroDivisionError" in next(iter(run.metrics["broken"].reasons))
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_broken_judge_fails_its_questions(evaluated: Evaluate, caplog: pytest.LogCaptureFixture) -> None:
+    """An exception in a judge becomes a failure of the question it was asked."""
+
+    def judge(question: Question[Any]) -> dict[str, Any]:
+        raise LookupError("no such page")
+
+    run = evaluated(rows(2), judge=merilo.ScriptedJudge.by(judge), metrics=["context_relevance"])
+    assert run.metrics["context_relevance"].failed == 2
+    assert "LookupError: no such page" in next(iter(run.metrics["context_relevance"].reasons))
+    assert "no such page" in caplog.text
+
+
+def test_missing_field_is_undefined(evaluated: Evaluate) -> None:
+    """A sample without a field that others have is Undefined, with the field's name."""
+    data = [*rows(2), {"id": "x", "user_input": "q?", "retrieved_contexts": ["c"]}]
+    assert evaluated(data).metrics["faithfulness"].reasons == {
+        "the response declines to answer and makes no claim": 1,
+        "the sample has no response": 1,
+    }
+
+
+def test_duplicate_ids_are_refused_with_their_places(evaluated: Evaluate) -> None:
+    """Two records with one id are an error that names the id and both places."""
+    with pytest.raises(merilo.DataError, match=r"'s0', which sample 1 has already"):
+        evaluated([*rows(2), rows(1)[0]])
+
+
+def test_skip_invalid_runs_the_good_ones(evaluated: Evaluate) -> None:
+    """With skip_invalid bad records are listed in the run and the others evaluated."""
+    run = evaluated([*rows(2), rows(1)[0], {"id": "bad", "retrieved_contexts": 3}], skip_invalid=True)
+    assert run.manifest.samples == 2
+    assert len(run.manifest.skipped) == 2
+
+
+def test_a_t_interval_needs_spread(evaluated: Evaluate) -> None:
+    """Equal scores give no interval and say why; a zero-width interval is never shown."""
+    aggregate = evaluated(rows(6), metrics=["context_sufficiency"]).metrics["context_sufficiency"]
+    assert aggregate.interval is None
+    assert aggregate.note == "cannot tell: all 6 scores are equal"
+
+
+def test_two_metrics_of_one_text_are_one(evaluated: Evaluate) -> None:
+    """A metric named twice is computed once."""
+    assert list(evaluated(rows(2), metrics=["faithfulness", "faithfulness"]).metrics) == ["faithfulness"]
+
+
+def test_records_are_json(evaluated: Evaluate) -> None:
+    """Every record can be written as JSON and names its sample and metric."""
+    run = evaluated(rows(3))
+    for record in run.records():
+        assert json.loads(json.dumps(record)) == record

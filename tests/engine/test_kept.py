@@ -1,0 +1,277 @@
+"""What is kept: resumed runs, recorded failures, the cache, and flights that outlive their plan."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from judged_rivers import Evaluate, canonical, rows, verdict_for
+
+import merilo
+from merilo.data.sample import Sample
+from merilo.engine.answers import Answers, Roles
+from merilo.engine.carry import Carrier
+from merilo.engine.drive import AsyncDriver
+from merilo.engine.walk import Walk
+from merilo.judges.callables import CallableJudge
+from merilo.judging.questions import KINDS, Completion, Embeddings, Question, Similarities, Support
+from merilo.judging.verdicts import Failure, FailureKind, SupportLabel, SupportVerdict
+from merilo.metrics.registry import parse_metric
+from merilo.runs.lock import RunLock
+from merilo.runs.store import Exchange, Store
+
+RESUMABLE = """
+import asyncio, sys
+sys.path.insert(0, {folder!r})
+import merilo
+from judged_rivers import rows, verdict_for
+
+async def judge(question):
+    await asyncio.sleep(0.01)
+    with open({log!r}, "a") as log:
+        log.write("asked\\n")
+    return verdict_for(question)
+
+merilo.evaluate(rows(40), judge=judge, out={out!r}, cache=False, concurrency=4)
+"""
+
+
+def start(tmp_path: Path, out: Path) -> subprocess.Popen[bytes]:
+    """An evaluation of 40 samples with a slow judge, in a process of its own."""
+    script = RESUMABLE.format(folder=str(Path(__file__).parent.parent), log=str(tmp_path / "log"), out=str(out))
+    return subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE)
+
+
+def asked(tmp_path: Path) -> int:
+    log = tmp_path / "log"
+    return len(log.read_text().splitlines()) if log.exists() else 0
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_stopped_run_is_resumed(how: signal.Signals, tmp_path: Path) -> None:
+    """Stopped by Ctrl-C or killed half-way, the same call finishes: same bytes, little asked twice."""
+    whole = start(tmp_path, tmp_path / "whole")
+    whole.communicate(timeout=60)
+    needed = asked(tmp_path)
+    (tmp_path / "log").unlink()
+    first = start(tmp_path, tmp_path / "part")
+    deadline = time.monotonic() + 30
+    while asked(tmp_path) < needed // 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    first.send_signal(how)
+    _, said = first.communicate(timeout=30)
+    assert first.returncode != 0
+    if how is signal.SIGINT:
+        assert b"Interrupted" in said
+        stopped = merilo.Run.open(tmp_path / "part")
+        assert not stopped.complete
+        assert 0 < stopped.metrics["context_relevance"].scored < 40
+    again = start(tmp_path, tmp_path / "part")
+    again.communicate(timeout=60)
+    assert again.returncode == 0
+    assert canonical(merilo.Run.open(tmp_path / "part")) == canonical(merilo.Run.open(tmp_path / "whole"))
+    assert needed <= asked(tmp_path) <= needed + 4 + 50
+
+
+def test_a_run_is_resumed_with_other_data_never(evaluated: Evaluate, tmp_path: Path) -> None:
+    """A directory with a run of other data is refused, and that run is left as it was."""
+    run = evaluated(rows(3), out=tmp_path / "r")
+    before = canonical(run)
+    with pytest.raises(merilo.RunError, match="holds a run that differs in data"):
+        evaluated(rows(4), out=tmp_path / "r")
+    assert canonical(run) == before
+    assert len(list(run.samples)) == 3
+
+
+def test_failures_are_kept_until_asked_again(evaluated: Evaluate, tmp_path: Path) -> None:
+    """Resuming keeps recorded failures; retry_failed asks them again and says how many."""
+    broken = [True]
+
+    def answer(question: Question[Any]) -> dict[str, Any] | Failure:
+        return Failure(FailureKind.REFUSED, "not now") if broken[0] else verdict_for(question)
+
+    judge = merilo.ScriptedJudge.by(answer)
+    assert (
+        evaluated(rows(2), judge=judge, metrics=["context_relevance"], out=tmp_path / "r")
+        .metrics["context_relevance"]
+        .failed
+        == 2
+    )
+    broken[0] = False
+    kept = evaluated(rows(2), judge=judge, metrics=["context_relevance"], out=tmp_path / "r")
+    assert kept.metrics["context_relevance"].failed == 2
+    again = evaluated(rows(2), judge=judge, metrics=["context_relevance"], out=tmp_path / "r", retry_failed=True)
+    assert again.metrics["context_relevance"].failed == 0
+
+
+def test_the_cache_serves_other_runs(evaluated: Evaluate, tmp_path: Path) -> None:
+    """A second run takes every verdict from the cache and gives the same outcomes."""
+    first = evaluated(rows(5), cache=tmp_path / "cache.sqlite")
+    second = evaluated(rows(5), cache=tmp_path / "cache.sqlite")
+    assert first.usage["cached"] == 0
+    assert second.usage["cached"] > 0
+    assert canonical(first) == canonical(second)
+
+
+def test_failures_are_not_cached(evaluated: Evaluate, tmp_path: Path) -> None:
+    """A failure stays in its run; another run asks again."""
+    cache = tmp_path / "cache.sqlite"
+    refuses = merilo.ScriptedJudge.by(lambda _: Failure(FailureKind.REFUSED, "no"), version="1")
+    for _ in range(2):
+        assert evaluated(rows(1), judge=refuses, metrics=["context_relevance"], cache=cache).usage["cached"] == 0
+
+
+def test_a_judge_without_version_is_not_cached(evaluated: Evaluate, tmp_path: Path) -> None:
+    """A plain callable is asked anew in each run: nobody can see whether its code has changed."""
+
+    async def judge(question: Question[Any]) -> dict[str, Any]:
+        return verdict_for(question)
+
+    cache = tmp_path / "cache.sqlite"
+    evaluated(rows(2), judge=judge, cache=cache)
+    assert evaluated(rows(2), judge=judge, cache=cache).usage["cached"] == 0
+
+
+def test_an_earlier_cached_verdict_wins(evaluated: Evaluate, tmp_path: Path) -> None:
+    """When another run has cached a verdict meanwhile, the run takes that one."""
+    cache = tmp_path / "cache.sqlite"
+    data = [{"user_input": "q?", "retrieved_contexts": ["a river"]}]
+    inner: list[merilo.Run | None] = []
+
+    def answer(question: Question[Any]) -> dict[str, Any]:
+        if inner:
+            return {"grade": 2, "evidence": [0]}
+        inner.append(None)
+        inner[0] = evaluated(data, judge=judge, metrics=["context_relevance"], cache=cache, out=tmp_path / "in")
+        return {"grade": 0}
+
+    judge = merilo.ScriptedJudge.by(answer, version="1")
+    run = evaluated(data, judge=judge, metrics=["context_relevance"], cache=cache, out=tmp_path / "out")
+    assert run.metrics["context_relevance"].mean == 1.0
+
+
+def test_a_flight_outlives_the_plan_that_asked(tmp_path: Path) -> None:
+    """When the plan that asked first is cancelled, the one that waits for the same verdict still gets it."""
+    calls = 0
+
+    async def judge(question: Question[Any]) -> dict[str, Any]:
+        nonlocal calls
+        calls += 1
+        await asyncio.sleep(0.05)
+        return verdict_for(question)
+
+    async def both() -> Walk:
+        answers = Answers(Roles({"judge": CallableJudge(judge)}), Store.open(tmp_path / "s", create=True), None)
+        metric = parse_metric("context_relevance")
+        sample = Sample("1", user_input="q?", retrieved_contexts=["a river"])
+        async with Carrier(concurrency=2) as carrier:
+            driver = AsyncDriver(answers, carrier)
+            first = asyncio.create_task(driver.walk(Walk(metric, "m", sample)))
+            second = asyncio.create_task(driver.walk(Walk(metric, "m", sample)))
+            await asyncio.sleep(0.01)
+            first.cancel()
+            return await second
+
+    result = asyncio.run(both()).result()
+    assert result.outcome.value == 0.5  # type: ignore[union-attr]
+    assert calls == 1
+
+
+def test_a_run_has_one_writer(evaluated: Evaluate, tmp_path: Path) -> None:
+    """A second process that wants to write the run is told so."""
+    path = tmp_path / "busy"
+    path.mkdir()
+    with RunLock(path), pytest.raises(merilo.RunError, match="being written by another process"):
+        evaluated(rows(1), out=path)
+
+
+QUESTIONS: list[Question[Any]] = [
+    *(kind("text", ("a", "b")) for kind in KINDS.values() if kind.kind in {"relevance", "support", "sufficiency"}),
+    KINDS["usefulness"]("q", "r", ("s",)),  # type: ignore[call-arg]
+    KINDS["statements"](("One.", "Two."), "q"),  # type: ignore[call-arg]
+    KINDS["addresses"]("s", "q"),  # type: ignore[call-arg]
+    KINDS["noncommittal"]("q", "r", language="ru", draw=3, role="second"),  # type: ignore[call-arg]
+    Completion("published/x.v1", ("question",), ("q",), temperature=0.3),
+    Embeddings(("a", "б")),
+    Similarities(("a",), ("b", "c")),
+]
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.kind)
+def test_questions_are_read_back_as_asked(question: Question[Any], tmp_path: Path) -> None:
+    """A stored question is read back equal, for every kind, with its guess as answer."""
+    store = Store.open(tmp_path / "s", create=True)
+    store.keep([(b"k", question, question.guess())], Exchange("j", "the rubric"))
+    store.commit()
+    stored = store.asked(b"k")
+    assert stored is not None
+    assert stored.question == question
+    assert stored.answer == question.guess()
+    assert stored.rubric == "the rubric"
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.kind)
+def test_guesses_stand(question: Question[Any]) -> None:
+    """The guess of every kind of question is a verdict without fault."""
+    assert question.fault(question.guess()) is None
+
+
+def test_packs_are_cut_in_order_before_looking_up(tmp_path: Path) -> None:
+    """Statements of one group are cut into packs of ten in their order; keys hold pack and place."""
+    judge = merilo.ScriptedJudge.by(lambda _: SupportVerdict(SupportLabel.NOT_STATED), packs=frozenset({Support}))
+    answers = Answers(Roles({"judge": judge}), Store.open(tmp_path / "s", create=True), None)
+    group = tuple(Support(f"statement {i}", ("context",)) for i in range(23))
+    units = answers.units((group,))
+    assert [len(unit.questions) for unit in units] == [10, 10, 3]
+    keys = [key for unit in units for key in unit.keys]
+    assert len(set(keys)) == 23
+    shorter = answers.units((group[:22],))
+    assert shorter[0].keys == units[0].keys
+    assert set(shorter[2].keys).isdisjoint(units[2].keys)
+
+
+def test_groups_of_one_step_stay_apart(tmp_path: Path) -> None:
+    """Questions of different groups are never packed together, though they share their contexts."""
+    judge = merilo.ScriptedJudge.by(lambda _: {"label": "not_stated"}, packs=frozenset({Support}))
+    answers = Answers(Roles({"judge": judge}), Store.open(tmp_path / "s", create=True), None)
+    step = tuple(tuple(Support(f"{name} {i}", ("context",)) for i in range(2)) for name in "ab")
+    assert [len(unit.questions) for unit in answers.units(step)] == [2, 2]
+
+
+def test_draws_are_separate_answers(tmp_path: Path) -> None:
+    """Another draw of the same question has another key; role and draw are not in its content."""
+    judge = merilo.ScriptedJudge.by(lambda _: {"text": "x"})
+    answers = Answers(Roles({"judge": judge}), Store.open(tmp_path / "s", create=True), None)
+    question = Completion("r", ("q",), ("v",))
+    (first,), (second,) = (answers.units(((question.at(draw),),)) for draw in range(2))
+    assert first.keys != second.keys
+    assert question.content == question.at(1).content
+
+
+def test_the_store_refuses_a_newer_format(evaluated: Evaluate) -> None:
+    """A run of a newer format is refused with the advice to upgrade."""
+    run = evaluated(rows(1))
+    manifest = json.loads((run.path / "manifest.json").read_text())
+    (run.path / "manifest.json").write_text(json.dumps(manifest | {"format": 99}))
+    with pytest.raises(merilo.RunError, match="has format 99, this merilo reads up to 1; upgrade merilo"):
+        merilo.Run.open(run.path)
+
+
+def test_no_run_no_traceback(tmp_path: Path) -> None:
+    """A directory that holds no run says so."""
+    with pytest.raises(merilo.RunError, match=r"is not the directory of a run"):
+        merilo.Run.open(tmp_path)
+
+
+def test_a_read_only_parent_is_a_sentence(evaluated: Evaluate, tmp_path: Path) -> None:
+    """A directory that cannot be made is an error of one sentence."""
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(merilo.RunError, match=r"cannot be made|is a file"):
+        evaluated(rows(1), out=tmp_path / "file" / "run")

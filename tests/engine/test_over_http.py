@@ -1,0 +1,184 @@
+"""The same samples through a real OpenAI-compatible server: the scripted judge's numbers, and how many requests."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from judged_rivers import Evaluate, rows, verdict_for
+from server import Asked, JudgeServer, drop_verdicts, malformed, rate_limited, refusal, reset, status
+
+import merilo
+from merilo.judging.questions import (
+    Addresses,
+    Noncommittal,
+    Relevance,
+    Statements,
+    Sufficiency,
+    Support,
+    Usefulness,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import Any
+
+FENCE = re.compile(r"<<<([a-z ]+?)(?: \d+)? (\w{12})\n(.*?)\n\1(?: \d+)? \2>>>", re.DOTALL)
+LINE = re.compile(r"^\[\d+\] (.*)$", re.MULTILINE)
+
+
+def answer(asked: Asked) -> dict[str, Any]:
+    """The verdict of `verdict_for`, as a model would write it: read from the rendered text, numbered from 1."""
+    fenced = [(label, text) for label, _, text in FENCE.findall(asked.user)]
+
+    def texts(label: str) -> tuple[str, ...]:
+        return tuple(text for name, text in fenced if name == label)
+
+    lines = tuple(LINE.findall(asked.user))
+    contexts = texts("context")
+    (question,) = texts("user input") or ("",)
+    match asked.kind:
+        case "relevance":
+            return numbered_from_1(verdict_for(Relevance(question, lines)))
+        case "usefulness":
+            return numbered_from_1(verdict_for(Usefulness(question, texts("reference")[0], lines)))
+        case "statements":
+            found = verdict_for(Statements(lines))["statements"]
+            return {"statements": [{"text": each["text"], "sentence": each["sentence"] + 1} for each in found]}
+        case "support":
+            return numbered_from_1(verdict_for(Support(asked.about, contexts)))
+        case "sufficiency":
+            return {**verdict_for(Sufficiency(question, contexts)), "reason": "", "missing": ""}
+        case "addresses":
+            return {**verdict_for(Addresses(asked.about, question)), "reason": ""}
+    return {**verdict_for(Noncommittal(question, texts("response")[0])), "reason": ""}
+
+
+def numbered_from_1(verdict: dict[str, Any]) -> dict[str, Any]:
+    return {"reason": "", **verdict, "evidence": [index + 1 for index in verdict["evidence"]]}
+
+
+@pytest.fixture
+def server() -> Iterator[JudgeServer]:
+    with JudgeServer(answer) as running:
+        yield running
+
+
+def scores(run: merilo.Run) -> dict[str, Any]:
+    return {name: (each.mean, each.interval, each.scored, each.undefined) for name, each in run.metrics.items()}
+
+
+@pytest.mark.parametrize("judged", ["each", "together"])
+def test_the_numbers_of_the_scripted_judge(evaluated: Evaluate, server: JudgeServer, judged: str) -> None:
+    """Over HTTP the same verdicts give the same numbers, statements judged one by one or in packs."""
+    over_http = evaluated(rows(12), judge="openai:test-model", base_url=server.base_url, judged=judged)
+    assert scores(over_http) == scores(evaluated(rows(12)))
+    assert over_http.usage["input_tokens"] > 0
+    assert over_http.usage["cost_usd"] is None
+
+
+def test_one_request_for_a_context_serves_five_metrics(evaluated: Evaluate, server: JudgeServer) -> None:
+    """Relevance in three units, ranking and precision together cost one request for each context with text."""
+    run = evaluated(
+        rows(10),
+        judge="openai:test-model",
+        base_url=server.base_url,
+        metrics=[
+            "context_relevance",
+            "context_relevance(unit=context)",
+            "context_relevance(unit=sentence)",
+            "context_ranking",
+            "context_precision(against=question)",
+        ],
+    )
+    assert server.count == 20  # two of three contexts have text
+    assert run.usage["requests"] == 20
+
+
+def test_a_second_run_asks_nothing(evaluated: Evaluate, server: JudgeServer, tmp_path: Path) -> None:
+    """With the cache a second run makes no request and gives the same bytes."""
+    options = {"judge": "openai:test-model", "base_url": server.base_url, "cache": tmp_path / "cache.sqlite"}
+    first = evaluated(rows(6), **options)
+    asked = server.count
+    second = evaluated(rows(6), **options)
+    assert server.count == asked
+    assert second.usage["requests"] == 0
+    assert (first.path / "outcomes.jsonl").read_bytes() == (second.path / "outcomes.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize("fault", [status(500), rate_limited("0"), reset(), malformed(), drop_verdicts()])
+def test_a_passing_fault_moves_no_number(evaluated: Evaluate, server: JudgeServer, fault: object) -> None:
+    """A fault on the first attempt of some requests is retried or asked again; the numbers are the same."""
+    server.fail(fault, share=0.2, seed=3, first_attempt_only=True)  # type: ignore[arg-type]
+    run = evaluated(rows(8), judge="openai:test-model", base_url=server.base_url)
+    assert sum(server.given.values()) > 0
+    assert scores(run) == scores(evaluated(rows(8)))
+
+
+def test_a_refusal_is_failed_with_its_reason(evaluated: Evaluate, server: JudgeServer) -> None:
+    """A model that declines makes the outcome Failed with its words."""
+    server.fail(refusal("I would rather not."))
+    run = evaluated(rows(2), judge="openai:test-model", base_url=server.base_url, metrics=["context_sufficiency"])
+    assert run.metrics["context_sufficiency"].failed == 2
+    assert run.metrics["context_sufficiency"].reasons == {"The model declined to answer: I would rather not.": 2}
+
+
+def test_a_wrong_key_stops_the_run_which_can_be_resumed(
+    evaluated: Evaluate, server: JudgeServer, tmp_path: Path
+) -> None:
+    """When no request can work the run ends with one error; nothing is recorded against the samples."""
+    options = {"judge": "openai:test-model", "base_url": server.base_url, "out": tmp_path / "r"}
+    server.fail(status(401, "no such key"))
+    with pytest.raises(merilo.ProviderDown, match="refused the key"):
+        evaluated(rows(5), **options)
+    server.behave()
+    assert scores(evaluated(rows(5), **options)) == scores(evaluated(rows(5)))
+
+
+def test_concurrency_is_never_exceeded(evaluated: Evaluate) -> None:
+    """No more requests are in the air at once than asked for."""
+    with JudgeServer(answer, delay_s=0.01) as server:
+        evaluated(rows(10), judge="openai:test-model", base_url=server.base_url, concurrency=3)
+        assert 1 < server.most_at_once <= 3
+
+
+def test_refused_parameters_are_told_once_and_recorded(evaluated: Evaluate, server: JudgeServer) -> None:
+    """A parameter the server refuses is dropped for the run, said once, and stands in the run."""
+    said: list[str] = []
+
+    class Watch:
+        def begin(self, run: Path, samples: int) -> None: ...
+        def advance(self, samples: int) -> None: ...
+        def note(self, text: str) -> None:
+            said.append(text)
+
+        def end(self) -> None: ...
+
+    server.refuse("temperature", "json_schema")
+    run = evaluated(rows(5), judge="openai:test-model", base_url=server.base_url, progress=Watch())
+    assert len(said) == 2
+    (adapted,) = run.usage["adaptations"].values()
+    assert adapted == {"temperature": "dropped", "response_format": "json_mode"}
+    assert scores(run) == scores(evaluated(rows(5)))
+
+
+def test_the_key_is_written_nowhere(evaluated: Evaluate, server: JudgeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planted key reaches the server and no file of the run."""
+    monkeypatch.setenv("PLANTED", "sk-planted-0123456789")
+    run = evaluated(rows(3), judge="openai:test-model", base_url=server.base_url, api_key_env="PLANTED")
+    assert server.headers[0]["Authorization"] == "Bearer sk-planted-0123456789"
+    for path in run.path.iterdir():
+        assert b"sk-planted" not in path.read_bytes(), path
+
+
+def test_the_raw_reply_is_kept(evaluated: Evaluate, server: JudgeServer) -> None:
+    """From an outcome the trail leads to the raw reply, the path it took and the rubric."""
+    run = evaluated(rows(1), judge="openai:test-model", base_url=server.base_url, metrics=["context_relevance"])
+    (record,) = run.records()
+    (asked,) = run.asked(record["trail"][:1])
+    assert json.loads(asked.replies[0]["texts"][0])["grade"] == 1
+    assert asked.replies[0]["path"] == "json_schema"
+    assert "You grade how far one retrieved context" in asked.rubric
