@@ -1,0 +1,5 @@
+"""`python -m merilo` is the command `merilo`."""
+
+from merilo.cli.main import main
+
+main()

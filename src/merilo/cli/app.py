@@ -1,0 +1,66 @@
+"""All commands under one name; a command's module imports what it works with only when it works."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from merilo.cli import demo, judge, metrics, run, show
+
+_EPILOG = "Start with: merilo demo"
+
+app = typer.Typer(
+    name="merilo",
+    help="A yardstick for retrieval-augmented generation: did the retriever bring the right text, and did the "
+    "answer stay with it?",
+    epilog=_EPILOG,
+    add_completion=False,
+    invoke_without_command=True,
+    rich_markup_mode=None,  # plain help: rich would cost a third of the start
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+_judges = typer.Typer(help="Try a judge.", invoke_without_command=True, rich_markup_mode=None)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from merilo.version import version
+
+        typer.echo(f"merilo {version()}")
+        raise typer.Exit
+
+
+def _help_alone(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.callback()
+def _root(
+    context: typer.Context,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Without a command the help is shown."""
+    _help_alone(context)
+
+
+@_judges.callback()
+def _judge(context: typer.Context) -> None:
+    """Without a command the help is shown."""
+    _help_alone(context)
+
+
+app.command("run", short_help="Evaluate a data set.", help=run.HELP, epilog=run.EXAMPLES)(run.run)
+app.command("show", short_help="Look at a run or one of its samples.", help=show.HELP, epilog=show.EXAMPLES)(show.show)
+app.command("metrics", short_help="List the metrics or explain one.", help=metrics.HELP, epilog=metrics.EXAMPLES)(
+    metrics.metrics
+)
+_judges.command("test", short_help="Ask it one question of each kind.", help=judge.HELP, epilog=judge.EXAMPLES)(
+    judge.try_judge
+)
+app.add_typer(_judges, name="judge")
+app.command("demo", short_help="Show an evaluation of real data.", help=demo.HELP)(demo.demo)

@@ -1,0 +1,84 @@
+"""`merilo demo`: an evaluation of real data that comes with merilo, from data to an explained sample."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from merilo.cli.options import Debug
+from merilo.errors import RunError
+
+if TYPE_CHECKING:
+    from merilo.runs.run import Run
+
+HELP = """Evaluate two retrievers and the answers of a model: real data, judged on this machine, no key, no network.
+
+The data and the runs are left in the directory that --out names. A second time gives the same text.
+"""
+SAMPLES = {
+    "bm25": "retrieval/bm25.jsonl",
+    "opening_overlap": "retrieval/opening_overlap.jsonl",
+    "answers": "generation/answers.jsonl",
+}
+"""Name of each run, and its data among the examples."""
+
+
+def demo(
+    out: Annotated[str, typer.Option(metavar="DIR", help="Where data and runs go.")] = "merilo-demo",
+    debug: Debug = False,
+) -> None:
+    """Run and show the demonstration; the help stands in HELP."""
+    del debug  # read in main, where errors are told
+    from merilo.cli.demo_page import demo_page
+    from merilo.reports.terminal import page_width, show
+
+    runs = {name: _evaluated(Path(out), name) for name in SAMPLES}
+    show(demo_page(runs["bm25"], runs["opening_overlap"], runs["answers"], page_width()))
+
+
+def _evaluated(out: Path, name: str) -> Run:
+    """The run of this name under `out`; one that was made by another merilo or of other data is made anew."""
+    from merilo.api import evaluate
+    from merilo.reports.terminal import Watch
+
+    data = _data(out, name)
+    again = False
+    while True:
+        watch = Watch(quiet=True)
+        try:
+            return evaluate(data, out=out / name, judge="embedded", cache=False, progress=watch)
+        except RunError:
+            if again or not _emptied(out / name):
+                raise
+            again = True
+
+
+def _data(out: Path, name: str) -> Path:
+    """A copy of the example data, so that the commands we name work as typed."""
+    source = files("merilo.examples").joinpath(*SAMPLES[name].split("/")).read_bytes()
+    path = out / "data" / f"{name}.jsonl"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_bytes() != source:
+            path.write_bytes(source)
+    except OSError as error:
+        raise RunError(f"{path} cannot be written ({error.strerror}); name another directory with --out.") from error
+    return path
+
+
+def _emptied(directory: Path) -> bool:
+    """Remove a run, and nothing else; False when there is none, or when it is not all that is there."""
+    from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, USAGE
+
+    ours = {MANIFEST, OUTCOMES, SUMMARY, USAGE, STORE, f"{STORE}-wal", f"{STORE}-shm", ".lock"}
+    if not directory.is_dir():
+        return False
+    found = {path.name for path in directory.iterdir()}
+    if MANIFEST not in found or not found <= ours:
+        return False
+    for name in found:
+        (directory / name).unlink()
+    return True

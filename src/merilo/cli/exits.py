@@ -1,0 +1,20 @@
+"""What an exit code of the command line says.
+
+Exit codes: 0 done · 1 a gate failed · 2 wrong use, bad data or a provider that cannot be used · 3 cannot tell
+· 4 too many failed outcomes · 70 a bug in merilo · 130 interrupted · 141 nobody reads the output any more.
+"""
+
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """The exit codes by name; what they mean stands above."""
+
+    DONE = 0
+    GATE_FAILED = 1
+    WRONG_USE = 2
+    CANNOT_TELL = 3
+    TOO_MANY_FAILED = 4
+    BUG = 70
+    INTERRUPTED = 130
+    NO_READER = 141

@@ -1,0 +1,115 @@
+"""`merilo judge test`: does this judge work here, and how do its replies come?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from merilo.cli.exits import Exit
+from merilo.cli.options import ApiKeyEnv, BaseUrl, Debug, Json, JudgedHow, given
+
+if TYPE_CHECKING:
+    from merilo.cli.trial import Trial
+    from merilo.judges.base import Judge
+    from merilo.reports.page import Page
+
+HELP = """Ask a judge one small question of each kind it answers, and say what came back, how and how fast.
+
+Nothing is stored. Exit codes: 0 every kind works, 2 the judge cannot be reached or named so, 4 some kind fails.
+"""
+EXAMPLES = """\b
+Examples:
+  merilo judge test embedded
+  merilo judge test openai:gpt-4.1-mini
+  merilo judge test openai:qwen3 --base-url http://localhost:8000/v1
+"""
+
+
+def try_judge(
+    spec: Annotated[
+        str,
+        typer.Argument(
+            metavar="SPEC", help="embedded, openai:MODEL or scripted:FILE.", callback=given, show_default=False
+        ),
+    ],
+    base_url: BaseUrl = None,
+    api_key_env: ApiKeyEnv = None,
+    judged: JudgedHow = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Try a judge; the help stands in HELP."""
+    del debug  # read in main, where errors are told
+    from merilo.cli.trial import try_out
+    from merilo.judges.spec import judge_from
+    from merilo.reports.clean import json_text
+    from merilo.reports.terminal import page_width, show, write
+
+    judge = judge_from(spec, base_url=base_url, api_key_env=api_key_env, judged=judged)
+    trials = try_out(judge)
+    if json:
+        write(json_text(_record(judge, trials)) + "\n")
+    else:
+        show(_page(judge, trials, page_width()))
+    if not all(trial.works for trial in trials):
+        raise typer.Exit(Exit.TOO_MANY_FAILED)
+
+
+def _record(judge: Judge, trials: list[Trial]) -> dict[str, Any]:  # Any: JSON
+    from merilo.cli.trial import unanswered
+
+    return {
+        "judge": judge.name,
+        "agreement": judge.rates,
+        "works": all(trial.works for trial in trials),
+        "kinds": [_trial_record(trial) for trial in trials],
+        "not_answered": unanswered(judge),
+    }
+
+
+def _trial_record(trial: Trial) -> dict[str, Any]:  # Any: JSON
+    from merilo.judging.verdicts import Failure
+
+    return {
+        "kind": trial.kind,
+        "works": trial.works,
+        "questions": len(trial.answers),
+        "answers": [
+            {"failure": {"kind": answer.kind.value, "message": answer.message}}
+            if isinstance(answer, Failure)
+            else {"verdict": answer.to_fields()}
+            for answer in trial.answers
+        ],
+        "paths": list(trial.paths),
+        "requests": len(trial.replies),
+        "seconds": round(trial.seconds, 4),
+        "input_tokens": trial.tokens("input_tokens"),
+        "output_tokens": trial.tokens("output_tokens"),
+    }
+
+
+def _page(judge: Judge, trials: list[Trial], width: int) -> Page:
+    from merilo.cli.trial import unanswered
+    from merilo.reports.page import Page, Span, Tone, columns
+    from merilo.reports.words import NONE, said
+
+    page = Page(width)
+    page.text(judge.name, tone=Tone.STRONG)
+    page.text(judge.rates or "How well it agrees with people is not known.")
+    page.blank()
+    rows: list[tuple[str, ...]] = [("question", "works", "replied as", "seconds", "tokens")]
+    for trial in trials:
+        tokens = [trial.tokens(name) for name in ("input_tokens", "output_tokens")]
+        shown = NONE if None in tokens else f"{tokens[0]}+{tokens[1]}"
+        works = "yes" if trial.works else "NO"
+        rows.append((trial.kind, works, ", ".join(trial.paths) or NONE, f"{trial.seconds:.3f}", shown))
+    for place, row in enumerate(columns(rows, left=frozenset({0, 1, 2}))):
+        failed = place > 0 and not trials[place - 1].works
+        page.line(Span(row, Tone.STRONG if not place else Tone.BAD if failed else Tone.PLAIN))
+    page.heading("What it said")
+    page.entries([(trial.kind, "\n".join(said(answer) for answer in trial.answers)) for trial in trials])
+    if missing := unanswered(judge):
+        page.blank()
+        page.text(f"It does not answer: {', '.join(missing)}.")
+    return page

@@ -1,0 +1,84 @@
+"""Options that several commands share, and small readers of what a user wrote."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from merilo.errors import UsageError
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, nothing else.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show where an error arose.")]
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="Address of an OpenAI-compatible server, for openai: judges."),
+]
+ApiKeyEnv = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Environment variable that holds the key, for openai: judges."),
+]
+
+
+def given(value: str | None) -> str:
+    """A required argument; typer 0.16 beside click 8.5 lets a missing one through as None."""
+    if value is None:
+        raise typer.BadParameter("it is missing.")
+    return value
+
+
+JudgedHow = Annotated[
+    str | None,
+    typer.Option(metavar="HOW", help="Statements one by one (each) or in packs of ten (together)."),
+]
+
+
+def metric_texts(texts: list[str]) -> list[str]:
+    """The metrics in comma-separated texts; a comma within parentheses belongs to its metric.
+
+    Raises UsageError when a text names none.
+    """
+    found: list[str] = []
+    for text in texts:
+        names = [part.strip() for part in _split(text) if part.strip()]
+        if not names:
+            raise UsageError(f"--metrics names metrics divided by commas, got {text!r}; see merilo metrics.")
+        found += names
+    return found
+
+
+def column_mapping(texts: list[str]) -> dict[str, str]:
+    """Column to field, from texts of the form `column=field`. Raises UsageError for any other form."""
+    found: dict[str, str] = {}
+    for text in texts:
+        column, sign, field = text.rpartition("=")
+        if not (column.strip() and sign and field.strip()):
+            raise UsageError(f"--map takes column=field, such as question=user_input; got {text!r}.")
+        if found.setdefault(column.strip(), field.strip()) != field.strip():
+            raise UsageError(f"--map names the column {column.strip()!r} twice; name it once.")
+    return found
+
+
+def share(text: str) -> float:
+    """A share between 0 and 1, from `0.01` or `1%`. Raises UsageError for anything else."""
+    number = text.strip()
+    try:
+        value = float(number[:-1]) / 100 if number.endswith("%") else float(number)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise UsageError(f"A share is a number from 0 to 1 or a percentage such as 1%; got {text!r}.")
+    return value
+
+
+def _split(text: str) -> list[str]:
+    parts, depth, quoted = [""], 0, False
+    for sign in text:
+        quoted ^= sign == '"'
+        if not quoted:
+            depth += (sign == "(") - (sign == ")")
+        if sign == "," and depth <= 0 and not quoted:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return parts

@@ -1,0 +1,120 @@
+"""Tries a judge: one small question of each kind that it answers, asked as a run would ask it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from merilo.engine.answers import Unit
+from merilo.engine.carry import Carrier
+from merilo.engine.drive import Talk
+from merilo.judging.questions import (
+    KINDS,
+    Addresses,
+    Completion,
+    Embeddings,
+    Noncommittal,
+    Pack,
+    Question,
+    Relevance,
+    Similarities,
+    Statements,
+    Sufficiency,
+    Support,
+    Usefulness,
+)
+from merilo.judging.verdicts import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from merilo.judges.base import Judge
+    from merilo.judging.ask import Answer
+    from merilo.providers.base import Reply
+
+_USER_INPUT = "When was the Eiffel Tower completed?"
+_RESPONSE = "The Eiffel Tower was completed in 1889."
+_SENTENCES = (
+    "The Eiffel Tower is a lattice tower in Paris.",
+    "It was completed in 1889 for a world fair.",
+    "Several million people visit it every year.",
+)
+_CONTEXT = " ".join(_SENTENCES)
+_OTHER = "The Colosseum stands in Rome."
+
+QUESTIONS: tuple[tuple[Question[Any], Question[Any]], ...] = (
+    (Relevance(_USER_INPUT, _SENTENCES), Relevance(_USER_INPUT, (_OTHER,))),
+    (Usefulness(_USER_INPUT, _RESPONSE, _SENTENCES), Usefulness(_USER_INPUT, _RESPONSE, (_OTHER,))),
+    (Statements((_RESPONSE,), _USER_INPUT), Statements((_OTHER,), _USER_INPUT)),
+    (Support(_RESPONSE, (_CONTEXT, _OTHER)), Support("The tower is made of stone.", (_CONTEXT, _OTHER))),
+    (Sufficiency(_USER_INPUT, (_CONTEXT, _OTHER)), Sufficiency(_USER_INPUT, (_OTHER,))),
+    (Addresses(_RESPONSE, _USER_INPUT), Addresses(_OTHER, _USER_INPUT)),
+    (Noncommittal(_USER_INPUT, _RESPONSE), Noncommittal(_USER_INPUT, "I do not know.")),
+    (
+        Completion("en/noncommittal.v1", ("user_input", "response"), (_USER_INPUT, _RESPONSE)),
+        Completion("en/noncommittal.v1", ("user_input", "response"), (_USER_INPUT, _RESPONSE), draw=1),
+    ),
+    (Embeddings((_RESPONSE, _OTHER)), Embeddings((_CONTEXT,))),
+    (Similarities((_RESPONSE,), (_CONTEXT, _OTHER)), Similarities((_OTHER,), (_CONTEXT,))),
+)
+"""Two questions of each kind; the second is asked with the first where the judge takes packs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """How a judge did on one kind of question."""
+
+    kind: str
+    answers: tuple[Answer, ...]
+    replies: tuple[Reply | Failure, ...]
+    seconds: float
+
+    @property
+    def works(self) -> bool:
+        """True when there is a verdict for each question."""
+        return not any(isinstance(answer, Failure) for answer in self.answers)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """How the replies came, each way once: json_schema, json_mode, prompted or text."""
+        return tuple(dict.fromkeys(reply.path.value for reply in self.replies if not isinstance(reply, Failure)))
+
+    def tokens(self, name: str) -> int | None:
+        """The sum of `input_tokens` or `output_tokens`; None where a reply does not say, or none came."""
+        found = [getattr(reply.usage, name) for reply in self.replies if not isinstance(reply, Failure)]
+        return None if not found or None in found else sum(found)
+
+
+def try_out(judge: Judge, seen: Callable[[Trial], None] = lambda _: None) -> list[Trial]:
+    """One trial for each kind that the judge answers, one after another; `seen` is told of each at once.
+
+    Raises ProviderDown when no request can work.
+    """
+    return asyncio.run(_try_all(judge, seen))
+
+
+def unanswered(judge: Judge) -> list[str]:
+    """The kinds of question that the judge does not answer."""
+    return [name for name, kind in KINDS.items() if kind not in judge.answers]
+
+
+async def _try_all(judge: Judge, seen: Callable[[Trial], None]) -> list[Trial]:
+    trials: list[Trial] = []
+    async with Carrier(concurrency=1) as carrier:
+        for pair in QUESTIONS:
+            kind = type(pair[0])
+            if kind in judge.answers:
+                trials.append(await _try(judge, pair if kind in judge.together else pair[:1], carrier))
+                seen(trials[-1])
+    return trials
+
+
+async def _try(judge: Judge, questions: tuple[Question[Any], ...], carrier: Carrier) -> Trial:
+    asked = questions[0] if len(questions) == 1 else Pack(questions)
+    began = time.perf_counter()
+    talk = Talk(Unit(judge, asked, questions, (b"",) * len(questions)))
+    while talk.sends is not None:
+        talk.reply(tuple([await carrier.carry(send) for send in talk.sends]))
+    return Trial(questions[0].kind, talk.answers, tuple(talk.replies), time.perf_counter() - began)

@@ -1,0 +1,200 @@
+"""One sample of a run with everything that is kept about it: outcomes, verdicts, questions and raw replies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from merilo.errors import RubricError
+from merilo.judging.questions import Pack, Relevance, Usefulness
+from merilo.judging.rubric import rubric_for
+from merilo.judging.verdicts import Failure, RelevanceVerdict, UsefulnessVerdict, Verdict
+from merilo.metrics.base import About, Score
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from merilo.data.sample import Context
+    from merilo.judging.ask import Answer
+    from merilo.runs.run import Run, SampleResult
+    from merilo.runs.store import Asked
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """One answer about a context or a statement, and the metrics whose value it went into."""
+
+    kind: str
+    answer: Answer
+    metrics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ContextView:
+    """A retrieved context with what was said about it."""
+
+    index: int
+    context: Context
+    sentences: tuple[str, ...]
+    """As the judge saw them."""
+    evidence: frozenset[int]
+    """Indices of the sentences that a verdict names."""
+    said: tuple[Remark, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StatementView:
+    """A statement with what was said about it."""
+
+    text: str
+    said: tuple[Remark, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One sample of a run; `asked` are the questions behind all its outcomes, each once, in ask order."""
+
+    result: SampleResult
+    asked: tuple[Asked, ...]
+
+    @classmethod
+    def of(cls, run: Run, sample_id: str) -> Case:
+        """The case of this sample. Raises RunError when the run has no outcome of it."""
+        result = run.sample(sample_id)
+        trails = (record.get("trail", []) for record in result.records.values())
+        keys = dict.fromkeys(key for trail in trails for key in trail)
+        return cls(result, tuple(run.asked(list(keys))))
+
+    @cached_property
+    def contexts(self) -> tuple[ContextView, ...]:
+        """The retrieved contexts in their order, blank and unjudged ones too."""
+        return tuple(
+            self._context(index, context) for index, context in enumerate(self.result.sample.retrieved_contexts or ())
+        )
+
+    @cached_property
+    def statements(self) -> Mapping[tuple[str, ...], tuple[StatementView, ...]]:
+        """Statements by the metrics that counted them; metrics with the same statements share one list."""
+        by_texts: dict[tuple[str, ...], list[str]] = {}
+        for metric, pieces in self._pieces(About.STATEMENT):
+            by_texts.setdefault(tuple(text for _, text, _, _ in pieces), []).append(metric)
+        return {
+            tuple(metrics): tuple(StatementView(text, self._about_statement(text, metrics)) for text in texts)
+            for texts, metrics in by_texts.items()
+            if texts
+        }
+
+    @cached_property
+    def whole(self) -> tuple[Remark, ...]:
+        """What was said about the sample as a whole, such as whether the contexts are sufficient."""
+        return self._merged(
+            [(kind, verdict, metric) for metric, pieces in self._pieces(About.TEXT) for _, _, kind, verdict in pieces]
+        )
+
+    def context_of(self, asked: Asked) -> int | None:
+        """The index of the context that a question is about; None when it is about no single one."""
+        question = asked.question
+        if isinstance(question, Relevance | Usefulness):
+            for index, context in enumerate(self.result.sample.retrieved_contexts or ()):
+                if context.sentences == question.sentences:
+                    return index
+        return None
+
+    def _context(self, index: int, context: Context) -> ContextView:
+        about = [each for each in self.asked if self.context_of(each) == index]
+        found: list[tuple[str, Answer, str]] = [
+            (kind, verdict, metric)
+            for metric, pieces in self._pieces(About.CONTEXT)
+            for at, _, kind, verdict in pieces
+            if at == index
+        ]
+        found += [(each.question.kind, each.answer, "") for each in about if isinstance(each.answer, Failure)]
+        evidence = frozenset(
+            at
+            for _, answer, _ in found
+            if isinstance(answer, RelevanceVerdict | UsefulnessVerdict)
+            for at in answer.evidence
+        )
+        return ContextView(index, context, context.sentences, evidence, self._merged(found))
+
+    def _about_statement(self, text: str, metrics: list[str]) -> tuple[Remark, ...]:
+        return self._merged(
+            [
+                (kind, verdict, metric)
+                for metric, pieces in self._pieces(About.STATEMENT)
+                if metric in metrics
+                for _, own, kind, verdict in pieces
+                if own == text
+            ]
+        )
+
+    def _pieces(self, about: About) -> Iterator[tuple[str, list[tuple[int, str, str, Verdict]]]]:
+        """For each scored metric: index, statement, question kind and verdict of its evidence."""
+        for metric, outcome in self.result.outcomes.items():
+            if isinstance(outcome, Score):
+                records = self.result.records[metric].get("evidence", [])
+                yield (
+                    metric,
+                    [
+                        (piece.index, piece.text, record["kind"], piece.verdict)
+                        for piece, record in zip(outcome.evidence, records, strict=True)
+                        if piece.about is about
+                    ],
+                )
+
+    @staticmethod
+    def _merged(found: list[tuple[str, Answer, str]]) -> tuple[Remark, ...]:
+        metrics: dict[tuple[str, Answer], list[str]] = {}
+        for kind, answer, metric in found:
+            metrics.setdefault((kind, answer), []).append(metric)
+        return tuple(
+            Remark(kind, answer, tuple(name for name in names if name)) for (kind, answer), names in metrics.items()
+        )
+
+
+def rubric_name(asked: Asked) -> str:
+    """The name of the rubric that a question was asked through; empty when there was none or it is not ours."""
+    for question in (asked.question, Pack((asked.question,))):
+        try:
+            rubric = rubric_for(question)
+        except RubricError:
+            continue
+        if rubric.text == asked.rubric:
+            return rubric.name
+    return ""
+
+
+def case_record(run: Run, case: Case) -> dict[str, Any]:  # Any: JSON
+    """Everything about the sample as a JSON-able object."""
+    return {
+        "run": str(run.path),
+        "sample": case.result.sample.to_record(),
+        "sentences": [list(view.sentences) for view in case.contexts],
+        "outcomes": dict(case.result.records),
+        "asked": [_asked_record(asked) for asked in case.asked],
+    }
+
+
+def _asked_record(asked: Asked) -> dict[str, Any]:  # Any: JSON
+    question = asked.question
+    answer = asked.answer
+    return {
+        "key": asked.key.hex(),
+        "kind": question.kind,
+        "question": {field.name: getattr(question, field.name) for field in fields(question)},
+        **(_failure_record(answer) if isinstance(answer, Failure) else _verdict_record(answer)),
+        "cached": asked.cached,
+        "judge": asked.judge,
+        "rubric": rubric_name(asked),
+        "rubric_text": asked.rubric,
+        "replies": list(asked.replies),
+    }
+
+
+def _verdict_record(verdict: Verdict) -> dict[str, Any]:  # Any: JSON
+    return {"verdict": verdict.to_fields(), "failure": None}
+
+
+def _failure_record(failure: Failure) -> dict[str, Any]:  # Any: JSON
+    return {"verdict": None, "failure": {"kind": failure.kind.value, "message": failure.message}}

@@ -1,0 +1,219 @@
+"""One sample as a page: its texts, what was said about each part, the values, and what was asked and replied."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from merilo.metrics.base import Failed, Score, Undefined
+from merilo.reports.case import rubric_name
+from merilo.reports.clean import clean
+from merilo.reports.overview import counts_text
+from merilo.reports.page import Page, Span, Tone, cut, wrap
+from merilo.reports.words import count, number, reason_of, said
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from merilo.metrics.base import Outcome
+    from merilo.reports.case import Case, ContextView, Remark, StatementView
+    from merilo.runs.store import Asked
+
+ALL_SENTENCES = 20
+"""A context of at most so many sentences is shown whole."""
+_AROUND = 1
+_MOST_EVIDENCE = 25
+_SENTENCE_CHARS = 500
+_TEXT_CHARS = 3_000
+_REPLY_CHARS = 600
+_COLUMN = 15
+_METADATA_CHARS = 400
+MARK = ">"
+
+
+def case_page(case: Case, width: int, *, full: bool) -> Page:
+    """The sample explained; long texts are cut at the places that say so, unless `full`."""
+    page = Page(width)
+    sample = case.result.sample
+    page.text(f"sample {sample.id}", tone=Tone.STRONG)
+    page.blank()
+    for label, text in (
+        ("user input", sample.user_input),
+        ("response", sample.response),
+        ("reference", sample.reference),
+    ):
+        if text is not None:
+            page.entry(label, _cut(text, _TEXT_CHARS, full=full) if text.strip() else "(blank)", column=_COLUMN)
+    if sample.reference_context_ids:
+        page.entry("reference ids", ", ".join(sample.reference_context_ids), column=_COLUMN)
+    if sample.metadata:
+        page.entry(
+            "metadata",
+            _cut(json.dumps(dict(sample.metadata), ensure_ascii=False), _METADATA_CHARS, full=full),
+            column=_COLUMN,
+        )
+    values(page, case)
+    if case.whole:
+        page.heading("As a whole")
+        _said(page, case.whole)
+    for view in case.contexts:
+        context(page, view, full=full)
+    for metrics, views in case.statements.items():
+        page.heading(f"Statements counted by {', '.join(metrics)}")
+        statements(page, views)
+    _asked(page, case, full=full)
+    return page
+
+
+def values(page: Page, case: Case) -> None:
+    """Each metric's value, or why it has none."""
+    page.heading("Values")
+    outcomes = case.result.outcomes
+    column = 4 + min(max((len(name) for name in outcomes), default=0), 40)
+    for name, outcome in outcomes.items():
+        page.entry(name, _value(outcome), column=column, indent=2)
+
+
+def context(page: Page, view: ContextView, *, full: bool) -> None:
+    """One context: what was said about it, then its numbered sentences, evidence marked at the left."""
+    page.heading(f"Context {view.index + 1}")
+    page.text(_about(view), indent=2, tone=Tone.QUIET)
+    _said(page, view.said)
+    if not view.sentences:
+        page.text("(blank)", indent=2, tone=Tone.QUIET)
+        return
+    digits = len(str(len(view.sentences)))
+    last = -1
+    for index in _shown(view, full=full):
+        _gap(page, index - last - 1, digits)
+        marked = index in view.evidence
+        start = f"{MARK if marked else ' '} {index + 1:>{digits}}  "
+        text = _cut(view.sentences[index], _SENTENCE_CHARS, full=full)
+        for row in wrap(clean(text), page.width - len(start)):
+            page.line(
+                Span(start, Tone.STRONG if marked else Tone.QUIET), Span(row, Tone.STRONG if marked else Tone.PLAIN)
+            )
+            start = " " * len(start)
+        last = index
+    _gap(page, len(view.sentences) - last - 1, digits)
+
+
+def statements(page: Page, views: Sequence[StatementView]) -> None:
+    """Numbered statements, each with what was said about it."""
+    digits = len(str(len(views)))
+    for place, view in enumerate(views, start=1):
+        start = f"  {place:>{digits}}  "
+        for row in wrap(clean(view.text), page.width - len(start)):
+            page.line(start, row)
+            start = " " * len(start)
+        _said(page, view.said, indent=len(start))
+
+
+def _value(outcome: Outcome) -> str:
+    match outcome:
+        case Score():
+            counted = counts_text(outcome.counts)
+            return number(outcome.value) + (f" ({counted})" if counted else "")
+        case Undefined():
+            return f"undefined: {outcome.reason}"
+        case Failed():
+            return f"failed ({outcome.error.kind.value}): {outcome.error.message}"
+
+
+def _about(view: ContextView) -> str:
+    parts = [f"id {view.context.id}"] if view.context.id is not None else []
+    if view.context.score is not None:
+        parts.append(f"retriever's score {view.context.score:g}")
+    parts.append(count(len(view.sentences), "sentence"))
+    return ", ".join(parts)
+
+
+def _said(page: Page, answers: Sequence[Remark], indent: int = 2) -> None:
+    for each in answers:
+        reason = reason_of(each.answer)
+        text = f"{each.kind}: {said(each.answer)}" + (f". {reason}" if reason else "")
+        page.text(text, indent=indent, tone=Tone.QUIET)
+
+
+def _shown(view: ContextView, *, full: bool) -> list[int]:
+    """Indices of the sentences to show: all of a short context, else the first and the evidence with its neighbours."""
+    size = len(view.sentences)
+    if full or size <= ALL_SENTENCES:
+        return list(range(size))
+    marked = sorted(view.evidence)[:_MOST_EVIDENCE]
+    near = {index + step for index in marked for step in range(-_AROUND, _AROUND + 1)}
+    return sorted(index for index in near | {0, 1} if 0 <= index < size)
+
+
+def _gap(page: Page, missing: int, digits: int) -> None:
+    if missing:
+        page.line(" " * (digits + 4), Span(f"... {count(missing, 'sentence')} not shown (--full)", Tone.QUIET))
+
+
+def _cut(text: str, most: int, *, full: bool) -> str:
+    if full or len(text) <= most * 5 // 4:  # a text a little longer is not worth the cut
+        return text
+    return f"{text[:most].rstrip()} ... {len(text) - most:,} characters not shown (--full)"
+
+
+# -- what was asked -----------------------------------------------------------------------------------
+
+
+def _asked(page: Page, case: Case, *, full: bool) -> None:
+    page.heading(f"What was asked: {count(len(case.asked), 'question')}")
+    common = {_carried(asked) for asked in case.asked}
+    if len(common) == 1:
+        page.text(f"each {common.pop()}", indent=2, tone=Tone.QUIET)
+    before: tuple[dict[str, Any], ...] = ()
+    column = 5 + len(str(len(case.asked)))
+    for place, asked in enumerate(case.asked, start=1):
+        subject = _subject(case, asked, page.width - column - 30)
+        page.entry(f"{place}.", f"{asked.question.kind}{subject}: {said(asked.answer)}", column=column, indent=2)
+        if common:
+            page.text(_carried(asked), indent=column, tone=Tone.QUIET)
+        if asked.replies and asked.replies == before:
+            page.text("answered in the reply above", indent=column, tone=Tone.QUIET)
+        else:
+            for reply in asked.replies:
+                _reply(page, reply, column, full=full)
+        before = asked.replies
+    if full:
+        for text in dict.fromkeys(asked.rubric for asked in case.asked if asked.rubric):
+            page.heading("Rubric")
+            page.text(text, indent=2)
+
+
+def _subject(case: Case, asked: Asked, width: int) -> str:
+    index = case.context_of(asked)
+    if index is not None:
+        return f" of context {index + 1}"
+    statement = getattr(asked.question, "statement", None)  # of support and addresses
+    return "" if statement is None else f' of "{cut(str(statement), max(width, 20))}"'
+
+
+def _carried(asked: Asked) -> str:
+    if asked.cached:
+        return "answered from the cache; the raw reply is kept by the run that asked"
+    parts = [f"answered by {asked.judge}"]
+    if name := rubric_name(asked):
+        parts.append(f"rubric {name}")
+    if not asked.replies:
+        parts.append("no request was needed")
+    return ", ".join(parts)
+
+
+def _reply(page: Page, reply: dict[str, Any], indent: int, *, full: bool) -> None:  # Any: a reply as it was recorded
+    if "failure" in reply:
+        failure = reply["failure"]
+        page.text(f"no reply ({failure['kind']}): {failure['message']}", indent=indent, tone=Tone.BAD)
+        return
+    usage = reply.get("usage", {})
+    tokens = [usage.get("input_tokens"), usage.get("output_tokens")]
+    parts = [f"reply from {reply['model']}" if reply.get("model") else "reply", f"as {reply.get('path')}"]
+    if None not in tokens:
+        parts.append(f"{tokens[0]:,} tokens in, {tokens[1]:,} out")
+    if reply.get("finish") not in {None, "stop"}:
+        parts.append(f"finished by {reply['finish']}")
+    page.text(", ".join(parts) + ":", indent=indent, tone=Tone.QUIET)
+    for text in reply.get("texts", []):
+        page.text(_cut(text, _REPLY_CHARS, full=full), indent=indent + 2)

@@ -1,0 +1,232 @@
+"""A whole run at a glance: as one JSON object, and as a page with the summary table."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from rich.cells import cell_len
+
+from merilo.reports.clean import clean
+from merilo.reports.page import GAP, Page, Span, Tone, columns, pad
+from merilo.reports.words import NONE, count, number, span
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from merilo.runs.run import Aggregate, Run
+
+HEADINGS = ("metric", "mean", "95 % interval", "scored", "undef", "failed")
+_GAPS = (2, 2, 1, 1)  # the last three are apart enough by their headings
+_SHOWN_SKIPPED = 3
+_NOT_TOLD = "not told apart by this judge"
+
+
+def overview_record(run: Run) -> dict[str, Any]:  # Any: JSON
+    """The run as a JSON-able object; `cost_usd` is None when it is unknown and 0.0 only when it was free."""
+    manifest, usage = run.manifest, run.usage
+    return {
+        "run": str(run.path),
+        "complete": run.complete,
+        "data": manifest.data,
+        "judge": judge_name(run),
+        "agreement": agreement(run),
+        "samples": manifest.samples,
+        "skipped": len(manifest.skipped),
+        "skipped_records": list(manifest.skipped),
+        "metrics": {text: _aggregate_record(aggregate) for text, aggregate in run.metrics.items()},
+        "left_out": dict(manifest.left_out),
+        "notes": list(manifest.notes),
+        **{name: usage.get(name) for name in ("requests", "cached", "input_tokens", "output_tokens")},
+        **{name: usage.get(name) for name in ("cost_usd", "seconds", "adaptations")},
+    }
+
+
+def overview_page(run: Run, width: int, *, again: str = "") -> Page:
+    """The summary: the table, what stands behind and beside its numbers, who judged, and where to look next.
+
+    `again`: the command that would ask failed questions again; shown where there are any.
+    """
+    page = Page(width)
+    aggregates = tuple(run.metrics.values())
+    _title(page, run)
+    page.blank()
+    table(page, aggregates)
+    _behind(page, aggregates)
+    _beside(page, run)
+    _made_by(page, run)
+    page.heading("Next")
+    for text in _next(run, again):
+        page.line("  " + text)
+    return page
+
+
+def table(page: Page, aggregates: Sequence[Aggregate]) -> None:
+    """One row for each metric: mean, interval, and how many samples are scored, undefined and failed."""
+    numbers = columns([HEADINGS[1:], *map(_cells, aggregates)], left=frozenset(), gaps=_GAPS)
+    names = [HEADINGS[0], *(clean(aggregate.metric) for aggregate in aggregates)]
+    room = page.width - len(numbers[0]) - GAP
+    column = max(cell_len(name) for name in names if cell_len(name) <= room or name == HEADINGS[0])
+    tones = [Tone.STRONG, *(Tone.BAD if aggregate.failed else Tone.PLAIN for aggregate in aggregates)]
+    for name, row, tone in zip(names, numbers, tones, strict=True):
+        label = name
+        if cell_len(name) > column:
+            page.line(Span(name, tone))
+            label = ""
+        page.line(Span(f"{pad(label, column)}  {row}", tone))
+
+
+def _cells(aggregate: Aggregate) -> tuple[str, ...]:
+    counted = (aggregate.scored, aggregate.undefined, aggregate.failed)
+    return (number(aggregate.mean), span(aggregate.interval), *(f"{amount:,}" for amount in counted))
+
+
+def judge_name(run: Run) -> str:
+    """Who answered in the role `judge`."""
+    return str(run.manifest.judges.get("judge", {}).get("name", NONE))
+
+
+def agreement(run: Run) -> str | None:
+    """How well the judge agrees with people, in its own words; None where it is not known."""
+    rates = run.manifest.judges.get("judge", {}).get("rates")
+    return None if rates is None else str(rates)
+
+
+def command(*words: str) -> str:
+    """A command line that can be typed as it stands."""
+    return shlex.join(["merilo", *words])
+
+
+def counts_text(counts: Mapping[str, int | None]) -> str:
+    """Named counts in one line; a count that the judge cannot give says so."""
+    return ", ".join(
+        f"{name.replace('_', ' ')} {_NOT_TOLD if amount is None else f'{amount:,}'}" for name, amount in counts.items()
+    )
+
+
+def _aggregate_record(aggregate: Aggregate) -> dict[str, Any]:  # Any: JSON
+    return {
+        "mean": aggregate.mean,
+        "interval": None if aggregate.interval is None else list(aggregate.interval),
+        "level": aggregate.level,
+        "bounds": None if aggregate.bounds is None else list(aggregate.bounds),
+        "scored": aggregate.scored,
+        "undefined": aggregate.undefined,
+        "failed": aggregate.failed,
+        "counts": dict(aggregate.counts),
+        "reasons": dict(aggregate.reasons),
+        "note": aggregate.note,
+    }
+
+
+def _title(page: Page, run: Run) -> None:
+    manifest = run.manifest
+    what = f"{manifest.data}: {count(manifest.samples, 'sample')}, judged by {judge_name(run)}"
+    page.text(what, tone=Tone.STRONG)
+    if not run.complete:
+        page.text("This run was stopped before its last sample; the numbers are of the samples so far.", tone=Tone.BAD)
+
+
+def _behind(page: Page, aggregates: Sequence[Aggregate]) -> None:
+    counted = [(each.metric, counts_text(each.counts)) for each in aggregates if each.counts]
+    if counted:
+        page.heading("Counts over all scored samples")
+        page.entries(counted)
+    missing = [(each.metric, _missing(each)) for each in aggregates if each.undefined or each.failed]
+    if missing:
+        page.heading("Not scored")
+        _grouped(page, missing)
+    untold = [(each.metric, each.note) for each in aggregates if each.note and each.scored]
+    if untold:
+        page.heading("No interval")
+        _grouped(page, untold)
+
+
+def _grouped(page: Page, rows: Sequence[tuple[str, str]]) -> None:
+    """Metrics with what there is to say of each; what holds for several is said once."""
+    metrics: dict[str, list[str]] = {}
+    for metric, text in rows:
+        metrics.setdefault(text, []).append(metric)
+    if len(metrics) == len(rows):
+        page.entries(rows)
+        return
+    for text, names in metrics.items():
+        page.text(", ".join(names), indent=2)
+        page.text(text, indent=6)
+
+
+def _missing(aggregate: Aggregate) -> str:
+    parts = [f"{aggregate.undefined:,} undefined"] if aggregate.undefined else []
+    if aggregate.failed:
+        parts.append(f"{aggregate.failed:,} failed")
+    text = ", ".join(parts) + ":"
+    reasons = [f"{reason.rstrip('.')} ({amount:,})" for reason, amount in aggregate.reasons.items()]
+    told = sum(aggregate.reasons.values())
+    if told < aggregate.undefined + aggregate.failed:
+        reasons.append(f"other reasons ({aggregate.undefined + aggregate.failed - told:,})")
+    lines = [f"{text} {'; '.join(reasons)}"]
+    if aggregate.failed and aggregate.scored:
+        lines.append(f"the mean if the failed ones were worst or best: {span(aggregate.bounds)}")
+    return "\n".join(lines)
+
+
+def _beside(page: Page, run: Run) -> None:
+    manifest = run.manifest
+    if manifest.left_out:
+        page.heading("Left out")
+        page.entries(manifest.left_out.items())
+    if manifest.skipped:
+        page.heading(f"Skipped: {count(len(manifest.skipped), 'bad record')}")
+        for sentence in manifest.skipped[:_SHOWN_SKIPPED]:
+            page.text(sentence, indent=2)
+        more = len(manifest.skipped) - _SHOWN_SKIPPED
+        if more > 0:
+            page.text(f"... and {more:,} more", indent=2)
+
+
+def _made_by(page: Page, run: Run) -> None:
+    manifest = run.manifest
+    page.heading("This run")
+    rows = [("judge", f"{judge_name(run)}; {_agreement_text(run)}")]
+    rows += [(role, str(judge.get("name"))) for role, judge in manifest.judges.items() if role != "judge"]
+    rows += [("cost", spent_text(run.usage))]
+    rows += [("data", note) for note in manifest.notes]
+    adaptations: dict[str, dict[str, str]] = run.usage.get("adaptations") or {}
+    rows += [("adapted", f"{name}: {what}") for done in adaptations.values() for name, what in done.items()]
+    rows += [("kept in", str(run.path))]
+    page.entries(rows)
+
+
+def _agreement_text(run: Run) -> str:
+    found = agreement(run)
+    return "how well it agrees with people is not known" if found is None else found
+
+
+def spent_text(usage: Mapping[str, Any]) -> str:  # Any: numbers and nulls
+    """Requests, cached answers, tokens, money and time in one line."""
+    parts = [count(usage.get("requests") or 0, "request")]
+    if cached := usage.get("cached"):
+        parts.append(f"{count(cached, 'answer')} from the cache")
+    given, made = usage.get("input_tokens"), usage.get("output_tokens")
+    if given is None or made is None:
+        parts.append("tokens unknown")
+    elif given or made:
+        parts.append(f"{given:,} tokens in, {made:,} out")
+    cost = usage.get("cost_usd")
+    parts.append("price unknown" if cost is None else f"{cost:.4f} USD" if cost else "free of charge")
+    parts.append(f"{usage.get('seconds') or 0:.1f} s")
+    return ", ".join(parts)
+
+
+def _next(run: Run, again: str) -> list[str]:
+    first = next(iter(run.manifest.metrics), None)
+    if first is None:
+        return []
+    path = str(run.path)
+    found = [command("show", path, "--worst", "5", "--metric", first)]
+    sample = next((record["sample"] for record in run.records()), None)
+    if sample is not None:
+        found.append(command("show", path, "--sample", sample))
+    if again and any(aggregate.failed for aggregate in run.metrics.values()):
+        found.append(again)
+    return found

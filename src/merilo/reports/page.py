@@ -1,0 +1,158 @@
+"""A page of text as people read it: toned lines, laid out to a width, the same for a terminal and a file.
+
+Everything that comes onto a page is cleaned on its way, so hostile text cannot pass. The page's own words are
+plain ASCII; a tone only repeats what the words say, so a page without colours says as much.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+
+from merilo.reports.clean import clean, clean_lines, harmless
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+GAP = 2
+NARROWEST = 40
+
+
+class Tone(StrEnum):
+    """How a piece of text is set apart where colours are shown."""
+
+    PLAIN = "plain"
+    STRONG = "strong"
+    QUIET = "quiet"
+    GOOD = "good"
+    BAD = "bad"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A piece of a line."""
+
+    text: str
+    tone: Tone = Tone.PLAIN
+
+
+Line = tuple[Span, ...]
+
+
+class Page:
+    """Lines, added from top to bottom; none is wider than `width` cells unless it must not be broken."""
+
+    def __init__(self, width: int) -> None:
+        self.width = max(width, NARROWEST)
+        self.lines: list[Line] = []
+
+    def __str__(self) -> str:
+        return "".join("".join(span.text for span in line).rstrip() + "\n" for line in self.lines)
+
+    def line(self, *spans: Span | str) -> None:
+        """A line that is not broken. Blanks at the ends of spans are kept, they are the layout."""
+        self.lines.append(tuple(_cleaned(span) for span in spans))
+
+    def blank(self) -> None:
+        """An empty line, but never two."""
+        if self.lines and self.lines[-1]:
+            self.lines.append(())
+
+    def heading(self, text: str) -> None:
+        """A heading with room above it."""
+        self.blank()
+        self.line(Span(text, Tone.STRONG))
+
+    def text(self, text: str, *, indent: int = 0, tone: Tone = Tone.PLAIN) -> None:
+        """Running text, broken to the width; its own line ends stay."""
+        for paragraph in clean_lines(text):
+            for row in wrap(paragraph, self.width - indent):
+                self.line(" " * indent, Span(row, tone))
+
+    def entry(self, label: str, text: str, *, column: int, indent: int = 0, tone: Tone = Tone.PLAIN) -> None:
+        """A label with text that hangs in the column `column`; a label too long for it has its own line."""
+        label = clean(label)
+        rows = [row for part in clean_lines(text) for row in wrap(part, self.width - column)] or [""]
+        if indent + cell_len(label) + GAP > column:
+            self.line(" " * indent, label)
+            label = ""
+        for row in rows:
+            self.line(pad(" " * indent + label, column), Span(row, tone))
+            label = ""
+
+    def entries(self, rows: Iterable[tuple[str, str]], *, widest: int = 28, indent: int = 2) -> None:
+        """Labels with hanging texts, one under the other in a common column."""
+        found = [(clean(label), text) for label, text in rows]
+        column = indent + GAP + max([cell_len(label) for label, _ in found if cell_len(label) <= widest] or [widest])
+        for label, text in found:
+            self.entry(label, text, column=column, indent=indent)
+
+
+def pad(text: str, width: int, *, right: bool = False) -> str:
+    """The text filled with blanks to `width` cells, at its left side with `right`; longer text stays as it is."""
+    blanks = " " * (width - cell_len(text))
+    return blanks + text if right else text + blanks
+
+
+def cut(text: str, width: int) -> str:
+    """Text on one line of at most `width` cells, its end replaced by "..." where it is longer."""
+    text = clean(text)
+    if cell_len(text) <= width:
+        return text
+    kept = text[:width]
+    while kept and cell_len(kept) > width - 3:
+        kept = kept[:-1]
+    return kept.rstrip() + "..."
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """One cleaned line broken into rows of at most `width` cells: at blanks, and inside what has none."""
+    width = max(width, 10)
+    rows: list[str] = []
+    row, used = "", 0
+    for word in text.split(" "):
+        cells = cell_len(word)
+        if row and used + 1 + cells <= width:
+            row, used = f"{row} {word}", used + 1 + cells
+            continue
+        if row:
+            rows.append(row)
+        *full, row = _pieces(word, width) if cells > width else [word]
+        rows += full
+        used = cell_len(row)
+    return [*rows, row] if row or not rows else rows
+
+
+def columns(rows: Sequence[Sequence[str]], *, left: frozenset[int], gaps: Sequence[int] = ()) -> list[str]:
+    """Rows of cells as lines, each column as wide as its widest cell, cells at the right but for columns in `left`.
+
+    `gaps`: blanks before each column but the first; two where it says nothing.
+    """
+    widths = [max(cell_len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    before = [0, *gaps, *[GAP] * (len(widths) - 1 - len(gaps))]
+    return [
+        "".join(
+            " " * before[index] + pad(cell, widths[index], right=index not in left) for index, cell in enumerate(row)
+        )
+        for row in rows
+    ]
+
+
+def _pieces(word: str, width: int) -> list[str]:
+    pieces: list[str] = []
+    piece, used = "", 0
+    for sign in word:
+        cells = cell_len(sign)
+        if used + cells > width and piece:
+            pieces.append(piece)
+            piece, used = "", 0
+        piece += sign
+        used += cells
+    return [*pieces, piece]
+
+
+def _cleaned(span: Span | str) -> Span:
+    return Span(harmless(span.text), span.tone) if isinstance(span, Span) else Span(harmless(span))

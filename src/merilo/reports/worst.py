@@ -1,0 +1,134 @@
+"""The samples on which a metric is worst: the first place to look after the summary."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from merilo.errors import UsageError
+from merilo.metrics.registry import parse_metric
+from merilo.reports.clean import clean
+from merilo.reports.overview import command
+from merilo.reports.page import GAP, Page, Span, Tone, cut, pad
+from merilo.reports.words import number
+from merilo.runs.run import STORE
+from merilo.runs.store import Store
+
+if TYPE_CHECKING:
+    from merilo.runs.run import Run
+
+_WIDEST_ID = 36
+_LEAST_TEXT = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """One scored sample."""
+
+    sample: str
+    value: float
+    user_input: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Worst:
+    """The worst scored samples of one metric, the worst first; equal ones in data set order."""
+
+    metric: str
+    higher_is_better: bool
+    samples: tuple[Ranked, ...]
+    scored: int
+    undefined: int
+    failed: int
+
+
+def metric_of(run: Run, wanted: str | None) -> str:
+    """The text of the run's metric that was asked for, by its text or its bare name. Raises UsageError."""
+    texts = tuple(run.manifest.metrics)
+    if wanted is None and len(texts) == 1:
+        return texts[0]
+    named = [text for text in texts if wanted is not None and (text == wanted or text.split("(")[0] == wanted)]
+    if wanted in named:
+        return wanted or ""
+    if len(named) == 1:
+        return named[0]
+    got = "none was named" if wanted is None else f"got {wanted!r}"
+    raise UsageError(f"Name one metric of this run with --metric: {', '.join(texts)}; {got}.")
+
+
+def worst(run: Run, metric: str, most: int) -> Worst:
+    """The `most` worst samples of a metric in one pass over the run's outcomes."""
+    higher = higher_is_better(metric)
+    tally: Counter[str] = Counter()
+    found: list[tuple[float, int, str]] = []
+    for record in run.records():
+        if record["metric"] == metric:
+            tally[record["outcome"]] += 1
+            value = record.get("value")
+            if value is not None:
+                found.append((value if higher else -value, len(found), record["sample"]))
+    chosen = heapq.nsmallest(most, found)
+    store = Store.open(run.path / STORE)
+    try:
+        samples = tuple(
+            Ranked(sample, value if higher else -value, _user_input(store, sample)) for value, _, sample in chosen
+        )
+    finally:
+        store.close()
+    return Worst(metric, higher, samples, tally["score"], tally["undefined"], tally["failed"])
+
+
+def higher_is_better(metric: str) -> bool:
+    """Whether more is better for the metric of this text; True for a metric that is not known here."""
+    try:
+        return parse_metric(metric).higher_is_better
+    except UsageError:
+        return True
+
+
+def worst_record(run: Run, found: Worst) -> dict[str, Any]:  # Any: JSON
+    """The worst samples as a JSON-able object."""
+    return {
+        "run": str(run.path),
+        "metric": found.metric,
+        "higher_is_better": found.higher_is_better,
+        "scored": found.scored,
+        "undefined": found.undefined,
+        "failed": found.failed,
+        "worst": [
+            {"sample": each.sample, "value": each.value, "user_input": each.user_input} for each in found.samples
+        ],
+    }
+
+
+def worst_page(run: Run, found: Worst, width: int) -> Page:
+    """The worst samples as a list: value, id and user input."""
+    page = Page(width)
+    end = "lowest" if found.higher_is_better else "highest"
+    page.text(f"{found.metric}: the {len(found.samples):,} {end} of {found.scored:,} scored", tone=Tone.STRONG)
+    if found.undefined or found.failed:
+        page.text(f"Not among them: {found.undefined:,} undefined and {found.failed:,} failed, which have no value.")
+    if not found.samples:
+        return page
+    page.blank()
+    longest = max(len("sample"), *(len(clean(each.sample)) for each in found.samples))
+    column = min(longest, _WIDEST_ID)
+    room = page.width - 5 - column - 2 * GAP
+    side_by_side = longest == column and room >= _LEAST_TEXT
+    page.line(Span(f"value  {pad('sample', column)}" + ("  user input" if side_by_side else ""), Tone.STRONG))
+    for each in found.samples:
+        text = cut(each.user_input or "", room if side_by_side else page.width - 7)
+        start = f"{pad(number(each.value), 5, right=True)}  {pad(clean(each.sample), column)}"
+        page.line(start, *(("  ", Span(text)) if side_by_side else ()))
+        if not side_by_side:
+            page.line(" " * 7, Span(text, Tone.QUIET))
+    page.heading("Next")
+    page.line("  " + command("show", str(run.path), "--sample", found.samples[0].sample))
+    return page
+
+
+def _user_input(store: Store, sample_id: str) -> str | None:
+    sample = store.sample(sample_id)
+    return None if sample is None else sample.user_input

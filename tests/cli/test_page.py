@@ -1,0 +1,70 @@
+"""The parts that pages are made of."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from merilo.reports.clean import clean, json_text
+from merilo.reports.page import Page, columns, cut, wrap
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\r\nb\tc  d", "a b c d"),
+        ("\x1b[2J", "\\x1b[2J"),
+        ("\u202eabc\u2069", "\\u202eabc\\u2069"),
+        ("\U000e0041", "\\U000e0041"),
+        ("\ud800", "\\ud800"),
+        ("می\u200cخواهم 👩\u200d🔬", "می\u200cخواهم 👩\u200d🔬"),
+    ],
+)
+def test_clean_text(text: str, shown: str) -> None:
+    """What steers or hides is shown as its code; joiners that belong to writing stay."""
+    assert clean(text) == shown
+
+
+@given(st.text(st.characters(), max_size=200))
+def test_json_text_is_whole(text: str) -> None:
+    """Whatever a text holds, its JSON reads back as the same text and can be encoded."""
+    printed = json_text({"text": text})
+    printed.encode()
+    assert json.loads(printed) == {"text": text}
+
+
+@given(st.text(st.sampled_from("ab яё 日本 語\u0301 "), max_size=200), st.integers(10, 40))
+def test_wrapped_rows_fit_and_lose_nothing(text: str, width: int) -> None:
+    """No row is wider than the width, and the rows together hold every sign but blanks."""
+    line = clean(text)
+    rows = wrap(line, width)
+    assert all(cell_len(row) <= width for row in rows)
+    assert "".join(rows).replace(" ", "") == line.replace(" ", "")
+
+
+@given(st.text(st.sampled_from("ab日本 "), max_size=80), st.integers(4, 40))
+def test_cut_text_fits(text: str, width: int) -> None:
+    """A cut text is at most as wide as asked."""
+    assert cell_len(cut(text, width)) <= width
+
+
+def test_columns_align_wide_letters() -> None:
+    """Cells are padded by what they take on the screen, not by how many letters they have."""
+    rows = columns([("日本", "1"), ("a", "100")], left=frozenset({0}))
+    assert rows == ["日本    1", "a     100"]
+
+
+def test_a_page_takes_nothing_in_unclean() -> None:
+    """Every way onto a page cleans what is put there."""
+    page = Page(60)
+    page.line("\x1b[2J")
+    page.heading("\x1b[2J")
+    page.text("\x1b[2J\n\u202e")
+    page.entry("\x1b[2J", "\x1b[2J", column=20)
+    page.entries([("\x1b[2J", "\x1b[2J")])
+    assert "\x1b" not in str(page)
+    assert "\u202e" not in str(page)

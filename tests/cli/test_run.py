@@ -1,0 +1,244 @@
+"""`merilo run`."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from command_line import COMMAND
+from server import JudgeServer, status
+
+from merilo.cli.options import metric_texts, share
+from merilo.errors import UsageError
+
+if TYPE_CHECKING:
+    from command_line import Here
+
+SUMMARY = """\
+data: 4 samples, judged by scripted:script.jsonl
+
+metric                                mean  95 % interval  scored undef failed
+context_relevance                    0.250  0.000 - 1.000       2     1      1
+faithfulness                         0.167  0.000 - 0.884       3     1      0
+context_precision(against=question)  0.500  0.000 - 1.000       2     1      1
+
+Counts over all scored samples
+  context_relevance  contexts 3, relevant 1, fully relevant 1, sentences 4,
+                     evidence sentences 1
+  faithfulness       statements 4, supported 1, contradicted not told apart by
+                     this judge
+  context_precision(against=question)
+                     contexts 3, relevant 1
+
+Not scored
+  context_relevance  1 undefined, 1 failed: It will not (1); no context was
+                     retrieved (1)
+                     the mean if the failed ones were worst or best: 0.167 -
+                     0.500
+  faithfulness       1 undefined: the response declines to answer and makes no
+                     claim (1)
+  context_precision(against=question)
+                     1 undefined, 1 failed: It will not (1); no context was
+                     retrieved (1)
+                     the mean if the failed ones were worst or best: 0.333 -
+                     0.667
+
+This run
+  judge    scripted:script.jsonl; how well it agrees with people is not known
+  cost     0 requests, free of charge, 0.0 s
+  kept in  out
+
+Next
+  merilo show out --worst 5 --metric context_relevance
+  merilo show out --sample tower
+"""
+PROMISED = {
+    "run", "judge", "samples", "skipped", "metrics", "left_out", "requests", "cached",
+    "input_tokens", "output_tokens", "cost_usd", "seconds",
+}  # fmt: skip
+OF_A_METRIC = {"mean", "interval", "level", "bounds", "scored", "undefined", "failed"}
+ARGUMENTS = ("run", "data.jsonl", "--judge", "scripted:script.jsonl", "--out", "out")
+
+
+def test_the_summary_at_80_columns(run: Here) -> None:
+    """The summary is this text, and no line of it is wider than the terminal."""
+    usage = run.path / "out" / "usage.json"
+    usage.write_text(json.dumps({**json.loads(usage.read_text()), "seconds": 0.0}))
+    shown = run.merilo("show", "out").stdout
+    assert shown == SUMMARY
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_json_is_one_object_and_nothing_else(run: Here) -> None:
+    """With --json standard output is one object that holds at least what is promised."""
+    found = run.json(*ARGUMENTS, "--metrics", "context_relevance", "--out", "json", "--max-failed", "1")
+    assert found.keys() >= PROMISED
+    assert found["metrics"]["context_relevance"].keys() >= OF_A_METRIC
+    assert (found["samples"], found["skipped"], found["cost_usd"]) == (4, 0, 0.0)
+    assert found["metrics"]["context_relevance"]["bounds"] == pytest.approx([1 / 6, 1 / 2])
+
+
+def test_too_many_failed_outcomes_exit_with_4(run: Here) -> None:
+    """More failed outcomes than --max-failed give exit code 4 and the command that asks again."""
+    done = run.merilo(*ARGUMENTS, "--metrics", "context_relevance", "--out", "failing", "--max-failed", "24%")
+    assert done.returncode == 4
+    assert "1 of 4 outcomes failed (25.0%)" in done.stderr
+    assert shlex.split(done.stderr.split("again: ")[1])[-1] == "--retry-failed"
+    assert (
+        run.merilo(*ARGUMENTS, "--metrics", "context_relevance", "--out", "failing", "--max-failed", "0.25").returncode
+        == 0
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", "missing.jsonl"), "missing.jsonl"),
+        (("run", "data.jsonl", "--metrics", "faithfullness"), "did you mean faithfulness?"),
+        (("run", "data.jsonl", "--metrics", ","), "--metrics"),
+        (("run", "data.jsonl", "--judge", "oracle"), "embedded, openai:MODEL, scripted:FILE"),
+        (("run", "data.jsonl", "--map", "question"), "--map takes column=field"),
+        (("run", "data.jsonl", "--max-failed", "2"), "A share is a number from 0 to 1"),
+        (("run", "data.jsonl", "--limit", "x"), "merilo run --help"),
+        (("run",), "merilo run --help"),
+        (("frobnicate",), "merilo --help"),
+        (("show", "nothing-here"), "manifest.json"),
+        (("show", "out", "--sample", "nobody"), "nobody"),
+        (("show", "out", "--worst", "3"), "--metric"),
+        (("metrics", "nope"), "There is no metric"),
+        (("judge", "test", "scripted:none.json"), "none.json"),
+    ],
+)
+def test_wrong_use_exits_with_2_and_one_message(run: Here, arguments: tuple[str, ...], message: str) -> None:
+    """A mistake of the user gives exit code 2, a message that says what to write, and no traceback."""
+    done = run.merilo(*arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_debug_shows_where_an_error_arose(run: Here) -> None:
+    """--debug adds the traceback to the message."""
+    done = run.merilo("run", "missing.jsonl", "--debug")
+    assert done.returncode == 2
+    assert "Traceback" in done.stderr
+
+
+def test_bad_records_refuse_the_data_or_are_named(here: Here) -> None:
+    """Bad data stops the run with each fault's place; --skip-invalid leaves those records out and counts them."""
+    here.write(
+        "data.jsonl",
+        [{"id": "a", "user_input": "u", "retrieved_contexts": ["c."]}, {"id": "a"}, {"id": [], "user_input": 1}],
+    )
+    refused = here.merilo("run", "data.jsonl", "--out", "out")
+    assert refused.returncode == 2
+    assert "line 3, field 'user_input'" in refused.stderr
+    assert "--skip-invalid" in refused.stderr
+    found = here.json("run", "data.jsonl", "--out", "out", "--skip-invalid")
+    assert (found["samples"], found["skipped"], len(found["skipped_records"])) == (1, 2, 2)
+    assert "Skipped: 2 bad records" in here.merilo("show", "out").stdout
+
+
+def test_data_from_standard_input_and_a_mapped_column(here: Here) -> None:
+    """A dash reads JSON Lines from standard input; --map fills a field from a column of another name."""
+    record = json.dumps({"frage": "Who?", "retrieved_contexts": ["A king."]})
+    done = here.merilo(
+        "run", "-", "--map", "frage=user_input", "--metrics", "context_relevance", "--json", stdin=record
+    )
+    assert json.loads(done.stdout)["samples"] == 1
+
+
+def test_quiet_says_nothing_on_standard_error(run: Here) -> None:
+    """--quiet leaves only the summary; without it a line tells how far the run is."""
+    loud = run.merilo(*ARGUMENTS, "--max-failed", "1", "--out", "loud")
+    quiet = run.merilo(*ARGUMENTS, "--max-failed", "1", "--out", "quiet", "--quiet")
+    assert loud.stderr == "4 of 4 samples (100%), 0 s\n"
+    assert quiet.stderr == ""
+    assert quiet.stdout.startswith("data: 4 samples")
+
+
+def test_a_metric_left_out_says_why(run: Here) -> None:
+    """Metrics that data or judge do not allow are listed with the reason."""
+    found = run.json(*ARGUMENTS, "--max-failed", "1", "--out", "all")
+    assert found["left_out"]["context_recall"] == "no sample has reference"
+    assert "kind 'sufficiency'" in found["left_out"]["context_sufficiency"]
+
+
+def test_an_interrupted_run_says_how_to_go_on_and_does(here: Here) -> None:
+    """Ctrl-C gives exit code 130 and a command that finishes the run without asking again what was kept."""
+    rows = [{"id": f"s{n}", "user_input": f"Where is {n}?", "retrieved_contexts": [f"Here is {n}."]} for n in range(40)]
+    here.write("data.jsonl", rows)
+    with JudgeServer(delay_s=0.1) as server:
+        words = ["run", "data.jsonl", "--judge", "openai:test-model", "--base-url", server.base_url]
+        words += ["--metrics", "context_relevance", "--concurrency", "2"]
+        stopped = interrupted(here, words, server)
+        assert stopped.returncode == 130
+        command = shlex.split(stopped.stderr.split("To go on: ")[1])
+        asked = server.count
+        done = here.merilo(*command[1:])
+        assert done.returncode == 0
+        assert re.search(r"context_relevance .* 40 +0 +0$", done.stdout, re.MULTILINE)
+        assert server.count <= 40 + 2 * 2  # in the air, or just arrived, when it was stopped
+        assert server.count > asked
+
+
+def interrupted(here: Here, words: list[str], server: JudgeServer) -> subprocess.CompletedProcess[str]:
+    """The command, stopped as by Ctrl-C once the server has seen some requests."""
+    process = subprocess.Popen(
+        [COMMAND, *words],
+        cwd=here.path,
+        env=here.environment,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    waited_until = time.monotonic() + 30
+    while server.count < 6 and time.monotonic() < waited_until:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+
+def test_a_provider_that_cannot_be_used_stops_the_run(here: Here) -> None:
+    """A wrong key gives exit code 2 and the command that goes on once it is right."""
+    here.write("data.jsonl", [{"id": "a", "user_input": "u", "retrieved_contexts": ["c."]}])
+    with JudgeServer() as server:
+        server.fail(status(401))
+        done = here.merilo("run", "data.jsonl", "--judge", "openai:test-model", "--base-url", server.base_url)
+    assert done.returncode == 2
+    assert "To go on: merilo run data.jsonl" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        (["a,b"], ["a", "b"]),
+        (["a(x=1, y=2),b", "c"], ["a(x=1, y=2)", "b", "c"]),
+        (['a(x="1),2"), b'], ['a(x="1),2")', "b"]),
+    ],
+)
+def test_metrics_are_divided_by_commas_outside_parentheses(given: list[str], found: list[str]) -> None:
+    """A comma within parentheses or quotes belongs to its metric."""
+    assert metric_texts(given) == found
+
+
+@pytest.mark.parametrize(("text", "value"), [("0.01", 0.01), ("1%", 0.01), ("0", 0.0), ("100 %", 1.0)])
+def test_a_share_is_a_number_or_a_percentage(text: str, value: float) -> None:
+    """0.01 and 1% are the same share."""
+    assert share(text) == pytest.approx(value)
+
+
+@pytest.mark.parametrize("text", ["-1", "1.5", "101%", "x", "nan"])
+def test_a_share_lies_between_0_and_1(text: str) -> None:
+    """Anything else is refused."""
+    with pytest.raises(UsageError):
+        share(text)

@@ -1,0 +1,132 @@
+"""How the command behaves on a terminal, in a pipe, and at its start."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from command_line import COMMAND, SAMPLES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from command_line import Here
+
+
+def on_terminal(here: Here, *arguments: str, env: dict[str, str] | None = None) -> str:
+    """What the command writes to a terminal that is both its outputs."""
+    ours, theirs = pty.openpty()
+    environment = {**here.environment, "TERM": "xterm-256color", **(env or {})}
+    process = subprocess.Popen([COMMAND, *arguments], cwd=here.path, env=environment, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    written = b""
+    while True:
+        try:
+            part = os.read(ours, 65_536)
+        except OSError:  # Linux says so when the other side is closed
+            break
+        if not part:
+            break
+        written += part
+    os.close(ours)
+    process.wait(timeout=30)
+    return written.decode()
+
+
+def test_a_bar_is_drawn_on_a_terminal_only(here: Here) -> None:
+    """On a terminal progress is a bar that is gone in the end; in a pipe it is plain lines."""
+    here.write("data.jsonl", SAMPLES)
+    arguments = ("run", "data.jsonl", "--metrics", "context_relevance")
+    drawn = on_terminal(here, *arguments)
+    piped = here.merilo(*arguments)
+    assert "━" in drawn
+    assert "4/4" in drawn
+    assert "\x1b" not in piped.stdout + piped.stderr
+    assert "━" not in piped.stderr
+    assert piped.stderr == "4 of 4 samples (100%), 0 s\n"
+
+
+def test_colours_are_for_terminals_that_want_them(run: Here) -> None:
+    """A terminal gets tones, NO_COLOR, TERM=dumb and a pipe get none; the words are the same."""
+    toned = on_terminal(run, "show", "out")
+    assert "\x1b[1m" in toned
+    plain = run.merilo("show", "out").stdout
+    for environment in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        assert on_terminal(run, "show", "out", env=environment).replace("\r\n", "\n") == plain
+    stripped = toned.replace("\r\n", "\n")
+    for code in ("0", "1", "2", "31", "32"):
+        stripped = stripped.replace(f"\x1b[{code}m", "")
+    assert stripped == plain
+
+
+def test_the_width_follows_columns(run: Here) -> None:
+    """Running text is broken at the width that COLUMNS names."""
+    narrow = run.merilo("show", "out", "--sample", "tower", env={"COLUMNS": "50"}).stdout
+    wide = run.merilo("show", "out", "--sample", "tower", env={"COLUMNS": "120"}).stdout
+    assert max(map(len, wide.splitlines())) > 80
+    assert len(narrow.splitlines()) > len(wide.splitlines())
+
+
+def test_a_reader_that_leaves_is_no_error(run: Here) -> None:
+    """When nobody reads the output any more the command stops without a word."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = subprocess.run(
+        [COMMAND, "show", "out"], cwd=run.path, env=run.environment, stdout=writing, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writing)
+    assert process.stderr == b""
+    assert process.returncode == 141
+
+
+def test_an_encoding_that_lacks_signs_does_not_break_the_output(here: Here) -> None:
+    """Where standard output is ASCII, other letters are written as codes."""
+    here.write("data.jsonl", [{"id": "я", "user_input": "Кто?", "retrieved_contexts": ["Король."]}])
+    done = here.merilo("run", "data.jsonl", env={"PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0
+    assert "\\u044f" in done.stdout
+
+
+def test_python_m_merilo_is_the_command(tmp_path: Path) -> None:
+    """`python -m merilo --version` and `merilo --version` print the same."""
+    printed = [
+        subprocess.run([*start, "--version"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+        for start in ([sys.executable, "-m", "merilo"], [COMMAND])
+    ]
+    assert printed[0] == printed[1]
+    assert printed[0].startswith("merilo ")
+
+
+@pytest.mark.parametrize("group", [(), ("judge",)])
+def test_without_a_command_the_help_is_shown(here: Here, group: tuple[str, ...]) -> None:
+    """A group of commands alone shows its help."""
+    assert here.merilo(*group).stdout == here.merilo(*group, "--help").stdout
+    assert here.merilo(*group).returncode == 0
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("--help",), ("metrics",), ("run", "-h")])
+def test_a_start_loads_nothing_slow(arguments: tuple[str, ...]) -> None:
+    """Version, help and the list of metrics load neither the network, nor numbers, nor templates, nor a model."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "merilo", *arguments], capture_output=True, text=True, check=True
+    )
+    loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
+    assert loaded & {"aiohttp", "numpy", "scipy", "jinja2", "yaml", "sentencex", "razdel", "stamina"} == set()
+
+
+def test_help_comes_at_once(tmp_path: Path) -> None:
+    """`merilo --help` takes well under a second, even on a busy machine."""
+    best = min(timed(tmp_path) for _ in range(5))
+    assert best < 0.8
+
+
+def timed(place: Path) -> float:
+    """Seconds that one `merilo --help` takes."""
+    began = time.perf_counter()
+    subprocess.run([COMMAND, "--help"], cwd=place, capture_output=True, check=True)
+    return time.perf_counter() - began
