@@ -1,0 +1,28 @@
+"""What a user waits for before anything happens: the import, and the command line."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from figures import cpu_s, python, report
+
+
+def main() -> None:
+    """Print the CPU of `import merilo` against pydantic's, and how long the command line takes to answer."""
+    pydantic = cpu_s(python("from pydantic import BaseModel"))
+    report("import merilo, CPU s", cpu_s(python("import merilo")), at_most=2 * pydantic)
+    report("from pydantic import BaseModel, CPU s", pydantic)
+    command = str(Path(sys.executable).with_name("merilo"))
+    for arguments in (["--version"], ["--help"], ["metrics"]):
+        times = []
+        for _ in range(6):
+            began = time.perf_counter()
+            cpu_s([command, *arguments], runs=0)
+            times.append(time.perf_counter() - began)
+        report(f"merilo {arguments[0]}, wall s", sorted(times)[3], at_most=1.0)
+
+
+if __name__ == "__main__":
+    main()

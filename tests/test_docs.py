@@ -1,0 +1,98 @@
+"""Every Python and console block of README.md and docs/ runs; how a page steers this: docs_page.py."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import docs_page
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if path.is_file()]
+
+
+def run_page(page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a page in a process of its own, in an empty folder that is also its home, without any key."""
+    kept = {"PATH", "SYSTEMROOT", "TMPDIR", "CI"}
+    environment = {name: value for name, value in os.environ.items() if name in kept}
+    environment |= {"HOME": str(folder), "COLUMNS": "110", "NO_COLOR": "1", "PYTHONUTF8": "1"}
+    return subprocess.run(
+        [sys.executable, docs_page.__file__, str(page)],
+        cwd=folder,
+        env=environment,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.timeout(300)
+def test_a_page_runs_as_shown(page: Path, tmp_path: Path) -> None:
+    """What a page tells the reader to run does run, with the exit status and output that it shows."""
+    done = run_page(page, tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+GOOD = """
+<!-- file: data/word.txt -->
+```text
+good
+```
+```python
+word = open("data/word.txt").read().strip()
+```
+Text between.
+```python
+print("a", word, "day", 7)
+```
+<!-- output -->
+```text
+a  good ... 7
+```
+<!-- output -->
+```console
+$ echo one \\
+    two
+one two
+$ make nothing-that-exists
+```
+<!-- exit: 3 -->
+```console
+$ exit 3
+```
+<!-- norun: it would fail -->
+```python
+raise SystemExit(1)
+```
+"""
+
+
+def test_fences_share_a_folder_and_a_namespace(tmp_path: Path) -> None:
+    """Files, names, exit statuses, shown output and exceptions of a page are understood."""
+    page = tmp_path / "page.md"
+    page.write_text(GOOD, encoding="utf-8")
+    assert run_page(page, tmp_path).stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("```python\nx = 1\n1 / 0\n```\n", 'page.md", line 3'),
+        ("```console\n$ exit 2\n```\n", "ended with 2, not 0"),
+        ("<!-- exit: 2 -->\n```console\n$ true\n```\n", "ended with 0, not 2"),
+        ("<!-- output -->\n```console\n$ echo one\ntwo\n```\n", "the page shows\ntwo"),
+        ("```python\nprint(1)\n```\n<!-- output -->\n```text\n2\n```\n", "the page shows\n2"),
+        ("<!-- norun -->\n```python\n1 / 0\n```\n", "norun needs a reason"),
+    ],
+)
+def test_a_page_that_lies_fails(tmp_path: Path, text: str, complaint: str) -> None:
+    """A block that raises, ends otherwise or prints something else is reported with its place."""
+    page = tmp_path / "page.md"
+    page.write_text(text, encoding="utf-8")
+    done = run_page(page, tmp_path)
+    assert done.returncode != 0
+    assert complaint in done.stderr

@@ -1,0 +1,112 @@
+"""What design/layout.md says about imports and that import-linter cannot say: one home for each package, lazily."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import merilo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PACKAGE = Path(merilo.__file__).parent
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+ANYWHERE = {
+    "pydantic": "the data model",
+    "pydantic_core": "part of pydantic",
+    "numpy": "vectors and numbers; that it is loaded late is tested below",
+    "yaml": "a suite and a rubric are read in different places; 46 ms",
+    "typing_extensions": "types of newer Pythons",
+}
+"""Packages that may be imported in more than one place, and why."""
+
+LATE = ("aiohttp", "anthropic", "jinja2", "numpy", "onnxruntime", "openai", "pyarrow", "ray", "scipy", "yaml")
+"""Packages that cost a start-up dearly and that nothing loads before it is needed."""
+
+MOST_PUBLIC_NAMES = 30
+
+ASK_FOR_HELP = """
+import sys
+from merilo.cli.main import main
+sys.argv = ["merilo", "--help"]
+try:
+    main()
+except SystemExit as stop:
+    assert not stop.code
+"""
+
+
+def name_of(path: Path) -> str:
+    """The dotted name of a module below merilo; '' for the top one."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_of(node: ast.AST) -> Iterator[str]:
+    """The top-level packages imported anywhere below a node, without those for type checkers only."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and ast.unparse(child.test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}:
+            continue
+        if isinstance(child, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in child.names)
+        elif isinstance(child, ast.ImportFrom) and child.level == 0 and child.module is not None:
+            yield child.module.partition(".")[0]
+        yield from imports_of(child)
+
+
+def homes() -> dict[str, set[str]]:
+    """Each third-party package with the modules that import it."""
+    found: dict[str, set[str]] = {}
+    for path in MODULES:
+        for package in imports_of(ast.parse(path.read_text(encoding="utf-8"))):
+            if package not in sys.stdlib_module_names | {"merilo"}:
+                found.setdefault(package, set()).add(name_of(path))
+    return found
+
+
+def loaded_by(statement: str) -> set[str]:
+    """The top-level packages in memory after a statement, in a fresh process."""
+    script = f"{statement}\nimport sys\nprint('\\n'.join(sys.modules))"
+    printed = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
+    return {line.partition(".")[0] for line in printed.splitlines()}
+
+
+def test_a_package_has_one_home() -> None:
+    """Each third-party package is imported in one module or one folder, so it can be replaced there."""
+    scattered = {
+        package: sorted(modules)
+        for package, modules in homes().items()
+        if package not in ANYWHERE and len(modules) > 1 and len({name.partition(".")[0] for name in modules}) > 1
+    }
+    assert scattered == {}
+
+
+@pytest.mark.parametrize("statement", ["import merilo", ASK_FOR_HELP], ids=["import merilo", "merilo --help"])
+def test_a_start_is_light(statement: str) -> None:
+    """Neither importing merilo nor asking for help loads a package that is slow to start."""
+    assert loaded_by(statement) & set(LATE) == set()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in MODULES if path.name == "__init__.py" and name_of(path)],
+    ids=name_of,
+)
+def test_a_folder_has_an_empty_init(path: Path) -> None:
+    """Only the top `__init__.py` holds code; a name has one import path."""
+    assert path.read_text(encoding="utf-8").strip() == ""
+
+
+def test_the_public_names_are_few_and_sorted() -> None:
+    """`merilo.__all__` lists at most 30 names, sorted, and each can be had."""
+    names = list(merilo.__all__)
+    assert names == sorted(names)
+    assert len(names) <= MOST_PUBLIC_NAMES
+    assert [name for name in names if not hasattr(merilo, name)] == []

@@ -1,0 +1,208 @@
+"""The project's own rules about packaging, pins, recipes, continuous integration and tests."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from importlib.metadata import distribution
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import merilo
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+ROOT = Path(__file__).resolve().parent.parent
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PIN_FILES = sorted((ROOT / "requirements").glob("*.txt"))
+TEST_FILES = sorted((ROOT / "tests").rglob("test_*.py"))
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+def pins(path: Path) -> dict[str, set[str]]:
+    """The versions a requirements file pins, by canonical name (several where they depend on the Python)."""
+    found: dict[str, set[str]] = {}
+    for name, version in re.findall(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", path.read_text(encoding="utf-8"), re.MULTILINE):
+        found.setdefault(canonicalize_name(name), set()).add(version)
+    return found
+
+
+def load_changes() -> ModuleType:
+    """The changelog script as a module."""
+    spec = spec_from_file_location("changes_tool", ROOT / "tools" / "changes.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+# ------------------------------------------------------------------------------------- what is tested
+
+
+def test_the_installed_wheel_is_tested() -> None:
+    """The merilo under test lies in site-packages, and src is not on the path."""
+    assert Path(merilo.__file__).is_relative_to(sysconfig.get_path("purelib"))
+    assert str(ROOT / "src") not in {str(Path(entry).resolve()) for entry in sys.path}
+
+
+def test_the_wheel_is_typed_and_carries_its_licence() -> None:
+    """The wheel has py.typed and the full licence text."""
+    names = {str(path) for path in distribution("merilo").files or ()}
+    assert "merilo/py.typed" in names
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+
+
+def test_the_version_has_one_source() -> None:
+    """The installed version is the one in pyproject.toml."""
+    assert distribution("merilo").version == PYPROJECT["project"]["version"]
+
+
+def test_no_way_out() -> None:
+    """A connection to another machine is refused before it is tried; 192.0.2.0/24 is for documentation."""
+    with socket.socket() as sock, pytest.raises(RuntimeError, match=r"192\.0\.2\.1"):
+        sock.connect(("192.0.2.1", 80))
+
+
+# ---------------------------------------------------------------------------------------------- pins
+
+
+@pytest.mark.parametrize("path", PIN_FILES, ids=lambda path: path.name)
+def test_pins_carry_hashes_and_no_address(path: Path) -> None:
+    """Every pinned requirement has a hash, and no file names a package index or a download address."""
+    text = path.read_text(encoding="utf-8")
+    entries = re.findall(r"^[A-Za-z0-9._-]+==.*(?:\n[ ]{4}--hash.*)*", text, re.MULTILINE)
+    assert entries
+    assert [entry.splitlines()[0] for entry in entries if "--hash=sha256:" not in entry] == []
+    assert re.findall(r"https?:|--index-url|--extra-index|--find-links|file:|@ ", text) == []
+
+
+@pytest.mark.parametrize("path", PIN_FILES, ids=lambda path: path.name)
+def test_pins_fit_pyproject(path: Path) -> None:
+    """Wherever a runtime dependency is pinned, the pin lies in the range of pyproject.toml."""
+    pinned = pins(path)
+    for requirement in map(Requirement, PYPROJECT["project"]["dependencies"]):
+        for version in pinned.get(canonicalize_name(requirement.name), ()):
+            assert requirement.specifier.contains(version), f"{requirement} but {version}: run make lock"
+
+
+@pytest.mark.parametrize("name", ["runtime", "test", "dev", "lowest"])
+def test_every_runtime_dependency_is_pinned(name: str) -> None:
+    """Each environment that merilo runs in pins all of its dependencies."""
+    needed = {canonicalize_name(Requirement(text).name) for text in PYPROJECT["project"]["dependencies"]}
+    assert needed - pins(ROOT / "requirements" / f"{name}.txt").keys() == set()
+
+
+def test_pins_agree() -> None:
+    """What is developed against is what is tested is what the demo runs."""
+    runtime, test, dev = (pins(ROOT / "requirements" / f"{name}.txt") for name in ("runtime", "test", "dev"))
+    assert {name: dev.get(name) for name in test} == test
+    assert {name: test.get(name) for name in runtime} == runtime
+
+
+# ------------------------------------------------------------------------------- recipes and workflows
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_bare_make_lists_the_recipes() -> None:
+    """`make` alone names each recipe with one line that says what it does."""
+    printed = subprocess.run(["make"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    described = {line.split()[1]: line.split(maxsplit=2)[2] for line in printed.splitlines()}
+    declared = re.findall(r"^\.PHONY: ([a-z-]+)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {"demo", "test", "check", "format", "bench", "docs", "examples", "clean"} <= described.keys()
+    assert [name for name in declared if name not in described] == []
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_actions_are_pinned_by_commit(path: Path) -> None:
+    """Every action is named by a full commit hash with its version beside it; permissions start empty."""
+    text = path.read_text(encoding="utf-8")
+    uses = [line for line in text.splitlines() if "uses:" in line]
+    assert [line for line in uses if not re.search(r"@[0-9a-f]{40}  # v\d", line)] == []
+    assert re.search(r"^permissions: \{\}", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_workflows_run_recipes(path: Path) -> None:
+    """A workflow runs recipes of the Makefile and nothing else."""
+    commands = re.findall(r"^\s*(?:- )?run: (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [command for command in commands if not command.startswith("make ")] == []
+
+
+def test_lint_exceptions_have_reasons() -> None:
+    """Each ruff rule that is switched off has its reason on the same line."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    ruff = text.partition("[tool.ruff.lint]")[2].partition("[tool.ruff.lint.flake8")[0]
+    bare = [line for line in ruff.splitlines() if re.match(r'\s+"[A-Z]+\d*",', line) and "  # " not in line]
+    assert [line for line in bare if not re.search(r",\s+# \S", line)] == []
+
+
+# ------------------------------------------------------------------------------------ tests as a manual
+
+
+@pytest.mark.parametrize("path", TEST_FILES, ids=lambda path: str(path.relative_to(ROOT / "tests")))
+def test_every_test_states_its_fact(path: Path) -> None:
+    """Each test has a docstring, so that the test files read as a specification."""
+    tests = [
+        node
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+    ]
+    assert [node.name for node in tests if not ast.get_docstring(node)] == []
+
+
+# ----------------------------------------------------------------------------------------- changelog
+
+
+def test_the_fragments_are_well_formed() -> None:
+    """Every waiting changelog fragment keeps the rules."""
+    assert load_changes().problems(ROOT / "changes") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "complaint"),
+    [
+        ("fast.improved.md", "Runs are faster.", "kind one of"),
+        ("Fast.added.md", "Runs are faster.", "kind one of"),
+        ("fast.added.md", "", "one plain paragraph"),
+        ("fast.added.md", "# Runs are faster.", "one plain paragraph"),
+        ("fast.added.md", "Runs are faster", "full stop"),
+        ("fast.added.md", "word " * 25 + "more.", "26 words"),
+    ],
+)
+def test_a_bad_fragment_is_named(tmp_path: Path, name: str, text: str, complaint: str) -> None:
+    """A fragment with a wrong kind, no text, markup or too many words is reported with its name."""
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    (problem,) = load_changes().problems(tmp_path)
+    assert name in problem
+    assert complaint in problem
+
+
+def test_a_release_gathers_the_fragments(tmp_path: Path) -> None:
+    """A release puts its fragments above older releases, kinds in fixed order, and removes the files."""
+    changes = tmp_path / "changes"
+    changes.mkdir()
+    (changes / "README.md").write_text("rules", encoding="utf-8")
+    (changes / "b.scores.md").write_text("Recall moved.", encoding="utf-8")
+    (changes / "a.added.md").write_text("Gates can be\nnamed.", encoding="utf-8")
+    changelog = tmp_path / "CHANGELOG.md"
+    changelog.write_text("# Changelog\n\n<!-- releases -->\n\n## 0.1.0 (2026-01-01)\n", encoding="utf-8")
+    load_changes().release(tmp_path, "0.2.0", "2026-02-01")
+    assert changelog.read_text(encoding="utf-8") == (
+        "# Changelog\n\n<!-- releases -->\n\n## 0.2.0 (2026-02-01)\n\n### Added\n\n- Gates can be named.\n\n"
+        "### Scores\n\n- Recall moved.\n\n## 0.1.0 (2026-01-01)\n"
+    )
+    assert [path.name for path in changes.iterdir()] == ["README.md"]
