@@ -95,7 +95,7 @@ examples: $(STAMPS)/merilo  ## build the example data anew (ARGS="--data DIR")
 
 .PHONY: train
 train: $(STAMPS)/merilo  ## fit the embedded judge anew (ARGS="--data DIR")
-	$(INSTALL) -r training/requirements.in
+	@$(INSTALL) -r training/requirements.in
 	@$(BIN)/python training/fit_lexical.py --out src/merilo/judges/lexical.v1.json $(ARGS)
 
 .PHONY: lock
@@ -115,19 +115,22 @@ $(VENV)/pyvenv.cfg:
 	@mkdir -p $(STAMPS)
 
 $(STAMPS)/runtime: requirements/$(RUNTIME).txt $(VENV)/pyvenv.cfg
-	$(PINNED) requirements/$(RUNTIME).txt
+	@echo "installing what merilo needs into $(VENV)" >&2
+	@$(PINNED) requirements/$(RUNTIME).txt
 	@touch $@
 
 $(STAMPS)/build: requirements/build.txt $(VENV)/pyvenv.cfg
-	$(PINNED) requirements/build.txt
+	@$(PINNED) requirements/build.txt
 	@touch $@
 
 $(STAMPS)/test: requirements/$(TOOLS).txt $(VENV)/pyvenv.cfg
-	$(PINNED) requirements/$(TOOLS).txt
+	@echo "installing what the tests need into $(VENV)" >&2
+	@$(PINNED) requirements/$(TOOLS).txt
 	@touch $@
 
 $(STAMPS)/dev: requirements/dev.txt $(VENV)/pyvenv.cfg
-	$(PINNED) requirements/dev.txt
+	@echo "installing what the checks need into $(VENV)" >&2
+	@$(PINNED) requirements/dev.txt
 	@touch $@
 
 # The list of sources is itself a source: a deleted file must lead to a new wheel too.
@@ -137,11 +140,12 @@ $(STAMPS)/sources: $(VENV)/pyvenv.cfg FORCE
 
 $(STAMPS)/wheel: pyproject.toml README.md LICENSE $(SOURCES) $(STAMPS)/sources $(STAMPS)/build
 	@rm -rf $(WHEELS)
-	$(BIN)/hatchling build -t wheel -d $(WHEELS)
+	@echo "building and installing merilo" >&2
+	@$(BIN)/hatchling build -t wheel -d $(WHEELS) >/dev/null
 	@touch $@
 
 $(STAMPS)/merilo: $(STAMPS)/wheel $(STAMPS)/runtime
-	$(INSTALL) --force-reinstall --no-deps $(WHEELS)/*.whl
+	@$(INSTALL) --force-reinstall --no-deps $(WHEELS)/*.whl
 	@touch $@
 
 .PHONY: FORCE

@@ -39,4 +39,4 @@ elif ! "$found" -m venv "$venv"; then
         "or uv." >&2
     exit 1
 fi
-"$venv/bin/python" --version
+"$venv/bin/python" --version >&2

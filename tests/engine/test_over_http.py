@@ -182,3 +182,34 @@ def test_the_raw_reply_is_kept(evaluated: Evaluate, server: JudgeServer) -> None
     assert json.loads(asked.replies[0]["texts"][0])["grade"] == 1
     assert asked.replies[0]["path"] == "json_schema"
     assert "You grade how far one retrieved context" in asked.rubric
+
+
+RUSSIAN = {
+    "id": "ru",
+    "user_input": "Что такое машинное обучение?",
+    "retrieved_contexts": ["Машинное обучение — раздел искусственного интеллекта.", "Завтра облачно."],
+}
+
+
+@pytest.mark.parametrize(
+    ("row", "language", "begins"),
+    [
+        (RUSSIAN, None, "Ты оцениваешь"),
+        ({**RUSSIAN, "language": "en"}, None, "You grade"),
+        (rows(1)[0], "ru", "Ты оцениваешь"),
+        (rows(1)[0], "de", "You grade"),
+    ],
+)
+def test_the_rubric_speaks_the_language_of_the_sample(
+    evaluated: Evaluate, row: dict[str, Any], language: str | None, begins: str
+) -> None:
+    """The rubric's language is the one asked for, else the sample's, else its script's; English where there is none."""
+    with JudgeServer() as server:
+        evaluated(
+            [row],
+            judge="openai:test-model",
+            base_url=server.base_url,
+            language=language,
+            metrics=["context_relevance"],
+        )
+        assert server.asked[0].messages[0]["content"].startswith(begins)
