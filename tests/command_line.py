@@ -27,6 +27,7 @@ class Here:
     def environment(self) -> dict[str, str]:
         """Nothing of the developer's own: no colours, no key, a cache of its own."""
         kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+        kept["PATH"] = os.pathsep.join([str(Path(COMMAND).parent), kept.get("PATH", "")])
         return {**kept, "MERILO_CACHE": str(self.path / "cache.sqlite"), "COLUMNS": "80"}
 
     def merilo(

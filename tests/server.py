@@ -293,13 +293,18 @@ class JudgeServer:
         self._chances.clear()
         self._refused = ()
 
+    def stop(self) -> None:
+        """Close for good, as a server that dies; may be called from any thread, also twice."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._stop.set)
+
     def __enter__(self) -> Self:
         self._thread.start()
         self._ready.wait()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
+        self.stop()
         self._thread.join()
 
     def _serve(self) -> None:

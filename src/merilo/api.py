@@ -52,7 +52,7 @@ def evaluate(data: str | PathLike[str] | Records, **arguments: Unpack[EvaluateAr
         RunError: the directory cannot be used.
         Interrupted: somebody pressed Ctrl-C; the same call resumes the run.
     """
-    return _in_own_thread(run_evaluation(data, Options(**arguments)))
+    return _in_own_thread(run_evaluation(data, _options(**arguments)))
 
 
 async def aevaluate(data: str | PathLike[str] | Records, **arguments: Unpack[EvaluateArguments]) -> Run:
@@ -60,7 +60,15 @@ async def aevaluate(data: str | PathLike[str] | Records, **arguments: Unpack[Eva
 
     Cancelling it leaves a run that the same call resumes.
     """
-    return await run_evaluation(data, Options(**arguments))
+    return await run_evaluation(data, _options(**arguments))
+
+
+def _options(**arguments: Unpack[EvaluateArguments]) -> Options:
+    known = Options.__dataclass_fields__
+    unknown = [name for name in arguments if name not in known]
+    if unknown:
+        raise TypeError(f"evaluate() has no argument {', '.join(unknown)}; it takes {', '.join(known)}.")
+    return Options(**arguments)
 
 
 class _Worker(threading.Thread):

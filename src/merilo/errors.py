@@ -12,6 +12,7 @@
     │   └── ProviderError        the reply did not come
     │       ├── RateLimited      too many requests: ask again later
     │       ├── Temporary        overloaded, timed out, broken connection: ask again
+    │       │   └── Unreachable  nobody at the address, which was reached before: ask again, then stop
     │       ├── Refused          the provider will not answer this request (content policy)
     │       ├── Permanent        this request is wrong and always will be
     │       └── ProviderDown     no request can work (wrong key, wrong model): the run stops
@@ -122,6 +123,10 @@ class RateLimited(ProviderError):
 
 class Temporary(ProviderError):
     """The provider is overloaded, timed out or broke the connection; the same request may work later."""
+
+
+class Unreachable(Temporary):
+    """Nobody is at the address any more; it may come back soon, and if not, no other request will do better."""
 
 
 class Refused(ProviderError):

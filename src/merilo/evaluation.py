@@ -107,10 +107,13 @@ async def _run_in(path: Path, dataset: Dataset, judges: dict[str, Judge], option
         store = Store.open(path / STORE, create=not (path / STORE).exists())
         stack.callback(store.close)
         intake = await take_in(dataset, store, skip_invalid=options.skip_invalid)
+        if dataset.columns.unseen:
+            names = ", ".join(map(repr, dataset.columns.unseen))
+            raise UsageError(f"The mapping names the column {names}, which no record has; see how it is spelt (--map).")
         roles = Roles(judges)
         selection = select(options.metrics, intake, roles)
-        manifest = _manifest(dataset, intake, selection, judges, options.language)
-        _agree(path, manifest)
+        manifest = _manifest(dataset, intake, selection, judges, options)
+        manifest = _agree(path, manifest)
         store.accept_samples()
         write_json(path / MANIFEST, asdict(manifest))
         cache = None
@@ -151,7 +154,9 @@ class _Work:
         self._progress.begin(self._path, self._manifest.samples)
         if self._options.retry_failed and (dropped := self._store.drop_failures()):
             self._progress.note(f"{dropped} failed questions are asked again; outcomes that used them may change.")
-        carrier = Carrier(concurrency=self._options.concurrency, known=_known_adaptations(self._path))
+        carrier = Carrier(
+            concurrency=self._options.concurrency, known=_known_adaptations(self._path), tell=self._progress.note
+        )
         try:
             async with carrier:
                 await self._all(carrier)
@@ -238,7 +243,7 @@ def _new_directory(name: str) -> Path:
 
 
 def _manifest(
-    dataset: Dataset, intake: Intake, selection: Selection, judges: dict[str, Judge], language: str | None
+    dataset: Dataset, intake: Intake, selection: Selection, judges: dict[str, Judge], options: Options
 ) -> Manifest:
     roles = {"judge": judges["judge"]} | {role: judge for role, judge in judges.items() if judge is not judges["judge"]}
     return Manifest(
@@ -254,21 +259,27 @@ def _manifest(
             for role, judge in roles.items()
         },
         splitter=SPLITTER_ID,
-        language=language,
-        notes=tuple(filter(None, [dataset.columns.sentence()])),
+        language=options.language,
+        notes=tuple(filter(None, [dataset.columns.sentence(), _limit_note(options.limit)])),
     )
 
 
-def _agree(path: Path, manifest: Manifest) -> None:
-    """Raises RunError when the directory holds a run of something else."""
+def _limit_note(limit: int | None) -> str:
+    return "" if limit is None else f"Only the first {limit:,} records were looked at (--limit)."
+
+
+def _agree(path: Path, manifest: Manifest) -> Manifest:
+    """The manifest to keep: that of the run which is resumed. Raises RunError when it is of something else."""
     if not (path / MANIFEST).exists():
-        return
-    differences = Run.open(path).manifest.differences(manifest)
+        return manifest
+    earlier = Run.open(path).manifest
+    differences = earlier.differences(manifest)
     if differences:
         names = ", ".join("data" if name == "fingerprint" else name for name in differences)
         raise RunError(
             f"{path} holds a run that differs in {names}, so it cannot be resumed; choose another directory (--out)."
         )
+    return earlier
 
 
 def _known_adaptations(path: Path) -> dict[str, dict[str, str]]:

@@ -36,7 +36,7 @@ Counts over all scored samples
   context_precision(against=question)
                      contexts 3, relevant 1
 
-Not scored
+Not scored, and so not in the means above
   context_relevance  1 undefined, 1 failed: It will not (1); no context was
                      retrieved (1)
                      the mean if the failed ones were worst or best: 0.167 -

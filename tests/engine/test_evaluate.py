@@ -242,3 +242,38 @@ def test_records_are_json(evaluated: Evaluate) -> None:
     run = evaluated(rows(3))
     for record in run.records():
         assert json.loads(json.dumps(record)) == record
+
+
+def test_a_metric_is_found_by_its_name_alone(evaluated: Evaluate) -> None:
+    """Where a name stands for one metric of the run it will do as key; where for several, the error names them."""
+    run = evaluated(rows(3), metrics=["context_precision", "context_relevance", "context_relevance(unit=context)"])
+    assert run.metrics["context_precision"] is run.metrics["context_precision(against=reference)"]
+    (first, *_) = run.samples
+    assert first.outcomes["context_precision"] == first.outcomes["context_precision(against=reference)"]
+    with pytest.raises(KeyError, match="context_recall"):
+        _ = run.metrics["context_recall"]
+
+
+def test_a_limit_is_told(evaluated: Evaluate) -> None:
+    """A run of the first records only says so."""
+    assert "Only the first 2 records were looked at (--limit)." in evaluated(rows(5), limit=2).manifest.notes
+
+
+def test_a_mapped_column_must_be_there(evaluated: Evaluate) -> None:
+    """A mapping that names a column of no record is refused: it is a slip of the pen."""
+    with pytest.raises(merilo.UsageError, match="'groundtruth', which no record has"):
+        evaluated(rows(2), mapping={"groundtruth": "reference"})
+
+
+def test_an_unknown_argument_is_named(evaluated: Evaluate) -> None:
+    """An argument that does not exist is a TypeError that lists those that do."""
+    with pytest.raises(TypeError, match=r"evaluate\(\) has no argument metric; it takes metrics, judge"):
+        evaluated(rows(1), metric="faithfulness")
+
+
+def test_resuming_keeps_the_manifest(evaluated: Evaluate, tmp_path: Path) -> None:
+    """The same samples from another source resume the run and leave its manifest as it was."""
+    (tmp_path / "named.jsonl").write_text("\n".join(json.dumps(row) for row in rows(3)))
+    first = evaluated(tmp_path / "named.jsonl", out=tmp_path / "r")
+    before = canonical(first)
+    assert canonical(evaluated(rows(3), out=tmp_path / "r")) == before

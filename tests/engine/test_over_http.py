@@ -11,6 +11,7 @@ from judged_rivers import Evaluate, rows, verdict_for
 from server import Asked, JudgeServer, drop_verdicts, malformed, rate_limited, refusal, reset, status
 
 import merilo
+from merilo.engine.progress import Silent
 from merilo.judging.questions import (
     Addresses,
     Noncommittal,
@@ -136,6 +137,29 @@ def test_a_wrong_key_stops_the_run_which_can_be_resumed(
         evaluated(rows(5), **options)
     server.behave()
     assert scores(evaluated(rows(5), **options)) == scores(evaluated(rows(5)))
+
+
+def test_a_server_that_goes_away_stops_the_run(
+    evaluated: Evaluate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When nobody is at the address any more the run says so, ends, and is resumed when the server is back."""
+    monkeypatch.setattr("merilo.engine.carry.RETRIES", 1)
+    said: list[str] = []
+    with JudgeServer(answer, delay_s=0.02) as server:
+        options = {"judge": "openai:test-model", "base_url": server.base_url, "out": tmp_path / "r", "concurrency": 2}
+
+        class Watch(Silent):
+            def note(self, text: str) -> None:
+                said.append(text)
+
+            def advance(self, samples: int) -> None:
+                del samples
+                server.stop()
+
+        with pytest.raises(merilo.ProviderDown, match="cannot be reached any more"):
+            evaluated(rows(40), progress=Watch(), **options)
+    assert any("Trying again" in text for text in said)
+    assert not merilo.Run.open(tmp_path / "r").complete
 
 
 def test_concurrency_is_never_exceeded(evaluated: Evaluate) -> None:

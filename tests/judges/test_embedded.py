@@ -104,7 +104,7 @@ def test_it_says_how_well_it_agrees_with_people() -> None:
     """The line for reports gives a kappa with its interval for support and evidence sentences."""
     line = EmbeddedJudge().rates
     assert line is not None
-    assert "support of model answers κ 0." in line
+    assert "support κ 0." in line
     assert "evidence sentences κ 0." in line
 
 

@@ -419,7 +419,7 @@ class AsksWhileClosing(Lawful):
         (MakesUpFields, "needs", "read it by sample.require('user_input')"),
         (ScoresNothing, "nothing to judge", "fields are all empty ends as Score"),
         (FirstCounts, "order", "with its contexts in another order"),
-        (RankedForNothing, "order", "it declares `ranked`, but the order of the contexts never matters"),
+        (RankedForNothing, "order", "it declares `ranked`, but the order of the contexts matters in no sample tried"),
         (LessIsMore, "better verdicts", "when the verdict on a 'relevance' question gets better"),
         (LowerIsBetterNot, "better verdicts", "when the verdict on a 'relevance' question gets better"),
         (MonotoneAfterAll, "better verdicts", "`not_monotone_in` names Relevance, but no better verdict"),

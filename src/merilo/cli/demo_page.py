@@ -105,7 +105,9 @@ def _compared(name: str, first: dict[str, float], second: dict[str, float]) -> t
         return (name, number(_mean(first)), number(_mean(second)), NONE)
     ends = t_interval(moments, _DIFFERENCES).ends
     interval = "not told" if ends is None else f"{ends[0]:+.3f} to {ends[1]:+.3f}"
-    return (name, number(_mean(first)), number(_mean(second)), f"{moments.mean:+.3f}, {interval}")
+    both = first.keys() & second.keys()
+    means = (number(_mean({sample: side[sample] for sample in side if sample in both})) for side in (first, second))
+    return (name, *means, f"{moments.mean:+.3f}, {interval}")
 
 
 def _verdict(names: tuple[str, str], judged: Sequence[_Row], gold: Sequence[_Row]) -> str:
@@ -115,8 +117,7 @@ def _verdict(names: tuple[str, str], judged: Sequence[_Row], gold: Sequence[_Row
     return (
         f"By the judge, {by_judge} is ahead; by the passages that people chose, {by_people}. {agree} "
         f"{' and '.join(_FROM_REFERENCE)} are not counted for that: they read the reference, which people wrote from "
-        "the passage they chose. Differences are taken question by question, over those that have a value for both "
-        "retrievers."
+        "the passage they chose. Means and differences are over the questions that have a value for both."
     )
 
 
@@ -176,7 +177,7 @@ def _answers(page: Page, table: Table) -> None:
     page.blank()
     page.text(
         "Good: a person found every sentence supported by the passages; bad: not every one. Faithfulness is the "
-        "metric that should tell them apart."
+        "metric that should tell them apart. What this judge says of answer_relevancy is little better than chance."
     )
 
 

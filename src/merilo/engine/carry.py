@@ -6,11 +6,11 @@ import asyncio
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Self
 
-from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Refused, Temporary
+from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Refused, Temporary, Unreachable
 from merilo.judging.verdicts import Failure, FailureKind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from types import TracebackType
 
     from merilo.judges.base import Send
@@ -20,13 +20,25 @@ RETRIES = 5
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 30.0
 _LONGEST_RETRY_AFTER_S = 120.0
+_TOLD = 5
 
 
 class Carrier:
     """Carries requests to their providers within one event loop; an async context manager."""
 
-    def __init__(self, *, concurrency: int, known: Mapping[str, Mapping[str, str]] | None = None) -> None:
-        """`known` are the `adaptations` of an earlier part of the run, so as not to learn them again."""
+    def __init__(
+        self,
+        *,
+        concurrency: int,
+        known: Mapping[str, Mapping[str, str]] | None = None,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """`known` are the `adaptations` of an earlier part of the run, so as not to learn them again.
+
+        `tell` is told once of each kind of trouble that makes requests wait.
+        """
+        self._tell = tell
+        self._told: set[str] = set()
         self._known = dict(known or {})
         self._slots = asyncio.Semaphore(concurrency)
         self._stack = AsyncExitStack()
@@ -49,6 +61,8 @@ class Carrier:
             self.in_flight += 1
             try:
                 return await self._send(connection, send.request)
+            except Unreachable as error:
+                raise ProviderDown(str(error)) from error
             except (RateLimited, Temporary) as error:
                 return Failure(FailureKind.TEMPORARY, str(error))
             except Refused as error:
@@ -80,6 +94,9 @@ class Carrier:
         try:
             return await connection.send(request)
         except (RateLimited, Temporary) as error:
+            if str(error) not in self._told and len(self._told) < _TOLD:
+                self._told.add(str(error))
+                self._tell(f"{error} Trying again.")
             return await self._again(connection, request, error)
 
     async def _again(self, connection: Connection, request: Request, first: ProviderError) -> Reply:

@@ -50,11 +50,11 @@ _LEVELS: Final = (SufficiencyLabel.INSUFFICIENT, SufficiencyLabel.PARTLY, Suffic
 
 _RATED: Final = {
     "sentence": "evidence sentences",
-    "answers": "whole answers",
+    "answers": "grade 2 of relevance",
     "sufficient": "sufficiency",
-    "supported": "support of model answers",
-    "supported_edited": "support of edited facts",
-    "addresses": "addressing",
+    "supported": "support",
+    "supported_edited": "support of facts changed on purpose",
+    "addresses": "addresses",
 }
 """The tasks for which people's labels were held out, as `rates` calls them."""
 
@@ -84,7 +84,7 @@ class EmbeddedJudge:
         tables = LexicalModel.load().agreement
         parts = [_rate(called, tables.get(task, {}).get("people")) for task, called in _RATED.items()]
         shown = ", ".join(part for part in parts if part)
-        return f"agreement with people on held-out public data: {shown}" if shown else None
+        return f"agreement with people on held-out public data, mostly English: {shown}" if shown else None
 
     @property
     def cacheable(self) -> bool:
@@ -125,13 +125,15 @@ def _answer(question: Question[Any]) -> Answer:
 
 def _relevance(model: LexicalModel, question: Relevance) -> RelevanceVerdict:
     found = model.relevance(question.user_input, question.sentences)
-    reason = f"{_percent(found.coverage)} of the user input, by the weight of its words, stands in the context."
+    reason = f"{_percent(found.coverage)} of the user input, by the weight of its words, stands in the context; "
+    reason += _cut(model, "relevant")
     return RelevanceVerdict(found.grade, found.evidence, reason, found.probability)
 
 
 def _usefulness(model: LexicalModel, question: Usefulness) -> UsefulnessVerdict:
     found = model.usefulness(question.user_input, question.reference, question.sentences)
-    reason = f"{_percent(found.coverage)} of the reference, by the weight of its words, stands in the context."
+    reason = f"{_percent(found.coverage)} of the reference, by the weight of its words, stands in the context; "
+    reason += _cut(model, "useful")
     return UsefulnessVerdict(found.useful, found.evidence, reason, found.probability)
 
 
@@ -145,13 +147,15 @@ def _support(model: LexicalModel, question: Support) -> SupportVerdict:
     contexts = [sentences(context) for context in question.contexts]
     found = model.support(question.statement, contexts)
     label = SupportLabel.SUPPORTED if found.supported else SupportLabel.UNSUPPORTED
-    reason = f"{_percent(found.coverage)} of the statement, by the weight of its words, stands in one place."
+    reason = f"{_percent(found.coverage)} of the statement, by the weight of its words, stands in one place; "
+    reason += _cut(model, "supported")
     return SupportVerdict(label, found.evidence, reason, found.probability, tells_contradicted=False)
 
 
 def _sufficiency(model: LexicalModel, question: Sufficiency) -> SufficiencyVerdict:
     found = model.sufficiency(question.user_input, [sentences(context) for context in question.contexts])
-    reason = f"{_percent(found.coverage)} of the user input, by the weight of its words, stands in the contexts."
+    reason = f"{_percent(found.coverage)} of the user input, by the weight of its words, stands in the contexts; "
+    reason += _cut(model, "sufficient")
     return SufficiencyVerdict(_LEVELS[found.level], reason=reason, probability=found.probability)
 
 
@@ -174,6 +178,11 @@ _ANSWERS: Final[Mapping[type[Question[Any]], Callable[[LexicalModel, Any], Verdi
     Addresses: _addresses,
     Noncommittal: _noncommittal,
 }
+
+
+def _cut(model: LexicalModel, task: str) -> str:
+    """From which probability on the answer is yes: the cut was fitted, and is not one half."""
+    return f"yes from p = {model.curves[task].thresholds['yes']:.2f}."
 
 
 def _percent(share: float) -> str:

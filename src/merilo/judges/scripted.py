@@ -144,7 +144,7 @@ class ScriptedJudge:
     def _answer(self, question: Question[Any]) -> Answer:
         given = self.script.find(question)
         if given is None:
-            return Failure(FailureKind.PERMANENT, f"{self.name} has no answer to this question: {_shown(question)}.")
+            return Failure(FailureKind.PERMANENT, f"{self.name} has no answer to this {question.kind} question.")
         answer = verdict_given(question, given)
         if isinstance(answer, str):
             return Failure(

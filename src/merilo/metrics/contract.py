@@ -354,7 +354,10 @@ def _check_order_of_contexts(case: _Case) -> None:
             )
             raise case.broken("order", what)
     if case.metric.ranked and not moved:
-        raise case.broken("order", "it declares `ranked`, but the order of the contexts never matters.")
+        raise case.broken(
+            "order",
+            "it declares `ranked`, but the order of the contexts matters in no sample tried; give one where it does.",
+        )
 
 
 def _check_order_of_statements(case: _Case) -> None:

@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from merilo.errors import Permanent, ProviderDown, Temporary, UsageError
+from merilo.errors import Permanent, ProviderDown, Temporary, Unreachable, UsageError
 from merilo.providers.openai_bodies import Bodies
 from merilo.providers.openai_replies import Problem, error_of, problem_in, reply_of
 
@@ -170,6 +170,8 @@ class OpenAIConnection:
             why = self._clean(f"{type(error).__name__}: {error}")
             if isinstance(error, ClientConnectorError) and not self._reached:
                 raise ProviderDown(f"{url} cannot be reached ({why}). Check the base URL and the network.") from None
+            if isinstance(error, ClientConnectorError):
+                raise Unreachable(f"{url} cannot be reached any more ({why}).") from None
             raise Temporary(f"The connection to {url} failed ({why}).") from None
 
     def _clean(self, text: str) -> str:

@@ -73,7 +73,9 @@ def error_of(problem: Problem, headers: Mapping[str, str], address: str, model: 
     if status in {401, 403}:
         return ProviderDown(f"{address} refused the key ({status}); check the variable that holds it.", status=status)
     if status in _DOWN or code == "model_not_found":
-        return ProviderDown(f"{told}. Check the base URL and the model name {model!r}.", status=status)
+        return ProviderDown(
+            f"{told}. Check the base URL (most end in /v1) and the model name {model!r}.", status=status
+        )
     if status in _TEMPORARY or status >= _SERVER_ERRORS:
         return Temporary(f"{told}.", status=status)
     return Permanent(f"{told}.", status=status)

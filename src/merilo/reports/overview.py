@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
@@ -94,7 +97,16 @@ def agreement(run: Run) -> str | None:
 
 def command(*words: str) -> str:
     """A command line that can be typed as it stands."""
-    return shlex.join(["merilo", *words])
+    return shlex.join([_program(), *words])
+
+
+def _program() -> str:
+    """How this very program is typed here: its name where the shell finds it, else its path."""
+    typed = Path(sys.argv[0])
+    if typed.name != "merilo" or shutil.which("merilo"):
+        return "merilo"
+    near = typed.absolute()
+    return str(near.relative_to(Path.cwd())) if near.is_relative_to(Path.cwd()) else str(near)
 
 
 def counts_text(counts: Mapping[str, int | None]) -> str:
@@ -134,7 +146,7 @@ def _behind(page: Page, aggregates: Sequence[Aggregate]) -> None:
         page.entries(counted)
     missing = [(each.metric, _missing(each)) for each in aggregates if each.undefined or each.failed]
     if missing:
-        page.heading("Not scored")
+        page.heading("Not scored, and so not in the means above")
         _grouped(page, missing)
     untold = [(each.metric, each.note) for each in aggregates if each.note and each.scored]
     if untold:
@@ -213,6 +225,8 @@ def spent_text(usage: Mapping[str, Any]) -> str:  # Any: numbers and nulls
     elif given or made:
         parts.append(f"{given:,} tokens in, {made:,} out")
     cost = usage.get("cost_usd")
+    if cached and not usage.get("requests"):
+        return ", ".join([*parts, "nothing spent now", f"{usage.get('seconds') or 0:.1f} s"])
     parts.append("price unknown" if cost is None else f"{cost:.4f} USD" if cost else "free of charge")
     parts.append(f"{usage.get('seconds') or 0:.1f} s")
     return ", ".join(parts)

@@ -13,10 +13,11 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from merilo.errors import RunError
 from merilo.runs.outcomes import OutcomeRecord, outcome_from
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.metrics.base import Outcome
+
+T = TypeVar("T")
 
 MANIFEST = "manifest.json"
 OUTCOMES = "outcomes.jsonl"
@@ -88,6 +91,17 @@ class Manifest:
         return tuple(name for name in names if _plain(mine[name]) != _plain(theirs[name]))
 
 
+class ByMetric(dict[str, T]):
+    """Values by a metric's whole text; `found["context_precision"]` finds the only one of that name."""
+
+    def __missing__(self, name: str) -> T:
+        texts = [text for text in self if re.split(r"[(@]", text)[0] == name]
+        if len(texts) == 1:
+            return self[texts[0]]
+        which = f"several are called so: {', '.join(texts)}" if texts else f"there are {', '.join(self)}"
+        raise KeyError(f"{name} ({which})")
+
+
 @dataclass(frozen=True, slots=True)
 class SampleResult:
     """One sample with the outcomes of all metrics."""
@@ -127,12 +141,12 @@ class Run:
             raise RunError(f"{self.path / MANIFEST} is damaged ({error}); start a new run.") from error
 
     @cached_property
-    def metrics(self) -> Mapping[str, Aggregate]:
-        """Aggregates by the metric's text, in the order asked for."""
+    def metrics(self) -> ByMetric[Aggregate]:
+        """Aggregates by the metric's text, in the order asked for; a name alone will do where it is the only one."""
         rows: list[dict[str, Any]] = _read_json(self.path / SUMMARY)["metrics"]  # Any: the fields of Aggregate
         for row in rows:
             row.update(interval=_pair(row["interval"]), bounds=_pair(row["bounds"]))
-        return {row["metric"]: Aggregate(**row) for row in rows}
+        return ByMetric({row["metric"]: Aggregate(**row) for row in rows})
 
     @property
     def complete(self) -> bool:
@@ -209,7 +223,8 @@ def write_json(path: Path, value: object) -> None:
 
 def _result(sample: Sample, records: list[OutcomeRecord]) -> SampleResult:
     by_metric = {record["metric"]: record for record in records}
-    return SampleResult(sample, {name: outcome_from(record) for name, record in by_metric.items()}, by_metric)
+    outcomes = ByMetric({name: outcome_from(record) for name, record in by_metric.items()})
+    return SampleResult(sample, outcomes, by_metric)
 
 
 def _read_json(path: Path) -> dict[str, Any]:  # Any: JSON
