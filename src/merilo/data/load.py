@@ -218,6 +218,7 @@ class _Reader:
         if field not in _CONTEXT_FIELDS and _SEVERAL_IDS.search(value):
             advice = 'write the ids as JSON, for instance ["a", "b"]'
             problems.append(Problem("a list of ids", check.shown(value), field, advice=advice))
+        self.rules.planner.columns.single[field] = None
         return [value]
 
 

@@ -213,12 +213,14 @@ class Columns:
     """What became of the columns of a data set, filled while it is read.
 
     ``recognised`` maps a column to the field it fills; ``kept`` names those that went into the metadata;
-    ``unseen`` are columns that the user mapped and no record had.
+    ``unseen`` are columns that the user mapped and no record had; ``single`` are list fields for which a cell of plain
+    text was taken as the only item.
     """
 
     recognised: dict[str, str] = field(default_factory=dict)
     kept: dict[str, None] = field(default_factory=dict)
     unseen: dict[str, str] = field(default_factory=dict)
+    single: dict[str, None] = field(default_factory=dict)
 
     def sentence(self) -> str:
         """What to tell the user once: which column fills which field, and which are only kept."""
@@ -226,6 +228,10 @@ class Columns:
         parts = [f"Read {', '.join(renamed)}."] if renamed else []
         if self.kept:
             parts.append(f"Kept in the metadata, unread: {', '.join(self.kept)}.")
+        if self.single:
+            parts.append(
+                f"Took each plain text cell as the only item of {', '.join(self.single)}; write lists as JSON."
+            )
         if self.unseen:
             parts.append(f"No record has the mapped columns: {', '.join(self.unseen)}.")
         return " ".join(parts)
