@@ -109,6 +109,8 @@ def _in_own_thread(work: Coroutine[None, None, Run]) -> Run:
         try:
             worker.done.wait(timeout=0.2)  # not join: interrupted, it takes a living thread for a dead one (3.11)
         except KeyboardInterrupt:
+            if interrupted:
+                raise Interrupted("Stopped at once. What was answered is kept.") from None
             interrupted = True
             worker.cancel()
     if interrupted and isinstance(worker.error, asyncio.CancelledError):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -88,23 +89,28 @@ async def run_evaluation(data: str | PathLike[str] | Records, options: Options) 
 
     On cancellation or when a provider is down, what was answered is kept and the same call resumes it.
     """
+    if isinstance(options.metrics, str):
+        options = replace(options, metrics=[options.metrics])
+    if options.metrics is not None and not options.metrics:
+        raise UsageError("No metric is named; leave metrics out for every one that data and judge allow.")
     if options.concurrency < 1:
         raise UsageError(f"concurrency must be at least 1, got {options.concurrency}.")
     judges = _judges(options)
     dataset = load(data, mapping=options.mapping, language=options.language, limit=options.limit)
     path, made = _directory(options, dataset.name)
-    try:
-        return await _run_in(path, dataset, judges, options)
-    except BaseException:
-        if made and not (path / MANIFEST).exists():
-            shutil.rmtree(path, ignore_errors=True)  # nothing was begun: leave nothing behind
-        raise
+    with RunLock(path):
+        try:
+            return await _run_in(path, dataset, judges, options)
+        except (sqlite3.Error, OSError) as error:
+            raise RunError(f"{path} cannot be written or read ({error}); what was answered before is kept.") from error
+        finally:
+            if made and not (path / MANIFEST).exists():
+                shutil.rmtree(path, ignore_errors=True)  # nothing was begun: leave nothing behind
 
 
 async def _run_in(path: Path, dataset: Dataset, judges: dict[str, Judge], options: Options) -> Run:
     with ExitStack() as stack:
-        stack.enter_context(RunLock(path))
-        store = Store.open(path / STORE, create=not (path / STORE).exists())
+        store = Store.open(path / STORE, create=not (path / MANIFEST).exists())
         stack.callback(store.close)
         intake = await take_in(dataset, store, skip_invalid=options.skip_invalid)
         if dataset.columns.unseen:
@@ -146,6 +152,7 @@ class _Work:
         self._options = options
         self._progress: Progress = options.progress or Silent()
         self._tallies = [Tally(metric, text) for text, metric in selection.metrics.items()]
+        self._part = path / f"{OUTCOMES}.part"
         self._done = 0
 
     async def do(self) -> None:
@@ -168,7 +175,7 @@ class _Work:
     async def _all(self, carrier: Carrier) -> None:
         driver = AsyncDriver(self._answers, carrier)
         said: set[str] = set()
-        with (self._path / OUTCOMES).open("w", encoding="utf-8") as out:
+        with self._part.open("w", encoding="utf-8", errors="replace") as out:
             try:
                 samples, window = self._store.samples(), window_for(self._options.concurrency)
                 async for results in stream(samples, self._selection.metrics, driver, self._answers, window=window):
@@ -190,6 +197,8 @@ class _Work:
             "samples": self._done,
             "metrics": [asdict(tally.aggregate()) for tally in self._tallies],
         }
+        if self._part.exists():
+            self._part.replace(self._path / OUTCOMES)
         write_json(self._path / SUMMARY, summary)
         usage = {
             **asdict(self._store.spent()),
@@ -284,7 +293,10 @@ def _agree(path: Path, manifest: Manifest) -> Manifest:
 
 def _known_adaptations(path: Path) -> dict[str, dict[str, str]]:
     """What an earlier part of this run learnt about its providers."""
-    known: dict[str, dict[str, str]] = Run(path).usage["adaptations"] if (path / USAGE).exists() else {}
+    try:
+        known: dict[str, dict[str, str]] = Run(path).usage["adaptations"]
+    except (RunError, KeyError):  # not written yet, or damaged: they are learnt again
+        return {}
     return known
 
 

@@ -70,7 +70,7 @@ def _check_arguments(language: str | None, limit: int | None) -> None:
     check.language(language, "language", problems)
     if problems:
         raise UsageError(f"The language must be a code such as 'en' or 'ru', got {check.shown(language)}.")
-    if limit is not None and limit < 1:
+    if limit is not None and (type(limit) is not int or limit < 1):
         raise UsageError(f"The limit must be at least 1, got {limit}.")
 
 

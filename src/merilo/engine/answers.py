@@ -86,7 +86,11 @@ class Answers:
         if self._cache is None or not unit.judge.cacheable:
             return None
         cached = [self._cache.get(key, q.verdict) for key, q in zip(unit.keys, unit.questions, strict=True)]
-        verdicts = [verdict for verdict in cached if verdict is not None]
+        verdicts = [
+            verdict
+            for verdict, question in zip(cached, unit.questions, strict=True)
+            if verdict is not None and question.fault(verdict) is None
+        ]
         if len(verdicts) < len(cached):
             return None
         self._store.keep(list(zip(unit.keys, unit.questions, verdicts, strict=True)), None)
@@ -104,7 +108,9 @@ class Answers:
         """Store what a conversation gave; returns what the run holds now (an earlier cached verdict wins)."""
         kept = tuple(answers)
         if self._cache is not None and unit.judge.cacheable:
-            kept = tuple(_winner(self._cache, key, answer) for key, answer in zip(unit.keys, answers, strict=True))
+            asked = zip(unit.keys, unit.questions, answers, strict=True)
+            kept = tuple(_winner(self._cache, key, question, answer) for key, question, answer in asked)
+            self._cache.commit()  # at once: others wait for it while a long question is thought about
         exchange = Exchange(unit.judge.name, unit.judge.rubric(unit.asked), tuple(replies), cost)
         self._store.keep(list(zip(unit.keys, unit.questions, kept, strict=True)), exchange, seconds=seconds)
         self.commit_if_due()
@@ -172,8 +178,15 @@ class Answers:
         return Unit(judge, asked, questions, keys)
 
 
-def _winner(cache: VerdictCache, key: bytes, answer: Answer) -> Answer:
-    return answer if isinstance(answer, Failure) else cache.put(key, answer)
+def _winner(cache: VerdictCache, key: bytes, question: Question[Any], answer: Answer) -> Answer:
+    """The verdict that the cache holds now; one that contradicts its question is replaced by ours."""
+    if isinstance(answer, Failure):
+        return answer
+    held = cache.put(key, answer)
+    if held is answer or question.fault(held) is None:
+        return held
+    cache.replace(key, answer)
+    return answer
 
 
 def _packed(pack: list[Question[Any]]) -> Question[Any] | Pack:

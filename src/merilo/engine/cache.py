@@ -57,18 +57,29 @@ class VerdictCache:
     def get(self, key: bytes, verdict: type[Verdict]) -> Verdict | None:
         """The verdict under this key, or None."""
         row = self._db.execute("SELECT verdict FROM verdicts WHERE key = ?", (key,)).fetchone()
-        return verdict.from_json(row[0]) if row else None
+        try:
+            return verdict.from_json(row[0]) if row else None
+        except ValueError:  # written by another hand
+            return None
+
+    def replace(self, key: bytes, verdict: Verdict) -> None:
+        """Store a verdict in the place of a damaged one."""
+        self._begin()
+        self._db.execute("UPDATE verdicts SET verdict = ? WHERE key = ?", (verdict.to_json(), key))
 
     def put(self, key: bytes, verdict: Verdict) -> Verdict:
         """Store a verdict; returns the one that the cache holds now: this one, or an earlier one."""
-        if not self._pending:
-            self._db.execute("BEGIN IMMEDIATE")
-            self._since = time.monotonic()
-        self._pending += 1
+        self._begin()
         added = self._db.execute("INSERT OR IGNORE INTO verdicts VALUES (?, ?)", (key, verdict.to_json()))
         if added.rowcount:
             return verdict
         return self.get(key, type(verdict)) or verdict
+
+    def _begin(self) -> None:
+        if not self._pending:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._since = time.monotonic()
+        self._pending += 1
 
     def due(self) -> bool:
         """True when the pending rows should be committed."""

@@ -11,6 +11,7 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
+from merilo.errors import UsageError
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Usage
 
@@ -47,6 +48,7 @@ class Talk:
 
     def reply(self, replies: tuple[Reply | Failure, ...]) -> None:
         """Hand over what came back for the current sends, in order."""
+        replies = tuple(_kept(reply) if isinstance(reply, Failure) else reply for reply in replies)
         for send, reply in zip(self.sends or (), replies, strict=True):
             price = send.provider.price_usd(Usage() if isinstance(reply, Failure) else reply.usage)
             self._cost = None if price is None or self._cost is None else self._cost + price
@@ -63,12 +65,40 @@ class Talk:
             self.sends = next(self._conversation) if replies is None else self._conversation.send(replies)
         except StopIteration as stop:
             self.sends = None
-            self.answers = stop.value
+            self.answers = tuple(map(_storable, stop.value))
         except Exception as error:  # noqa: BLE001  a bug in a judge must not end the run; the traceback goes to the log
             _log.exception("the judge %s broke", self.unit.judge.name)
-            message = f"the judge {self.unit.judge.name} raised {type(error).__name__}: {error}"
+            failure = Failure(
+                FailureKind.BROKEN, f"the judge {self.unit.judge.name} raised {type(error).__name__}: {error}"
+            )
             self.sends = None
-            self.answers = tuple(Failure(FailureKind.BROKEN, message) for _ in self.unit.questions)
+            self.answers = tuple(_storable(failure) for _ in self.unit.questions)
+
+
+def _units(walk: Walk, answers: Answers) -> list[Unit] | None:
+    """The units of the step that a plan waits for; None where it waits for no step, which ends it."""
+    try:
+        return answers.units(walk.step or ())
+    except UsageError:
+        raise
+    except Exception as error:  # noqa: BLE001  a plan yielded something that is not a step
+        walk.broke(error)
+        return None
+
+
+def _storable(answer: Answer) -> Answer:
+    """The answer, or a failure where it holds text that no file can hold (half a surrogate pair)."""
+    if isinstance(answer, Failure):
+        return _kept(answer)
+    try:
+        answer.to_json()
+    except ValueError:
+        return Failure(FailureKind.BROKEN, "the verdict holds half a character, which cannot be kept")
+    return answer
+
+
+def _kept(failure: Failure) -> Failure:
+    return Failure(failure.kind, failure.message.encode("utf-8", "replace").decode())
 
 
 def _keyed(units: Iterable[Unit], answered: Iterable[tuple[Answer, ...]]) -> Keyed:
@@ -90,7 +120,9 @@ class AsyncDriver:
         try:
             walk.start()
             while walk.step is not None:
-                units = self._answers.units(walk.step)
+                units = _units(walk, self._answers)
+                if units is None:
+                    break
                 found = [self._ready(unit) for unit in units]
                 walk.send(_keyed(units, [done if isinstance(done, tuple) else await done for done in found]))
         finally:
@@ -140,7 +172,9 @@ def drive_blocking(walks: Iterable[Walk], answers: Answers, send: Sender) -> Ite
     for walk in walks:
         walk.start()
         while walk.step is not None:
-            units = answers.units(walk.step)
+            units = _units(walk, answers)
+            if units is None:
+                break
             walk.send(_keyed(units, [_answer_blocking(unit, answers, send) for unit in units]))
         yield walk
 
@@ -160,9 +194,11 @@ def drive_rounds(walks: Sequence[Walk], answers: Answers, send_batch: BatchSende
     for walk in walks:
         walk.start()
     while waiting := [walk for walk in walks if walk.step is not None]:
-        cut = [answers.units(walk.step or ()) for walk in waiting]
-        answered = _answer_round([unit for units in cut for unit in units], answers, send_batch)
+        cut = [_units(walk, answers) for walk in waiting]
+        answered = _answer_round([unit for units in cut for unit in units or ()], answers, send_batch)
         for walk, units in zip(waiting, cut, strict=True):
+            if units is None:
+                continue
             walk.send(_keyed(units, [answered[unit.flight] for unit in units]))
     return walks
 

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from merilo.errors import MissingField
 from merilo.judging.ask import AskFailed
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
-from merilo.metrics.base import Failed, Undefined
-from merilo.runs.outcomes import Result
+from merilo.metrics.base import Evidence, Failed, Score, Undefined
+from merilo.runs.outcomes import ANSWERING, Result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Answer, Plan, Step
-    from merilo.metrics.base import Metric, Outcome, Score
+    from merilo.metrics.base import Metric, Outcome
 
 _log = logging.getLogger("merilo")
+_ROUNDING = 1e-9
 
 
 @dataclass(slots=True)
@@ -74,11 +75,35 @@ class Walk:
             self._end(Undefined(f"the sample has no {error.field}"))
         except AskFailed as error:
             self._end(Failed(error.failure))
-        except Exception as error:  # noqa: BLE001  a bug in a metric must not end the run; the traceback goes to the log
-            _log.exception("%s broke on sample %r", self.text, self.sample.id)
-            message = f"{self.text} raised {type(error).__name__}: {error}"
-            self._end(Failed(Failure(FailureKind.BROKEN, message)))
+        except Exception as error:  # noqa: BLE001  a bug in a metric must not end the run
+            self.broke(error)
 
-    def _end(self, outcome: Outcome) -> None:
-        self._outcome = outcome
+    def broke(self, error: Exception) -> None:
+        """End the plan for a fault of its own; the traceback goes to the log."""
+        _log.error("%s broke on sample %r", self.text, self.sample.id, exc_info=error)
+        self._end(Failed(Failure(FailureKind.BROKEN, f"{self.text} raised {type(error).__name__}: {error}")))
+
+    def _end(self, outcome: object) -> None:
+        fault = _fault(outcome, self.metric.range)
+        if fault is not None:
+            outcome = Failed(Failure(FailureKind.BROKEN, f"{self.text} returned {fault}."))
+        self._outcome = cast("Outcome", outcome)  # a fault would have been found
         self.step = None
+
+
+def _fault(outcome: object, span: tuple[float, float]) -> str | None:
+    """What is wrong with what a plan returned; None when it is an outcome."""
+    if isinstance(outcome, Undefined | Failed):
+        return None
+    if not isinstance(outcome, Score):
+        return f"no outcome but a {type(outcome).__name__}"
+    value: object = outcome.value
+    if not isinstance(value, int | float) or not span[0] - _ROUNDING <= value <= span[1] + _ROUNDING:
+        return f"a score of {value!r}, outside its range {span}"
+    counts: dict[str, object] = dict(outcome.counts)
+    if not all(count is None or isinstance(count, int) for count in counts.values()):
+        return "counts that are not whole numbers"
+    pieces: tuple[object, ...] = outcome.evidence
+    if not all(isinstance(piece, Evidence) and type(piece.verdict) in ANSWERING for piece in pieces):
+        return "evidence without a verdict"
+    return None

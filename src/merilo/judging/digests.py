@@ -21,7 +21,7 @@ def digest_bytes(data: bytes) -> bytes:
 
 def digest_text(text: str) -> bytes:
     """The 16-byte digest of a text; repeated texts cost a look-up."""
-    return _short_text(text) if len(text) < _LONG else digest_bytes(text.encode())
+    return _short_text(text) if len(text) < _LONG else digest_bytes(text.encode("utf-8", "surrogatepass"))
 
 
 def digest_texts(texts: tuple[str, ...]) -> bytes:
@@ -45,7 +45,7 @@ def digest_json(value: Mapping[str, object]) -> bytes:
 
 @lru_cache(maxsize=16_384)
 def _short_text(text: str) -> bytes:
-    return digest_bytes(text.encode())
+    return digest_bytes(text.encode("utf-8", "surrogatepass"))
 
 
 @lru_cache(maxsize=8_192)

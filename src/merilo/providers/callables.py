@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
     from merilo.judging.questions import Question
+    from merilo.judging.verdicts import Verdict
     from merilo.providers.base import Connection, Usage
 
 AnswerWith = Callable[["Question[Any]"], Given | Awaitable[Given]]
@@ -84,16 +85,21 @@ class _CallableConnection:
         if isinstance(answer, Failure):
             text = json.dumps({"failure": {"kind": answer.kind.value, "message": answer.message}}, ensure_ascii=False)
         else:
-            text = answer.to_json()
+            text = _text_of(answer, self.provider.name)
         return Reply(texts=(text,), path=ReplyPath.TEXT, model=self.provider.name)
 
     async def _call(self, question: Question[Any]) -> Given:
         call = self.provider.call
         try:
-            given = call(question) if is_async(call) else await asyncio.to_thread(call, question)
+            given = call(question) if is_async(call) else await asyncio.to_thread(_called, call, question)
             return await given if inspect.isawaitable(given) else given
         except ProviderError:
             raise
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            raise Permanent(f"The callable {self.provider.name} raised CancelledError of its own.") from None
         except Exception as error:  # the edge to a stranger's code: its failure is this question's failure
             raise Permanent(f"The callable {self.provider.name} raised {type(error).__name__}: {error}") from error
 
@@ -113,3 +119,18 @@ def qualified_name(call: object) -> str:
     """The dotted name of a function, or of the type of a callable object."""
     name: object = getattr(call, "__qualname__", None)
     return f"{call.__module__}.{name}" if isinstance(name, str) else qualified_name(type(call))
+
+
+def _called(call: AnswerWith, question: Question[Any]) -> Any:  # Any: what a stranger's code returns
+    """What the callable returns; its StopIteration would never leave the thread."""
+    try:
+        return call(question)
+    except StopIteration as error:
+        raise RuntimeError("StopIteration: nothing is left to return") from error
+
+
+def _text_of(verdict: Verdict, name: str) -> str:
+    try:
+        return verdict.to_json()
+    except ValueError:
+        raise Permanent(f"What {name} returned holds half a character, which cannot be kept.") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 OPENAI_URL = "https://api.openai.com/v1"
 _LARGEST_REPLY_BYTES = 16 * 1024 * 1024
 _CHUNK_BYTES = 64 * 1024
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def _default_url() -> str:
@@ -88,6 +90,10 @@ class OpenAIProvider:
         return urlsplit(self.base_url).hostname == urlsplit(OPENAI_URL).hostname
 
     def _key(self) -> str:
+        if not _VARIABLE.fullmatch(self.api_key_env):
+            raise UsageError(
+                "The key is named by an environment variable, as in OPENAI_API_KEY; do not give the key itself."
+            )
         key = os.environ.get(self.api_key_env, "").strip()
         if not key and self.hosted:
             raise UsageError(
@@ -177,11 +183,15 @@ class OpenAIConnection:
     def _clean(self, text: str) -> str:
         for secret in self._secrets:
             text = text.replace(secret, "[secret]")
-        return text
+        return text.encode("utf-8", "replace").decode()  # half a surrogate pair, which no file can hold
 
 
 def _checked_url(url: str) -> str:
-    parts = urlsplit(url.strip())
+    try:
+        parts = urlsplit(url.strip())
+        _ = parts.port, (parts.hostname or "").encode("idna")
+    except ValueError as error:
+        raise UsageError(f"The base URL cannot be read ({error}); write it as in http://localhost:8000/v1.") from None
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise UsageError("A base URL begins with http:// or https:// and names a host, as in http://localhost:8000/v1.")
     if parts.username or parts.password or parts.query or parts.fragment:

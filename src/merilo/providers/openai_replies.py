@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from merilo.judging.untyped import Json
 
 _LONGEST_SHOWN = 300
+_MOST_TOKENS = 10**12  # more than any request has: a count beyond is a fault of the server
 _LOOKED_AT = 2_000
 _OK = 200
 _STATUS = re.compile(r"[45]\d\d")
@@ -90,7 +91,7 @@ def retry_after_s(headers: Mapping[str, str], *, now: datetime | None = None) ->
             return max(0.0, seconds * unit_s)
         try:
             return max(0.0, (parsedate_to_datetime(value) - (now or datetime.now(UTC))).total_seconds())
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             continue
     return None
 
@@ -109,7 +110,7 @@ def reply_of(text: str, *, path: ReplyPath, clean: Callable[[str], str], address
     choices = as_list(told.get("choices"))
     if not choices:
         raise Temporary(f"{address} sent no chat completion but: {_excerpt(clean(text))!r}.", status=_OK)
-    read = [_choice(choice) for choice in choices]
+    read = [_Choice(clean(text), finish) for text, finish in map(_choice, choices)]
     fine = [choice for choice in read if choice.finish is not Finish.REFUSED]
     cut = any(choice.finish is Finish.LENGTH for choice in fine)
     return Reply(
@@ -117,7 +118,7 @@ def reply_of(text: str, *, path: ReplyPath, clean: Callable[[str], str], address
         finish=Finish.REFUSED if not fine else Finish.LENGTH if cut else Finish.STOP,
         usage=_usage(as_object(told.get("usage")) or {}),
         path=path,
-        model=str(told.get("model") or ""),
+        model=clean(str(told.get("model") or "")),
     )
 
 
@@ -146,7 +147,7 @@ def _usage(told: Json) -> Usage:
 
 
 def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS else None
 
 
 def _message(error: Json) -> tuple[str, str]:

@@ -95,14 +95,25 @@ class Case:
     def context_of(self, asked: Asked) -> int | None:
         """The index of the context that a question is about; None when it is about no single one."""
         question = asked.question
-        if isinstance(question, Relevance | Usefulness):
-            for index, context in enumerate(self.result.sample.retrieved_contexts or ()):
-                if context.sentences == question.sentences:
-                    return index
-        return None
+        return self._places.get(question.sentences) if isinstance(question, Relevance | Usefulness) else None
+
+    @cached_property
+    def _places(self) -> dict[tuple[str, ...], int]:
+        """The index of the first context with these sentences."""
+        found: dict[tuple[str, ...], int] = {}
+        for index, context in enumerate(self.result.sample.retrieved_contexts or ()):
+            found.setdefault(context.sentences, index)
+        return found
+
+    @cached_property
+    def _asked_about(self) -> dict[int | None, list[Asked]]:
+        found: dict[int | None, list[Asked]] = {}
+        for each in self.asked:
+            found.setdefault(self.context_of(each), []).append(each)
+        return found
 
     def _context(self, index: int, context: Context) -> ContextView:
-        about = [each for each in self.asked if self.context_of(each) == index]
+        about = self._asked_about.get(index, [])
         found: list[tuple[str, Answer, str]] = [
             (kind, verdict, metric)
             for metric, pieces in self._pieces(About.CONTEXT)

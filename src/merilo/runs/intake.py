@@ -73,7 +73,8 @@ async def take_in(dataset: Dataset, store: Store, *, skip_invalid: bool) -> Inta
     if tally.skipped and not skip_invalid:
         raise DataError(_refusal(dataset.name, tally), problems=tuple(tally.problems))
     if not tally.samples:
-        raise DataError(f"{dataset.name}: no record can be evaluated.", problems=tuple(tally.problems))
+        shown = "\n".join([f"{dataset.name}: no record can be evaluated.", *tally.skipped[:_SHOWN]])
+        raise DataError(shown, problems=tuple(tally.problems))
     return Intake(
         tally.samples,
         tally.fingerprint.hexdigest(),

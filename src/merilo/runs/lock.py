@@ -26,8 +26,10 @@ class RunLock:
         self._db = sqlite3.connect(self._directory / ".lock", timeout=0, isolation_level=None, check_same_thread=False)
         try:
             self._db.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as error:
+        except sqlite3.Error as error:
             self._db.close()
+            if "locked" not in str(error):
+                raise RunError(f"{self._directory} cannot be written ({error}); choose another directory.") from error
             raise RunError(
                 f"{self._directory} is being written by another process; wait for it or choose another directory."
             ) from error

@@ -98,6 +98,8 @@ def _evidence_from(record: EvidenceRecord) -> Evidence:
 
 
 _KIND_OF = {kind.verdict: name for name, kind in reversed(KINDS.items())}
+ANSWERING = frozenset(_KIND_OF)
+"""The verdict types that evidence may hold."""
 
 
 def kind_of(verdict: Verdict) -> str:

@@ -17,7 +17,7 @@ import re
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from merilo.errors import RunError
 from merilo.runs.outcomes import OutcomeRecord, outcome_from
@@ -161,7 +161,7 @@ class Run:
     @property
     def samples(self) -> Iterator[SampleResult]:
         """Every sample that has outcomes, in dataset order; reads the run as it goes."""
-        store = Store.open(self.path / STORE)
+        store = Store.read(self.path / STORE)
         try:
             lines = self._grouped()
             for sample_id, records in lines:
@@ -176,7 +176,7 @@ class Run:
         """One sample by its id. Raises RunError when the run has no such sample or no outcome of it yet."""
         for found, records in self._grouped():
             if found == sample_id:
-                store = Store.open(self.path / STORE)
+                store = Store.read(self.path / STORE)
                 try:
                     sample = store.sample(sample_id)
                 finally:
@@ -187,7 +187,7 @@ class Run:
 
     def asked(self, keys: Sequence[str]) -> list[Asked]:
         """The questions under these hex keys, with answers, rubrics and raw replies; unknown keys are left out."""
-        store = Store.open(self.path / STORE)
+        store = Store.read(self.path / STORE)
         try:
             found = [store.asked(bytes.fromhex(key)) for key in keys]
         finally:
@@ -196,11 +196,18 @@ class Run:
 
     def records(self) -> Iterator[OutcomeRecord]:
         """Every outcome as a JSON-able record, in dataset order, then metric order."""
-        with (self.path / OUTCOMES).open(encoding="utf-8") as lines:
-            for line in lines:
-                if not line.endswith("\n"):
-                    return  # the last line of an interrupted write
-                yield json.loads(line)
+        path = self.path / OUTCOMES
+        try:
+            with path.open(encoding="utf-8") as lines:
+                for line in lines:
+                    record: Any = json.loads(line)  # Any: JSON that nobody has looked at yet
+                    if not isinstance(record, dict):
+                        raise RunError(f"{path} is damaged: a line is no JSON object; run it again.")
+                    yield cast("OutcomeRecord", record)
+        except FileNotFoundError:
+            raise RunError(f"{path} does not exist: the run was stopped before it wrote it; run it again.") from None
+        except (OSError, ValueError) as error:
+            raise RunError(f"{path} is damaged ({error}); run it again with the same directory.") from error
 
     def _grouped(self) -> Iterator[tuple[str, list[OutcomeRecord]]]:
         group: list[OutcomeRecord] = []
@@ -217,7 +224,7 @@ def write_json(path: Path, value: object) -> None:
     """Write a JSON file so that a reader sees the old or the new one, never a half."""
     text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
     part = path.with_name(path.name + ".part")
-    part.write_text(text, encoding="utf-8")
+    part.write_text(text, encoding="utf-8", errors="replace")
     part.replace(path)
 
 
@@ -229,12 +236,14 @@ def _result(sample: Sample, records: list[OutcomeRecord]) -> SampleResult:
 
 def _read_json(path: Path) -> dict[str, Any]:  # Any: JSON
     try:
-        value: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        value: Any = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise RunError(f"{path} does not exist: the run was stopped before it wrote it; run it again.") from None
-    except (OSError, ValueError) as error:
-        raise RunError(f"{path} cannot be read ({error}).") from error
-    return value
+    except (OSError, ValueError, RecursionError) as error:
+        raise RunError(f"{path} cannot be read ({error}); run it again with the same directory.") from error
+    if not isinstance(value, dict):
+        raise RunError(f"{path} is damaged: it holds no JSON object; run it again with the same directory.")
+    return cast("dict[str, Any]", value)
 
 
 def _pair(value: list[float] | None) -> tuple[float, float] | None:

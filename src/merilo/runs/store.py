@@ -97,7 +97,8 @@ class Store:
             db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             db.execute("PRAGMA journal_mode=WAL")
             db.execute("PRAGMA synchronous=NORMAL")
-            if create:
+            made = db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'meta'").fetchone()[0]
+            if create and not made:
                 db.executescript(f"BEGIN; {_SCHEMA} INSERT INTO meta VALUES ('format', '{FORMAT}'); COMMIT;")  # noqa: S608  our own constants
             (found,) = db.execute("SELECT value FROM meta WHERE name = 'format'").fetchone()
         except (sqlite3.Error, TypeError) as error:
@@ -106,11 +107,25 @@ class Store:
             raise RunError(f"{path} has format {found}, this merilo reads up to {FORMAT}; upgrade merilo.")
         return cls(db)
 
+    @classmethod
+    def read(cls, path: Path) -> Store:
+        """The store at `path` for reading only, also where nothing may be written. Raises RunError."""
+        try:
+            db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
+            db.execute("SELECT value FROM meta").fetchone()
+        except sqlite3.Error as error:
+            raise RunError(f"{path} cannot be read as the store of a run ({error}).") from error
+        return cls(db)
+
     def close(self) -> None:
-        """Commit what is pending, fold the write-ahead log into the file and close."""
-        self.commit()
-        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        self._db.close()
+        """Commit what is pending, fold the write-ahead log into the one file and close."""
+        try:
+            self.commit()
+            self._db.execute("PRAGMA journal_mode=DELETE")
+        except sqlite3.OperationalError:
+            pass  # read only, or a reader is at it: the log stays beside the file, nothing is lost
+        finally:
+            self._db.close()
 
     # samples
 
@@ -229,8 +244,9 @@ class Store:
     def commit(self) -> None:
         """Make everything written so far durable against a crash of the process."""
         if self._pending:
-            self._db.execute("COMMIT")
             self._pending = 0
+            if self._db.in_transaction:
+                self._db.execute("COMMIT")
 
     def _write(self, statement: str, values: tuple[object, ...]) -> int:
         if not self._pending:

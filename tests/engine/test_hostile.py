@@ -1,0 +1,191 @@
+"""What must not end a run, lose it, or get into a number: broken metrics, judges, files and servers."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from judged_rivers import Evaluate, canonical, rows
+from server import JudgeServer, bare, says
+
+import merilo
+from merilo.judging.questions import Relevance
+from merilo.metrics.base import Card, Ordinary, Score
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass(frozen=True)
+class Odd(Ordinary):
+    """Returns, after yielding, whatever it is told to."""
+
+    name = "odd"
+    version = 1
+    card = Card("odd on purpose")
+    needs = frozenset({"user_input"})
+    asks = frozenset({Relevance})
+    returned: str = ""
+    yielded: str = ""
+
+    def at_most(self, sample: merilo.Sample) -> int:
+        del sample
+        return 1
+
+    def plan(self, sample: merilo.Sample) -> Any:
+        del sample
+        if self.yielded:
+            yield STEPS[self.yielded]
+        return RETURNED.get(self.returned, Score(1.0))
+
+
+STEPS: dict[str, Any] = {"number": 5, "text": "abc", "groups": ((5,),), "none": (None,)}
+RETURNED: dict[str, Any] = {
+    "nan": float("nan"),
+    "number": 0.5,
+    "none": None,
+    "class": Score,
+    "score of nan": Score(float("nan")),
+    "score beyond the range": Score(5.0),
+    "score of text": Score("1"),  # type: ignore[arg-type]  # that is the point
+    "counts of shares": Score(0.5, counts={"a": 0.5}),  # type: ignore[dict-item]  # that is the point
+}
+
+
+@pytest.mark.parametrize("returned", RETURNED)
+def test_what_is_no_outcome_is_a_failure(evaluated: Evaluate, returned: str) -> None:
+    """A metric that returns no outcome, or a value outside its range, fails on that sample: no NaN, nothing lost."""
+    run = evaluated(rows(1), metrics=[Odd(returned)])
+    assert run.metrics["odd"].failed == 1
+    assert "NaN" not in (run.path / "outcomes.jsonl").read_text()
+
+
+@pytest.mark.parametrize("yielded", STEPS)
+def test_what_is_no_step_is_a_failure(evaluated: Evaluate, yielded: str) -> None:
+    """A metric that yields something else than questions fails on that sample; the run goes on."""
+    assert evaluated(rows(2), metrics=[Odd(yielded=yielded)]).metrics["odd"].failed == 2
+
+
+@pytest.mark.parametrize("reason", ["\ud800", "abc \udcff"])
+def test_half_characters_do_not_end_a_run(evaluated: Evaluate, reason: str) -> None:
+    """A verdict or an error with half a surrogate pair is a failure that can be kept and shown."""
+
+    def raises(question: object) -> dict[str, object]:
+        raise ValueError(reason)
+
+    for judge in (merilo.ScriptedJudge.by(lambda _: {"grade": 0, "reason": reason}), raises):
+        run = evaluated(rows(1), judge=judge, metrics=["context_relevance"])
+        assert run.metrics["context_relevance"].failed == 1
+
+
+def test_a_reply_with_half_a_character_is_read(evaluated: Evaluate) -> None:
+    """A model's reply that breaks off within an emoji does not end the run."""
+    with JudgeServer() as server:
+        server.fail_next(bare('{"choices": [{"message": {"content": "abc \\ud83d"}}], "model": "m\\ud83d"}'))
+        run = evaluated(rows(1), judge="openai:m", base_url=server.base_url, metrics=["context_sufficiency"])
+        assert run.metrics["context_sufficiency"].scored == 1
+
+
+def test_a_key_that_is_echoed_is_not_kept(evaluated: Evaluate, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that repeats the key in its reply does not get it into the run."""
+    monkeypatch.setenv("PLANTED", "sk-planted-0123456789")
+    with JudgeServer() as server:
+        server.fail(says('{"reason": "sk-planted-0123456789", "label": "partly", "missing": ""}'))
+        run = evaluated(
+            rows(1), judge="openai:m", base_url=server.base_url, api_key_env="PLANTED", metrics=["context_sufficiency"]
+        )
+    assert run.metrics["context_sufficiency"].scored == 1
+    for path in run.path.iterdir():
+        assert b"sk-planted" not in path.read_bytes(), path
+
+
+def test_absurd_usage_does_not_end_a_run(evaluated: Evaluate) -> None:
+    """A token count that no request has is unknown."""
+    verdict = json.dumps({"reason": "", "label": "partly", "missing": ""})
+    body = {
+        "choices": [{"message": {"content": verdict}}],
+        "usage": {"prompt_tokens": 10**30, "completion_tokens": 2**62},
+    }
+    with JudgeServer() as server:
+        server.fail(bare(json.dumps(body)))
+        run = evaluated(rows(1), judge="openai:m", base_url=server.base_url, metrics=["context_sufficiency"])
+    assert run.usage["input_tokens"] is None
+
+
+def test_a_tampered_cache_moves_no_number(evaluated: Evaluate, tmp_path: Path) -> None:
+    """A cached verdict that contradicts its question is asked again."""
+    cache = tmp_path / "cache.sqlite"
+    whole = evaluated(rows(2), metrics=["context_relevance"], cache=cache)
+    with sqlite3.connect(cache) as db:
+        db.execute("""UPDATE verdicts SET verdict = '{"grade":9,"evidence":[7],"reason":"","probability":null}'""")
+    again = evaluated(rows(2), metrics=["context_relevance"], cache=cache)
+    assert again.metrics["context_relevance"].mean == whole.metrics["context_relevance"].mean
+
+
+def test_a_stopped_repeat_leaves_the_finished_run(evaluated: Evaluate, tmp_path: Path) -> None:
+    """A finished run that is begun again and stopped keeps its outcomes: they are replaced whole or not at all."""
+    run = evaluated(rows(3), out=tmp_path / "r")
+    before = canonical(run)
+
+    def broken() -> Iterator[dict[str, Any]]:
+        yield rows(1)[0]
+        raise OSError("gone")
+
+    with pytest.raises(merilo.RunError, match="gone"):
+        evaluated(broken(), out=tmp_path / "r")
+    assert canonical(run) == before
+    assert not list(run.path.glob("*.part"))
+
+
+def test_a_store_that_was_never_begun_is_begun(evaluated: Evaluate, tmp_path: Path) -> None:
+    """An empty store, left by a kill within the first milliseconds, does not stand in the way."""
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / "store.sqlite").touch()
+    assert evaluated(rows(1), out=tmp_path / "r").complete
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "summary.json", "usage.json", "outcomes.jsonl"])
+@pytest.mark.parametrize("content", ["", "[]", "null", '{"a"', "\x00\x01"])
+def test_a_damaged_file_is_a_sentence(evaluated: Evaluate, name: str, content: str) -> None:
+    """A damaged file of a run is told as an error of ours, whichever it is."""
+    run = evaluated(rows(1), metrics=["context_relevance"])
+    (run.path / name).write_text(content)
+
+    def read_all() -> int:
+        damaged = merilo.Run.open(run.path)
+        _ = damaged.metrics, damaged.usage, damaged.complete
+        return len(list(damaged.records()))
+
+    if name == "outcomes.jsonl" and not content:
+        assert read_all() == 0
+    else:
+        with pytest.raises(merilo.RunError):
+            read_all()
+
+
+def test_a_judge_that_runs_dry_does_not_hang(evaluated: Evaluate) -> None:
+    """A callable whose iterator is exhausted fails its questions."""
+    replies = iter([{"grade": 0}])
+    run = evaluated(rows(2), judge=lambda _: next(replies), metrics=["context_relevance"])
+    assert run.metrics["context_relevance"].failed >= 1
+
+
+def test_a_waiting_standard_input_can_be_interrupted(tmp_path: Path) -> None:
+    """Ctrl-C twice ends a command that waits for its standard input."""
+    command = str(Path(sys.executable).with_name("merilo"))
+    process = subprocess.Popen([command, "run", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path)
+    time.sleep(1.5)  # until it waits; before that one Ctrl-C is enough
+    for _ in range(40):
+        try:
+            process.wait(0.25)
+            break
+        except subprocess.TimeoutExpired:
+            process.send_signal(2)
+    assert process.wait(10) in {130, -2}  # -2: it came before the command could say anything
