@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -123,7 +124,7 @@ def test_a_tampered_cache_moves_no_number(evaluated: Evaluate, tmp_path: Path) -
     """A cached verdict that contradicts its question is asked again."""
     cache = tmp_path / "cache.sqlite"
     whole = evaluated(rows(2), metrics=["context_relevance"], cache=cache)
-    with sqlite3.connect(cache) as db:
+    with closing(sqlite3.connect(cache, isolation_level=None)) as db:
         db.execute("""UPDATE verdicts SET verdict = '{"grade":9,"evidence":[7],"reason":"","probability":null}'""")
     again = evaluated(rows(2), metrics=["context_relevance"], cache=cache)
     assert again.metrics["context_relevance"].mean == whole.metrics["context_relevance"].mean
@@ -180,12 +181,14 @@ def test_a_judge_that_runs_dry_does_not_hang(evaluated: Evaluate) -> None:
 def test_a_waiting_standard_input_can_be_interrupted(tmp_path: Path) -> None:
     """Ctrl-C twice ends a command that waits for its standard input."""
     command = str(Path(sys.executable).with_name("merilo"))
-    process = subprocess.Popen([command, "run", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path)
-    time.sleep(1.5)  # until it waits; before that one Ctrl-C is enough
-    for _ in range(40):
-        try:
-            process.wait(0.25)
-            break
-        except subprocess.TimeoutExpired:
-            process.send_signal(2)
-    assert process.wait(10) in {130, -2}  # -2: it came before the command could say anything
+    with subprocess.Popen(
+        [command, "run", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path
+    ) as process:
+        time.sleep(1.5)  # until it waits; before that one Ctrl-C is enough
+        for _ in range(40):
+            try:
+                process.wait(0.25)
+                break
+            except subprocess.TimeoutExpired:
+                process.send_signal(2)
+        assert process.wait(10) in {130, -2}  # -2: it came before the command could say anything
