@@ -97,7 +97,10 @@ async def run_evaluation(data: str | PathLike[str] | Records, options: Options) 
         raise UsageError(f"concurrency must be at least 1, got {options.concurrency}.")
     judges = _judges(options)
     dataset = load(data, mapping=options.mapping, language=options.language, limit=options.limit)
-    path, made = _directory(options, dataset.name)
+    try:
+        path, made = _directory(options, dataset.name)
+    except (OSError, ValueError) as error:
+        raise RunError(f"The run's directory cannot be used ({error}); choose another one (--out).") from error
     with RunLock(path):
         try:
             return await _run_in(path, dataset, judges, options)

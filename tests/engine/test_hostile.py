@@ -192,3 +192,12 @@ def test_a_waiting_standard_input_can_be_interrupted(tmp_path: Path) -> None:
             except subprocess.TimeoutExpired:
                 process.send_signal(2)
         assert process.wait(10) in {130, -2}  # -2: it came before the command could say anything
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "a\0b", "/dev/null/run"])
+def test_an_impossible_directory_is_a_sentence(evaluated: Evaluate, name: str) -> None:
+    """A directory that no system can make is told as such, to be written and to be read."""
+    with pytest.raises(merilo.RunError):
+        evaluated(rows(1), out=name)
+    with pytest.raises(merilo.RunError):
+        merilo.Run.open(name)

@@ -122,7 +122,11 @@ class Run:
     def open(cls, path: str | Path) -> Run:
         """The run in this directory. Raises RunError when there is none."""
         run = cls(Path(path))
-        if not (run.path / MANIFEST).is_file():
+        try:
+            found = (run.path / MANIFEST).is_file()
+        except (OSError, ValueError) as error:
+            raise RunError(f"{run.path} cannot be opened ({error}).") from error
+        if not found:
             raise RunError(f"{run.path} is not the directory of a run: it has no {MANIFEST}.")
         if run.manifest.format > FORMAT:
             raise RunError(
