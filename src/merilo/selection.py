@@ -9,7 +9,7 @@ from merilo.errors import UsageError
 from merilo.metrics.registry import metric_text, native_metrics, resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from merilo.engine.answers import Roles
     from merilo.metrics.base import Metric
@@ -31,6 +31,7 @@ def select(asked: Sequence[str | Metric] | None, intake: Intake, roles: Roles) -
     left_out: dict[str, str] = {}
     for wanted in native_metrics() if asked is None else asked:
         metric = resolve(wanted, intake.in_every) if isinstance(wanted, str) else wanted
+        metric = _for_judges(metric, roles)
         text = metric_text(metric)
         reason = _obstacle(metric, intake, roles)
         if reason is None:
@@ -43,6 +44,12 @@ def select(asked: Sequence[str | Metric] | None, intake: Intake, roles: Roles) -
         reasons = "; ".join(f"{text}: {reason}" for text, reason in left_out.items())
         raise UsageError(f"No metric can be computed on this data ({reasons}).")
     return Selection(metrics, left_out)
+
+
+def _for_judges(metric: Metric, roles: Roles) -> Metric:
+    """The metric as this run's judges answer it: one that asks several takes their roles by `for_judges`."""
+    bind: Callable[[Sequence[str]], Metric] | None = getattr(metric, "for_judges", None)
+    return metric if bind is None else bind(roles.named)
 
 
 def _obstacle(metric: Metric, intake: Intake, roles: Roles) -> str | None:

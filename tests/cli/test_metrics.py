@@ -48,7 +48,7 @@ def test_a_working_judge_passes_its_test(here: Here) -> None:
         "completion": ["text"],
     }
     assert {each["kind"]: each["questions"] for each in found["kinds"]}["support"] == 2
-    assert found["not_answered"] == ["embeddings", "similarities"]
+    assert found["not_answered"] == ["sentences", "embeddings", "similarities"]
 
 
 def test_a_judge_that_fails_a_kind_exits_with_4(here: Here) -> None:

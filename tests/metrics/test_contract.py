@@ -101,8 +101,8 @@ class NoVersion(Lawful):
     version: ClassVar[int] = 0
 
 
-class EndlessRange(Lawful):
-    range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
+class ReversedRange(Lawful):
+    range: ClassVar[tuple[float, float]] = (1.0, 0.0)
 
 
 class NeedsNoField(Lawful):
@@ -393,7 +393,7 @@ class AsksWhileClosing(Lawful):
         (Bare, "declarations", "Metric 'Bare' breaks the law of declarations: it lacks name, version, card"),
         (BadName, "declarations", "its name 'bad name' cannot be written"),
         (NoVersion, "declarations", "its version is 0; versions count from 1"),
-        (EndlessRange, "declarations", "its range is (0.0, inf)"),
+        (ReversedRange, "declarations", "its range is (1.0, 0.0)"),
         (NeedsNoField, "declarations", "it needs answer; a sample's fields are user_input"),
         (NoSummary, "declarations", "its card has no summary"),
         (Forgetful, "declarations", "its text 'lawful(hidden=1)' reads back as"),

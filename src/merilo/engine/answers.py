@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from merilo.errors import UsageError
 from merilo.judges.base import PACK_SIZE
 from merilo.judging.digests import digest_json, digest_of, digest_text
-from merilo.judging.questions import Completion, Embeddings, Pack, Question, Similarities
+from merilo.judging.questions import Completion, Embeddings, Pack, Question, Sentences, Similarities
 from merilo.judging.verdicts import Failure, Verdict
 from merilo.runs.store import Exchange
 
@@ -24,7 +24,11 @@ if TYPE_CHECKING:
     from merilo.providers.base import Reply
     from merilo.runs.store import Store
 
-_SPECIAL: dict[type[Question[Any]], str] = {Embeddings: "embedder", Similarities: "similarity"}
+_SPECIAL: dict[type[Question[Any]], str] = {
+    Embeddings: "embedder",
+    Similarities: "similarity",
+    Sentences: "splitter",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,13 @@ class Roles:
     """Which judge answers which kind and role. `judges` maps role names to judges; `judge` is the default."""
 
     judges: Mapping[str, Judge]
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """One role for each judge of judgements, in the order given; a judge with two roles counts once."""
+        own = {role: judge for role, judge in self.judges.items() if role not in _SPECIAL.values()}
+        found = {id(judge): role for role, judge in own.items() if role != "judge"}
+        return tuple(found.values()) or tuple(own)
 
     def judge(self, kind: type[Question[Any]], role: str) -> Judge | None:
         """The judge for questions of this type and role; None when none answers them."""

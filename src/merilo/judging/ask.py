@@ -76,8 +76,9 @@ def ask(question: Question[V]) -> Plan[V]:
 
 
 def draws(question: Question[V], samples: int) -> Plan[tuple[V | Failure, ...]]:
-    """Several answers to one question: its draws 0..samples-1, sent as one request where the provider can."""
-    return (yield from attempt_each(replace(question, draw=draw) for draw in range(samples)))
+    """Several answers to one question: `samples` draws from its own on, sent as one request where the provider can."""
+    first = question.draw
+    return (yield from attempt_each(replace(question, draw=draw) for draw in range(first, first + samples)))
 
 
 def together(plans: Sequence[Plan[T]]) -> Plan[tuple[T, ...]]:

@@ -28,6 +28,7 @@ from merilo.judging.verdicts import (
     SufficiencyVerdict,
     SupportLabel,
     SupportVerdict,
+    TextsVerdict,
     UsefulnessVerdict,
     Verdict,
 )
@@ -92,7 +93,9 @@ _FIELDS: dict[type, tuple[str, ...]] = {}
 
 def _content_fields(question: type[Question[Any]]) -> tuple[str, ...]:
     if question not in _FIELDS:
-        _FIELDS[question] = tuple(f.name for f in fields(question) if f.name not in {"role", "draw", "language"})
+        _FIELDS[question] = tuple(
+            f.name for f in fields(question) if f.compare and f.name not in {"role", "draw", "language"}
+        )
     return _FIELDS[question]
 
 
@@ -285,6 +288,8 @@ class Completion(Question[CompletionVerdict]):
     names: Texts
     values: Texts
     temperature: float | None = None
+    likely: str = field(default="", compare=False, kw_only=True)
+    """A reply of the likely form, for dry runs; not part of the content."""
 
     def fault(self, verdict: CompletionVerdict) -> str | None:
         """See `Question.fault`; any text stands."""
@@ -292,8 +297,31 @@ class Completion(Question[CompletionVerdict]):
         return None
 
     def guess(self) -> CompletionVerdict:
-        """Some text."""
-        return CompletionVerdict(_GUESSED_REASON)
+        """The likely reply, or some text."""
+        return CompletionVerdict(self.likely or _GUESSED_REASON)
+
+
+@dataclass(frozen=True, slots=True)
+class Sentences(Question[TextsVerdict]):
+    """The sentences of a text as a splitter outside this library cuts them, for published metrics that count so.
+
+    `splitter` names it, for example `pysbd`.
+    """
+
+    kind: ClassVar[str] = "sentences"
+    verdict: ClassVar[type[Verdict]] = TextsVerdict
+
+    text: str
+    splitter: str
+
+    def fault(self, verdict: TextsVerdict) -> str | None:
+        """See `Question.fault`; any pieces stand."""
+        del verdict
+        return None
+
+    def guess(self) -> TextsVerdict:
+        """The whole text as one sentence; none where it is blank."""
+        return TextsVerdict((self.text,) if self.text.strip() else ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,6 +382,7 @@ KINDS: dict[str, type[Question[Any]]] = {
         Addresses,
         Noncommittal,
         Completion,
+        Sentences,
         Embeddings,
         Similarities,
     )

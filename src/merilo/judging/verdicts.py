@@ -180,6 +180,14 @@ class CompletionVerdict(Verdict):
 
 
 @dataclass(frozen=True, slots=True)
+class TextsVerdict(Verdict):
+    """The pieces of a text, in order, as they stand in it or as the splitter trims them."""
+
+    texts: tuple[str, ...]
+    probability: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class MatrixVerdict(Verdict):
     """A matrix of float32 numbers, kept as little-endian bytes in row order so that a replay is bit-equal."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from merilo.errors import UsageError
@@ -45,6 +46,8 @@ class Evidence:
     verdict: Verdict
     text: str = ""
     """The statement, which is not part of the sample; empty for contexts and texts."""
+    value: float | None = None
+    """The number that the metric read from the verdict, where it reads free text itself; None elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,8 @@ class Score:
     evidence: tuple[Evidence, ...] = ()
     counts: Mapping[str, int | None] = field(default_factory=dict[str, "int | None"])
     """Named counts behind the value; None for a count this judge cannot give."""
+    flags: tuple[str, ...] = ()
+    """What went wrong and was scored all the same, as the published definition does: one short phrase each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +127,13 @@ class Metric(Protocol):
     """True when the order of the contexts matters."""
     not_monotone_in: ClassVar[Kinds]
     """Question types of which a better verdict can make the value worse."""
-    roles: ClassVar[frozenset[str]]
-    """The roles that its questions carry."""
+    breaks: ClassVar[Mapping[str, str]]
+    """Laws of `check_metric` that it breaks on purpose, each with the name of the quirk that breaks it."""
+
+    @property
+    def roles(self) -> frozenset[str]:
+        """The roles that its questions carry: `roles = frozenset({...})`, or a property."""
+        ...
 
     @property
     def needs(self) -> frozenset[str]:
@@ -153,7 +163,8 @@ class Ordinary:
     higher_is_better: ClassVar[bool] = True
     ranked: ClassVar[bool] = False
     not_monotone_in: ClassVar[Kinds] = frozenset()
-    roles: ClassVar[frozenset[str]] = frozenset({"judge"})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    roles = frozenset({"judge"})
 
 
 def choice(options: type[E], value: str, *, metric: str, parameter: str) -> E:

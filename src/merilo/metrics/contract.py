@@ -7,7 +7,7 @@ The module is long because each law stands beside the others: together they are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isclose, isfinite
 from typing import TYPE_CHECKING, Any, Final
@@ -33,8 +33,8 @@ OwnVerdicts = Callable[[Question[Any]], Verdict | None]
 _SEEDS: Final = (0, 1, 2)
 _TOLERANCE: Final = 1e-9
 _DECLARED: Final = (
-    *("name", "version", "card", "range", "higher_is_better", "ranked", "not_monotone_in", "roles"),
-    *("needs", "asks", "at_most", "plan"),
+    *("name", "version", "card", "range", "higher_is_better", "ranked", "not_monotone_in", "breaks"),
+    *("roles", "needs", "asks", "at_most", "plan"),
 )
 _NO_ANSWER: Final = Failure(FailureKind.TEMPORARY, "the contract gives no answer here")
 
@@ -67,22 +67,37 @@ def check_metric(metric: Metric, samples: Iterable[Sample] | None = None, *, ans
     - **better verdicts**: none makes the value worse, but for the kinds in `not_monotone_in`;
     - **failures**: a plan that gets no answer at all raises AskFailed;
     - **closing**: a plan closes at every question and catches nothing broader than AskFailed.
+
+    A metric that breaks one of them on purpose, as published definitions do, names it in `breaks`.
     """
+    for broken in _broken(metric, samples, answer):
+        if broken.law == "declarations" or broken.law not in metric.breaks:
+            raise broken
+
+
+def broken_laws(
+    metric: Metric, samples: Iterable[Sample] | None = None, *, answer: OwnVerdicts | None = None
+) -> dict[str, LawBroken]:
+    """The laws that a metric breaks, on purpose or not, each with what was seen; arguments as `check_metric`.
+
+    Broken declarations are told alone, since the other laws are tried by what is declared.
+    """
+    found: dict[str, LawBroken] = {}
+    for broken in _broken(metric, samples, answer):
+        found.setdefault(broken.law, broken)
+    return found
+
+
+def _broken(metric: Metric, samples: Iterable[Sample] | None, answer: OwnVerdicts | None) -> Iterator[LawBroken]:
     case = _Case(metric, (*specimens.samples(), *(samples or ())), answer)
-    _check_declarations(case)
-    for law in (
-        _check_range,
-        _check_driving,
-        _check_questions,
-        _check_needs,
-        _check_nothing_to_judge,
-        _check_order_of_contexts,
-        _check_order_of_statements,
-        _check_better_verdicts,
-        _check_failures,
-        _check_closing,
-    ):
-        law(case)
+    for checks in LAWS.values():
+        for check in checks:
+            try:
+                check(case)
+            except LawBroken as broken:
+                yield broken
+                if broken.law == "declarations":
+                    return
 
 
 @dataclass(frozen=True)
@@ -156,8 +171,10 @@ def _wrong_declarations(metric: Metric) -> Iterator[str]:
     if metric.version < 1:
         yield f"its version is {metric.version}; versions count from 1."
     low, high = metric.range
-    if not (isfinite(low) and isfinite(high) and low < high):
-        yield f"its range is {metric.range}; give a finite (low, high) with low below high."
+    if not low < high:
+        yield f"its range is {metric.range}; give (low, high) with low below high, infinite where there is no limit."
+    if unheard := set(metric.breaks) - (set(LAWS) - {"declarations"}):
+        yield f"it breaks the laws {', '.join(sorted(unheard))}; the laws are {', '.join(LAWS)}."
     if unknown := metric.needs - set(FIELDS):
         yield f"it needs {', '.join(sorted(unknown))}; a sample's fields are {', '.join(FIELDS)}."
     if not metric.card.summary.strip():
@@ -261,11 +278,16 @@ def _with_guesses(case: _Case) -> Iterator[tuple[Sample, Answerer]]:
     yield from case.trials()
     for sample in case.samples:
         outcome = case.outcome(sample, _guess)
-        if isinstance(outcome, AskFailed) and Completion not in case.metric.asks:
+        if isinstance(outcome, AskFailed) and _likely(outcome.question):
             raise case.broken("questions", f"on sample {sample.id!r} a dry run fails: {outcome}")
         yield sample, _guess
     yield case.samples[0], Answers(statements_flood=True, own=case.own)
     yield specimens.empty(), Answers(own=case.own)
+
+
+def _likely(question: Question[Any]) -> bool:
+    """Whether the question has a guess that its metric can read: free text has one only where it is given."""
+    return not isinstance(question, Completion) or bool(question.likely)
 
 
 def _guess(question: Question[Any]) -> Verdict:
@@ -489,3 +511,18 @@ def _check_thrown(case: _Case, sample: Sample, plan: Plan[Score | Undefined], er
 
 def _kinds(kinds: Iterable[type[Question[Any]]]) -> str:
     return ", ".join(sorted(kind.__name__ for kind in kinds))
+
+
+LAWS: Final[Mapping[str, tuple[Callable[[_Case], None], ...]]] = {
+    "declarations": (_check_declarations,),
+    "range": (_check_range,),
+    "driving": (_check_driving,),
+    "questions": (_check_questions,),
+    "needs": (_check_needs,),
+    "nothing to judge": (_check_nothing_to_judge,),
+    "order": (_check_order_of_contexts, _check_order_of_statements),
+    "better verdicts": (_check_better_verdicts,),
+    "failures": (_check_failures,),
+    "closing": (_check_closing,),
+}
+"""The laws by name, in the order in which they are tried, with what tries them."""

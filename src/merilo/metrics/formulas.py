@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from math import fsum, inf, log2
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Hashable
+from math import fsum, hypot, inf, log2
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+H = TypeVar("H", bound=Hashable)
 
 
 def mean(values: Iterable[float]) -> float:
@@ -33,6 +37,35 @@ def average_precision(flags: Sequence[bool]) -> float:
             found += 1
             precisions.append(found / rank)
     return mean(precisions) if precisions else 0.0
+
+
+def smoothed_average_precision(verdicts: Sequence[float], *, epsilon: float = 1e-10) -> float:
+    """Average precision as ragas computes it from verdicts that need not be 0 or 1; 0.0 for none.
+
+    `verdicts`: one for each rank, best rank first. Formula: sum over ranks k of v_k (sum of the first k
+    verdicts) / k, divided by (sum of all verdicts + epsilon); the epsilon keeps it defined and makes a perfect
+    ranking a hair less than 1. Source: ragas 0.1 to 0.4, context precision.
+    """
+    total, parts = 0.0, list[float]()
+    for rank, verdict in enumerate(verdicts, start=1):
+        total += verdict
+        parts.append(verdict * total / rank)
+    return fsum(parts) / (total + epsilon)
+
+
+def majority(values: Sequence[H]) -> H:
+    """The most frequent value; of several, the one seen first. Raises ValueError when there are none."""
+    if not values:
+        raise ValueError("The majority of no values is undefined; ask for it only where there is at least one.")
+    return Counter(values).most_common(1)[0][0]
+
+
+def cosine(left: Sequence[float], right: Sequence[float]) -> float | None:
+    """The cosine of the angle between two vectors, in [-1, 1]; None when one of them has no length."""
+    lengths = hypot(*left) * hypot(*right)
+    if lengths == 0:
+        return None
+    return max(-1.0, min(1.0, fsum(a * b for a, b in zip(left, right, strict=True)) / lengths))
 
 
 def ndcg(grades: Sequence[float], k: int | None = None) -> float | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from merilo.errors import UsageError
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NATIVE",
+    "PUBLISHED",
     "Parameter",
     "families",
     "find_metric",
@@ -31,6 +34,7 @@ __all__ = [
     "native_metrics",
     "parameters_of",
     "parse_metric",
+    "published_metrics",
     "register",
     "resolve",
 ]
@@ -49,7 +53,32 @@ NATIVE: Final[tuple[type[Metric], ...]] = (
 )
 """Our own metrics, in the order in which they are shown."""
 
+PUBLISHED: Final = (
+    "ragas_v0_0",
+    "ragas_v0_1",
+    "ragas_v0_4",
+    "nvidia",
+    "axion",
+    "spring_ai_ragas",
+    "deepeval",
+    "trulens",
+    "umbrela",
+    "ragchecker",
+    "ares",
+)
+"""The modules of published definitions, in the order in which they are shown; imported when one is asked for."""
+
 _known: dict[str, type[Metric]] = {metric.name: metric for metric in NATIVE}
+
+
+@cache
+def published_metrics() -> tuple[type[Metric], ...]:
+    """The published definitions, in the order in which they are shown; their names hold a colon."""
+    found: list[type[Metric]] = []
+    for module in PUBLISHED:
+        metrics: tuple[type[Metric], ...] = import_module(f"merilo.metrics.published.{module}").METRICS
+        found.extend(register(metric) for metric in metrics)
+    return tuple(found)
 
 
 def register(metric_class: C) -> C:
@@ -79,6 +108,7 @@ def native_metrics() -> tuple[str, ...]:
 
 def metric_names() -> tuple[str, ...]:
     """The names of all known metrics, native ones first."""
+    published_metrics()
     return tuple(_known)
 
 
@@ -93,6 +123,8 @@ def families() -> dict[str, tuple[str, ...]]:
 
 def find_metric(name: str) -> type[Metric]:
     """The class of the metric with this name. Raises UsageError that names the nearest ones."""
+    if ":" in name and name not in _known:
+        published_metrics()
     if name in _known:
         return _known[name]
     near = get_close_matches(name.lower(), _known, n=3, cutoff=0.5)

@@ -61,9 +61,9 @@ def number(value: float | None) -> str:
     return NONE if value is None else f"{value:.3f}"
 
 
-def span(ends: tuple[float, float] | None) -> str:
-    """An interval, such as `0.361 - 0.463`."""
-    return NONE if ends is None else f"{ends[0]:.3f} - {ends[1]:.3f}"
+def span(ends: tuple[float | None, float | None] | None) -> str:
+    """An interval, such as `0.361 - 0.463`; `any` at an end without a limit."""
+    return NONE if ends is None else " - ".join("any" if end is None else f"{end:.3f}" for end in ends)
 
 
 def count(amount: int, thing: str, plural: str = "") -> str:

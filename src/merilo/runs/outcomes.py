@@ -19,6 +19,7 @@ class EvidenceRecord(TypedDict):
     about: str
     index: int
     text: NotRequired[str]
+    value: NotRequired[float]
     kind: str
     verdict: dict[str, Any]  # Any: the fields of the verdict type named by `kind`
     question: str | None
@@ -33,6 +34,7 @@ class OutcomeRecord(TypedDict):
     value: NotRequired[float]
     counts: NotRequired[dict[str, int | None]]
     evidence: NotRequired[list[EvidenceRecord]]
+    flags: NotRequired[list[str]]
     reason: NotRequired[str]
     error: NotRequired[dict[str, str]]
     trail: NotRequired[list[str]]
@@ -58,6 +60,8 @@ class Result:
                 if self.outcome.counts:
                     record["counts"] = dict(self.outcome.counts)
                 record["evidence"] = [self._evidence(piece) for piece in self.outcome.evidence]
+                if self.outcome.flags:
+                    record["flags"] = list(self.outcome.flags)
             case Undefined():
                 record["outcome"] = "undefined"
                 record["reason"] = self.outcome.reason
@@ -78,6 +82,8 @@ class Result:
         }
         if piece.text:
             record["text"] = piece.text
+        if piece.value is not None:
+            record["value"] = piece.value
         return record
 
 
@@ -89,12 +95,14 @@ def outcome_from(record: OutcomeRecord) -> Outcome:
         error = record.get("error", {})
         return Failed(Failure(FailureKind(error.get("kind", "broken")), error.get("message", "")))
     evidence = tuple(_evidence_from(piece) for piece in record.get("evidence", []))
-    return Score(record.get("value", float("nan")), evidence, record.get("counts", {}))
+    flags = tuple(record.get("flags", ()))
+    return Score(record.get("value", float("nan")), evidence, record.get("counts", {}), flags)
 
 
 def _evidence_from(record: EvidenceRecord) -> Evidence:
     verdict = KINDS[record["kind"]].verdict.from_fields(record["verdict"])
-    return Evidence(About(record["about"]), record["index"], verdict, record.get("text", ""))
+    text, value = record.get("text", ""), record.get("value")
+    return Evidence(About(record["about"]), record["index"], verdict, text, value)
 
 
 _KIND_OF = {kind.verdict: name for name, kind in reversed(KINDS.items())}

@@ -49,8 +49,10 @@ class Aggregate:
     """Confidence interval of the mean over questions; None when it cannot be told (see `note`)."""
     level: float
     """The interval's confidence level, e.g. 0.95."""
-    bounds: tuple[float, float] | None
-    """The mean if every failed sample had the worst, and the best, value of the metric's range."""
+    bounds: tuple[float | None, float | None] | None
+    """The mean if every failed sample had the worst, and the best, value of the metric's range; None at the
+    end where the range is infinite.
+    """
     scored: int
     undefined: int
     failed: int
@@ -60,6 +62,10 @@ class Aggregate:
     """Why samples are undefined or failed → how many; the most frequent ones."""
     note: str = ""
     """Why there is no interval; empty when there is one."""
+    flagged: int = 0
+    """Scored samples of which something could not be read and was scored all the same."""
+    flags: Mapping[str, int] = field(default_factory=dict[str, int])
+    """What that was → on how many samples; the most frequent ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +256,7 @@ def _read_json(path: Path) -> dict[str, Any]:  # Any: JSON
     return cast("dict[str, Any]", value)
 
 
-def _pair(value: list[float] | None) -> tuple[float, float] | None:
+def _pair(value: list[T] | None) -> tuple[T, T] | None:
     return None if value is None else (value[0], value[1])
 
 

@@ -1,0 +1,93 @@
+"""How published definitions ask: a filled text out, a free text back, one request after another."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from merilo.judging.ask import AskFailed, ask, attempt, draws
+from merilo.judging.questions import Completion
+from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from merilo.judging.ask import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A reply as free text, with the question that it answers."""
+
+    question: Completion
+    verdict: CompletionVerdict
+
+    @property
+    def text(self) -> str:
+        """The reply."""
+        return self.verdict.text
+
+    def unreadable(self, what: str) -> AskFailed:
+        """The error for a reply that cannot be read: raise it where the published system has no number either.
+
+        `what`: a sentence, such as "The reply holds no JSON.".
+        """
+        return AskFailed(self.question, Failure(FailureKind.UNREADABLE, what))
+
+
+@dataclass(slots=True)
+class Asker:
+    """Asks the rubrics of one published system about one sample; made anew in every plan.
+
+    Rubrics lie in `rubrics/<language>/published/<system>/<rubric>.v1.md` and are filled with the named texts.
+    Words that this plan has asked before are asked again as the next draw, since the published system asks
+    again too. `likely` is a reply of the likely form, so that a dry run comes through.
+    """
+
+    system: str
+    language: str = "en"
+    temperature: float | None = None
+    """Sent before the judge's own; None leaves it to the judge."""
+    _asked: Counter[Completion] = field(default_factory=Counter[Completion])
+
+    def question(self, rubric: str, values: Mapping[str, str], *, likely: str, role: str = "judge") -> Completion:
+        """The question, at the next draw that this plan has not asked yet."""
+        question = Completion(
+            f"{self.language}/published/{self.system}/{rubric}.v1",
+            tuple(values),
+            tuple(values.values()),
+            self.temperature,
+            likely=likely,
+            role=role,
+            language=self.language,
+        )
+        draw = self._asked[question]
+        self._asked[question] += 1
+        return replace(question, draw=draw)
+
+    def ask(self, rubric: str, values: Mapping[str, str], *, likely: str, role: str = "judge") -> Plan[Heard]:
+        """The reply to one request. Raises AskFailed when there is none."""
+        question = self.question(rubric, values, likely=likely, role=role)
+        return Heard(question, (yield from ask(question)))
+
+    def attempt(
+        self, rubric: str, values: Mapping[str, str], *, likely: str, role: str = "judge"
+    ) -> Plan[Heard | Failure]:
+        """The reply to one request, or why there is none, for systems that score a lost reply."""
+        question = self.question(rubric, values, likely=likely, role=role)
+        answer = yield from attempt(question)
+        return answer if isinstance(answer, Failure) else Heard(question, answer)
+
+    def samples(self, rubric: str, values: Mapping[str, str], count: int, *, likely: str) -> Plan[tuple[Heard, ...]]:
+        """Several replies to one request, in sampling order. Raises AskFailed for the first that is missing."""
+        question = self.question(rubric, values, likely=likely)
+        self._asked[replace(question, draw=0)] += count - 1
+        answers = yield from draws(question, count)
+        heard: list[Heard] = []
+        for draw, answer in enumerate(answers, start=question.draw):
+            asked = replace(question, draw=draw)
+            if isinstance(answer, Failure):
+                raise AskFailed(asked, answer)
+            heard.append(Heard(asked, answer))
+        return tuple(heard)

@@ -1,0 +1,115 @@
+"""Reading the free replies that published systems parse themselves: JSON somewhere in a text, and its fields.
+
+Each system has its own rules and keeps them in its own file; what several of them share stands here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from merilo.judging.untyped import as_list, as_object
+
+Fields = Mapping[str, object]
+"""The fields of a JSON object."""
+
+_FENCE: Final = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL | re.IGNORECASE)
+_WHOLE_NUMBER: Final = re.compile(r"\s*[+-]?\d+\s*")
+
+
+class ReplyFault(ValueError):
+    """A reply that does not have the form asked for; the message is a whole sentence."""
+
+
+def json_in(text: str) -> object:
+    """The first JSON object or array in a text, inside code fences or not. Raises ReplyFault."""
+    fenced = _FENCE.search(text)
+    for part in (fenced[1], text) if fenced else (text,):
+        for start in (at for at, sign in enumerate(part) if sign in "{["):
+            try:
+                found: object = _DECODER.raw_decode(part, start)[0]
+            except (ValueError, RecursionError):
+                break  # what the first bracket opens decides; a later one would be a part of it
+            return found
+    raise ReplyFault("The reply holds no JSON object or array.")
+
+
+def object_in(text: str) -> Fields:
+    """The JSON object that a text holds. Raises ReplyFault."""
+    return fields_of(json_in(text))
+
+
+def fields_of(value: object) -> Fields:
+    """A value as a JSON object. Raises ReplyFault."""
+    fields = as_object(value)
+    if fields is None:
+        raise ReplyFault(f"The reply holds {_shown(value)} where an object was asked for.")
+    return fields
+
+
+def items_of(value: object) -> list[object]:
+    """A value as a JSON array. Raises ReplyFault."""
+    items = as_list(value)
+    if items is None:
+        raise ReplyFault(f"The reply holds {_shown(value)} where a list was asked for.")
+    return items
+
+
+def given(fields: Fields, name: str) -> object:
+    """The field with this name. Raises ReplyFault when there is none."""
+    if name not in fields:
+        raise ReplyFault(f'The reply has no "{name}".')
+    return fields[name]
+
+
+def text_in(fields: Fields, name: str) -> str:
+    """The text in this field. Raises ReplyFault."""
+    value = given(fields, name)
+    if not isinstance(value, str):
+        raise ReplyFault(f'The reply gives {_shown(value)} as "{name}" where a text was asked for.')
+    return value
+
+
+def texts_in(fields: Fields, name: str) -> tuple[str, ...]:
+    """The list of texts in this field. Raises ReplyFault."""
+    items = items_of(given(fields, name))
+    if not all(isinstance(item, str) for item in items):
+        raise ReplyFault(f'The reply gives something else than texts in "{name}".')
+    return tuple(str(item) for item in items)
+
+
+def integer_in(fields: Fields, name: str) -> int:
+    """The whole number in this field: a number without a fraction, true or false, or digits as text.
+
+    What pydantic takes for an `int` field when it is not strict. Raises ReplyFault.
+    """
+    value = given(fields, name)
+    if isinstance(value, (bool, int)):
+        return int(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value):
+        return int(value)
+    raise ReplyFault(f'The reply gives {_shown(value)} as "{name}" where a whole number was asked for.')
+
+
+def flag_in(fields: Fields, name: str) -> bool:
+    """The truth value in this field: true or false only. Raises ReplyFault."""
+    value = given(fields, name)
+    if not isinstance(value, bool):
+        raise ReplyFault(f'The reply gives {_shown(value)} as "{name}" where true or false was asked for.')
+    return value
+
+
+def _shown(value: object) -> str:
+    shown = json.dumps(value, ensure_ascii=False)
+    return shown if len(shown) <= 60 else f"{shown[:60]}..."
+
+
+def _no_constant(name: str) -> object:
+    raise ReplyFault(f"The reply holds {name}, which is not a JSON value.")
+
+
+_DECODER: Final = json.JSONDecoder(strict=False, parse_constant=_no_constant)
