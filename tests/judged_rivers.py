@@ -8,7 +8,11 @@ from typing import Any
 import merilo
 from merilo.judging.questions import (
     Addresses,
+    Answered,
+    Entities,
+    Mentions,
     Noncommittal,
+    Parts,
     Question,
     Relevance,
     Statements,
@@ -18,7 +22,7 @@ from merilo.judging.questions import (
 )
 
 
-def verdict_for(question: Question[Any]) -> dict[str, Any]:
+def verdict_for(question: Question[Any]) -> dict[str, Any]:  # noqa: C901  one case a kind
     """A verdict that depends on the words of the question alone."""
     match question:
         case Relevance():
@@ -38,6 +42,17 @@ def verdict_for(question: Question[Any]) -> dict[str, Any]:
             return {"addresses": "long" in question.statement}
         case Noncommittal():
             return {"noncommittal": "know" in question.response}
+        case Parts():
+            return {"parts": [question.user_input]}
+        case Answered():
+            named = [i for i, text in enumerate(question.sentences) if "long" in text]
+            return {"answered": bool(named), "evidence": named}
+        case Entities():
+            found = [(text.split()[0], i) for i, text in enumerate(question.sentences) if text.strip()]
+            return {"entities": [{"text": text, "sentence": i} for text, i in found]}
+        case Mentions():
+            named = [i for i, text in enumerate(question.contexts) if question.name in text]
+            return {"mentioned": bool(named), "evidence": named}
     raise AssertionError(question.kind)
 
 

@@ -11,13 +11,14 @@
 How it answers. The reply's kind is read from the JSON Schema's name (sent as `response_format` or in
 words). `answer` is either
 
-- a table from text to answer: the first key found in what is asked about decides (the statement for
-  support and addresses, else the whole user message). An answer is a mapping of reply fields, or just
+- a table from text to answer: the first key found in what is asked about decides (the statement, part or
+  entity where there is one, else the whole user message). An answer is a mapping of reply fields, or just
   the decision (`"supported"`, `2`, `True`, a list of statement texts);
 - a function of an `Asked` that returns such an answer, or None for the default.
 
 The default is a valid reply: grade 1 with sentence 1, useful, supported by context 1, sufficient,
-addresses, committal, one statement a sentence; free text is "A free reply.". Numbers count from 1, as
+addresses, committal, one statement a sentence, one part, answered, the first word of each sentence as
+entity, mentioned, yes; free text is "A free reply.". Numbers count from 1, as
 in every reply.
 
 Over 400 lines: the faults are one short function each, and belong beside the server that gives them.
@@ -43,7 +44,8 @@ from aiohttp import web
 Answer = object
 """A mapping of reply fields, or the bare decision."""
 
-_STATEMENT_FENCE = re.compile(r"<<<(?:statement|утверждение)(?: \d+)? (\w+)\n(.*?)\n(?:statement|утверждение)(?: \d+)? \1>>>", re.DOTALL)  # fmt: skip  # noqa: E501
+_SINGLE = "(?:statement|утверждение|part|часть|entity|сущность)"
+_SINGLE_FENCE = re.compile(rf"<<<{_SINGLE}(?: \d+)? (\w+)\n(.*?)\n{_SINGLE}(?: \d+)? \1>>>", re.DOTALL)
 _SENTENCE = re.compile(r"^\[(\d+)\] (.*)$", re.MULTILINE)
 _SCHEMA_IN_WORDS = re.compile(r"JSON Schema \((\w+)\)")
 _DECISIONS = {
@@ -54,6 +56,11 @@ _DECISIONS = {
     "addresses": "addresses",
     "noncommittal": "noncommittal",
     "statements": "statements",
+    "parts": "parts",
+    "answered": "answered",
+    "entities": "entities",
+    "mentions": "mentioned",
+    "choice": "label",
 }
 _DEFAULTS: dict[str, Answer] = {
     "relevance": 1,
@@ -62,6 +69,10 @@ _DEFAULTS: dict[str, Answer] = {
     "sufficiency": "sufficient",
     "addresses": True,
     "noncommittal": False,
+    "parts": ["What is asked."],
+    "answered": True,
+    "mentions": True,
+    "choice": "yes",
 }
 _FORMAT = {"json_schema": "json_schema", "json_object": "json_mode"}
 
@@ -395,8 +406,8 @@ def _understood(body: Mapping[str, Any]) -> list[Asked]:
         name = in_words[1] if in_words else "completion"
     kind = name.removesuffix("_together")
     asked = Asked(body, kind, together=name != kind, about="")
-    statements = [match[2] for match in _STATEMENT_FENCE.finditer(asked.user)]
-    if kind not in {"support", "addresses"} or not statements:
+    statements = [match[2] for match in _SINGLE_FENCE.finditer(asked.user)]
+    if kind not in {"support", "addresses", "answered", "mentions"} or not statements:
         statements = [asked.user]
     return [Asked(body, kind, name != kind, about, n) for n, about in enumerate(statements, start=1)]
 
@@ -412,8 +423,13 @@ def _fields(asked: Asked, answer: Answer | None) -> Any:
         texts = [text for _, text in _SENTENCE.findall(asked.user)] if answer is None else answer
         last = max((int(number) for number, _ in _SENTENCE.findall(asked.user)), default=1)
         return {"statements": [{"sentence": min(n, last), "text": text} for n, text in enumerate(texts, start=1)]}
+    if asked.kind == "entities":
+        first = [(int(number), text.split()[0]) for number, text in _SENTENCE.findall(asked.user) if text.strip()]
+        return {"entities": [{"sentence": n, "text": text} for n, text in first] if answer is None else answer}
     fields: dict[str, object] = {"reason": "As the test wants it.", _DECISIONS[asked.kind]: answer}
-    if asked.kind in {"relevance", "usefulness", "support"}:
+    if asked.kind == "parts":
+        return {"parts": answer}
+    if asked.kind in {"relevance", "usefulness", "support", "answered", "mentions"}:
         fields["evidence"] = [1] if answer not in {0, "not_stated"} else []
     if asked.kind == "sufficiency":
         fields["missing"] = "" if answer == "sufficient" else "Something."

@@ -15,7 +15,8 @@ from merilo.cli.exits import Exit
 from merilo.data.sample import FIELDS
 from merilo.judges.lexical import MODEL_FILE
 from merilo.metrics.edges import edge_table
-from merilo.metrics.registry import families, find_metric, parameters_of, parse_metric, resolve
+from merilo.metrics.registry import families, native_metrics, parse_metric, systems
+from merilo.reports.cards import card_record, limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -38,6 +39,10 @@ _EDGE_TEXTS: Final = (
     ("context_relevance", "context_ranking", "context_precision(against=question)"),
     ("context_precision(against=reference)", "context_recall", "context_sufficiency"),
     ("context_utilization", "faithfulness", "answer_relevancy"),
+    ("noise_sensitivity", "context_entity_recall", "answer_completeness"),
+    ("answer_correctness", "critique(aspect=coherence)"),
+    ("id_precision", "id_recall", "reciprocal_rank", "average_precision"),
+    ("nDCG", "hit_rate@1", "precision@2", "recall@2"),
 )
 """The columns of the table of edge cases, cut so that a page is wide enough for them."""
 
@@ -50,30 +55,69 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def metrics() -> str:
-    """A section for each metric, from its card."""
-    return "\n".join(_metric(name) for names in families().values() for name in names)
+    """A section for each native metric, from its card."""
+    native = native_metrics()
+    return "\n".join(_metric(name) for names in families().values() for name in names if name in native)
+
+
+def published() -> str:
+    """For each published system a section with a table for each of its definitions."""
+    return "\n".join(
+        f"## {system}\n\n" + "\n".join(_definition(name) for name in names) for system, names in systems().items()
+    )
+
+
+def _definition(name: str) -> str:
+    record = card_record(name)
+    rows = [
+        *_rows(record),
+        ("laws broken on purpose", "; ".join(f"{law} ({quirk})" for law, quirk in record["breaks"].items())),
+        ("source", " ".join(record["sources"])),
+    ]
+    return f"### {name}\n\n{table(('', record['summary']), ((label, text) for label, text in rows if text))}"
 
 
 def _metric(name: str) -> str:
-    found = find_metric(name)
-    card, metric = found.card, resolve(name, FIELDS)
-    needs = ", ".join(f"`{field}`" for field in FIELDS if field in metric.needs)
-    low, high = found.range
+    record = card_record(name)
     rows = [
-        ("needs", needs),
-        ("range", f"{low:g} to {high:g}, {'higher' if found.higher_is_better else 'lower'} is better"),
-        ("formula", card.formula),
-        ("parameters", "; ".join(_parameter(each.name, each.allowed, each.default) for each in parameters_of(found))),
-        ("asks", card.questions),
-        ("undefined when", "; ".join(card.undefined)),
-        ("use it", card.when),
-        ("do not", card.when_not),
-        ("see also", ", ".join(f"[{other}](#{other})" for other in card.relatives)),
-        ("source", " ".join(card.sources)),
-        ("version", str(found.version)),
+        *_rows(record),
+        ("use it", record["when"]),
+        ("do not", record["when_not"]),
+        ("see also", ", ".join(map(_link, record["relatives"]))),
+        ("source", " ".join(record["sources"])),
+        ("version", str(record["version"])),
     ]
-    shown = table(("", card.summary), ((label, text) for label, text in rows if text))
-    return f"### {name}\n\n{shown}"
+    return f"### {name}\n\n{table(('', record['summary']), ((label, text) for label, text in rows if text))}"
+
+
+def _rows(record: Mapping[str, Any]) -> list[tuple[str, str]]:  # Any: JSON
+    """What is said of native and published metrics alike."""
+    low, high = map(limit, record["range"])
+    return [
+        ("needs", _needs(record)),
+        ("range", f"{low} to {high}, {'higher' if record['higher_is_better'] else 'lower'} is better"),
+        ("formula", record["formula"]),
+        ("made of", ", ".join(f"`{part}`" for part in record["made_of"])),
+        ("parameters", "; ".join(_parameter(**each) for each in record["parameters"])),
+        ("asks", record["questions"]),
+        ("undefined when", "; ".join(record["undefined"])),
+    ]
+
+
+def _needs(record: Mapping[str, Any]) -> str:  # Any: JSON
+    """The fields that every form needs, then what single forms need beside."""
+    parts = [", ".join(_fields(record["needs"]))]
+    parts += [f"{', '.join(_fields(names))} with {text}" for text, names in record["needs_with"].items()]
+    return "; ".join(part for part in parts if part)
+
+
+def _fields(names: Collection[str]) -> list[str]:
+    return [f"`{field}`" for field in FIELDS if field in names]
+
+
+def _link(name: str) -> str:
+    """Another metric: a link to its section where it is native, else its name."""
+    return f"[{name}](#{name.lower()})" if name in native_metrics() else f"`{name}`"
 
 
 def _parameter(name: str, allowed: str, default: str | None) -> str:
@@ -186,6 +230,7 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "exit-codes": exit_codes,
     "kinds": kinds,
     "metrics": metrics,
+    "published": published,
     "rubrics": rubrics,
 }
 """Every generated part by its name."""

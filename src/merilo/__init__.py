@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from merilo.api import aevaluate, evaluate
+    from merilo.api import aevaluate, evaluate, lineage
     from merilo.data.load import load
     from merilo.data.sample import Context, Dataset, Sample
     from merilo.errors import DataError, Interrupted, MeriloError, ProviderDown, RunError, UsageError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from merilo.runs.run import Run
 
 _HOMES = {
-    "merilo.api": ("aevaluate", "evaluate"),
+    "merilo.api": ("aevaluate", "evaluate", "lineage"),
     "merilo.data.load": ("load",),
     "merilo.data.sample": ("Context", "Dataset", "Sample"),
     "merilo.errors": ("DataError", "Interrupted", "MeriloError", "ProviderDown", "RunError", "UsageError"),
@@ -56,6 +56,7 @@ __all__ = [
     "aevaluate",
     "check_metric",
     "evaluate",
+    "lineage",
     "load",
     "parse_metric",
     "register",

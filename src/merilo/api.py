@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Generic, TypeVar, Unpack
 
 from merilo.errors import Interrupted
-from merilo.evaluation import Options, run_evaluation
+from merilo.evaluation import EvaluateArguments, Options, run_evaluation
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Sequence
     from os import PathLike
 
     from merilo.data.load import Records
-    from merilo.evaluation import EvaluateArguments
+    from merilo.reports.definitions import LineageTables
     from merilo.runs.run import Run
+
+T = TypeVar("T")
 
 
 def evaluate(data: str | PathLike[str] | Records, **arguments: Unpack[EvaluateArguments]) -> Run:
@@ -28,16 +30,24 @@ def evaluate(data: str | PathLike[str] | Records, **arguments: Unpack[EvaluateAr
         **arguments: all optional.
 
             - metrics: texts such as "faithfulness", or `Metric`s. None: every native one that data and judge allow.
+              A composite is computed from its parts, which come with it.
             - judge: "embedded" (the default), "openai:MODEL", "scripted:FILE", each perhaps as "NAME=SPEC", a
               judge, an async callable, or a list of these. The first answers unless a metric asks for another.
+            - embedder: who makes vectors of texts: "embedded" (the default: hashed character n-grams),
+              "openai:MODEL" (an embedding model), "scripted:FILE", a judge or a callable. Asked only by metrics
+              that compare texts by their vectors.
+            - cross_encoder: who says how alike two texts are: "embedded" (the default), "scripted:FILE", a judge or
+              a callable.
             - out: the run's directory, made if need be; an interrupted run there is resumed. None: a new one
               under `.merilo/runs`.
             - limit: look at so many records only.
             - mapping: column → field, for columns with names of their own.
             - language: of rubrics and sentence splitting (such as "ru"). None: the sample's own.
             - concurrency: requests in the air at once, at least 1; 16 by default.
-            - base_url: of an OpenAI-compatible server, for "openai:" judges.
-            - api_key_env: name of the environment variable that holds the key, for "openai:" judges.
+            - base_url: of an OpenAI-compatible server, for "openai:" judges and an "openai:" embedder.
+            - api_key_env: name of the environment variable that holds the key, for the same.
+            - embedder_base_url: of the embedder's server, where it is another; it is not sent the judges' key then.
+            - embedder_api_key_env: name of the environment variable that holds the embedder's own key.
             - judged: "each" or "together": whether an "openai:" judge gets statements one by one, or in packs of
               at most ten (the default).
             - skip_invalid: leave bad records out instead of refusing the data.
@@ -63,29 +73,57 @@ async def aevaluate(data: str | PathLike[str] | Records, **arguments: Unpack[Eva
     return await run_evaluation(data, _options(**arguments))
 
 
+def lineage(
+    data: str | PathLike[str] | Records,
+    *,
+    families: Sequence[str] = (),
+    as_published: bool = False,
+    **arguments: Unpack[EvaluateArguments],
+) -> LineageTables:
+    """How the published definitions of one name score the samples in `data`, side by side.
+
+    By default each published formula is taken over the verdicts of our own metrics, so that only the formulas
+    differ and nothing is asked twice.
+
+    Args:
+        data: as in `evaluate`.
+        families: of "context_relevance", "context_precision", "context_recall", "faithfulness" and
+            "answer_relevancy"; all of them for none.
+        as_published: ask each definition's own questions, as its system does.
+        **arguments: those of `evaluate`; `metrics` is not taken.
+
+    Raises what `evaluate` raises.
+    """
+    if "metrics" in arguments:
+        raise TypeError("lineage() chooses its metrics by families; leave metrics out.")
+    from merilo.definitions import run_lineage
+
+    return _in_own_thread(run_lineage(data, _options(**arguments), families=families, as_published=as_published))
+
+
 def _options(**arguments: Unpack[EvaluateArguments]) -> Options:
-    known = Options.__dataclass_fields__
+    known = EvaluateArguments.__annotations__
     unknown = [name for name in arguments if name not in known]
     if unknown:
         raise TypeError(f"evaluate() has no argument {', '.join(unknown)}; it takes {', '.join(known)}.")
     return Options(**arguments)
 
 
-class _Worker(threading.Thread):
+class _Worker(threading.Thread, Generic[T]):
     """Runs one coroutine to its end in a loop of its own."""
 
-    def __init__(self, work: Coroutine[None, None, Run]) -> None:
+    def __init__(self, work: Coroutine[None, None, T]) -> None:
         super().__init__(name="merilo", daemon=True)
         self._work = work
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._task: asyncio.Task[Run] | None = None
+        self._task: asyncio.Task[T] | None = None
         self.done = threading.Event()
-        self.run_made: Run | None = None
+        self.made: T | None = None
         self.error: BaseException | None = None
 
     def run(self) -> None:
         try:
-            self.run_made = asyncio.run(self._main())
+            self.made = asyncio.run(self._main())
         except BaseException as error:  # noqa: BLE001  handed to the thread that waits, whatever it is
             self.error = error
         finally:
@@ -95,13 +133,13 @@ class _Worker(threading.Thread):
         if self._loop is not None and self._task is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._task.cancel)
 
-    async def _main(self) -> Run:
+    async def _main(self) -> T:
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.create_task(self._work)
         return await self._task
 
 
-def _in_own_thread(work: Coroutine[None, None, Run]) -> Run:
+def _in_own_thread(work: Coroutine[None, None, T]) -> T:
     worker = _Worker(work)
     worker.start()
     interrupted = False
@@ -117,6 +155,6 @@ def _in_own_thread(work: Coroutine[None, None, Run]) -> Run:
         raise Interrupted("Stopped. What was answered is kept: the same command with the same run resumes it.")
     if worker.error is not None:
         raise worker.error
-    if worker.run_made is None:
+    if worker.made is None:
         raise Interrupted("The evaluation ended without a run.")
-    return worker.run_made
+    return worker.made

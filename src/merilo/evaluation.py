@@ -21,8 +21,10 @@ from merilo.engine.drive import AsyncDriver
 from merilo.engine.progress import Silent
 from merilo.engine.schedule import stream, window_for
 from merilo.errors import RunError, UsageError
-from merilo.judges.spec import judges_from
-from merilo.reports.summary import Tally
+from merilo.judges.spec import cross_encoder_from, embedder_from, is_wire, judges_from
+from merilo.judges.splitter import SplitterJudge
+from merilo.judging.digests import digest_of
+from merilo.reports.summary import CompositeTally, Tally
 from merilo.runs.intake import Intake, take_in
 from merilo.runs.lock import RunLock
 from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, USAGE, Manifest, Run, write_json
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from merilo.engine.progress import Progress
     from merilo.judges.base import Judge
     from merilo.judges.spec import JudgeLike
-    from merilo.metrics.base import Metric
+    from merilo.metrics.base import Definition
 
 RUNS = Path(".merilo") / "runs"
 CONCURRENCY = 16
@@ -48,8 +50,10 @@ CONCURRENCY = 16
 class EvaluateArguments(TypedDict, total=False):
     """What `merilo.evaluate` takes besides the data; explained there."""
 
-    metrics: Sequence[str | Metric] | None
+    metrics: Sequence[str | Definition] | None
     judge: JudgeLike | Sequence[JudgeLike]
+    embedder: JudgeLike
+    cross_encoder: JudgeLike
     out: str | PathLike[str] | None
     limit: int | None
     mapping: Mapping[str, str] | None
@@ -57,6 +61,8 @@ class EvaluateArguments(TypedDict, total=False):
     concurrency: int
     base_url: str | None
     api_key_env: str | None
+    embedder_base_url: str | None
+    embedder_api_key_env: str | None
     judged: str | None
     skip_invalid: bool
     cache: bool | str | PathLike[str]
@@ -68,8 +74,10 @@ class EvaluateArguments(TypedDict, total=False):
 class Options:
     """The arguments of one evaluation, with their defaults."""
 
-    metrics: Sequence[str | Metric] | None = None
+    metrics: Sequence[str | Definition] | None = None
     judge: JudgeLike | Sequence[JudgeLike] = "embedded"
+    embedder: JudgeLike = "embedded"
+    cross_encoder: JudgeLike = "embedded"
     out: str | PathLike[str] | None = None
     limit: int | None = None
     mapping: Mapping[str, str] | None = None
@@ -77,11 +85,15 @@ class Options:
     concurrency: int = CONCURRENCY
     base_url: str | None = None
     api_key_env: str | None = None
+    embedder_base_url: str | None = None
+    embedder_api_key_env: str | None = None
     judged: str | None = None
     skip_invalid: bool = False
     cache: bool | str | PathLike[str] = True
     retry_failed: bool = False
     progress: Progress | None = None
+    lenient: bool = False
+    """Leave out named metrics that cannot be computed, with the reason, instead of refusing them."""
 
 
 async def run_evaluation(data: str | PathLike[str] | Records, options: Options) -> Run:
@@ -120,8 +132,8 @@ async def _run_in(path: Path, dataset: Dataset, judges: dict[str, Judge], option
             names = ", ".join(map(repr, dataset.columns.unseen))
             raise UsageError(f"The mapping names the column {names}, which no record has; see how it is spelt (--map).")
         roles = Roles(judges)
-        selection = select(options.metrics, intake, roles)
-        manifest = _manifest(dataset, intake, selection, judges, options)
+        selection = select(options.metrics, intake, roles, lenient=options.lenient)
+        manifest = _manifest(dataset, intake, selection, roles, options)
         manifest = _agree(path, manifest)
         store.accept_samples()
         write_json(path / MANIFEST, asdict(manifest))
@@ -155,6 +167,10 @@ class _Work:
         self._options = options
         self._progress: Progress = options.progress or Silent()
         self._tallies = [Tally(metric, text) for text, metric in selection.metrics.items()]
+        self._composites = [
+            CompositeTally(chosen.composite, text, chosen.parts, _seed(manifest, text))
+            for text, chosen in selection.composites.items()
+        ]
         self._part = path / f"{OUTCOMES}.part"
         self._done = 0
 
@@ -185,6 +201,8 @@ class _Work:
                     for tally, result in zip(self._tallies, results, strict=True):
                         tally.add(result.outcome)
                         out.write(_line(result.record()))
+                    for composite in self._composites:
+                        composite.add({result.metric: result.outcome for result in results})
                     self._done += 1
                     self._progress.advance(1)
                     for notice in carrier.notices():
@@ -198,7 +216,10 @@ class _Work:
         summary = {
             "complete": self._done == self._manifest.samples,
             "samples": self._done,
-            "metrics": [asdict(tally.aggregate()) for tally in self._tallies],
+            "metrics": [
+                *(asdict(tally.aggregate()) for tally in self._tallies),
+                *(asdict(tally.aggregate()) for tally in self._composites),
+            ],
         }
         if self._part.exists():
             self._part.replace(self._path / OUTCOMES)
@@ -212,13 +233,26 @@ class _Work:
 
 
 def _judges(options: Options) -> dict[str, Judge]:
+    """Who answers in which role; embedder, similarity and splitter are always there."""
     given = options.judge
     specs: list[JudgeLike]
     if isinstance(given, str) or not isinstance(given, Sequence):  # noqa: SIM108  else the types get lost
         specs = [given]
     else:
         specs = [*given]
-    return judges_from(specs, base_url=options.base_url, api_key_env=options.api_key_env, judged=options.judged)
+    address = {"base_url": options.base_url, "api_key_env": options.api_key_env}
+    own = {"base_url": options.embedder_base_url, "api_key_env": options.embedder_api_key_env}
+    wire = isinstance(options.embedder, str) and is_wire(options.embedder)
+    shares = wire and options.embedder_base_url is None
+    if shares:
+        own = {name: value if value is not None else address[name] for name, value in own.items()}
+    judges = judges_from(specs, **address, judged=options.judged, address_used=shares)
+    instruments: dict[str, Judge] = {
+        "embedder": embedder_from(options.embedder, **own),
+        "similarity": cross_encoder_from(options.cross_encoder),
+        "splitter": SplitterJudge(),
+    }
+    return instruments | judges
 
 
 def _directory(options: Options, name: str) -> tuple[Path, bool]:
@@ -254,10 +288,10 @@ def _new_directory(name: str) -> Path:
     raise RunError(f"{RUNS} holds a thousand runs of this second; name the run with out (--out).")
 
 
-def _manifest(
-    dataset: Dataset, intake: Intake, selection: Selection, judges: dict[str, Judge], options: Options
-) -> Manifest:
-    roles = {"judge": judges["judge"]} | {role: judge for role, judge in judges.items() if judge is not judges["judge"]}
+def _manifest(dataset: Dataset, intake: Intake, selection: Selection, roles: Roles, options: Options) -> Manifest:
+    first = roles.judges["judge"]
+    others = {role: judge for role, judge in roles.judgements.items() if judge is not first}
+    judges = {"judge": first} | others | roles.special(selection.kinds)
     return Manifest(
         merilo=version(),
         data=dataset.name,
@@ -268,12 +302,18 @@ def _manifest(
         left_out=selection.left_out,
         judges={
             role: {"name": judge.name, "fingerprint": judge.fingerprint(), "rates": judge.rates}
-            for role, judge in roles.items()
+            for role, judge in judges.items()
         },
         splitter=SPLITTER_ID,
         language=options.language,
         notes=tuple(filter(None, [dataset.columns.sentence(), _limit_note(options.limit)])),
+        composites={text: chosen.composite.version for text, chosen in selection.composites.items()},
     )
+
+
+def _seed(manifest: Manifest, text: str) -> int:
+    """A number that the data and the composite decide, so that its interval is the same each time."""
+    return int.from_bytes(digest_of(manifest.fingerprint.encode(), text.encode())[:8], "little")
 
 
 def _limit_note(limit: int | None) -> str:

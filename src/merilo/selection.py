@@ -2,48 +2,102 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
 
 from merilo.errors import UsageError
-from merilo.metrics.registry import metric_text, native_metrics, resolve
+from merilo.metrics.base import is_composite
+from merilo.metrics.registry import default_metrics, metric_text, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from merilo.engine.answers import Roles
-    from merilo.metrics.base import Metric
+    from merilo.judging.questions import Question
+    from merilo.metrics.base import Composite, Definition, Metric
     from merilo.runs.intake import Intake
+
+
+_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The metrics of a run by their text, in order, and those left out with the reason."""
+    """The metrics of a run by their text, in order, what is combined of their means, and what is left out and why."""
 
     metrics: Mapping[str, Metric]
     left_out: Mapping[str, str]
+    composites: Mapping[str, Chosen] = field(default_factory=dict[str, "Chosen"])
+
+    @property
+    def kinds(self) -> frozenset[type[Question[Any]]]:
+        """The types of all questions that the metrics may ask."""
+        return frozenset(kind for metric in self.metrics.values() for kind in metric.asks)
 
 
-def select(asked: Sequence[str | Metric] | None, intake: Intake, roles: Roles) -> Selection:
-    """The metrics to compute. Raises UsageError when one asked for cannot be, or when none is left."""
-    named = asked is not None
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A composite, and the texts of its parts as they stand among the metrics, in its order."""
+
+    composite: Composite
+    parts: tuple[str, ...]
+
+
+def select(
+    asked: Sequence[str | Definition] | None, intake: Intake, roles: Roles, *, lenient: bool = False
+) -> Selection:
+    """What to compute. Raises UsageError when one asked for cannot be (unless `lenient`), or when none is left.
+
+    The parts of a composite are metrics like others, each once.
+    """
+    named = asked is not None and not lenient
     metrics: dict[str, Metric] = {}
+    composites: dict[str, Chosen] = {}
     left_out: dict[str, str] = {}
-    for wanted in native_metrics() if asked is None else asked:
-        metric = resolve(wanted, intake.in_every) if isinstance(wanted, str) else wanted
-        metric = _for_judges(metric, roles)
-        text = metric_text(metric)
-        reason = _obstacle(metric, intake, roles)
+    for wanted in default_metrics() if asked is None else asked:
+        given = resolve(wanted, intake.in_every) if isinstance(wanted, str) else wanted
+        parts = _parts(given, intake, roles) if is_composite(given) else _one(given, roles)
+        obstacles = (_obstacle(metric, intake, roles) for metric in parts.values())
+        reason = next((reason for reason in obstacles if reason is not None), None)
+        text = metric_text(given) if is_composite(given) else next(iter(parts))
         if reason is None:
-            metrics[text] = metric
+            metrics |= {part: metrics.get(part, metric) for part, metric in parts.items()}
+            if is_composite(given):
+                composites[text] = Chosen(given, tuple(parts))
         elif named:
             raise UsageError(f"{text} cannot be computed: {reason}.")
         else:
             left_out[text] = reason
     if not metrics:
-        reasons = "; ".join(f"{text}: {reason}" for text, reason in left_out.items())
-        raise UsageError(f"No metric can be computed on this data ({reasons}).")
-    return Selection(metrics, left_out)
+        raise UsageError(f"No metric can be computed on this data ({_reasons(left_out)}).")
+    return Selection(metrics, left_out, composites)
+
+
+def _reasons(left_out: Mapping[str, str]) -> str:
+    """Why metrics are left out, each reason once with the first of its metrics."""
+    metrics: dict[str, list[str]] = {}
+    for text, reason in left_out.items():
+        metrics.setdefault(reason, []).append(text)
+    return "; ".join(
+        f"{', '.join(texts[:_NAMED])}{f' and {len(texts) - _NAMED} more' * (len(texts) > _NAMED)}: {reason}"
+        for reason, texts in metrics.items()
+    )
+
+
+def _one(given: Definition, roles: Roles) -> dict[str, Metric]:
+    metric = _for_judges(cast("Metric", given), roles)  # what is no composite is a metric
+    return {metric_text(metric): metric}
+
+
+def _parts(composite: Composite, intake: Intake, roles: Roles) -> dict[str, Metric]:
+    """The metrics behind a composite by their text. Raises UsageError for a part that is itself composite."""
+    found: dict[str, Metric] = {}
+    for text in composite.parts:
+        part = resolve(text, intake.in_every)
+        if is_composite(part):
+            raise UsageError(f"{composite.name} is made of {text}, which has no value for a sample; name metrics.")
+        found |= _one(part, roles)
+    return found
 
 
 def _for_judges(metric: Metric, roles: Roles) -> Metric:

@@ -30,6 +30,50 @@ def test_a_card_says_what_there_is_to_know(here: Here) -> None:
     assert here.json("metrics", "context_precision")["needs_with"] == {"against=reference": ["reference"]}
 
 
+def test_published_systems_are_listed_in_a_line_each(here: Here) -> None:
+    """Below the native metrics each system stands with the number of its definitions and how to list them."""
+    shown = here.merilo("metrics").stdout
+    systems = {each["system"]: each["definitions"] for each in here.json("metrics")["published"]}
+    assert {"ragas-0.0.12", "ragas-0.1.9", "nvidia", "deepeval"} <= systems.keys()
+    assert f"ragas-0.1.9 {systems['ragas-0.1.9']} definitions; merilo metrics ragas-0.1.9" in " ".join(shown.split())
+    assert "ragas-0.1.9:" not in shown
+
+
+def test_a_system_lists_its_definitions(here: Here) -> None:
+    """The name of a system lists what it defines, composites too, with what each needs."""
+    found = {each["name"]: each for each in here.json("metrics", "ragas-0.0.12")["metrics"]}
+    assert found["ragas-0.0.12:context_relevancy"]["needs"] == ["retrieved_contexts", "user_input"]
+    assert "ragas-0.0.12:ragas_score" in found
+    shown = here.merilo("metrics", "ragas-0.0.12").stdout
+    assert [name for name in found if f"  {name}\n" not in shown] == []
+
+
+def test_a_published_metric_has_a_card(here: Here) -> None:
+    """Its quirks are parameters with their published values; laws that they break are named with them."""
+    record = here.json("metrics", "ragas-0.0.15:context_relevancy")
+    parameters = {each["name"]: each["default"] for each in record["parameters"]}
+    assert parameters["no_sentence_is_zero"] == "true"
+    assert record["breaks"] == {"nothing to judge": "no_sentence_is_zero"}
+    shown = here.merilo("metrics", "ragas-0.0.15:context_relevancy").stdout
+    assert "nothing to judge: broken on purpose by no_sentence_is_zero" in " ".join(shown.split())
+
+
+def test_a_composite_has_a_card(here: Here) -> None:
+    """It names its parts, and needs what any of them needs."""
+    record = here.json("metrics", "ragas-0.0.12:ragas_score")
+    assert record["made_of"][0] == "ragas-0.0.12:answer_relevancy"
+    assert record["needs"] == ["reference", "response", "retrieved_contexts", "user_input"]
+    assert "made of" in here.merilo("metrics", "ragas-0.0.12:ragas_score").stdout
+
+
+def test_an_unknown_system_is_told(here: Here) -> None:
+    """A name that is neither metric nor system is an error that names the nearest."""
+    done = here.merilo("metrics", "ragas-0.1.9:context_relevance")
+    assert done.returncode == 2
+    assert "did you mean" in done.stderr
+    assert "ragas-0.1.9:context_relevancy" in done.stderr
+
+
 def test_a_working_judge_passes_its_test(here: Here) -> None:
     """The judge test asks one question of each kind, reports how the replies came, and exits with 0."""
     with JudgeServer() as server:
@@ -45,6 +89,11 @@ def test_a_working_judge_passes_its_test(here: Here) -> None:
         "sufficiency": ["json_schema"],
         "addresses": ["json_schema"],
         "noncommittal": ["json_schema"],
+        "parts": ["json_schema"],
+        "answered": ["json_schema"],
+        "entities": ["json_schema"],
+        "mentions": ["json_schema"],
+        "choice": ["json_schema"],
         "completion": ["text"],
     }
     assert {each["kind"]: each["questions"] for each in found["kinds"]}["support"] == 2
@@ -80,7 +129,9 @@ def test_a_judge_that_cannot_be_reached_exits_with_2(here: Here) -> None:
 
 
 def test_the_embedded_judge_passes_its_test(here: Here) -> None:
-    """The default judge answers all judgements without a request."""
+    """The default judge answers its judgements, vectors and similarities without a request."""
     found = here.json("judge", "test", "embedded")
     assert found["works"] is True
+    assert {"relevance", "embeddings", "similarities"} <= {each["kind"] for each in found["kinds"]}
+    assert {"sentences", "completion"} <= set(found["not_answered"])
     assert {each["requests"] for each in found["kinds"]} == {0}

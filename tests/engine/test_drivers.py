@@ -14,7 +14,7 @@ from merilo.engine.carry import Carrier
 from merilo.engine.drive import AsyncDriver, drive_blocking, drive_rounds
 from merilo.engine.walk import Walk
 from merilo.judges.callables import CallableJudge
-from merilo.metrics.registry import metric_text, native_metrics, resolve
+from merilo.metrics.registry import default_metrics, metric_text, resolve
 from merilo.runs.store import Store
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ FIELDS = {"user_input", "retrieved_contexts", "response", "reference"}
 
 
 def walks() -> list[Walk]:
-    metrics = [resolve(name, FIELDS) for name in native_metrics()]
+    metrics = [resolve(name, FIELDS) for name in default_metrics()]
     samples = [Sample(**row) for row in rows(12)]
     return [Walk(metric, metric_text(metric), sample) for sample in samples for metric in metrics]
 

@@ -30,7 +30,7 @@ RELEVANCE_FAMILY = [
 
 
 def test_all_native_metrics_by_default(evaluated: Evaluate) -> None:
-    """Without a choice every native metric that the data allows is computed, precision against the reference."""
+    """Without a choice every native metric that data and judge allow is computed, precision against the reference."""
     run = evaluated(rows(10))
     assert list(run.metrics) == [
         "context_relevance",
@@ -38,9 +38,13 @@ def test_all_native_metrics_by_default(evaluated: Evaluate) -> None:
         "context_precision(against=reference)",
         "context_recall",
         "context_sufficiency",
+        "context_entity_recall",
         "context_utilization",
         "faithfulness",
+        "noise_sensitivity",
         "answer_relevancy",
+        "answer_completeness",
+        "answer_correctness",
     ]
     assert run.complete
 

@@ -14,7 +14,11 @@ import merilo
 from merilo.engine.progress import Silent
 from merilo.judging.questions import (
     Addresses,
+    Answered,
+    Entities,
+    Mentions,
     Noncommittal,
+    Parts,
     Relevance,
     Statements,
     Sufficiency,
@@ -31,7 +35,7 @@ FENCE = re.compile(r"<<<([a-z ]+?)(?: \d+)? (\w{12})\n(.*?)\n\1(?: \d+)? \2>>>",
 LINE = re.compile(r"^\[\d+\] (.*)$", re.MULTILINE)
 
 
-def answer(asked: Asked) -> dict[str, Any]:
+def answer(asked: Asked) -> dict[str, Any]:  # noqa: C901  one case a kind
     """The verdict of `verdict_for`, as a model would write it: read from the rendered text, numbered from 1."""
     fenced = [(label, text) for label, _, text in FENCE.findall(asked.user)]
 
@@ -55,6 +59,15 @@ def answer(asked: Asked) -> dict[str, Any]:
             return {**verdict_for(Sufficiency(question, contexts)), "reason": "", "missing": ""}
         case "addresses":
             return {**verdict_for(Addresses(asked.about, question)), "reason": ""}
+        case "parts":
+            return verdict_for(Parts(question))
+        case "answered":
+            return numbered_from_1(verdict_for(Answered(asked.about, lines, question)))
+        case "entities":
+            found = verdict_for(Entities(lines))["entities"]
+            return {"entities": [{"text": each["text"], "sentence": each["sentence"] + 1} for each in found]}
+        case "mentions":
+            return numbered_from_1(verdict_for(Mentions(asked.about, contexts)))
     return {**verdict_for(Noncommittal(question, texts("response")[0])), "reason": ""}
 
 

@@ -10,10 +10,12 @@ from merilo.judges.embedded import EmbeddedJudge
 from merilo.judging.questions import (
     Addresses,
     Completion,
+    Embeddings,
     Noncommittal,
     Pack,
     Question,
     Relevance,
+    Similarities,
     Statements,
     Sufficiency,
     Support,
@@ -46,6 +48,11 @@ QUESTIONS: tuple[Question[Any], ...] = (
     Sufficiency("", ()),
     Addresses("The Eiffel Tower is 330 metres tall.", ASKED),
     Noncommittal(ASKED, "I don't know."),
+    Embeddings((ASKED, "")),
+    Embeddings(()),
+    Similarities((ASKED, ""), SENTENCES),
+    Similarities((), SENTENCES),
+    Similarities((ASKED,), ()),
 )
 
 

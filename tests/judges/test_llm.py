@@ -202,7 +202,7 @@ async def test_a_pack_is_one_request(server: JudgeServer, judge: LLMJudge) -> No
     """Statements over the same contexts are judged in one conversation, each by its number."""
     assert await converse(judge, PACK) == (YES, NO, YES, YES)
     assert server.count == 1
-    assert judge.together == frozenset({Support, Addresses})
+    assert {Support, Addresses} <= judge.together
 
 
 async def test_what_a_pack_lacks_is_asked_for_again(server: JudgeServer, judge: LLMJudge) -> None:

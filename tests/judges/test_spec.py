@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from merilo.errors import UsageError
 from merilo.judges.callables import CallableJudge
+from merilo.judges.embedded import EmbeddedJudge
+from merilo.judges.embeddings import OpenAIEmbeddingsJudge
 from merilo.judges.llm import Judged, LLMJudge
 from merilo.judges.scripted import ScriptedJudge
-from merilo.judges.spec import judge_from, judges_from
+from merilo.judges.spec import cross_encoder_from, embedder_from, judge_from, judges_from
+from merilo.judging.questions import Embeddings, Similarities
 from merilo.providers.openai import OpenAIProvider
+from merilo.providers.openai_embeddings import OpenAIEmbeddingsProvider
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,3 +83,55 @@ def test_roles_are_told_apart() -> None:
     with pytest.raises(UsageError, match="At least one judge is needed"):
         judges_from([])
     assert list(judges_from(["judge=openai:m"], base_url=URL)) == ["judge"]
+
+
+# ---------------------------------------------------------------------- embedders and cross-encoders
+
+
+def test_an_embedder_is_named_as_a_judge_is(tmp_path: Path) -> None:
+    """The embedded one, a model behind an address, a script, a judge, or a callable that answers this kind alone."""
+    script = tmp_path / "script.jsonl"
+    verdict = {"rows": 1, "columns": 1, "data": "AACAPw=="}
+    script.write_text(json.dumps({"kind": "embeddings", "verdict": verdict}), encoding="utf-8")
+
+    async def call(_: Any) -> None: ...
+
+    assert embedder_from("embedded") == EmbeddedJudge()
+    wired = embedder_from(" openai:m", base_url=URL, api_key_env="KEY")
+    assert wired == OpenAIEmbeddingsJudge(
+        OpenAIEmbeddingsProvider(OpenAIProvider("m", base_url=URL, api_key_env="KEY"))
+    )
+    assert wired.name == "openai-embeddings:m"
+    assert embedder_from(f"scripted:{script}").answers == {Embeddings}
+    assert embedder_from(wired) is wired
+    assert embedder_from(call) == CallableJudge(call, answers=frozenset({Embeddings}))
+
+
+def test_a_cross_encoder_is_here() -> None:
+    """The embedded one, a judge, or a callable that answers similarities alone; none behind an address."""
+
+    async def call(_: Any) -> None: ...
+
+    assert cross_encoder_from("embedded") == EmbeddedJudge()
+    assert cross_encoder_from(call) == CallableJudge(call, answers=frozenset({Similarities}))
+    with pytest.raises(UsageError, match="A cross-encoder is one of embedded, scripted:FILE; got 'openai:m'"):
+        cross_encoder_from("openai:m")
+
+
+def test_what_does_not_measure_is_refused(tmp_path: Path) -> None:
+    """A judge that answers no vectors, an unknown form, or an address that fits nothing is an error at the door."""
+    script = tmp_path / "script.jsonl"
+    script.write_text('{"kind": "relevance", "verdict": {"grade": 0}}', encoding="utf-8")
+    with pytest.raises(UsageError, match=r"answers questions of kind 'embeddings'; scripted:.* does not"):
+        embedder_from(f"scripted:{script}")
+    with pytest.raises(UsageError, match="An embedder is one of embedded, openai:MODEL, scripted:FILE; got 'bge'"):
+        embedder_from("bge")
+    with pytest.raises(UsageError, match="base_url can be given for 'openai:MODEL' only, not for the embedder"):
+        embedder_from("embedded", base_url=URL)
+
+
+def test_an_address_may_be_for_the_embedder_alone() -> None:
+    """With an embedder behind an address, `base_url` beside the embedded judge is no mistake; `judged` still is."""
+    assert judges_from(["embedded"], base_url=URL, address_used=True)["judge"] == EmbeddedJudge()
+    with pytest.raises(UsageError, match="judged can be given for 'openai:MODEL' only"):
+        judges_from(["embedded"], base_url=URL, judged="each", address_used=True)

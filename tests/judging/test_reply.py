@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 
 from merilo.judging.questions import (
     Addresses,
+    Answered,
+    Choice,
+    Entities,
+    Mentions,
     Noncommittal,
+    Parts,
     Question,
     Relevance,
     Statements,
@@ -20,8 +25,14 @@ from merilo.judging.questions import (
     Support,
     Usefulness,
 )
-from merilo.judging.reply import FORMS, Reading, read_pack, read_reply, schema_for
+from merilo.judging.reply import FORMS, LISTS, Reading, read_pack, read_reply, schema_for, schema_of
 from merilo.judging.verdicts import (
+    AnsweredVerdict,
+    ChoiceVerdict,
+    EntitiesVerdict,
+    Entity,
+    MentionsVerdict,
+    PartsVerdict,
     RelevanceVerdict,
     Statement,
     StatementsVerdict,
@@ -276,6 +287,95 @@ def test_only_what_is_wanted_is_read() -> None:
     assert reading.fault == ""
 
 
+CHOICE = Choice("How?", ("very good", "Bad", "3"), ("", "", ""), ("text",), ("A.",))
+ENTITIES = Entities(("Anna met  Bert in 1889.", "In Ufa."))
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "verdict"),
+    [
+        ('{"parts": ["What?", " Why? "]}', Parts("What, and why?"), PartsVerdict(("What?", "Why?"))),
+        ('So: {"parts": []}', Parts("Thanks."), PartsVerdict(())),
+        (
+            '{"reason": "r", "answered": true, "evidence": [2]}',
+            Answered("Why?", ("One.", "Two."), "What, and why?"),
+            AnsweredVerdict(answered=True, evidence=(1,), reason="r"),
+        ),
+        (
+            '[{"sentence": 1, "text": "anna MET Bert"}, {"sentence": "2", "text": "Ufa"}]',
+            ENTITIES,
+            EntitiesVerdict((Entity("anna MET Bert", 0), Entity("Ufa", 1))),
+        ),
+        (
+            '{"reason": "r", "mentioned": "false", "evidence": []}',
+            Mentions("Anna", ("A.",)),
+            MentionsVerdict(mentioned=False, reason="r"),
+        ),
+        ('{"reason": "r", "label": "Bad"}', CHOICE, ChoiceVerdict("Bad", reason="r")),
+        ('{"label": "Very-Good"}', CHOICE, ChoiceVerdict("very good")),
+        ('{"label": 3}', CHOICE, ChoiceVerdict("3")),
+    ],
+)
+def test_every_kind_is_read(text: str, question: Question[Any], verdict: Verdict) -> None:
+    """Parts, entities, answers to a part, mentions and choices are read as the others are."""
+    assert verdict_of(text, question) == verdict
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "fault"),
+    [
+        ('{"parts": ["What?", 1]}', Parts("What?"), '"parts" must be a text, not 1.'),
+        ('{"parts": "What?"}', Parts("What?"), '"parts" must be a list.'),
+        ('{"parts": [" "]}', Parts("What?"), "Your answer holds a blank part."),
+        (
+            '{"answered": true}',
+            Answered("Why?", ("One.",), "Why?"),
+            "Your answer says answered but names no evidence sentence.",
+        ),
+        (
+            '{"entities": [{"sentence": 2, "text": "Bert"}]}',
+            ENTITIES,
+            "Your answer names 'Bert', which does not stand in sentence 2.",
+        ),
+        ('{"entities": [{"sentence": 3, "text": "Ufa"}]}', ENTITIES, "names sentence 3, but there are 2"),
+        ('{"mentioned": false, "evidence": [1]}', Mentions("A", ("A.",)), "says not mentioned but names contexts."),
+        ('{"mentioned": true, "evidence": [2]}', Mentions("A", ("A.",)), "names context 2, but there are 1"),
+        ('{"label": "good"}', CHOICE, "has the label 'good'; it must be one of 'very good', 'Bad', '3'."),
+        ('{"label": true}', CHOICE, '"label" must be a text, not True.'),
+    ],
+)
+def test_what_is_wrong_with_every_kind_is_said(text: str, question: Question[Any], fault: str) -> None:
+    """An answer that cannot be one to this question says why."""
+    assert fault in fault_of(text, question)
+
+
+def test_labels_that_differ_in_case_alone_are_told_apart() -> None:
+    """A label is taken as it is where it stands in the list, and only a single near one is guessed."""
+    question = Choice("How?", ("a b", "A B"), ("", ""), ("text",), ("A.",))
+    assert verdict_of('{"label": "A B"}', question) == ChoiceVerdict("A B")
+    assert "has the label 'a-b'" in fault_of('{"label": "a-b"}', question)
+
+
+def test_a_choice_has_its_labels_in_its_schema() -> None:
+    """A model that writes by schema can write no other label; other kinds have the schema of their kind."""
+    properties = schema_of(CHOICE)["properties"]
+    assert isinstance(properties, dict)
+    assert properties["label"] == {"type": "string", "enum": ["very good", "Bad", "3"]}
+    assert schema_of(RELEVANCE) is schema_for("relevance")
+
+
+@pytest.mark.parametrize(
+    ("questions", "fault"),
+    [
+        (tuple(Answered(part, ("A.",), "?") for part in "abc"), "There is no verdict on parts 1, 2, 3."),
+        (tuple(Mentions(name, ("A.",)) for name in "abc"), "There is no verdict on entities 1, 2, 3."),
+    ],
+)
+def test_a_pack_names_what_it_is_about(questions: tuple[Question[Any], ...], fault: str) -> None:
+    """The sentence that goes back speaks of parts or entities where those were numbered."""
+    assert read_pack('{"verdicts": []}', questions, wanted=frozenset({0, 1, 2})).fault == fault
+
+
 @pytest.mark.parametrize("together", [False, True])
 def test_schemas_are_strict(together: bool) -> None:
     """Every object of every schema requires all its fields and forbids others, and the reason comes first."""
@@ -291,7 +391,7 @@ def test_schemas_are_strict(together: bool) -> None:
         elif schema["type"] == "array":
             check(schema["items"])
 
-    for kind in ("support", "addresses") if together else (*FORMS, "statements"):
+    for kind in ("support", "addresses", "answered", "mentions") if together else (*FORMS, *LISTS):
         schema = dict(schema_for(kind, together=together))
         jsonschema.Draft202012Validator.check_schema(schema)
         check(schema)
@@ -341,6 +441,11 @@ ANY_QUESTION = st.sampled_from(
         Sufficiency("?", ("A.",)),
         Addresses("s", "?"),
         Noncommittal("?", "!"),
+        Parts("What, and why?"),
+        Answered("What?", ("One.",), "What, and why?"),
+        Entities(("grade [1] null",)),
+        Mentions("Anna", ("A.",)),
+        Choice("?", ("1", "2"), ("", ""), ("text",), ("A.",)),
     ]
 )
 

@@ -14,10 +14,15 @@ from merilo.errors import RubricError
 from merilo.judging import rubric
 from merilo.judging.questions import (
     Addresses,
+    Answered,
+    Choice,
     Completion,
     Embeddings,
+    Entities,
+    Mentions,
     Noncommittal,
     Pack,
+    Parts,
     Question,
     Relevance,
     Statements,
@@ -36,6 +41,15 @@ QUESTIONS: dict[str, Question | Pack] = {
     "addresses": Addresses("Anna did.", "Who?"),
     "noncommittal": Noncommittal("Who?", "No idea."),
     "support.together": Pack((Support("Anna did.", ("One.",)), Support("Bert did.", ("One.",)))),
+    "parts": Parts("Who, and when?"),
+    "answered": Answered("Who was it?", ("One.", "Two."), "Who, and when?"),
+    "entities": Entities(("One.", "Two.")),
+    "mentions": Mentions("Anna the First", ("One.", "Two.")),
+    "choice": Choice("How warm is it?", ("icy", "mild"), ("below 0", ""), ("forecast",), ("It snows.",)),
+    "answered.together": Pack(
+        (Answered("Who was it?", ("One.",), "Why?"), Answered("When was it?", ("One.",), "Why?"))
+    ),
+    "mentions.together": Pack((Mentions("Anna the First", ("One.",)), Mentions("Bert the Second", ("One.",)))),
     "addresses.together": Pack((Addresses("Anna did.", "Who?"), Addresses("Bert did.", "Who?"))),
 }
 
@@ -55,7 +69,7 @@ def test_every_kind_has_a_rubric(name: str, language: str) -> None:
     assert rubric.rubric_for(question, language=language).name == f"{language}/{name}.v1"
     assert rendered.system
     for value in rubric.values_of(question).values():
-        for text in value if isinstance(value, tuple) else (value,):
+        for text in filter(None, value if isinstance(value, tuple) else (value,)):
             assert str(text) in rendered.user
             assert str(text) not in rendered.system
 
@@ -87,6 +101,16 @@ def test_an_unknown_language_is_asked_in_english() -> None:
     assert rubric.rubric_for(Relevance("?", (), language="eo")).name == "en/relevance.v1"
     assert rubric.rubric_for(Relevance("?", (), language="ru-RU")).name == "ru/relevance.v1"
     assert rubric.rubric_for(Relevance("?", (), language="../ru")).name == "en/relevance.v1"
+
+
+def test_a_choice_shows_labels_with_their_meaning_and_then_the_texts() -> None:
+    """What to do comes first; a label without a definition stands alone; Russian rubrics name the texts in Russian."""
+    question = Choice("How warm?", ("icy", "mild"), ("below 0", ""), ("user input", "context 1"), ("Cold?", "Snow."))
+    user = rubric.render(question).user
+    assert "\n- icy: below 0\n- mild\n" in user
+    assert user.index("How warm?") < user.index("- icy") < user.index("<<<user input") < user.index("<<<context 1")
+    russian = rubric.render(question, language="ru").user
+    assert russian.index("<<<запрос") < russian.index("<<<контекст 1")
 
 
 def test_wrong_fields_are_named() -> None:

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from merilo.judging.questions import (
     Addresses,
+    Answered,
+    Choice,
+    Embeddings,
+    Entities,
+    Mentions,
     Noncommittal,
+    Parts,
     Question,
     Relevance,
     Statements,
@@ -17,8 +23,15 @@ from merilo.judging.questions import (
 )
 from merilo.judging.verdicts import (
     AddressesVerdict,
+    AnsweredVerdict,
+    ChoiceVerdict,
+    EntitiesVerdict,
+    Entity,
     Failure,
+    MatrixVerdict,
+    MentionsVerdict,
     NoncommittalVerdict,
+    PartsVerdict,
     RelevanceVerdict,
     Statement,
     StatementsVerdict,
@@ -52,6 +65,14 @@ class Says:
     sufficiency: SufficiencyLabel = SufficiencyLabel.INSUFFICIENT
     addressing: Collection[str] = ()
     declines: bool = False
+    parts: tuple[str, ...] = ()
+    answered: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Sentences that answer a part."""
+    entities: tuple[str, ...] = ()
+    mentioned: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Contexts that mention an entity."""
+    label: str = ""
+    vectors: Mapping[str, list[float]] = field(default_factory=dict)
     failing: Failure | None = None
     asked: list[Question[Any]] = field(default_factory=list)
 
@@ -82,6 +103,23 @@ class Says:
                 return AddressesVerdict(statement in self.addressing)
             case Noncommittal():
                 return NoncommittalVerdict(self.declines)
+            case _:
+                return self._rarer(question)
+
+    def _rarer(self, question: Question[Any]) -> Verdict:
+        match question:
+            case Parts():
+                return PartsVerdict(self.parts)
+            case Answered(part=part):
+                return AnsweredVerdict(part in self.answered, self.answered.get(part, ()))
+            case Entities():
+                return EntitiesVerdict(tuple(Entity(text, 0) for text in self.entities))
+            case Mentions(name=name):
+                return MentionsVerdict(name in self.mentioned, self.mentioned.get(name, ()))
+            case Choice():
+                return ChoiceVerdict(self.label)
+            case Embeddings(texts=texts):
+                return MatrixVerdict.of([self.vectors[text] for text in texts])
             case _:
                 raise AssertionError(question)
 

@@ -38,6 +38,25 @@ TEXTS = (
     "context_utilization",
     "faithfulness",
     "answer_relevancy",
+    "answer_completeness",
+    "answer_correctness",
+    "answer_correctness(beta=2.0, similarity_weight=0.25)",
+    "answer_correctness(similarity_weight=1.0)",
+    "noise_sensitivity",
+    "noise_sensitivity(of=irrelevant)",
+    "context_entity_recall",
+    "critique(aspect=conciseness)",
+    'critique(aspect=politeness, definition="Does it (always) say \\"please\\", and thank?")',
+    "id_precision",
+    "id_recall",
+    "reciprocal_rank",
+    "reciprocal_rank@2",
+    "average_precision",
+    "nDCG",
+    "nDCG@2",
+    "hit_rate@1",
+    "precision@2",
+    "recall@2",
 )
 
 
@@ -569,6 +588,8 @@ def test_made_up_verdicts_answer_their_questions() -> None:
         "sufficiency",
         "addresses",
         "noncommittal",
+        "answered",
+        "mentions",
     }
 
 
@@ -577,10 +598,10 @@ def test_made_up_verdicts_cover_what_judges_say() -> None:
     shown = {
         (question.kind, getattr(verdict, name))
         for question, verdict in asked_by_native_metrics()
-        for name in ("grade", "useful", "label", "addresses", "noncommittal")
+        for name in ("grade", "useful", "label", "addresses", "noncommittal", "answered", "mentioned")
         if hasattr(verdict, name)
     }
-    assert len(shown) == 3 + 2 + 4 + 3 + 2 + 2
+    assert len(shown) == 3 + 2 + 4 + 3 + 2 + 2 + 2 + 2 + 2
     sizes = {
         (len(verdict.statements), len(set(verdict.statements)))
         for _, verdict in asked_by_native_metrics()

@@ -10,18 +10,32 @@ from hypothesis import strategies as st
 
 from merilo.errors import UsageError
 from merilo.metrics import registry
+from merilo.metrics.answer_completeness import AnswerCompleteness
+from merilo.metrics.answer_correctness import AnswerCorrectness
 from merilo.metrics.answer_relevancy import AnswerRelevancy
+from merilo.metrics.average_precision import AveragePrecision
 from merilo.metrics.base import Card, Family, Kinds, Ordinary, Score
+from merilo.metrics.context_entity_recall import ContextEntityRecall
 from merilo.metrics.context_precision import Against, ContextPrecision
 from merilo.metrics.context_ranking import ContextRanking
 from merilo.metrics.context_recall import ContextRecall
 from merilo.metrics.context_relevance import ContextRelevance, Unit
 from merilo.metrics.context_sufficiency import ContextSufficiency
 from merilo.metrics.context_utilization import ContextUtilization
+from merilo.metrics.critique import Critique
 from merilo.metrics.faithfulness import Faithfulness
+from merilo.metrics.hit_rate import HitRate
+from merilo.metrics.id_precision import IdPrecision
+from merilo.metrics.id_recall import IdRecall
+from merilo.metrics.ndcg import NDCG
+from merilo.metrics.noise_sensitivity import NoiseSensitivity, Of
+from merilo.metrics.precision import Precision
+from merilo.metrics.recall import Recall
+from merilo.metrics.reciprocal_rank import ReciprocalRank
 from merilo.metrics.registry import (
     NATIVE,
     Parameter,
+    default_metrics,
     families,
     find_metric,
     metric_names,
@@ -52,8 +66,23 @@ NATIVE_METRICS = st.one_of(
             ContextUtilization,
             Faithfulness,
             AnswerRelevancy,
+            AnswerCompleteness,
+            ContextEntityRecall,
+            IdPrecision,
+            IdRecall,
+            AveragePrecision,
         )
     ),
+    st.builds(
+        AnswerCorrectness,
+        beta=st.floats(0, exclude_min=True, allow_infinity=False),
+        similarity_weight=st.floats(0, 1),
+    ),
+    st.builds(NoiseSensitivity, of=st.sampled_from(Of)),
+    *(st.builds(metric, k=st.none() | st.integers(1, 10**6)) for metric in (ReciprocalRank, NDCG)),
+    *(st.builds(metric, k=st.integers(1, 10**6)) for metric in (HitRate, Precision, Recall)),
+    st.builds(Critique, aspect=st.sampled_from(["coherence", "harmlessness"])),
+    st.builds(Critique, aspect=st.just("of my own"), definition=st.text(min_size=1).filter(str.strip)),
 )
 
 
@@ -154,12 +183,15 @@ def test_parameters_of_every_type_read_back(metric: Painted) -> None:
         (ContextRanking(k=5), "context_ranking@5"),
         (ContextPrecision(against=Against.QUESTION), "context_precision(against=question)"),
         (Faithfulness(), "faithfulness"),
+        (Precision(), "precision@10"),
+        (NDCG(), "nDCG"),
+        (NDCG(k=10), "nDCG@10"),
         (Painted(Colour.RED, k=3, strict=True), "made/painted-1@3(colour=red, strict=true)"),
         (Painted(Colour.ODD, label="none"), 'made/painted-1(colour="a b, (c)", label="none")'),
     ],
 )
 def test_canonical_text_leaves_defaults_out(metric: Metric, text: str) -> None:
-    """The canonical text names what differs from the default, and what has none."""
+    """The canonical text names what differs from the default, what has none, and every cutoff."""
     assert metric_text(metric) == text
 
 
@@ -201,6 +233,8 @@ def test_text_may_be_written_at_length(text: str, metric: Metric) -> None:
         ("context_relevance(unit=grade", "cannot be read"),
         ("", "cannot be read"),
         ("context_precision", "needs against=..., one of: question or reference."),
+        ("critique", "needs aspect=... (text); see merilo metrics critique."),
+        ("precision@0", "looks at the first k ranks: write precision@k with k at least 1, got @0."),
         ("context_precision(against=reader)", "takes against=question or reference, got 'reader'."),
     ],
 )
@@ -226,11 +260,17 @@ def test_the_run_resolves_what_the_data_decide(text: str, fields: set[str], expe
     assert metric_text(resolve(text, fields)) == expected
 
 
-def test_native_metrics_are_listed_and_resolve() -> None:
-    """The names of our own metrics are texts that a run can resolve, in the order in which they are shown."""
+def test_native_metrics_are_listed() -> None:
+    """The names of our own metrics are known, in the order in which they are shown."""
     assert native_metrics() == tuple(metric.name for metric in NATIVE)
-    assert [type(resolve(name, ())) for name in native_metrics()] == list(NATIVE)
     assert set(native_metrics()) <= set(metric_names())
+
+
+def test_a_run_takes_what_needs_no_choice() -> None:
+    """By default a run takes every metric of ours that its name alone resolves, but for cutoffs; the rest by name."""
+    assert [resolve(name, ()).name for name in default_metrics()] == list(default_metrics())
+    by_name = [name for name in native_metrics() if name not in default_metrics()]
+    assert by_name == ["hit_rate", "precision", "recall", "critique", "rubric_metric"]
 
 
 def test_families_name_every_metric_once() -> None:
@@ -241,8 +281,26 @@ def test_families_name_every_metric_once() -> None:
         "context_precision",
         "context_recall",
         "context_sufficiency",
+        "context_entity_recall",
+        "id_precision",
+        "id_recall",
+        "reciprocal_rank",
+        "average_precision",
+        "nDCG",
+        "hit_rate",
+        "precision",
+        "recall",
     )
-    assert families()[Family.RESPONSE] == ("context_utilization", "faithfulness", "answer_relevancy")
+    assert families()[Family.RESPONSE] == (
+        "context_utilization",
+        "faithfulness",
+        "noise_sensitivity",
+        "answer_relevancy",
+        "answer_completeness",
+        "answer_correctness",
+        "critique",
+        "rubric_metric",
+    )
 
 
 @pytest.mark.parametrize("metric", NATIVE, ids=lambda metric: str(metric.name))

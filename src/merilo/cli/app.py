@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from merilo.cli import demo, judge, metrics, run, show
+from merilo.cli import demo, judge, lineage, metrics, run, show
 
 _EPILOG = "Start with: merilo demo"
 
@@ -59,6 +59,12 @@ app.command("show", short_help="Look at a run or one of its samples.", help=show
 app.command("metrics", short_help="List the metrics or explain one.", help=metrics.HELP, epilog=metrics.EXAMPLES)(
     metrics.metrics
 )
+app.command(
+    "lineage",
+    short_help="Compare the definitions of one name.",
+    help=lineage.HELP,
+    epilog=lineage.EXAMPLES,
+)(lineage.lineage)
 _judges.command("test", short_help="Ask it one question of each kind.", help=judge.HELP, epilog=judge.EXAMPLES)(
     judge.try_judge
 )

@@ -8,27 +8,41 @@ import typer
 
 from merilo.cli.options import Debug, Json
 
-HELP = """List the metrics, or say all about one: what it needs, how it is computed, when to use it."""
+HELP = """List the metrics, or say all about one: what it needs, how it is computed, when to use it.
+
+The name of a published system, such as ragas-0.1.9, lists its definitions.
+"""
 EXAMPLES = """\b
 Examples:
   merilo metrics
   merilo metrics faithfulness
+  merilo metrics ragas-0.1.9
+  merilo metrics ragas-0.1.9:context_relevancy
 """
 
 
 def metrics(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The metric.", show_default=False)] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="A metric or a published system.", show_default=False)
+    ] = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
     """List metrics or show a card; the help stands in HELP."""
     del debug  # read in main, where errors are told
+    from merilo.metrics.registry import systems
     from merilo.reports import cards
     from merilo.reports.clean import json_text
     from merilo.reports.terminal import page_width, show, write
 
+    system = None if name is None or ":" in name or name not in systems() else name
     if json:
-        record = {"metrics": cards.list_record()} if name is None else cards.card_record(name)
+        if name is None:
+            record = {"metrics": cards.list_record(), "published": cards.systems_record()}
+        else:
+            record = cards.card_record(name) if system is None else {"metrics": cards.list_record(system)}
         write(json_text(record) + "\n")
+    elif name is None:
+        show(cards.list_page(page_width()))
     else:
-        show(cards.list_page(page_width()) if name is None else cards.card_page(name, page_width()))
+        show(cards.card_page(name, page_width()) if system is None else cards.system_page(system, page_width()))

@@ -12,11 +12,29 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on sta
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error arose.")]
 BaseUrl = Annotated[
     str | None,
-    typer.Option(metavar="URL", help="Address of an OpenAI-compatible server, for openai: judges."),
+    typer.Option(metavar="URL", help="Address of an OpenAI-compatible server, for openai: judges and embedders."),
 ]
 ApiKeyEnv = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Environment variable that holds the key, for openai: judges."),
+    typer.Option(metavar="NAME", help="Environment variable that holds the key, for openai: judges and embedders."),
+]
+Embedder = Annotated[
+    str,
+    typer.Option(metavar="SPEC", help="Who makes vectors: embedded, openai:MODEL or scripted:FILE."),
+]
+EmbedderBaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL", help="Address of the embedder's server, where it is another; not sent the judges' key."
+    ),
+]
+EmbedderApiKeyEnv = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Environment variable that holds the embedder's own key."),
+]
+CrossEncoder = Annotated[
+    str,
+    typer.Option(metavar="SPEC", help="Who says how alike two texts are: embedded or scripted:FILE."),
 ]
 
 

@@ -9,7 +9,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from merilo.cli.exits import Exit
-from merilo.cli.options import ApiKeyEnv, BaseUrl, Debug, Json, JudgedHow, column_mapping, given, metric_texts, share
+from merilo.cli.options import (
+    ApiKeyEnv,
+    BaseUrl,
+    CrossEncoder,
+    Debug,
+    Embedder,
+    EmbedderApiKeyEnv,
+    EmbedderBaseUrl,
+    Json,
+    JudgedHow,
+    column_mapping,
+    given,
+    metric_texts,
+    share,
+)
 from merilo.errors import Interrupted, MeriloError
 
 if TYPE_CHECKING:
@@ -31,6 +45,7 @@ Examples:
   merilo run answers.jsonl
   merilo run answers.jsonl --metrics faithfulness,context_relevance --out runs/first
   merilo run answers.csv --map question=user_input --judge openai:gpt-4.1-mini
+  merilo run bm25.trec --qrels judged.qrels --metrics nDCG@10,recall@100
   merilo run answers.jsonl --judge openai:qwen3 --base-url http://localhost:8000/v1
 """
 
@@ -50,6 +65,11 @@ def run(
             help="embedded (the default), openai:MODEL or scripted:FILE, perhaps as NAME=SPEC. May be repeated.",
         ),
     ] = None,
+    embedder: Embedder = "embedded",
+    cross_encoder: CrossEncoder = "embedded",
+    qrels: Annotated[
+        str | None, typer.Option(metavar="FILE", help="DATA is a TREC run; what is relevant stands in these qrels.")
+    ] = None,
     out: Annotated[str | None, typer.Option(metavar="RUN", help="Directory of the run.")] = None,
     limit: Annotated[int | None, typer.Option(metavar="N", help="Look at so many records only.")] = None,
     mapping: Annotated[
@@ -60,6 +80,8 @@ def run(
     concurrency: Annotated[int, typer.Option(metavar="N", help="Requests in the air at once.")] = 16,
     base_url: BaseUrl = None,
     api_key_env: ApiKeyEnv = None,
+    embedder_base_url: EmbedderBaseUrl = None,
+    embedder_api_key_env: EmbedderApiKeyEnv = None,
     judged: JudgedHow = None,
     skip_invalid: Annotated[
         bool, typer.Option("--skip-invalid", help="Leave bad records out instead of stopping.")
@@ -81,6 +103,8 @@ def run(
     arguments: EvaluateArguments = {
         "metrics": metric_texts(metrics) if metrics else None,
         "judge": judge or ["embedded"],
+        "embedder": embedder,
+        "cross_encoder": cross_encoder,
         "out": out,
         "limit": limit,
         "mapping": column_mapping(mapping or []) or None,
@@ -88,24 +112,28 @@ def run(
         "concurrency": concurrency,
         "base_url": base_url,
         "api_key_env": api_key_env,
+        "embedder_base_url": embedder_base_url,
+        "embedder_api_key_env": embedder_api_key_env,
         "judged": judged,
         "skip_invalid": skip_invalid,
         "cache": not no_cache,
         "retry_failed": retry_failed,
     }
-    found = _evaluated(data, arguments, quiet=quiet)
+    found = _evaluated(data, qrels, arguments, quiet=quiet)
     _report(found, json=json)
     _check_failed(found, most_failed)
 
 
-def _evaluated(data: str, arguments: EvaluateArguments, *, quiet: bool) -> Run:
+def _evaluated(data: str, qrels: str | None, arguments: EvaluateArguments, *, quiet: bool) -> Run:
     from merilo.api import evaluate
+    from merilo.data.trec import load_trec
     from merilo.reports.terminal import Watch
 
+    source = data if qrels is None else load_trec(data, qrels)
     watch = Watch(quiet=quiet)
     arguments["progress"] = watch
     try:
-        return evaluate(data, **arguments)
+        return evaluate(source, **arguments)
     except Interrupted:
         raise Interrupted(_resumable("Stopped.", watch)) from None
     except MeriloError as error:  # a key that is missing, a server that is gone: the run has begun
@@ -142,7 +170,7 @@ def _report(found: Run, *, json: bool) -> None:
 def _check_failed(found: Run, most: float) -> None:
     from merilo.reports.terminal import tell
 
-    aggregates = found.metrics.values()
+    aggregates = [each for each in found.metrics.values() if not each.parts]  # a composite has no outcomes
     failed = sum(each.failed for each in aggregates)
     total = sum(each.scored + each.undefined + each.failed for each in aggregates)
     if failed > most * total:

@@ -19,7 +19,7 @@ from merilo.errors import DataError, Problem, UsageError
 
 __all__ = ["MAX_LINE_BYTES", "BadRecord", "Problem", "Records", "load"]
 
-Records: TypeAlias = Iterable[Mapping[str, object] | Sample]
+Records: TypeAlias = Iterable[Mapping[str, object] | Sample] | Dataset
 
 _CONTEXT_FIELDS: Final = frozenset({"retrieved_contexts", "reference_contexts"})
 _SEVERAL_IDS: Final = re.compile(r"[,;|\s]")
@@ -35,9 +35,9 @@ def load(
 ) -> Dataset:
     """The data set in a file (.jsonl, .ndjson, .json, .csv, .tsv, each perhaps gzipped) or in memory.
 
-    "-" is JSON Lines on standard input. JSON Lines and CSV stream in constant memory; the text of a .json
-    file (an array of objects, or an object that holds one as "samples", "data" or "rows"), up to 1 GiB, is
-    held whole. A blank CSV cell is missing. A record without an id gets its number, from 1, as its id.
+    A data set in memory keeps its name. "-" is JSON Lines on standard input. JSON Lines and CSV stream in constant
+    memory; the text of a .json file (an array of objects, or an object that holds one as "samples", "data" or "rows"),
+    up to 1 GiB, is held whole. A blank CSV cell is missing. A record without an id gets its number, from 1, as its id.
 
     ``mapping`` (column to field) goes before the names that other systems use; ``language`` before the
     samples' and contexts' own. ``limit`` is the number of records looked at, good or bad.
@@ -61,8 +61,9 @@ def load(
     if not check.is_ordered(source):
         raise UsageError(f"Data must be a path or a list of records, got {check.shown(source)}.")
     records: Records = source  # type: ignore[assignment]
-    reader = _Reader("records", "record", lambda: _raw_records(records), rules, limit, cells=False)
-    return Dataset("records", _once(reader.read, "the iterator") if iter(source) is source else reader.read, columns)
+    name = source.name if isinstance(source, Dataset) else "records"
+    reader = _Reader(name, "record", lambda: _raw_records(records), rules, limit, cells=False)
+    return Dataset(name, _once(reader.read, "the iterator") if iter(source) is source else reader.read, columns)
 
 
 def _check_arguments(language: str | None, limit: int | None) -> None:

@@ -6,17 +6,18 @@ The part of the engine that all drivers share; it does no waiting and no sending
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from merilo.errors import UsageError
 from merilo.judges.base import PACK_SIZE
 from merilo.judging.digests import digest_json, digest_of, digest_text
 from merilo.judging.questions import Completion, Embeddings, Pack, Question, Sentences, Similarities
 from merilo.judging.verdicts import Failure, Verdict
+from merilo.providers.base import ReplyPath
 from merilo.runs.store import Exchange
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     from merilo.engine.cache import VerdictCache
     from merilo.judges.base import Judge
@@ -24,43 +25,65 @@ if TYPE_CHECKING:
     from merilo.providers.base import Reply
     from merilo.runs.store import Store
 
-_SPECIAL: dict[type[Question[Any]], str] = {
+    Held = dict[bytes, Answer]
+
+SPECIAL: Final[Mapping[type[Question[Any]], str]] = {
     Embeddings: "embedder",
     Similarities: "similarity",
     Sentences: "splitter",
 }
+"""The kinds of question that have a role of their own: no judgements, but measurements of texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """Which judge answers which kind and role. `judges` maps role names to judges; `judge` is the default."""
+    """Which judge answers which kind and role. `judges` maps role names to judges; `judge` is the default.
+
+    Vectors, similarities and sentences go to the roles of `SPECIAL`, whatever role the question carries; where
+    such a role is not filled, to the judge of the question's own.
+    """
 
     judges: Mapping[str, Judge]
 
     @property
+    def judgements(self) -> dict[str, Judge]:
+        """The judges by role, without the special roles."""
+        return {role: judge for role, judge in self.judges.items() if role not in SPECIAL.values()}
+
+    @property
     def named(self) -> tuple[str, ...]:
         """One role for each judge of judgements, in the order given; a judge with two roles counts once."""
-        own = {role: judge for role, judge in self.judges.items() if role not in _SPECIAL.values()}
+        own = self.judgements
         found = {id(judge): role for role, judge in own.items() if role != "judge"}
         return tuple(found.values()) or tuple(own)
 
     def judge(self, kind: type[Question[Any]], role: str) -> Judge | None:
         """The judge for questions of this type and role; None when none answers them."""
-        named = self.judges.get(_SPECIAL.get(kind, role)) or self.judges.get(role)
+        named = self.judges.get(SPECIAL.get(kind, role)) or self.judges.get(role)
         return named if named is not None and kind in named.answers else None
 
     def lacking(self, kinds: Iterable[type[Question[Any]]], role: str = "judge") -> str | None:
         """The first of these question types that nobody answers, as a phrase; None when all are answered."""
         for kind in sorted(kinds, key=lambda kind: kind.kind):
-            if self.judge(kind, role) is None:
-                name = self.judges[role].name if role in self.judges else role
+            judge = self.judge(kind, role)
+            if judge is None:
+                asked = self.judges.get(SPECIAL.get(kind, role)) or self.judges.get(role)
+                name = role if asked is None else asked.name
                 return f"the judge {name} does not answer questions of kind '{kind.kind}'"
+            unready: str | None = getattr(judge, "unready", None)
+            if unready is not None:
+                return unready
         return None
+
+    def special(self, kinds: Iterable[type[Question[Any]]]) -> dict[str, Judge]:
+        """Those of the special roles that answer one of these question types, by role."""
+        found = {SPECIAL[kind]: self.judge(kind, "judge") for kind in SPECIAL if kind in set(kinds)}
+        return {role: judge for role, judge in found.items() if judge is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What one conversation answers: a question, or questions asked as one pack."""
+    """What one conversation answers: a question, questions judged together, or draws of one completion."""
 
     judge: Judge
     asked: Question[Any] | Pack
@@ -68,9 +91,19 @@ class Unit:
     keys: tuple[bytes, ...]
 
     @property
-    def flight(self) -> bytes:
-        """Equal for equal units: only one of them is in the air at a time."""
-        return self.keys[0] if len(self.keys) == 1 else digest_of(*self.keys)
+    def whole(self) -> bool:
+        """True for questions that were judged together; draws share a request, but each is an answer by itself."""
+        return len(self.questions) > 1 and not isinstance(self.questions[0], Completion)
+
+    def without(self, held: Container[bytes]) -> Unit | None:
+        """What is left to ask when the answers under these keys are held; None when nothing is.
+
+        Questions judged together are asked whole or not at all.
+        """
+        left = {key: question for key, question in zip(self.keys, self.questions, strict=True) if key not in held}
+        if not left or self.whole or len(left) == len(self.keys):
+            return self if left else None
+        return Unit(self.judge, _packed([*left.values()]), tuple(left.values()), tuple(left))
 
 
 class Answers:
@@ -80,33 +113,37 @@ class Answers:
         self._roles = roles
         self._store = store
         self._cache = cache
-        self._fingerprints: dict[int, bytes] = {
-            id(judge): digest_json(judge.fingerprint()) for judge in roles.judges.values()
-        }
+        self._fingerprints: dict[int, bytes] = {}
 
     def units(self, step: Step) -> list[Unit]:
         """The units of a step, in ask order; their questions together are the step's questions in order."""
         return [self._unit(asked) for group in step for asked in self._cut(group)]
 
-    def known(self, unit: Unit) -> tuple[Answer, ...] | None:
-        """The answers to all questions of a unit, from this run or the cache; None when one is missing."""
-        in_run = [self._store.answer(key, q.verdict) for key, q in zip(unit.keys, unit.questions, strict=True)]
-        answers = [answer for answer in in_run if answer is not None]
-        if len(answers) == len(in_run):
-            return tuple(answers)
-        if self._cache is None or not unit.judge.cacheable:
-            return None
-        cached = [self._cache.get(key, q.verdict) for key, q in zip(unit.keys, unit.questions, strict=True)]
-        verdicts = [
-            verdict
-            for verdict, question in zip(cached, unit.questions, strict=True)
-            if verdict is not None and question.fault(verdict) is None
-        ]
-        if len(verdicts) < len(cached):
-            return None
-        self._store.keep(list(zip(unit.keys, unit.questions, verdicts, strict=True)), None)
+    def known(self, unit: Unit) -> tuple[Held, Unit | None]:
+        """The answers that this run or the cache holds, and what is left to ask; None when nothing is."""
+        held: Held = {}
+        for key, question in zip(unit.keys, unit.questions, strict=True):
+            answer = self._store.answer(key, question.verdict)
+            if answer is not None:
+                held[key] = answer
+        rest = unit.without(held)
+        if rest is None or self._cache is None or not unit.judge.cacheable:
+            return held, rest
+        held |= self._cached(rest, self._cache)
+        return held, rest.without(held)
+
+    def _cached(self, unit: Unit, cache: VerdictCache) -> Held:
+        """The unit's verdicts that the cache holds, now held by the run too."""
+        found: list[tuple[bytes, Question[Any], Answer]] = []
+        for key, question in zip(unit.keys, unit.questions, strict=True):
+            verdict = cache.get(key, question.verdict)
+            if verdict is not None and question.fault(verdict) is None:
+                found.append((key, question, verdict))
+        if not found or (unit.whole and len(found) < len(unit.keys)):
+            return {}
+        kept = self._store.keep(found, None)
         self.commit_if_due()
-        return tuple(verdicts)
+        return {key: answer for (key, *_), answer in zip(found, kept, strict=True)}
 
     def keep(
         self,
@@ -115,17 +152,19 @@ class Answers:
         replies: Sequence[Reply | Failure],
         cost: float | None,
         seconds: float,
-    ) -> tuple[Answer, ...]:
-        """Store what a conversation gave; returns what the run holds now (an earlier cached verdict wins)."""
+    ) -> Held:
+        """Store what a conversation gave; returns what the run holds now (an earlier verdict wins)."""
         kept = tuple(answers)
         if self._cache is not None and unit.judge.cacheable:
             asked = zip(unit.keys, unit.questions, answers, strict=True)
             kept = tuple(_winner(self._cache, key, question, answer) for key, question, answer in asked)
             self._cache.commit()  # at once: others wait for it while a long question is thought about
-        exchange = Exchange(unit.judge.name, unit.judge.rubric(unit.asked), tuple(replies), cost)
-        self._store.keep(list(zip(unit.keys, unit.questions, kept, strict=True)), exchange, seconds=seconds)
+        sent = tuple(reply for reply in replies if isinstance(reply, Failure) or reply.path is not ReplyPath.LOCAL)
+        exchange = Exchange(unit.judge.name, unit.judge.rubric(unit.asked), sent, cost)
+        rows = list(zip(unit.keys, unit.questions, kept, strict=True))
+        held = self._store.keep(rows, exchange, seconds=seconds)
         self.commit_if_due()
-        return kept
+        return dict(zip(unit.keys, held, strict=True))
 
     def commit_if_due(self) -> None:
         """Commit run and cache when enough rows or time have gathered."""
@@ -170,11 +209,17 @@ class Answers:
             )
         return judge
 
+    def _fingerprint(self, judge: Judge) -> bytes:
+        found = self._fingerprints.get(id(judge))  # judges live as long as the roles
+        if found is None:
+            found = self._fingerprints[id(judge)] = digest_json(judge.fingerprint())
+        return found
+
     def _unit(self, asked: Question[Any] | Pack) -> Unit:
         questions = asked.questions if isinstance(asked, Pack) else (asked,)
         judge = self._judge(questions[0])
         together = isinstance(asked, Pack) and not isinstance(questions[0], Completion)
-        common = (digest_text(judge.rubric(asked)), self._fingerprints[id(judge)], _schema(questions[0].verdict))
+        common = (digest_text(judge.rubric(asked)), self._fingerprint(judge), _schema(questions[0].verdict))
         pack = asked.content if together else b""
         keys = tuple(
             digest_of(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from merilo.errors import UsageError
@@ -18,7 +19,7 @@ from merilo.providers.base import Usage
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from merilo.engine.answers import Answers, Unit
+    from merilo.engine.answers import Answers, Held, Unit
     from merilo.engine.carry import Carrier
     from merilo.engine.walk import Walk
     from merilo.judges.base import Send
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     BatchSender = Callable[[Sequence[Send]], Sequence[Reply | Failure]]
 
 _log = logging.getLogger("merilo")
-
-Keyed = list[tuple[bytes, "Answer"]]
 
 
 class Talk:
@@ -55,8 +54,8 @@ class Talk:
         self.replies.extend(replies)
         self._advance(replies)
 
-    def keep(self, answers: Answers) -> tuple[Answer, ...]:
-        """Store the finished conversation; what the run holds now."""
+    def keep(self, answers: Answers) -> Held:
+        """Store the finished conversation; what the run holds now, by key."""
         seconds = time.monotonic() - self._began
         return answers.keep(self.unit, self.answers, self.replies, self._cost, seconds)
 
@@ -101,10 +100,16 @@ def _kept(failure: Failure) -> Failure:
     return Failure(failure.kind, failure.message.encode("utf-8", "replace").decode())
 
 
-def _keyed(units: Iterable[Unit], answered: Iterable[tuple[Answer, ...]]) -> Keyed:
-    return [
-        pair for unit, answers in zip(units, answered, strict=True) for pair in zip(unit.keys, answers, strict=True)
-    ]
+def _keyed(units: Iterable[Unit], held: Held) -> list[tuple[bytes, Answer]]:
+    return [(key, held[key]) for unit in units for key in unit.keys]
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """What is known of a unit, and the flights that bring the rest."""
+
+    held: Held
+    flights: list[asyncio.Future[Held]]
 
 
 class AsyncDriver:
@@ -113,7 +118,7 @@ class AsyncDriver:
     def __init__(self, answers: Answers, carrier: Carrier) -> None:
         self._answers = answers
         self._carrier = carrier
-        self._flights: dict[bytes, asyncio.Task[tuple[Answer, ...]]] = {}
+        self._flights: dict[bytes, asyncio.Task[Held]] = {}  # by the key of each question in the air
 
     async def walk(self, walk: Walk) -> Walk:
         """Run a plan to its end; returns it."""
@@ -123,36 +128,49 @@ class AsyncDriver:
                 units = _units(walk, self._answers)
                 if units is None:
                     break
-                found = [self._ready(unit) for unit in units]
-                walk.send(_keyed(units, [done if isinstance(done, tuple) else await done for done in found]))
+                held: Held = {}
+                for waiting in [self._ready(unit) for unit in units]:
+                    held |= waiting.held
+                    for flight in waiting.flights:
+                        held |= await flight
+                walk.send(_keyed(units, held))
         finally:
             walk.close()
         return walk
 
     async def close(self) -> None:
         """Abandon what is still in the air."""
-        flights = list(self._flights.values())
+        flights = set(self._flights.values())
         for flight in flights:
             flight.cancel()
         await asyncio.gather(*flights, return_exceptions=True)
 
-    def _ready(self, unit: Unit) -> tuple[Answer, ...] | asyncio.Future[tuple[Answer, ...]]:
-        flight = self._flights.get(unit.flight)
-        if flight is None:
-            known = self._answers.known(unit)
-            if known is not None:
-                return known
-            talk = Talk(unit)
+    def _ready(self, unit: Unit) -> _Waiting:
+        flights = {flight for key in unit.keys if (flight := self._flights.get(key)) is not None}
+        rest = unit.without(self._flights) if flights else unit
+        held: Held = {}
+        if rest is not None:
+            held, rest = self._answers.known(rest)
+        if rest is not None:
+            talk = Talk(rest)
             if talk.sends is None:
-                return talk.keep(self._answers)
-            flight = asyncio.create_task(self._fly(talk))
-            self._flights[unit.flight] = flight
-            flight.add_done_callback(lambda _: self._flights.pop(unit.flight, None))
-        waiting = asyncio.shield(flight)
-        waiting.add_done_callback(_seen)
-        return waiting
+                held |= talk.keep(self._answers)
+            else:
+                flights.add(self._sent(talk))
+        return _Waiting(held, [_shielded(flight) for flight in flights])
 
-    async def _fly(self, talk: Talk) -> tuple[Answer, ...]:
+    def _sent(self, talk: Talk) -> asyncio.Task[Held]:
+        flight = asyncio.create_task(self._fly(talk))
+        self._flights.update(dict.fromkeys(talk.unit.keys, flight))
+
+        def landed(_: asyncio.Task[Held]) -> None:
+            for key in talk.unit.keys:
+                self._flights.pop(key, None)
+
+        flight.add_done_callback(landed)
+        return flight
+
+    async def _fly(self, talk: Talk) -> Held:
         while talk.sends is not None:
             if len(talk.sends) == 1:
                 talk.reply((await self._carrier.carry(talk.sends[0]),))
@@ -161,7 +179,13 @@ class AsyncDriver:
         return talk.keep(self._answers)
 
 
-def _seen(waiting: asyncio.Future[tuple[Answer, ...]]) -> None:
+def _shielded(flight: asyncio.Task[Held]) -> asyncio.Future[Held]:
+    waiting = asyncio.shield(flight)
+    waiting.add_done_callback(_seen)
+    return waiting
+
+
+def _seen(waiting: asyncio.Future[Held]) -> None:
     """Look at a failure that nobody waits for any more, since the first one ended the walk; asyncio complains else."""
     if not waiting.cancelled():
         waiting.exception()
@@ -175,18 +199,21 @@ def drive_blocking(walks: Iterable[Walk], answers: Answers, send: Sender) -> Ite
             units = _units(walk, answers)
             if units is None:
                 break
-            walk.send(_keyed(units, [_answer_blocking(unit, answers, send) for unit in units]))
+            held: Held = {}
+            for unit in units:
+                held |= _answer_blocking(unit, answers, send)
+            walk.send(_keyed(units, held))
         yield walk
 
 
-def _answer_blocking(unit: Unit, answers: Answers, send: Sender) -> tuple[Answer, ...]:
-    known = answers.known(unit)
-    if known is not None:
-        return known
-    talk = Talk(unit)
+def _answer_blocking(unit: Unit, answers: Answers, send: Sender) -> Held:
+    held, rest = answers.known(unit)
+    if rest is None:
+        return held
+    talk = Talk(rest)
     while talk.sends is not None:
         talk.reply(tuple(send(request) for request in talk.sends))
-    return talk.keep(answers)
+    return held | talk.keep(answers)
 
 
 def drive_rounds(walks: Sequence[Walk], answers: Answers, send_batch: BatchSender) -> Sequence[Walk]:
@@ -195,26 +222,29 @@ def drive_rounds(walks: Sequence[Walk], answers: Answers, send_batch: BatchSende
         walk.start()
     while waiting := [walk for walk in walks if walk.step is not None]:
         cut = [_units(walk, answers) for walk in waiting]
-        answered = _answer_round([unit for units in cut for unit in units or ()], answers, send_batch)
+        held = _answer_round([unit for units in cut for unit in units or ()], answers, send_batch)
         for walk, units in zip(waiting, cut, strict=True):
-            if units is None:
-                continue
-            walk.send(_keyed(units, [answered[unit.flight] for unit in units]))
+            if units is not None:
+                walk.send(_keyed(units, held))
     return walks
 
 
-def _answer_round(units: Sequence[Unit], answers: Answers, send_batch: BatchSender) -> dict[bytes, tuple[Answer, ...]]:
-    answered: dict[bytes, tuple[Answer, ...]] = {}
+def _answer_round(units: Sequence[Unit], answers: Answers, send_batch: BatchSender) -> Held:
+    held: Held = {}
     talks: list[Talk] = []
-    for unit in {unit.flight: unit for unit in units}.values():
-        known = answers.known(unit)
-        if known is None:
-            talks.append(Talk(unit))
-        else:
-            answered[unit.flight] = known
+    asked: set[bytes] = set()
+    for unit in units:
+        rest = unit.without(held.keys() | asked)
+        if rest is not None:
+            known, rest = answers.known(rest)
+            held |= known
+        if rest is not None:
+            talks.append(Talk(rest))
+            asked.update(rest.keys)
     while open_talks := [talk for talk in talks if talk.sends is not None]:
         replies = iter(send_batch([send for talk in open_talks for send in talk.sends or ()]))
         for talk in open_talks:
             talk.reply(tuple(next(replies) for _ in talk.sends or ()))
-    answered.update({talk.unit.flight: talk.keep(answers) for talk in talks})
-    return answered
+    for talk in talks:
+        held |= talk.keep(answers)
+    return held

@@ -37,7 +37,11 @@ else:
 
 
 class Judge(Protocol):
-    """Who answers questions. Implementations are frozen dataclasses."""
+    """Who answers questions. Implementations are frozen dataclasses.
+
+    A judge may also have `unready: str | None`: why it can answer nothing here (a package is missing), as a phrase
+    that is told before a run begins.
+    """
 
     @property
     def name(self) -> str:

@@ -3,6 +3,10 @@
 It is `merilo.judges.lexical` behind the judge protocol. It follows no instruction hidden in a context, as it
 reads none. It tells whether the words of a statement stand in a context; it cannot tell a contradiction from
 something not stated, nor see a wrong fact made of the context's own words.
+
+Vectors and similarities are those of `merilo.judges.ngrams`: hashed character n-grams, which know words and parts of
+words but no meaning. They make metrics that need vectors run without a model; where the number matters, give a
+better embedder, until a stronger model takes their place here.
 """
 
 from __future__ import annotations
@@ -13,12 +17,15 @@ from typing import TYPE_CHECKING, Any, Final
 from merilo.data.sentences import SPLITTER_ID, sentences
 from merilo.judges.lexical import FORMAT, LexicalModel
 from merilo.judges.lexical_match import RULES_VERSION
+from merilo.judges.ngrams import NAME, likeness, ngram_vector
 from merilo.judging.questions import (
     Addresses,
+    Embeddings,
     Noncommittal,
     Pack,
     Question,
     Relevance,
+    Similarities,
     Statements,
     Sufficiency,
     Support,
@@ -28,6 +35,7 @@ from merilo.judging.verdicts import (
     AddressesVerdict,
     Failure,
     FailureKind,
+    MatrixVerdict,
     NoncommittalVerdict,
     RelevanceVerdict,
     Statement,
@@ -70,7 +78,7 @@ class EmbeddedJudge:
 
     @property
     def answers(self) -> frozenset[type[Question[Any]]]:
-        """All judgements; no completions, vectors or similarities."""
+        """Judgements, vectors and similarities; no free text and no sentences of other splitters."""
         return frozenset(_ANSWERS)
 
     @property
@@ -92,13 +100,14 @@ class EmbeddedJudge:
         return True
 
     def fingerprint(self) -> Mapping[str, object]:
-        """The digest of the model file, the version of the reading and the sentence splitter."""
+        """The digest of the model file, the version of the reading, the sentence splitter and the vectors."""
         return {
             "judge": "embedded",
             "model": f"lexical.v{FORMAT}",
             "sha256": LexicalModel.load().fingerprint,
             "rules": RULES_VERSION,
             "splitter": SPLITTER_ID,
+            "vectors": NAME,
         }
 
     def rubric(self, question: Question[Any] | Pack) -> str:
@@ -169,6 +178,20 @@ def _noncommittal(model: LexicalModel, question: Noncommittal) -> NoncommittalVe
     return NoncommittalVerdict(declines, reason="It holds a phrase of refusal and little else." if declines else "")
 
 
+def _embeddings(model: LexicalModel, question: Embeddings) -> MatrixVerdict:
+    """Vectors of 512 numbers and length 1; of zeros for a text without a word."""
+    del model
+    return MatrixVerdict.of([ngram_vector(text) for text in question.texts])
+
+
+def _similarities(model: LexicalModel, question: Similarities) -> MatrixVerdict:
+    """The cosine of the same vectors, 0 where it is negative; 0 too for a text without a word."""
+    del model
+    right = [ngram_vector(text) for text in question.right]
+    rows = [[likeness(vector, other) for other in right] for vector in map(ngram_vector, question.left)]
+    return MatrixVerdict.of(rows) if rows else MatrixVerdict(0, len(right), b"")
+
+
 _ANSWERS: Final[Mapping[type[Question[Any]], Callable[[LexicalModel, Any], Verdict]]] = {
     Relevance: _relevance,
     Usefulness: _usefulness,
@@ -177,6 +200,8 @@ _ANSWERS: Final[Mapping[type[Question[Any]], Callable[[LexicalModel, Any], Verdi
     Sufficiency: _sufficiency,
     Addresses: _addresses,
     Noncommittal: _noncommittal,
+    Embeddings: _embeddings,
+    Similarities: _similarities,
 }
 
 

@@ -11,9 +11,14 @@ from merilo.judges.conversation import Heard, read_answers, side_by_side, turn
 from merilo.judging import rubric
 from merilo.judging.questions import (
     Addresses,
+    Answered,
+    Choice,
     Completion,
+    Entities,
+    Mentions,
     Noncommittal,
     Pack,
+    Parts,
     Question,
     Relevance,
     Statements,
@@ -21,7 +26,7 @@ from merilo.judging.questions import (
     Support,
     Usefulness,
 )
-from merilo.judging.reply import Reading, read_pack, read_reply, schema_for
+from merilo.judging.reply import Reading, read_pack, read_reply, schema_for, schema_of
 from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind
 from merilo.providers.base import Message, Request
 
@@ -37,7 +42,9 @@ _VERSION = 1
 """Part of the fingerprint: raised when the words of re-asks or the reading of replies change."""
 _JUDGEMENTS: frozenset[type[Question[Any]]] = frozenset(
     {Relevance, Usefulness, Statements, Support, Sufficiency, Addresses, Noncommittal}
+    | {Parts, Answered, Entities, Mentions, Choice}
 )
+_TOGETHER: frozenset[type[Question[Any]]] = frozenset({Support, Addresses, Answered, Mentions})
 
 
 class Judged(StrEnum):
@@ -85,8 +92,8 @@ class LLMJudge:
 
     @property
     def together(self) -> frozenset[type[Question[Any]]]:
-        """Support and addresses, unless statements are judged each by itself."""
-        return frozenset({Support, Addresses}) if self.judged is Judged.TOGETHER else frozenset()
+        """Support, addresses, answered and mentions, unless each is to be judged by itself."""
+        return _TOGETHER if self.judged is Judged.TOGETHER else frozenset()
 
     @property
     def cacheable(self) -> bool:
@@ -136,7 +143,7 @@ class LLMJudge:
             del wanted
             return read_reply(text, question)
 
-        request = self._judgement(question, schema_for(question.kind), question.kind)
+        request = self._judgement(question, schema_of(question), question.kind)
         return read_answers(self.provider, request, read, size=1, reasks=self.reasks)
 
     def _pack(self, pack: Pack) -> Conversation:

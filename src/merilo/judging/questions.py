@@ -8,6 +8,8 @@ Every question has, besides its own fields:
 - `role`: who is to answer; `judge` unless a metric wants a second opinion;
 - `draw`: 0 unless another answer to the same words is wanted;
 - `language`: the language of the rubric it is asked in (BCP 47 primary tag).
+
+The module is long because each kind of question stands beside the others: together they are the vocabulary.
 """
 
 from __future__ import annotations
@@ -18,9 +20,15 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, cast
 from merilo.judging.digests import digest_of, digest_text, digest_texts
 from merilo.judging.verdicts import (
     AddressesVerdict,
+    AnsweredVerdict,
+    ChoiceVerdict,
     CompletionVerdict,
+    EntitiesVerdict,
+    Entity,
     MatrixVerdict,
+    MentionsVerdict,
     NoncommittalVerdict,
+    PartsVerdict,
     RelevanceVerdict,
     Statement,
     StatementsVerdict,
@@ -97,6 +105,11 @@ def _content_fields(question: type[Question[Any]]) -> tuple[str, ...]:
             f.name for f in fields(question) if f.compare and f.name not in {"role", "draw", "language"}
         )
     return _FIELDS[question]
+
+
+def _fold(text: str) -> str:
+    """The text without difference of case and white space."""
+    return " ".join(text.split()).casefold()
 
 
 def _outside(evidence: tuple[int, ...], size: int, unit: str) -> str | None:
@@ -275,6 +288,127 @@ class Noncommittal(Question[NoncommittalVerdict]):
 
 
 @dataclass(frozen=True, slots=True)
+class Parts(Question[PartsVerdict]):
+    """What does this user input ask for, part by part?"""
+
+    kind: ClassVar[str] = "parts"
+    verdict: ClassVar[type[Verdict]] = PartsVerdict
+
+    user_input: str
+
+    def fault(self, verdict: PartsVerdict) -> str | None:
+        """See `Question.fault`."""
+        return None if all(part.strip() for part in verdict.parts) else "holds a blank part"
+
+    def guess(self) -> PartsVerdict:
+        """The whole input as one part; none where it is blank."""
+        return PartsVerdict((self.user_input,) if self.user_input.strip() else ())
+
+
+@dataclass(frozen=True, slots=True)
+class Answered(Question[AnsweredVerdict]):
+    """Does this response, as numbered sentences, answer one part of what the user input asks?"""
+
+    kind: ClassVar[str] = "answered"
+    verdict: ClassVar[type[Verdict]] = AnsweredVerdict
+    shared: ClassVar[frozenset[str]] = frozenset({"sentences", "user_input"})
+
+    part: str
+    sentences: Texts
+    user_input: str
+
+    def fault(self, verdict: AnsweredVerdict) -> str | None:
+        """See `Question.fault`."""
+        if verdict.answered and not verdict.evidence:
+            return "says answered but names no evidence sentence"
+        if not verdict.answered and verdict.evidence:
+            return "says not answered but names evidence sentences"
+        return _outside(verdict.evidence, len(self.sentences), "sentence")
+
+    def guess(self) -> AnsweredVerdict:
+        """Answered by the first sentence; not at all where there is none."""
+        return AnsweredVerdict(bool(self.sentences), tuple(range(len(self.sentences)))[:1], _GUESSED_REASON)
+
+
+@dataclass(frozen=True, slots=True)
+class Entities(Question[EntitiesVerdict]):
+    """Which entities (people, places, organisations, works, dates, amounts ...) do these numbered sentences name?"""
+
+    kind: ClassVar[str] = "entities"
+    verdict: ClassVar[type[Verdict]] = EntitiesVerdict
+
+    sentences: Texts
+
+    def fault(self, verdict: EntitiesVerdict) -> str | None:
+        """See `Question.fault`: an entity stands in its sentence, but for case and white space."""
+        size = len(self.sentences)
+        for entity in verdict.entities:
+            if not 0 <= entity.sentence < size:
+                return f"names sentence {entity.sentence + 1}, but there are {size}, numbered from 1"
+            if not entity.text.strip():
+                return "holds a blank entity"
+            if _fold(entity.text) not in _fold(self.sentences[entity.sentence]):
+                return f"names {entity.text!r}, which does not stand in sentence {entity.sentence + 1}"
+        return None
+
+    def guess(self) -> EntitiesVerdict:
+        """The first word of each sentence."""
+        words = ((sentence.split(), index) for index, sentence in enumerate(self.sentences))
+        return EntitiesVerdict(tuple(Entity(found[0], index) for found, index in words if found))
+
+
+@dataclass(frozen=True, slots=True)
+class Mentions(Question[MentionsVerdict]):
+    """Do these numbered contexts mention the entity of this name, in whatever form, and which of them?"""
+
+    kind: ClassVar[str] = "mentions"
+    verdict: ClassVar[type[Verdict]] = MentionsVerdict
+    shared: ClassVar[frozenset[str]] = frozenset({"contexts"})
+
+    name: str
+    contexts: Texts
+
+    def fault(self, verdict: MentionsVerdict) -> str | None:
+        """See `Question.fault`."""
+        if verdict.mentioned and not verdict.evidence:
+            return "says mentioned but names no context"
+        if not verdict.mentioned and verdict.evidence:
+            return "says not mentioned but names contexts"
+        return _outside(verdict.evidence, len(self.contexts), "context")
+
+    def guess(self) -> MentionsVerdict:
+        """Mentioned by the first context; by none where there is none."""
+        return MentionsVerdict(bool(self.contexts), tuple(range(len(self.contexts)))[:1], _GUESSED_REASON)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Question[ChoiceVerdict]):
+    """Which label of a closed list do these texts get, by an instruction that a person wrote?"""
+
+    kind: ClassVar[str] = "choice"
+    verdict: ClassVar[type[Verdict]] = ChoiceVerdict
+
+    instruction: str
+    labels: Texts
+    definitions: Texts
+    """What each label means, in the order of the labels; blank where the label says it all."""
+    names: Texts
+    """What each text is, such as "response"."""
+    values: Texts
+    """The texts to be judged, in the order of their names."""
+
+    def fault(self, verdict: ChoiceVerdict) -> str | None:
+        """See `Question.fault`."""
+        if verdict.label in self.labels:
+            return None
+        return f"has the label {verdict.label!r}; it must be one of {', '.join(map(repr, self.labels))}"
+
+    def guess(self) -> ChoiceVerdict:
+        """The first label."""
+        return ChoiceVerdict(self.labels[0], reason=_GUESSED_REASON)
+
+
+@dataclass(frozen=True, slots=True)
 class Completion(Question[CompletionVerdict]):
     """A free-text reply to a rubric filled with values, for published metrics that read it themselves.
 
@@ -381,6 +515,11 @@ KINDS: dict[str, type[Question[Any]]] = {
         Sufficiency,
         Addresses,
         Noncommittal,
+        Parts,
+        Answered,
+        Entities,
+        Mentions,
+        Choice,
         Completion,
         Sentences,
         Embeddings,

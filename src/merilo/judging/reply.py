@@ -4,18 +4,25 @@ A reply numbers sentences, contexts and statements from 1; verdicts count from 0
 can mean one thing only: whole numbers written as text or with `.0`, labels in any letter case or with a
 space or hyphen for `_`, "true" and "false" as text, a single number where a list of numbers belongs, one
 number named twice, and a missing reason, `missing`, or list of evidence (each is then empty).
+
+The module is long because each kind's reply stands beside the others: together they are what a judge may say.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from merilo.judging.questions import (
     Addresses,
+    Answered,
+    Choice,
+    Entities,
+    Mentions,
     Noncommittal,
+    Parts,
     Relevance,
     Statements,
     Sufficiency,
@@ -26,7 +33,13 @@ from merilo.judging.reading import Shape, Unreadable, read_list, read_object
 from merilo.judging.untyped import as_list, as_object
 from merilo.judging.verdicts import (
     AddressesVerdict,
+    AnsweredVerdict,
+    ChoiceVerdict,
+    EntitiesVerdict,
+    Entity,
+    MentionsVerdict,
     NoncommittalVerdict,
+    PartsVerdict,
     RelevanceVerdict,
     Statement,
     StatementsVerdict,
@@ -65,6 +78,18 @@ class Form:
     decision: str
     read: Callable[[Fields], Verdict]
     """The verdict from an object's fields. Raises Unreadable."""
+    about: str = "statement"
+    """What one question of a pack is about, in the sentences to the judge."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListForm:
+    """How a kind whose reply is a list is answered: the JSON Schema of an item, and how the list is read."""
+
+    shape: Shape
+    item: Mapping[str, object]
+    read: Callable[[list[object]], Verdict]
+    """The verdict from the list. Raises Unreadable."""
 
 
 def schema_for(kind: str, *, together: bool = False) -> Mapping[str, object]:
@@ -72,14 +97,24 @@ def schema_for(kind: str, *, together: bool = False) -> Mapping[str, object]:
     return (_PACK_SCHEMAS if together else _SCHEMAS)[kind]
 
 
+def schema_of(question: Question[Any]) -> Mapping[str, object]:
+    """The JSON Schema of the reply to this very question: that of its kind, with the labels of a Choice."""
+    if not isinstance(question, Choice):
+        return schema_for(question.kind)
+    properties = FORMS[Choice.kind].properties
+    return _object_schema({**properties, "label": {"type": "string", "enum": list(question.labels)}})
+
+
 def read_reply(text: str, question: Question[Any]) -> Reading:
     """The verdict that a reply gives on one question."""
     try:
-        if isinstance(question, Statements):
-            verdict: Verdict = _statements(read_list(text, _STATEMENTS))
+        if (listed := LISTS.get(question.kind)) is not None:
+            verdict = listed.read(read_list(text, listed.shape))
         else:
             form = FORMS[question.kind]
             verdict = form.read(read_object(text, _shape(form)))
+        if isinstance(question, Choice) and isinstance(verdict, ChoiceVerdict):
+            verdict = replace(verdict, label=_nearest(verdict.label, question.labels))
         _check(question, verdict)
     except Unreadable as fault:
         return Reading((None,), str(fault))
@@ -97,15 +132,15 @@ def read_pack(text: str, questions: Sequence[Question[Any]], *, wanted: frozense
         items = read_list(text, shape)
     except Unreadable as fault:
         return Reading((None,) * len(questions), str(fault))
-    found = _Found()
+    found = _Found(form)
     for item in items:
         try:
-            index = _index(item, len(questions))
+            index = _index(item, len(questions), form.about)
         except Unreadable as fault:
             found.stray = found.stray or f"{fault} "
             continue
         if index in wanted:
-            found.take(item, index, questions[index], form)
+            found.take(item, index, questions[index])
     return found.reading(len(questions), wanted)
 
 
@@ -113,13 +148,14 @@ def read_pack(text: str, questions: Sequence[Question[Any]], *, wanted: frozense
 class _Found:
     """What was read from a pack's reply so far, by index."""
 
+    form: Form
     verdicts: dict[int, Verdict] = field(default_factory=dict)
     faults: dict[int, str] = field(default_factory=dict)
     stray: str = ""
 
-    def take(self, item: object, index: int, question: Question[Any], form: Form) -> None:
+    def take(self, item: object, index: int, question: Question[Any]) -> None:
         try:
-            verdict = form.read(_mapping(item))
+            verdict = self.form.read(_mapping(item))
             _check(question, verdict)
         except Unreadable as fault:
             self.faults[index] = str(fault)
@@ -129,10 +165,11 @@ class _Found:
 
     def reading(self, size: int, wanted: frozenset[int]) -> Reading:
         fine = {index: verdict for index, verdict in self.verdicts.items() if index not in self.faults}
-        sentences = [f"On statement {index + 1}: {self.faults[index]}" for index in sorted(self.faults)]
+        about = self.form.about
+        sentences = [f"On {about} {index + 1}: {self.faults[index]}" for index in sorted(self.faults)]
         unsaid = [str(index + 1) for index in sorted(wanted) if index not in fine and index not in self.faults]
         if unsaid:
-            sentences.append(f"{self.stray}There is no verdict on {_listed(unsaid)}.")
+            sentences.append(f"{self.stray}There is no verdict on {_listed(unsaid, about)}.")
         return Reading(tuple(fine.get(index) for index in range(size)), " ".join(sentences))
 
 
@@ -142,10 +179,10 @@ def _check(question: Question[Any], verdict: Verdict) -> None:
         raise Unreadable(f"Your answer {fault}.")
 
 
-def _index(item: object, size: int) -> int:
+def _index(item: object, size: int, about: str) -> int:
     number = _whole(_mapping(item).get("number"), "number")
     if not 1 <= number <= size:
-        raise Unreadable(f"There is no statement {number}; they are numbered from 1 to {size}.")
+        raise Unreadable(f"There is no {about} {number}; they are numbered from 1 to {size}.")
     return number - 1
 
 
@@ -176,15 +213,52 @@ def _noncommittal(fields: Fields) -> NoncommittalVerdict:
     return NoncommittalVerdict(_flag(fields, "noncommittal"), reason=_text(fields, "reason"))
 
 
+def _answered(fields: Fields) -> AnsweredVerdict:
+    return AnsweredVerdict(_flag(fields, "answered"), evidence=_evidence(fields), reason=_text(fields, "reason"))
+
+
+def _mentions(fields: Fields) -> MentionsVerdict:
+    return MentionsVerdict(_flag(fields, "mentioned"), evidence=_evidence(fields), reason=_text(fields, "reason"))
+
+
+def _choice(fields: Fields) -> ChoiceVerdict:
+    label = fields.get("label")
+    if isinstance(label, bool) or not isinstance(label, (str, int)):
+        raise Unreadable(f'"label" must be a text, not {_shown(label)}.')
+    return ChoiceVerdict(_clean(str(label)), reason=_text(fields, "reason"))
+
+
+def _nearest(word: str, labels: tuple[str, ...]) -> str:
+    """The one label that the word is but for letter case, spaces, hyphens and quotation marks; else the word."""
+    alike = [label for label in labels if _plain(label) == _plain(word)]
+    return alike[0] if word not in labels and len(alike) == 1 else word
+
+
+def _plain(label: str) -> str:
+    return re.sub(r"[\s_-]+", "_", label.strip(" \t\n\"'`.")).casefold()
+
+
 def _statements(items: list[object]) -> StatementsVerdict:
-    statements: list[Statement] = []
-    for item in items:
-        fields = _mapping(item)
-        text = fields.get("text")
-        if not isinstance(text, str):
-            raise Unreadable(f'"text" must be a text, not {_shown(text)}.')
-        statements.append(Statement(_clean(text), _whole(fields.get("sentence"), "sentence") - 1))
-    return StatementsVerdict(tuple(statements))
+    return StatementsVerdict(tuple(Statement(*_placed(item)) for item in items))
+
+
+def _entities(items: list[object]) -> EntitiesVerdict:
+    return EntitiesVerdict(tuple(Entity(*_placed(item)) for item in items))
+
+
+def _placed(item: object) -> tuple[str, int]:
+    fields = _mapping(item)
+    return _item_text(fields.get("text"), "text"), _whole(fields.get("sentence"), "sentence") - 1
+
+
+def _parts(items: list[object]) -> PartsVerdict:
+    return PartsVerdict(tuple(_item_text(item, "parts") for item in items))
+
+
+def _item_text(text: object, name: str) -> str:
+    if not isinstance(text, str):
+        raise Unreadable(f'"{name}" must be a text, not {_shown(text)}.')
+    return _clean(text)
 
 
 def _mapping(item: object) -> Fields:
@@ -251,8 +325,9 @@ def _shown(value: object) -> str:
     return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "..."
 
 
-def _listed(numbers: list[str]) -> str:
-    return f"statement {numbers[0]}" if len(numbers) == 1 else f"statements {', '.join(numbers)}"
+def _listed(numbers: list[str], about: str) -> str:
+    plural = {"entity": "entities"}.get(about, f"{about}s")
+    return f"{about} {numbers[0]}" if len(numbers) == 1 else f"{plural} {', '.join(numbers)}"
 
 
 _SUPPORT_LABELS = ("supported", "contradicted", "not_stated")
@@ -274,7 +349,7 @@ def _object_schema(properties: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _list_schema(name: str, item: Mapping[str, object]) -> Mapping[str, object]:
-    return _object_schema({name: {"type": "array", "items": _object_schema(item)}})
+    return _object_schema({name: {"type": "array", "items": item}})
 
 
 FORMS: Mapping[str, Form] = {
@@ -296,17 +371,31 @@ FORMS: Mapping[str, Form] = {
     ),
     Addresses.kind: Form({"reason": _TEXT, "addresses": _FLAG}, "addresses", _addresses),
     Noncommittal.kind: Form({"reason": _TEXT, "noncommittal": _FLAG}, "noncommittal", _noncommittal),
+    Answered.kind: Form(
+        {"reason": _TEXT, "answered": _FLAG, "evidence": _NUMBERS}, "answered", _answered, about="part"
+    ),
+    Mentions.kind: Form(
+        {"reason": _TEXT, "mentioned": _FLAG, "evidence": _NUMBERS}, "mentioned", _mentions, about="entity"
+    ),
+    Choice.kind: Form({"reason": _TEXT, "label": _TEXT}, "label", _choice),
 }
-"""How each kind is answered, but for statements, whose reply is a list."""
+"""How each kind is answered whose reply is one object."""
 
-_STATEMENTS = Shape(("statements", "sentence", "text"), item="text")
+_PLACED = _object_schema({"sentence": _NUMBER, "text": _TEXT})
+LISTS: Mapping[str, ListForm] = {
+    Statements.kind: ListForm(Shape(("statements", "sentence", "text"), item="text"), _PLACED, _statements),
+    Entities.kind: ListForm(Shape(("entities", "sentence", "text"), item="text"), _PLACED, _entities),
+    Parts.kind: ListForm(Shape(("parts",)), _TEXT, _parts),
+}
+"""How each kind is answered whose reply is a list."""
+
 _SCHEMAS: Mapping[str, Mapping[str, object]] = {
     **{kind: _object_schema(form.properties) for kind, form in FORMS.items()},
-    Statements.kind: _list_schema("statements", {"sentence": _NUMBER, "text": _TEXT}),
+    **{kind: _list_schema(listed.shape.keys[0], listed.item) for kind, listed in LISTS.items()},
 }
 _PACK_SCHEMAS: Mapping[str, Mapping[str, object]] = {
-    kind: _list_schema("verdicts", {"number": _NUMBER, **FORMS[kind].properties})
-    for kind in (Support.kind, Addresses.kind)
+    kind: _list_schema("verdicts", _object_schema({"number": _NUMBER, **FORMS[kind].properties}))
+    for kind in (Support.kind, Addresses.kind, Answered.kind, Mentions.kind)
 }
 
 

@@ -172,6 +172,61 @@ class NoncommittalVerdict(Verdict):
 
 
 @dataclass(frozen=True, slots=True)
+class PartsVerdict(Verdict):
+    """What a user input asks for, each part as a request that can be read alone; empty when it asks for nothing."""
+
+    parts: tuple[str, ...]
+    probability: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredVerdict(Verdict):
+    """Whether a response answers one part of what was asked."""
+
+    answered: bool
+    evidence: tuple[int, ...] = ()
+    """Indices of the sentences that answer it; empty exactly when it is not answered."""
+    reason: str = ""
+    probability: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """Something that a text names, in the text's own words, and the sentence where it stands."""
+
+    text: str
+    sentence: int
+
+
+@dataclass(frozen=True, slots=True)
+class EntitiesVerdict(Verdict):
+    """The entities that a text names; empty when it names none."""
+
+    entities: tuple[Entity, ...]
+    probability: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MentionsVerdict(Verdict):
+    """Whether contexts mention an entity, and which of them do."""
+
+    mentioned: bool
+    evidence: tuple[int, ...] = ()
+    """Indices of every context that mentions it; empty exactly when none does."""
+    reason: str = ""
+    probability: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceVerdict(Verdict):
+    """One label of the question's own list."""
+
+    label: str
+    reason: str = ""
+    probability: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CompletionVerdict(Verdict):
     """A reply as free text, for metrics that read it themselves."""
 

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeGuard, TypeVar
 
 from merilo.errors import UsageError
 from merilo.judging.ask import Answer
 from merilo.judging.questions import Question
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
@@ -152,6 +152,38 @@ class Metric(Protocol):
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """Asks about one sample and returns its outcome. Raises MissingField and AskFailed, nothing else."""
         ...
+
+
+class Composite(Protocol):
+    """A number for a whole run, made of the means of metrics; a frozen dataclass whose fields are its parameters.
+
+    It asks nothing and has no value for a single sample. Where any sample has no value of a part, the composite has
+    none, as a mean over a NaN has none.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+    card: ClassVar[Card]
+    range: ClassVar[tuple[float, float]]
+    higher_is_better: ClassVar[bool]
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The texts of the metrics whose means are combined, each once, in the order in which `combine` takes them."""
+        ...
+
+    def combine(self, means: Sequence[float]) -> float | None:
+        """The value from one mean for each part; None where these means give none."""
+        ...
+
+
+Definition = Metric | Composite
+"""What has a name in the registry: a metric of a sample, or a composite of a run."""
+
+
+def is_composite(given: Definition) -> TypeGuard[Composite]:
+    """True for a composite; a metric has a plan instead."""
+    return not hasattr(given, "plan")
 
 
 class Ordinary:

@@ -12,7 +12,11 @@ from merilo.data.sample import Context, Sample
 from merilo.errors import MissingField
 from merilo.judging.questions import (
     Addresses,
+    Answered,
+    Entities,
+    Mentions,
     Noncommittal,
+    Parts,
     Question,
     Relevance,
     Statements,
@@ -22,7 +26,11 @@ from merilo.judging.questions import (
 )
 from merilo.judging.verdicts import (
     AddressesVerdict,
+    AnsweredVerdict,
+    EntitiesVerdict,
+    MentionsVerdict,
     NoncommittalVerdict,
+    PartsVerdict,
     RelevanceVerdict,
     StatementsVerdict,
     SufficiencyLabel,
@@ -53,6 +61,8 @@ _USUAL: Final = Sample(
     retrieved_contexts=["France is in Western Europe.", "Paris is the capital of France."],
     response="France is in Western Europe. Its capital is Paris.",
     reference="It is in Western Europe. The capital is Paris.",
+    retrieved_context_ids=["europe", "paris"],
+    reference_context_ids=["europe", "paris"],
 )
 
 
@@ -60,16 +70,23 @@ def edges() -> tuple[Edge, ...]:
     """All cases, the usual one first."""
     return (
         Edge("the usual case", _USUAL, _good),
-        Edge("nothing retrieved", replace(_USUAL, retrieved_contexts=()), _good),
+        Edge("nothing retrieved", replace(_USUAL, retrieved_contexts=(), retrieved_context_ids=()), _good),
         Edge("every context is blank", replace(_USUAL, retrieved_contexts=(Context(""), Context(" \n"))), _good),
-        Edge("one context", replace(_USUAL, retrieved_contexts=_USUAL.contexts[:1]), _good),
+        Edge(
+            "one context",
+            replace(_USUAL, retrieved_contexts=_USUAL.contexts[:1], retrieved_context_ids=("europe",)),
+            _good,
+        ),
         Edge("no context is relevant", _USUAL, _nothing_relevant),
         Edge("the response is blank", replace(_USUAL, response=" "), _good),
         Edge("the response declines to answer", _USUAL, _declines),
         Edge("the response makes no statement", _USUAL, _NoStatement(_USUAL.sentences("response"))),
         Edge("the reference is blank", replace(_USUAL, reference=""), _good),
         Edge("the reference makes no statement", _USUAL, _NoStatement(_USUAL.sentences("reference"))),
+        Edge("the reference names no entity", _USUAL, _nothing_named),
+        Edge("no context is named as relevant", replace(_USUAL, reference_context_ids=()), _good),
         Edge("the user input is blank", replace(_USUAL, user_input=""), _good),
+        Edge("the user input asks for nothing", _USUAL, _nothing_asked),
         Edge("a needed field is missing", Sample("missing"), _good),
     )
 
@@ -85,7 +102,7 @@ def edge_outcome(metric: Metric, edge: Edge) -> Score | Undefined:
 def edge_table(metrics: Mapping[str, Metric]) -> str:
     """The cases as a Markdown table: a row for each case, a column for each metric under its text.
 
-    A cell is empty where the metric gives what it gives in the usual case.
+    A cell is empty where the metric gives what it gives in the usual case, and a case that changes nothing has no row.
     """
     usual, *others = edges()
     header = ("", *(f"`{text}`" for text in metrics))
@@ -94,8 +111,9 @@ def edge_table(metrics: Mapping[str, Metric]) -> str:
     rows.append((usual.name, *expected))
     for edge in others:
         cells = [_cell(edge_outcome(metric, edge)) for metric in metrics.values()]
-        shown = ("" if cell == as_usual else cell for cell, as_usual in zip(cells, expected, strict=True))
-        rows.append((edge.name, *shown))
+        shown = ["" if cell == as_usual else cell for cell, as_usual in zip(cells, expected, strict=True)]
+        if any(shown):
+            rows.append((edge.name, *shown))
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
@@ -115,6 +133,10 @@ def _good(question: Question[Any]) -> Verdict:
             return SufficiencyVerdict(SufficiencyLabel.SUFFICIENT)
         case Addresses():
             return AddressesVerdict(addresses=True)
+        case Answered(sentences=sentences):
+            return AnsweredVerdict(answered=True, evidence=tuple(range(len(sentences))))
+        case Mentions(contexts=contexts):
+            return MentionsVerdict(mentioned=True, evidence=tuple(range(len(contexts))))
         case _:
             guessed: Verdict = question.guess()
             return guessed
@@ -131,9 +153,21 @@ def _nothing_relevant(question: Question[Any]) -> Verdict:
 
 
 def _declines(question: Question[Any]) -> Verdict:
-    if isinstance(question, Noncommittal):
-        return NoncommittalVerdict(noncommittal=True)
-    return _good(question)
+    match question:
+        case Noncommittal():
+            return NoncommittalVerdict(noncommittal=True)
+        case Answered():
+            return AnsweredVerdict(answered=False)
+        case _:
+            return _good(question)
+
+
+def _nothing_asked(question: Question[Any]) -> Verdict:
+    return PartsVerdict(()) if isinstance(question, Parts) else _good(question)
+
+
+def _nothing_named(question: Question[Any]) -> Verdict:
+    return EntitiesVerdict(()) if isinstance(question, Entities) else _good(question)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,22 +21,23 @@ def mean(values: Iterable[float]) -> float:
     return fsum(numbers) / len(numbers)
 
 
-def average_precision(flags: Sequence[bool]) -> float:
+def average_precision(flags: Sequence[bool], *, relevant: int | None = None) -> float:
     """Average precision of a ranking, in [0, 1]; 0.0 when nothing in it is relevant.
 
     `flags`: one for each rank, best rank first; True where the item is relevant.
+    `relevant`: how many relevant items there are, retrieved or not.
     The mean, over the relevant ranks r, of the share of relevant items among the first r
     (Buckley & Voorhees, "Retrieval System Evaluation", in: TREC, MIT Press 2005). There the sum is divided
-    by the number of all relevant items in the collection; here by those in the ranking, because what was
-    not retrieved was not judged.
+    by the number of all relevant items in the collection; here too where `relevant` gives it, and else by those
+    in the ranking, because what was not retrieved was not judged.
     """
     found = 0
     precisions: list[float] = []
-    for rank, relevant in enumerate(flags, start=1):
-        if relevant:
+    for rank, flag in enumerate(flags, start=1):
+        if flag:
             found += 1
             precisions.append(found / rank)
-    return mean(precisions) if precisions else 0.0
+    return fsum(precisions) / (relevant or found) if precisions else 0.0
 
 
 def smoothed_average_precision(verdicts: Sequence[float], *, epsilon: float = 1e-10) -> float:
@@ -68,11 +69,12 @@ def cosine(left: Sequence[float], right: Sequence[float]) -> float | None:
     return max(-1.0, min(1.0, fsum(a * b for a, b in zip(left, right, strict=True)) / lengths))
 
 
-def ndcg(grades: Sequence[float], k: int | None = None) -> float | None:
+def ndcg(grades: Sequence[float], k: int | None = None, *, judged: Sequence[float] | None = None) -> float | None:
     """Normalised discounted cumulated gain of a ranking, in [0, 1]; None when no grade is above 0.
 
     `grades`: one for each rank, best rank first, each ≥ 0. `k`: only the first k ranks count, None for all;
-    the ideal ranking is that of *all* given grades, cut at the same k.
+    the ideal ranking is that of *all* given grades, cut at the same k. `judged`: the grades of all items there
+    are, retrieved or not, of which the ideal ranking is made where they are given.
     After Järvelin & Kekäläinen, "Cumulated gain-based evaluation of IR techniques", ACM TOIS 20 (2002):
     linear gain (the grade itself), and the discount 1/log2(rank + 1) that is in common use, where the paper
     divides by the logarithm of the rank and leaves the first ranks undiscounted. Raises ValueError.
@@ -81,7 +83,7 @@ def ndcg(grades: Sequence[float], k: int | None = None) -> float | None:
         raise ValueError(f"nDCG looks at the first k ranks, k at least 1; got k={k}.")
     if any(grade < 0 for grade in grades):
         raise ValueError(f"nDCG takes grades of at least 0, got {min(grades)}.")
-    ideal = _dcg(sorted(grades, reverse=True)[:k])
+    ideal = _dcg(sorted(grades if judged is None else judged, reverse=True)[:k])
     return _dcg(grades[:k]) / ideal if ideal > 0 else None
 
 

@@ -8,25 +8,41 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from merilo.errors import UsageError
+from merilo.metrics.answer_completeness import AnswerCompleteness
+from merilo.metrics.answer_correctness import AnswerCorrectness
 from merilo.metrics.answer_relevancy import AnswerRelevancy
+from merilo.metrics.average_precision import AveragePrecision
+from merilo.metrics.context_entity_recall import ContextEntityRecall
 from merilo.metrics.context_precision import ContextPrecision
 from merilo.metrics.context_ranking import ContextRanking
 from merilo.metrics.context_recall import ContextRecall
 from merilo.metrics.context_relevance import ContextRelevance
 from merilo.metrics.context_sufficiency import ContextSufficiency
 from merilo.metrics.context_utilization import ContextUtilization
+from merilo.metrics.critique import Critique
 from merilo.metrics.faithfulness import Faithfulness
+from merilo.metrics.hit_rate import HitRate
+from merilo.metrics.id_precision import IdPrecision
+from merilo.metrics.id_recall import IdRecall
+from merilo.metrics.lineage.same_verdicts import SameVerdicts
+from merilo.metrics.ndcg import NDCG
+from merilo.metrics.noise_sensitivity import NoiseSensitivity
+from merilo.metrics.precision import Precision
+from merilo.metrics.recall import Recall
+from merilo.metrics.reciprocal_rank import ReciprocalRank
+from merilo.metrics.rubric_metric import RubricMetric
 from merilo.metrics.text import NAME, Call, Parameter, build, metric_text, parameters_of, read_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from merilo.metrics.base import Metric
+    from merilo.metrics.base import Definition, Metric
 
 __all__ = [
     "NATIVE",
     "PUBLISHED",
     "Parameter",
+    "default_metrics",
     "families",
     "find_metric",
     "metric_names",
@@ -37,9 +53,10 @@ __all__ = [
     "published_metrics",
     "register",
     "resolve",
+    "systems",
 ]
 
-C = TypeVar("C", bound="type[Metric]")
+C = TypeVar("C", bound="type[Definition]")
 
 NATIVE: Final[tuple[type[Metric], ...]] = (
     ContextRelevance,
@@ -47,38 +64,68 @@ NATIVE: Final[tuple[type[Metric], ...]] = (
     ContextPrecision,
     ContextRecall,
     ContextSufficiency,
+    ContextEntityRecall,
+    IdPrecision,
+    IdRecall,
+    ReciprocalRank,
+    AveragePrecision,
+    NDCG,
+    HitRate,
+    Precision,
+    Recall,
     ContextUtilization,
     Faithfulness,
+    NoiseSensitivity,
     AnswerRelevancy,
+    AnswerCompleteness,
+    AnswerCorrectness,
+    Critique,
+    RubricMetric,
 )
 """Our own metrics, in the order in which they are shown."""
 
+_CHOSEN: Final[frozenset[type[Metric]]] = frozenset({HitRate, Precision, Recall, Critique, RubricMetric})
+"""Those for which something must be chosen first (a cutoff, an aspect, a file), so that a run has them by name only."""
+
 PUBLISHED: Final = (
-    "ragas_v0_0",
-    "ragas_v0_1",
-    "ragas_v0_4",
+    "ragas_v0_0.metrics",
+    "ragas_v0_1.metrics",
+    "ragas_v0_4.metrics",
     "nvidia",
-    "axion",
-    "spring_ai_ragas",
-    "deepeval",
+    "axion.metrics",
+    "spring_ai_ragas.metrics",
+    "deepeval.metrics",
     "trulens",
     "umbrela",
-    "ragchecker",
+    "ragchecker.metrics",
     "ares",
 )
 """The modules of published definitions, in the order in which they are shown; imported when one is asked for."""
 
-_known: dict[str, type[Metric]] = {metric.name: metric for metric in NATIVE}
+_OWN: Final[tuple[type[Definition], ...]] = (*NATIVE, SameVerdicts)
+_known: dict[str, type[Definition]] = {metric.name: metric for metric in _OWN}
 
 
 @cache
-def published_metrics() -> tuple[type[Metric], ...]:
-    """The published definitions, in the order in which they are shown; their names hold a colon."""
-    found: list[type[Metric]] = []
-    for module in PUBLISHED:
-        metrics: tuple[type[Metric], ...] = import_module(f"merilo.metrics.published.{module}").METRICS
-        found.extend(register(metric) for metric in metrics)
+def published_metrics() -> tuple[type[Definition], ...]:
+    """The published definitions, in the order in which they are shown; their names hold a colon.
+
+    Metrics of samples first, then composites, module by module.
+    """
+    found: list[type[Definition]] = []
+    for name in PUBLISHED:
+        module = import_module(f"merilo.metrics.published.{name}")
+        found.extend(register(metric) for metric in (*module.METRICS, *getattr(module, "COMPOSITES", ())))
     return tuple(found)
+
+
+def systems() -> dict[str, tuple[str, ...]]:
+    """The published systems, each with the names of its definitions: `ragas-0.1.9`, `nvidia`, ..."""
+    found: dict[str, tuple[str, ...]] = {}
+    for metric in published_metrics():
+        system = metric.name.partition(":")[0]
+        found[system] = (*found.get(system, ()), metric.name)
+    return found
 
 
 def register(metric_class: C) -> C:
@@ -102,8 +149,13 @@ def register(metric_class: C) -> C:
 
 
 def native_metrics() -> tuple[str, ...]:
-    """The names of our own metrics, in the order in which they are shown; texts for `resolve`."""
+    """The names of our own metrics, in the order in which they are shown."""
     return tuple(metric.name for metric in NATIVE)
+
+
+def default_metrics() -> tuple[str, ...]:
+    """Those of our own metrics that a run takes where none is named, in the same order; texts for `resolve`."""
+    return tuple(metric.name for metric in NATIVE if metric not in _CHOSEN)
 
 
 def metric_names() -> tuple[str, ...]:
@@ -121,19 +173,21 @@ def families() -> dict[str, tuple[str, ...]]:
     return found
 
 
-def find_metric(name: str) -> type[Metric]:
-    """The class of the metric with this name. Raises UsageError that names the nearest ones."""
+def find_metric(name: str) -> type[Definition]:
+    """The class of the metric or composite with this name. Raises UsageError that names the nearest ones."""
     if ":" in name and name not in _known:
         published_metrics()
     if name in _known:
         return _known[name]
     near = get_close_matches(name.lower(), _known, n=3, cutoff=0.5)
-    advice = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(_known)}."
+    there = [known for known in _known if ":" not in known]
+    there += [f"{system}:..." for system in systems()] if ":" in name else []
+    advice = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(there)}."
     raise UsageError(f"There is no metric {name!r}; {advice}")
 
 
-def parse_metric(text: str) -> Metric:
-    """The metric that a text names, as `metric_text` writes it; defaults may be written out.
+def parse_metric(text: str) -> Definition:
+    """The metric or composite that a text names, as `metric_text` writes it; defaults may be written out.
 
     Raises UsageError: for an unknown name with the nearest ones, for a parameter with those allowed, for
     a required parameter that is not given (`resolve` finds those that follow from the data).
@@ -142,8 +196,8 @@ def parse_metric(text: str) -> Metric:
     return build(find_metric(call.name), call)
 
 
-def resolve(text: str, fields: Collection[str]) -> Metric:
-    """The metric that a text names, for a run in which every sample has these fields.
+def resolve(text: str, fields: Collection[str]) -> Definition:
+    """The metric or composite that a text names, for a run in which every sample has these fields.
 
     Like `parse_metric`, but where a required parameter is not given, a metric's class method
     `for_fields(fields)` finds it: `context_precision` is judged against the reference if every sample
@@ -157,6 +211,6 @@ def resolve(text: str, fields: Collection[str]) -> Metric:
     return build(found, call)
 
 
-def _lacks_required(found: type[Metric], call: Call) -> bool:
+def _lacks_required(found: type[Definition], call: Call) -> bool:
     required = {each.name for each in parameters_of(found) if each.default is None}
     return bool(required) and not call.parameters

@@ -13,8 +13,13 @@ from merilo.data.sample import Sample
 from merilo.judging.digests import digest_of, digest_text
 from merilo.judging.questions import (
     Addresses,
+    Answered,
+    Choice,
     Embeddings,
+    Entities,
+    Mentions,
     Noncommittal,
+    Parts,
     Question,
     Relevance,
     Similarities,
@@ -25,8 +30,14 @@ from merilo.judging.questions import (
 )
 from merilo.judging.verdicts import (
     AddressesVerdict,
+    AnsweredVerdict,
+    ChoiceVerdict,
+    EntitiesVerdict,
+    Entity,
     MatrixVerdict,
+    MentionsVerdict,
     NoncommittalVerdict,
+    PartsVerdict,
     RelevanceVerdict,
     Statement,
     StatementsVerdict,
@@ -121,8 +132,9 @@ class Answers:
     own: Callable[[Question[Any]], Verdict | None] | None = None
     """Verdicts of the metric's author, where the made-up ones do not serve; None leaves it to them."""
     statements_reversed: bool = False
+    """Name the statements, parts and entities of a text from last to first."""
     statements_flood: bool = False
-    """Name thousands of statements in every text, as a broken judge may."""
+    """Name thousands of statements, parts or entities in every text, as a broken judge may."""
 
     def __call__(self, question: Question[Any]) -> Verdict:
         """The verdict on a question; its guess for kinds of which nothing can be made up."""
@@ -131,14 +143,17 @@ class Answers:
             found = self.own(question)
         if found is None:
             found = self._made_up(question)
-        if self.statements_reversed and isinstance(found, StatementsVerdict):
-            return replace(found, statements=found.statements[::-1])
-        return found
+        return _reversed(found) if self.statements_reversed else found
 
     def _made_up(self, question: Question[Any]) -> Verdict:
         match question:
             case Statements():
                 return self._statements(question)
+            case Parts():
+                size = _FLOOD if self.statements_flood else int(4 * self._chance(question, question.user_input))
+                return PartsVerdict(tuple(f"{question.user_input} ({part})" for part in range(size)))
+            case Entities():
+                return self._entities(question)
             case Support():
                 return self._support(question)
             case Relevance():
@@ -154,6 +169,18 @@ class Answers:
 
     def _label(self, question: Question[Any]) -> Verdict:
         match question:
+            case Answered():
+                answered = self._chance(question, question.part, *question.sentences) < 0.6
+                return AnsweredVerdict(answered, self._some(question.sentences) if answered else ())
+            case Mentions():
+                named = [self._chance(question, question.name, text) for text in question.contexts]
+                evidence = tuple(
+                    place for place, odd in enumerate(named) if odd < 0.3 and question.contexts[place].strip()
+                )
+                return MentionsVerdict(bool(evidence), evidence)
+            case Choice():
+                chosen = self._chance(question, question.instruction, *sorted(question.values))
+                return ChoiceVerdict(question.labels[int(len(question.labels) * chosen)])
             case Sufficiency():
                 labels = tuple(SufficiencyLabel)
                 return SufficiencyVerdict(labels[int(3 * self._chance(question, *sorted(question.contexts)))])
@@ -172,6 +199,12 @@ class Answers:
         if len(found) % 4 == 3:
             found.append(found[0])
         return StatementsVerdict(tuple(found))
+
+    def _entities(self, question: Entities) -> EntitiesVerdict:
+        if self.statements_flood:
+            return EntitiesVerdict(tuple(Entity(f"Entity {place}", 0) for place in range(_FLOOD)))
+        words = ((word, place) for place, sentence in enumerate(question.sentences) for word in sentence.split())
+        return EntitiesVerdict(tuple(Entity(*found) for found in words if self._chance(question, found[0]) < 0.3))
 
     def _support(self, question: Support) -> SupportVerdict:
         odds = [self._chance(question, question.statement, text) if text.strip() else 1.0 for text in question.contexts]
@@ -213,6 +246,11 @@ def better(question: Question[Any], verdict: Verdict) -> Iterator[Verdict]:
             yield AddressesVerdict(addresses=True)
         case Noncommittal(), NoncommittalVerdict(noncommittal=True):
             yield NoncommittalVerdict(noncommittal=False)
+        case Answered(sentences=(_, *_)), AnsweredVerdict(answered=False):
+            yield AnsweredVerdict(answered=True, evidence=(0,))
+        case Mentions(), MentionsVerdict(mentioned=False):
+            readable = tuple(place for place, text in enumerate(question.contexts) if text.strip())
+            yield MentionsVerdict(mentioned=True, evidence=readable[:1])
         case _:
             return
 
@@ -240,6 +278,18 @@ def _better_support(question: Support, verdict: SupportVerdict) -> Iterator[Supp
         yield SupportVerdict(SupportLabel.SUPPORTED, readable[:1])
     if verdict.evidence != readable or verdict.label is not SupportLabel.SUPPORTED:
         yield SupportVerdict(SupportLabel.SUPPORTED, readable)
+
+
+def _reversed(verdict: Verdict) -> Verdict:
+    match verdict:
+        case StatementsVerdict():
+            return replace(verdict, statements=verdict.statements[::-1])
+        case PartsVerdict():
+            return replace(verdict, parts=verdict.parts[::-1])
+        case EntitiesVerdict():
+            return replace(verdict, entities=verdict.entities[::-1])
+        case _:
+            return verdict
 
 
 def _guess(question: Question[Any]) -> Verdict:

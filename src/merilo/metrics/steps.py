@@ -7,8 +7,9 @@ supports a statement where nothing was retrieved. Such verdicts say so in their 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
+from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed, ask, ask_each
 from merilo.judging.questions import Noncommittal, Question, Relevance, Statements, Support, Usefulness
 from merilo.judging.verdicts import (
@@ -28,17 +29,18 @@ if TYPE_CHECKING:
     from merilo.data.sample import Context, Sample
     from merilo.judging.ask import Plan
     from merilo.judging.questions import Texts
-    from merilo.judging.verdicts import StatementsVerdict
 
 V = TypeVar("V", bound=Verdict)
 
 NOTHING_RETRIEVED: Final = "no context was retrieved"
 NOTHING_RELEVANT: Final = "no retrieved context is relevant"
+NOTHING_TO_FIND: Final = "no context is named as relevant"
 BLANK_USER_INPUT: Final = "the user input is blank"
 
 _BLANK_CONTEXT: Final = "The context is blank."
 _NO_CONTEXT: Final = "No context was retrieved, or every one is blank."
 _BLANK_EVIDENCE: Final = "Only blank contexts were named."
+_BLANK_TEXT: Final = "The text is blank."
 
 _CHARACTERS_PER_STATEMENT: Final = 4
 
@@ -47,10 +49,10 @@ StatedField = Literal["response", "reference"]
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
-    """A statement that a text makes, once however often it is repeated."""
+    """A statement that a text makes (or a part, or an entity), once however often it is repeated."""
 
     index: int
-    """Where it first stands among the statements of the verdict."""
+    """Where it first stands among those of the verdict."""
     text: str
 
 
@@ -128,11 +130,21 @@ def statements_of(sample: Sample, field: StatedField) -> Plan[tuple[Distinct, ..
     else:
         question = Statements(sentences, sample.user_input, language=language)
     verdict = yield from ask(question)
-    found = _distinct(verdict)
-    if len(found) > (most := _most(sentences)):
-        message = f"{len(found)} statements were named of a text that can make at most {most}."
+    return distinct(question, (each.text for each in verdict.statements), most=_most(sentences))
+
+
+def distinct(question: Question[Any], texts: Iterable[str], *, most: int) -> tuple[Distinct, ...]:
+    """What a text was found to hold, each once, in order of first appearance.
+
+    Raises AskFailed when there are more than `most`, which can only be made up.
+    """
+    found: dict[str, Distinct] = {}
+    for index, text in enumerate(texts):
+        found.setdefault(text.strip(), Distinct(index, text.strip()))
+    if len(found) > most:
+        message = f"{len(found)} {question.kind} were named of a text that can make at most {most}."
         raise AskFailed(question, Failure(FailureKind.UNREADABLE, message))
-    return found
+    return tuple(found.values())
 
 
 def states_nothing(sample: Sample, field: StatedField) -> bool:
@@ -154,14 +166,6 @@ def about_statements(statements: Iterable[Distinct], verdicts: Iterable[Verdict]
     )
 
 
-def _distinct(verdict: StatementsVerdict) -> tuple[Distinct, ...]:
-    found: dict[str, Distinct] = {}
-    for index, statement in enumerate(verdict.statements):
-        text = statement.text.strip()
-        found.setdefault(text, Distinct(index, text))
-    return tuple(found.values())
-
-
 def _most(sentences: Texts) -> int:
     return 1 + sum(len(sentence) for sentence in sentences) // _CHARACTERS_PER_STATEMENT
 
@@ -178,6 +182,15 @@ def support_of(sample: Sample, statements: Sequence[Distinct]) -> Plan[tuple[Sup
     texts = texts_of(contexts)
     verdicts = yield from ask_each(Support(each.text, texts, language=language) for each in statements)
     return tuple(_without(blank, verdict) for verdict in verdicts)
+
+
+def support_by(sample: Sample, field: StatedField, statements: Sequence[Distinct]) -> Plan[tuple[SupportVerdict, ...]]:
+    """Whether the response or the reference itself supports each statement; the verdicts name no context."""
+    text, language = sample.require(field), sample.resolved_language
+    if is_blank(text):
+        return tuple(SupportVerdict(SupportLabel.NOT_STATED, reason=_BLANK_TEXT) for _ in statements)
+    verdicts = yield from ask_each(Support(each.text, (text,), language=language) for each in statements)
+    return tuple(replace(verdict, evidence=()) for verdict in verdicts)
 
 
 def most_support(sample: Sample, field: StatedField) -> int:
@@ -216,3 +229,39 @@ def declines(sample: Sample) -> Plan[bool]:
         Noncommittal(sample.require("user_input"), sample.require("response"), language=sample.resolved_language)
     )
     return verdict.noncommittal
+
+
+# -- what stands at which rank, by ids ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The retrieved ids, each once at its first rank, held against those that are relevant."""
+
+    ids: tuple[str, ...]
+    """Best rank first."""
+    flags: tuple[bool, ...]
+    """One for each id: whether it is relevant."""
+    relevant: int
+    """How many ids are relevant, retrieved or not."""
+
+    def counts(self, k: int | None = None) -> dict[str, int | None]:
+        """How many ids were retrieved and are relevant, and how many of the first k (None: of all) are both."""
+        return {"retrieved": len(self.ids), "relevant": self.relevant, "found": sum(self.flags[:k])}
+
+
+def ranking_of(sample: Sample) -> Ranking:
+    """The retrieved ids of a sample as they were ranked. Raises MissingField.
+
+    An id that was retrieved again, as a document is of which several pieces come, keeps its first rank and takes
+    no other.
+    """
+    relevant = frozenset(sample.require("reference_context_ids"))
+    ids = tuple(dict.fromkeys(sample.require("retrieved_context_ids")))
+    return Ranking(ids, tuple(each in relevant for each in ids), len(relevant))
+
+
+def checked_cutoff(metric: str, k: int | None) -> None:
+    """Nothing. Raises UsageError for a cutoff below 1."""
+    if k is not None and k < 1:
+        raise UsageError(f"Metric {metric!r} looks at the first k ranks: write {metric}@k with k at least 1, got @{k}.")

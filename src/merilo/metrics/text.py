@@ -1,7 +1,8 @@
 """The text form of a metric: `name`, `name@k`, `name(parameter=value, ...)`, and back.
 
 A parameter is a field of the metric's dataclass: text, a whole number, a number, true or false, one of an
-enumeration, or `none`. The parameter `k` is written after an @. Canonical text leaves defaults out.
+enumeration, or `none`. The parameter `k` is written after an @. Canonical text leaves defaults out, but for a
+cutoff `k`: `precision@10` is always told from `precision@5`.
 Text values are quoted as in JSON where they are more than letters, digits and `_.:/+-`.
 """
 
@@ -20,7 +21,7 @@ from merilo.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from merilo.metrics.base import Metric
+    from merilo.metrics.base import Definition
 
 NAME: Final = re.compile(r"[^\W_][\w.:/+-]*")
 """What a metric may be called."""
@@ -57,13 +58,13 @@ class Parameter:
     """The text of its default; None when it must be given."""
 
 
-def metric_text(metric: Metric) -> str:
-    """The canonical text of a metric: its identity everywhere. Defaults are left out."""
+def metric_text(metric: Definition) -> str:
+    """The canonical text of a metric: its identity everywhere. Defaults are left out, but for a cutoff `k`."""
     suffix = ""
     pairs: list[str] = []
     for field in _fields(type(metric)):
         value = getattr(metric, field.name)
-        if value == _default(field):
+        if value == _default(field) and (field.name != "k" or value is None):
             continue
         if field.name == "k":
             suffix = f"@{_write(value)}"
@@ -91,7 +92,7 @@ def read_call(text: str) -> Call:
     return Call(found["name"], written)
 
 
-def build(metric_class: type[Metric], call: Call) -> Metric:
+def build(metric_class: type[Definition], call: Call) -> Definition:
     """The metric of this class with the parameters that were written. Raises UsageError."""
     known = {parameter.name: parameter for parameter in parameters_of(metric_class)}
     name = metric_class.name
@@ -102,7 +103,9 @@ def build(metric_class: type[Metric], call: Call) -> Metric:
             raise UsageError(f"Metric {name!r} has no parameter {written!r}; {has}.")
     for parameter in known.values():
         if parameter.default is None and parameter.name not in call.parameters:
-            raise UsageError(f"Metric {name!r} needs {parameter.name}=..., one of: {parameter.allowed}.")
+            free = parameter.allowed in _DESCRIBED.values()
+            takes = f" ({parameter.allowed}); see merilo metrics {name}" if free else f", one of: {parameter.allowed}"
+            raise UsageError(f"Metric {name!r} needs {parameter.name}=...{takes}.")
     types = _types(metric_class)
     values = {}
     for written, value in call.parameters.items():
@@ -112,10 +115,10 @@ def build(metric_class: type[Metric], call: Call) -> Metric:
             allowed = known[written].allowed
             raise UsageError(f"Metric {name!r} takes {written}={allowed}, got {value!r}.") from None
     constructor = cast("Any", metric_class)  # a Protocol does not say how its classes are made
-    return cast("Metric", constructor(**values))
+    return cast("Definition", constructor(**values))
 
 
-def parameters_of(metric_class: type[Metric]) -> tuple[Parameter, ...]:
+def parameters_of(metric_class: type[Definition]) -> tuple[Parameter, ...]:
     """The parameters of a metric, in the order of its fields."""
     types = _types(metric_class)
     return tuple(
@@ -128,7 +131,7 @@ def parameters_of(metric_class: type[Metric]) -> tuple[Parameter, ...]:
     )
 
 
-def _fields(metric_class: type[Metric]) -> tuple[Field[Any], ...]:
+def _fields(metric_class: type[Definition]) -> tuple[Field[Any], ...]:
     return tuple(field for field in fields(cast("Any", metric_class)) if field.init)  # a Protocol's type
 
 
@@ -136,11 +139,13 @@ def _default(field: Field[Any]) -> object:
     return field.default if field.default_factory is MISSING else field.default_factory()
 
 
-def _types(metric_class: type[Metric]) -> dict[str, tuple[type, ...]]:
+def _types(metric_class: type[Definition]) -> dict[str, tuple[type, ...]]:
     """The types that each parameter takes. Only the fields' own annotations are looked up."""
-    annotations = {field.name: field.type for field in _fields(metric_class)}
-    stand_in = SimpleNamespace(__annotations__=annotations)
-    hints = get_type_hints(stand_in, globalns=vars(sys.modules[metric_class.__module__]))
+    hints: dict[str, Any] = {}
+    for field in _fields(metric_class):
+        home = next(base for base in metric_class.__mro__ if field.name in vars(base).get("__annotations__", ()))
+        stand_in = SimpleNamespace(__annotations__={field.name: field.type})
+        hints |= get_type_hints(stand_in, globalns=vars(sys.modules[home.__module__]))  # where the field was written
     found = {name: get_args(hint) or (hint,) for name, hint in hints.items()}
     for name, types in found.items():
         if not all(isinstance(kind, type) for kind in types):

@@ -23,6 +23,8 @@ class ReplyPath(StrEnum):
     PROMPTED = "prompted"
     TEXT = "text"
     """Free text was wanted."""
+    LOCAL = "local"
+    """No model was asked: a program on this machine answered. Not counted as a request."""
 
 
 class Finish(StrEnum):

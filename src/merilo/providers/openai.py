@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from merilo.errors import Permanent, ProviderDown, Temporary, Unreachable, UsageError
+from merilo.errors import UsageError
 from merilo.providers.openai_bodies import Bodies
 from merilo.providers.openai_replies import Problem, error_of, problem_in, reply_of
+from merilo.providers.openai_wire import open_wire
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
 
-    from aiohttp import ClientSession
-
     from merilo.providers.base import Reply, Request, Usage
+    from merilo.providers.openai_wire import Wire
 
 OPENAI_URL = "https://api.openai.com/v1"
-_LARGEST_REPLY_BYTES = 16 * 1024 * 1024
-_CHUNK_BYTES = 64 * 1024
+_PATHS = ("/chat/completions", "/embeddings")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -66,18 +64,18 @@ class OpenAIProvider:
 
         Raises UsageError when OpenAI's own endpoint is to be used and there is no key.
         """
-        from aiohttp import ClientSession, ClientTimeout, TCPConnector
+        async with self.wire() as wire:
+            yield OpenAIConnection(self, wire, known or {})
 
-        headers = dict(self.headers)
+    @asynccontextmanager
+    async def wire(self) -> AsyncGenerator[Wire, None]:
+        """An open line to the endpoint with key and headers. Raises UsageError as `connect` does."""
         key = self._key()
+        headers = dict(self.headers)
         if key:
             headers.setdefault("Authorization", f"Bearer {key}")
-        async with ClientSession(
-            connector=TCPConnector(limit=0),  # how many run at once is the engine's business
-            timeout=ClientTimeout(total=self.timeout_s),
-            headers=headers,
-        ) as session:
-            yield OpenAIConnection(self, session, _secrets(key, self.headers), known or {})
+        async with open_wire(self.base_url, headers, self.timeout_s, secrets=_secrets(key, self.headers)) as wire:
+            yield wire
 
     def price_usd(self, usage: Usage) -> float | None:
         """Unknown."""
@@ -105,26 +103,12 @@ class OpenAIProvider:
         return key
 
 
-class _Answer(NamedTuple):
-    status: int
-    headers: Mapping[str, str]
-    text: str
-
-
 class OpenAIConnection:
     """One session with an endpoint; learns which parameters the endpoint refuses."""
 
-    def __init__(
-        self,
-        provider: OpenAIProvider,
-        session: ClientSession,
-        secrets: tuple[str, ...],
-        known: Mapping[str, str],
-    ) -> None:
+    def __init__(self, provider: OpenAIProvider, wire: Wire, known: Mapping[str, str]) -> None:
         self._provider = provider
-        self._session = session
-        self._secrets = secrets
-        self._reached = False
+        self._wire = wire
         self._bodies = Bodies(provider.model, provider.body, hosted=provider.hosted, known=known)
 
     async def send(self, request: Request) -> Reply:
@@ -137,12 +121,12 @@ class OpenAIConnection:
         while True:
             body = self._bodies.body_for(request)
             path = self._bodies.path_for(request)
-            answer = await self._post(body)
+            answer = await self._wire.post("/chat/completions", body)
             problem = problem_in(answer.status, answer.text)
             if problem is None:
-                reply = reply_of(answer.text, path=path, clean=self._clean, address=self._provider.base_url)
+                reply = reply_of(answer.text, path=path, clean=self._wire.clean, address=self._provider.base_url)
                 return replace(reply, seconds=perf_counter() - started)
-            problem = Problem(problem.status, self._clean(problem.message), problem.code, problem.parameter)
+            problem = Problem(problem.status, self._wire.clean(problem.message), problem.code, problem.parameter)
             if body != self._bodies.body_for(request) or self._bodies.learn(problem):
                 continue
             raise error_of(problem, answer.headers, self._provider.base_url, self._provider.model)
@@ -154,36 +138,6 @@ class OpenAIConnection:
     def notices(self) -> Sequence[str]:
         """One sentence for each adaptation of this connection."""
         return tuple(self._bodies.notices)
-
-    async def _post(self, body: Mapping[str, object]) -> _Answer:
-        from aiohttp import ClientConnectorError, ClientError
-
-        url = f"{self._provider.base_url}/chat/completions"
-        data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        headers = {"Content-Type": "application/json"}
-        try:
-            async with self._session.post(url, data=data, headers=headers, allow_redirects=False) as response:
-                read = bytearray()
-                async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
-                    read += chunk
-                    if len(read) > _LARGEST_REPLY_BYTES:
-                        raise Permanent(f"{url} sent more than {_LARGEST_REPLY_BYTES} bytes as one reply.")
-                self._reached = True
-                return _Answer(response.status, response.headers, read.decode("utf-8", "replace"))
-        except TimeoutError:
-            raise Temporary(f"{url} gave no reply within {self._provider.timeout_s:g} s.") from None
-        except (ClientError, OSError) as error:
-            why = self._clean(f"{type(error).__name__}: {error}")
-            if isinstance(error, ClientConnectorError) and not self._reached:
-                raise ProviderDown(f"{url} cannot be reached ({why}). Check the base URL and the network.") from None
-            if isinstance(error, ClientConnectorError):
-                raise Unreachable(f"{url} cannot be reached any more ({why}).") from None
-            raise Temporary(f"The connection to {url} failed ({why}).") from None
-
-    def _clean(self, text: str) -> str:
-        for secret in self._secrets:
-            text = text.replace(secret, "[secret]")
-        return text.encode("utf-8", "replace").decode()  # half a surrogate pair, which no file can hold
 
 
 def _checked_url(url: str) -> str:
@@ -199,7 +153,10 @@ def _checked_url(url: str) -> str:
             f"The base URL for {parts.hostname} must hold no password, query or fragment; "
             "keys belong in an environment variable."
         )
-    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/').removesuffix('/chat/completions')}"
+    path = parts.path.rstrip("/")
+    for ending in _PATHS:
+        path = path.removesuffix(ending)
+    return f"{parts.scheme}://{parts.netloc}{path}"
 
 
 def _secrets(key: str, headers: tuple[tuple[str, str], ...]) -> tuple[str, ...]:

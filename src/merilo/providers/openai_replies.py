@@ -116,7 +116,7 @@ def reply_of(text: str, *, path: ReplyPath, clean: Callable[[str], str], address
     return Reply(
         texts=tuple(choice.text for choice in fine or read),
         finish=Finish.REFUSED if not fine else Finish.LENGTH if cut else Finish.STOP,
-        usage=_usage(as_object(told.get("usage")) or {}),
+        usage=usage_of(as_object(told.get("usage")) or {}),
         path=path,
         model=clean(str(told.get("model") or "")),
     )
@@ -140,10 +140,12 @@ def _choice(choice: object) -> _Choice:
     return _Choice(content if isinstance(content, str) else "", finish)
 
 
-def _usage(told: Json) -> Usage:
+def usage_of(told: Json, *, output: int | None = None) -> Usage:
+    """The tokens that a reply's usage tells; `output`: what stands where it tells none."""
+    made = _count(told.get("completion_tokens"))
     details = as_object(told.get("prompt_tokens_details"))
     cached = told.get("prompt_cache_hit_tokens") if details is None else details.get("cached_tokens")
-    return Usage(_count(told.get("prompt_tokens")), _count(told.get("completion_tokens")), _count(cached))
+    return Usage(_count(told.get("prompt_tokens")), output if made is None else made, _count(cached))
 
 
 def _count(value: object) -> int | None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from math import isfinite
+from typing import TYPE_CHECKING, Any, cast
 
-from merilo.metrics.registry import families, find_metric, metric_names, parameters_of, parse_metric
+from merilo.metrics.base import is_composite
+from merilo.metrics.registry import families, find_metric, native_metrics, parameters_of, parse_metric, systems
 from merilo.reports.page import Page, Tone
+from merilo.reports.words import count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from merilo.metrics.base import Metric
 
@@ -20,8 +23,8 @@ _TITLES = {
 _COLUMN = 23
 
 
-def list_record() -> list[dict[str, Any]]:  # Any: JSON
-    """Every known metric: name, family, one line, what it needs."""
+def list_record(system: str | None = None) -> list[dict[str, Any]]:  # Any: JSON
+    """Our own metrics, or the definitions of one published system: name, family, one line, what it needs."""
     return [
         {
             "name": name,
@@ -29,20 +32,44 @@ def list_record() -> list[dict[str, Any]]:  # Any: JSON
             "summary": find_metric(name).card.summary,
             "needs": sorted(_needs(name)[0]),
         }
-        for name in metric_names()
+        for name in (native_metrics() if system is None else systems()[system])
     ]
 
 
+def systems_record() -> list[dict[str, Any]]:  # Any: JSON
+    """The published systems, each with how many definitions there are."""
+    return [{"system": system, "definitions": len(names)} for system, names in systems().items()]
+
+
 def list_page(width: int) -> Page:
-    """Every known metric by family, in one or two lines each."""
+    """Our own metrics by family, in one or two lines each; then one line a published system."""
     page = Page(width)
     for family, names in families().items():
-        page.heading(_TITLES.get(family, family.capitalize() or "Others"))
-        for name in names:
+        own = [name for name in names if name in native_metrics()]
+        if own:
+            page.heading(_TITLES.get(family, family.capitalize()))
+        for name in own:
             page.entry(name, find_metric(name).card.summary, column=_COLUMN + 2, indent=2)
             page.entry("", f"needs {needs_text(name)}", column=_COLUMN + 2, tone=Tone.QUIET)
+    page.heading("Published: definitions of other systems, reproduced with their quirks")
+    column = max(map(len, systems())) + 2
+    for system, names in systems().items():
+        command = f"merilo metrics {system}"
+        page.entry(system, f"{count(len(names), 'definition')}; {command}", column=column + 2, indent=2)
     page.blank()
     page.text("merilo metrics NAME says how one is computed and when to use it.")
+    return page
+
+
+def system_page(system: str, width: int) -> Page:
+    """The definitions of one published system, in two or three lines each."""
+    names = systems()[system]
+    page = Page(width)
+    page.heading(f"{system}: {count(len(names), 'published definition')}")
+    for name in names:
+        page.line("  " + name)
+        page.entry("", find_metric(name).card.summary, column=6)
+        page.entry("", f"needs {needs_text(name)}", column=6, tone=Tone.QUIET)
     return page
 
 
@@ -50,6 +77,7 @@ def card_record(name: str) -> dict[str, Any]:  # Any: JSON
     """One metric's card as a JSON-able object. Raises UsageError for an unknown name."""
     found, card = find_metric(name), find_metric(name).card
     always, more = _needs(name)
+    breaks: Mapping[str, str] = getattr(found, "breaks", {})
     return {
         "name": name,
         "version": found.version,
@@ -57,10 +85,12 @@ def card_record(name: str) -> dict[str, Any]:  # Any: JSON
         "summary": card.summary,
         "needs": sorted(always),
         "needs_with": {text: sorted(fields) for text, fields in more.items()},
-        "range": list(found.range),
+        "range": [end if isfinite(end) else None for end in found.range],
         "higher_is_better": found.higher_is_better,
-        "order_matters": found.ranked,
+        "order_matters": bool(getattr(found, "ranked", False)),
         "asks": sorted({kind.kind for form in _forms(name).values() for kind in form.asks}),
+        "made_of": list(_made_of(name)),
+        "breaks": dict(breaks),
         "questions": card.questions,
         "formula": card.formula,
         "undefined": list(card.undefined),
@@ -86,11 +116,13 @@ def card_page(name: str, width: int) -> Page:
     low, high = record["range"]
     rows = [
         ("needs", needs_text(name)),
-        ("range", f"{low:g} to {high:g}, {better} is better{order}"),
+        ("range", f"{limit(low)} to {limit(high)}, {better} is better{order}"),
         ("formula", record["formula"]),
         ("undefined", "\n".join(f"{reason};" for reason in record["undefined"]).rstrip(";")),
+        ("made of", ", ".join(record["made_of"])),
         ("asks", record["questions"] or ", ".join(record["asks"])),
         *(("parameter", text) for text in _parameters(record["parameters"])),
+        ("quirks", "\n".join(f"{law}: broken on purpose by {quirk}" for law, quirk in record["breaks"].items())),
         ("use it", record["when"]),
         ("do not", record["when_not"]),
         ("see also", ", ".join(record["relatives"])),
@@ -100,12 +132,17 @@ def card_page(name: str, width: int) -> Page:
     return page
 
 
+def limit(end: float | None) -> str:
+    """One end of a range; `no limit` where it has none."""
+    return "no limit" if end is None else f"{end:g}"
+
+
 def needs_text(name: str) -> str:
     """The fields that a metric needs, those first that every form of it needs."""
     always, more = _needs(name)
     parts = [", ".join(_in_order(always))]
     parts += [f"{', '.join(_in_order(fields))} with {text}" for text, fields in more.items()]
-    return "; ".join(part for part in parts if part)
+    return "; ".join(part for part in parts if part) or "what its parameters choose"
 
 
 def _parameters(parameters: list[dict[str, Any]]) -> list[str]:  # Any: JSON
@@ -117,18 +154,38 @@ def _parameters(parameters: list[dict[str, Any]]) -> list[str]:  # Any: JSON
 
 
 def _forms(name: str) -> dict[str, Metric]:
-    """A metric in each of the forms that its required parameters allow, by what has to be written."""
+    """A metric in each of the forms that its required parameters allow, by what has to be written.
+
+    For a composite: its parts by their text. Empty where a required parameter is free text.
+    """
+    parts = _made_of(name)
+    if parts:
+        return {text: cast("Metric", parse_metric(text)) for text in parts}  # a composite is made of metrics
     required = [each for each in parameters_of(find_metric(name)) if each.default is None]
-    if not required:
-        return {"": parse_metric(name)}
+    if any(each.allowed == "text" for each in required):
+        return {}
     choices = [[f"{each.name}={value}" for value in each.allowed.split(" or ")] for each in required]
     texts = [", ".join(chosen) for chosen in product(*choices)]
-    return {text: parse_metric(f"{name}({text})") for text in texts}
+    return {text: cast("Metric", parse_metric(f"{name}({text})" if text else name)) for text in texts}  # no composite
+
+
+def _made_of(name: str) -> tuple[str, ...]:
+    """The parts of a composite; none for a metric."""
+    if hasattr(find_metric(name), "plan"):
+        return ()
+    composite = parse_metric(name)
+    return composite.parts if is_composite(composite) else ()
 
 
 def _needs(name: str) -> tuple[frozenset[str], dict[str, frozenset[str]]]:
     """The fields that all forms need, and what single forms need beside."""
     needed = {text: form.needs for text, form in _forms(name).items()}
+    if not needed:  # its forms are the user's own: what the class itself declares, if it does
+        declared = getattr(find_metric(name), "needs", None)
+        known = cast("frozenset[str]", declared) if isinstance(declared, frozenset) else frozenset[str]()
+        return known, {}
+    if _made_of(name):
+        return frozenset[str]().union(*needed.values()), {}
     first, *others = needed.values()
     always = first.intersection(*others)
     return always, {text: fields - always for text, fields in needed.items() if fields - always}

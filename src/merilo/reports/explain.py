@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from merilo.metrics.base import Failed, Score, Undefined
 from merilo.reports.case import rubric_name
 from merilo.reports.clean import clean
+from merilo.reports.labels import explain
 from merilo.reports.overview import counts_text
 from merilo.reports.page import Page, Span, Tone, cut, wrap
 from merilo.reports.words import count, number, reason_of, said
@@ -53,6 +54,8 @@ def case_page(case: Case, width: int, *, full: bool) -> Page:
             column=_COLUMN,
         )
     values(page, case)
+    for name, outcome in case.result.outcomes.items():
+        explain(page, name, outcome, sample)
     if case.whole:
         page.heading("As a whole")
         _said(page, case.whole)
@@ -113,7 +116,7 @@ def _value(outcome: Outcome) -> str:
     match outcome:
         case Score():
             counted = counts_text(outcome.counts)
-            return number(outcome.value) + (f" ({counted})" if counted else "")
+            return "\n".join([number(outcome.value) + (f" ({counted})" if counted else ""), *outcome.flags])
         case Undefined():
             return f"undefined: {outcome.reason}"
         case Failed():
@@ -187,8 +190,9 @@ def _subject(case: Case, asked: Asked, width: int) -> str:
     index = case.context_of(asked)
     if index is not None:
         return f" of context {index + 1}"
-    statement = getattr(asked.question, "statement", None)  # of support and addresses
-    return "" if statement is None else f' of "{cut(str(statement), max(width, 20))}"'
+    about = [getattr(asked.question, name, None) for name in ("statement", "part", "name")]
+    subject = next((text for text in about if text is not None), None)  # what one question of a pack is about
+    return "" if subject is None else f' of "{cut(str(subject), max(width, 20))}"'
 
 
 def _carried(asked: Asked) -> str:

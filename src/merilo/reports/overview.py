@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rich.cells import cell_len
 
 from merilo.reports.clean import clean
+from merilo.reports.labels import interpret_means
 from merilo.reports.page import GAP, Page, Span, Tone, columns, pad
 from merilo.reports.words import NONE, count, number, span
 
@@ -55,6 +56,7 @@ def overview_page(run: Run, width: int, *, again: str = "") -> Page:
     _title(page, run)
     page.blank()
     table(page, aggregates)
+    interpret_means(page, run)
     _behind(page, aggregates)
     _beside(page, run)
     _made_by(page, run)
@@ -128,6 +130,9 @@ def _aggregate_record(aggregate: Aggregate) -> dict[str, Any]:  # Any: JSON
         "counts": dict(aggregate.counts),
         "reasons": dict(aggregate.reasons),
         "note": aggregate.note,
+        "flagged": aggregate.flagged,
+        "flags": dict(aggregate.flags),
+        "made_of": list(aggregate.parts),
     }
 
 
@@ -144,11 +149,20 @@ def _behind(page: Page, aggregates: Sequence[Aggregate]) -> None:
     if counted:
         page.heading("Counts over all scored samples")
         page.entries(counted)
-    missing = [(each.metric, _missing(each)) for each in aggregates if each.undefined or each.failed]
+    own = [each for each in aggregates if not each.parts]  # what a composite lacks, its parts lack
+    missing = [(each.metric, _missing(each)) for each in own if each.undefined or each.failed]
     if missing:
         page.heading("Not scored, and so not in the means above")
         _grouped(page, missing)
-    untold = [(each.metric, each.note) for each in aggregates if each.note and each.scored]
+    flagged = [(each.metric, _flagged(each)) for each in aggregates if each.flagged]
+    if flagged:
+        page.heading("Scored all the same, and so in the means above")
+        _grouped(page, flagged)
+    valueless = [(each.metric, each.note) for each in aggregates if each.parts and each.mean is None]
+    if valueless:
+        page.heading("Composites without a value")
+        _grouped(page, valueless)
+    untold = [(each.metric, each.note) for each in aggregates if each.note and each.scored and each.mean is not None]
     if untold:
         page.heading("No interval")
         _grouped(page, untold)
@@ -182,6 +196,12 @@ def _missing(aggregate: Aggregate) -> str:
     return "\n".join(lines)
 
 
+def _flagged(aggregate: Aggregate) -> str:
+    """What was scored all the same, and on how many samples."""
+    told = [f"{flag} ({count(amount, 'sample')})" for flag, amount in aggregate.flags.items()]
+    return "; ".join(told)
+
+
 def _beside(page: Page, run: Run) -> None:
     manifest = run.manifest
     if manifest.left_out:
@@ -200,13 +220,19 @@ def _made_by(page: Page, run: Run) -> None:
     manifest = run.manifest
     page.heading("This run")
     rows = [("judge", f"{judge_name(run)}; {_agreement_text(run)}")]
-    rows += [(role, str(judge.get("name"))) for role, judge in manifest.judges.items() if role != "judge"]
+    rows += [(role, _named(role, judge)) for role, judge in manifest.judges.items() if role != "judge"]
     rows += [("cost", spent_text(run.usage))]
     rows += [("data", note) for note in manifest.notes]
     adaptations: dict[str, dict[str, str]] = run.usage.get("adaptations") or {}
     rows += [("adapted", f"{name}: {what}") for done in adaptations.values() for name, what in done.items()]
     rows += [("kept in", str(run.path))]
     page.entries(rows)
+
+
+def _named(role: str, judge: Mapping[str, Any]) -> str:  # Any: JSON
+    """A judge beside the first; of the embedded one what stands behind its vectors."""
+    vectors = judge.get("fingerprint", {}).get("vectors") if role in {"embedder", "similarity"} else None
+    return f"{judge.get('name')} ({vectors})" if vectors else str(judge.get("name"))
 
 
 def _agreement_text(run: Run) -> str:

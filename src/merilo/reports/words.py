@@ -6,10 +6,15 @@ from typing import TYPE_CHECKING
 
 from merilo.judging.verdicts import (
     AddressesVerdict,
+    AnsweredVerdict,
+    ChoiceVerdict,
     CompletionVerdict,
+    EntitiesVerdict,
     Failure,
     MatrixVerdict,
+    MentionsVerdict,
     NoncommittalVerdict,
+    PartsVerdict,
     RelevanceVerdict,
     StatementsVerdict,
     SufficiencyVerdict,
@@ -32,6 +37,8 @@ _YES: dict[type, str] = {
     SufficiencyVerdict: "sufficient",
     AddressesVerdict: "to the point",
     NoncommittalVerdict: "declines",
+    AnsweredVerdict: "answered",
+    MentionsVerdict: "mentioned",
 }
 _SUPPORT = {
     SupportLabel.SUPPORTED: "supported",
@@ -98,5 +105,22 @@ def _verdict(answer: Answer) -> str:
             return f"a matrix of {answer.rows} by {answer.columns}"
         case CompletionVerdict():
             return f'"{answer.text}"'
+        case _:
+            return _more(answer)
+
+
+def _more(answer: Answer) -> str:
+    """As `_verdict`, for the kinds that fewer metrics ask."""
+    match answer:
+        case PartsVerdict():
+            return count(len(answer.parts), "part")
+        case AnsweredVerdict():
+            return f"answered by {listed(answer.evidence, 'sentence')}" if answer.answered else "not answered"
+        case EntitiesVerdict():
+            return count(len(answer.entities), "entity", "entities")
+        case MentionsVerdict():
+            return f"mentioned in {listed(answer.evidence, 'context')}" if answer.mentioned else "not mentioned"
+        case ChoiceVerdict():
+            return answer.label
         case _:
             return type(answer).__name__

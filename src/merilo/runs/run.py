@@ -66,6 +66,8 @@ class Aggregate:
     """Scored samples of which something could not be read and was scored all the same."""
     flags: Mapping[str, int] = field(default_factory=dict[str, int])
     """What that was → on how many samples; the most frequent ones."""
+    parts: tuple[str, ...] = ()
+    """The metrics whose means make the mean of a composite, which has no value of a sample; else empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ class Manifest:
     skipped: tuple[str, ...]
     """One sentence for each record that was left out."""
     metrics: Mapping[str, int]
-    """Text of each metric → its version, in the order asked for."""
+    """Text of each metric → its version, in the order asked for; the parts of composites are among them."""
     left_out: Mapping[str, str]
     """Metrics that could not be computed → why."""
     judges: Mapping[str, Mapping[str, object]]
@@ -88,11 +90,13 @@ class Manifest:
     splitter: str
     language: str | None = None
     notes: tuple[str, ...] = ()
+    composites: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Text of each composite → its version, in the order asked for."""
     format: int = FORMAT
 
     def differences(self, other: Manifest) -> tuple[str, ...]:
         """What differs between two manifests, one phrase for each field that moves numbers; empty when nothing."""
-        names = ("fingerprint", "metrics", "judges", "splitter", "language")
+        names = ("fingerprint", "metrics", "composites", "judges", "splitter", "language")
         mine, theirs = asdict(self), asdict(other)
         return tuple(name for name in names if _plain(mine[name]) != _plain(theirs[name]))
 
@@ -152,10 +156,13 @@ class Run:
 
     @cached_property
     def metrics(self) -> ByMetric[Aggregate]:
-        """Aggregates by the metric's text, in the order asked for; a name alone will do where it is the only one."""
+        """Aggregates by the metric's text, in the order asked for, then composites.
+
+        A name alone will do where it is the only one.
+        """
         rows: list[dict[str, Any]] = _read_json(self.path / SUMMARY)["metrics"]  # Any: the fields of Aggregate
         for row in rows:
-            row.update(interval=_pair(row["interval"]), bounds=_pair(row["bounds"]))
+            row.update(interval=_pair(row["interval"]), bounds=_pair(row["bounds"]), parts=tuple(row.get("parts", ())))
         return ByMetric({row["metric"]: Aggregate(**row) for row in rows})
 
     @property

@@ -192,15 +192,22 @@ class Store:
         exchange: Exchange | None,
         *,
         seconds: float = 0.0,
-    ) -> None:
-        """Store answers that came from one conversation; `exchange` None: they were taken from the cache."""
+    ) -> list[Answer]:
+        """Store answers that came from one conversation; `exchange` None: they were taken from the cache.
+
+        Returns what is held now, answer by answer: the one that came first under its key.
+        """
         number = None if exchange is None else self._exchange(exchange, seconds)
+        held: list[Answer] = []
         for key, question, answer in questions:
             verdict, failure = _columns(answer)
-            self._write(
+            written = self._write(
                 "INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (key, question.kind, self._question(question), verdict, failure, exchange is None, number),
             )
+            earlier = None if written.rowcount else self.answer(key, question.verdict)
+            held.append(answer if earlier is None else earlier)
+        return held
 
     def drop_failures(self) -> int:
         """Forget all failures so that they are asked again; how many there were."""
@@ -248,18 +255,18 @@ class Store:
             if self._db.in_transaction:
                 self._db.execute("COMMIT")
 
-    def _write(self, statement: str, values: tuple[object, ...]) -> int:
+    def _write(self, statement: str, values: tuple[object, ...]) -> sqlite3.Cursor:
         if not self._pending:
             self._db.execute("BEGIN IMMEDIATE")
             self._since = time.monotonic()
         self._pending += 1
-        return self._db.execute(statement, values).lastrowid or 0
+        return self._db.execute(statement, values)
 
     def _exchange(self, exchange: Exchange, seconds: float) -> int:
         rubric = self._text(digest_text(exchange.rubric), exchange.rubric)
         replies = [_reply_record(reply) for reply in exchange.replies]
         usages = [reply["usage"] for reply in replies if "usage" in reply]
-        return self._write(
+        written = self._write(
             "INSERT INTO exchanges VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 exchange.judge,
@@ -272,6 +279,7 @@ class Store:
                 seconds,
             ),
         )
+        return written.lastrowid or 0
 
     def _exchange_of(self, number: int | None) -> tuple[str, str, tuple[dict[str, Any], ...]]:
         row = self._db.execute(

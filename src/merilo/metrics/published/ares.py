@@ -1,11 +1,160 @@
-"""ares."""
+"""ARES: three yes-or-no judgments of a question, a document and an answer, read from marks in brackets."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.judging.ask import together
+from merilo.judging.questions import Completion
+from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.formulas import mean
+from merilo.metrics.published.asking import Asker
 
 if TYPE_CHECKING:
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
     from merilo.metrics.base import Metric
+    from merilo.metrics.published.asking import Heard
 
-METRICS: Final[tuple[type[Metric], ...]] = ()
+__all__ = ["METRICS", "AnswerFaithfulness", "AnswerRelevance", "ContextRelevance"]
+
+_UNREAD: Final = "a reply without a label was scored 0"
+_LIKELY: Final = "[[Yes]]"
+_CARD: Final = Card(
+    summary="",
+    questions="One request for each retrieved document.",
+    undefined=("no context was retrieved",),
+    when="To reproduce the labels of ARES' prompted judge; correct their mean over samples by `ppi_mean`.",
+    when_not="Alone, where a few labels of people could say how far the judge is off.",
+    sources=("ARES (stanford-futuredata), git c7c9018: prompted judge, labels and their extraction",),
+    family="ares",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Label(Ordinary):
+    """Share of the contexts for which the judge says yes, in [0, 1]; 0 or 1 for a single document.
+
+    One request for each context. The reply must hold `[[Yes]]` or `[[No]]`; one bracket a side will do. ARES
+    averages the labels over samples and corrects the mean by labels of people, which `ppi_mean` in
+    `merilo.stats.correction` does; its fine-tuned classifiers are not part of this, nor is its habit of asking five
+    times, a minute apart, where a request fails: the provider retries. Undefined without contexts.
+    Source: ARES, git c7c9018.
+
+    - `unread_is_zero`: a reply without a label is scored 0, with a flag, and counted in `extraction_failed`. False:
+      the outcome is Failed.
+    - `yes_first`: a reply that holds both labels is a yes, in whatever order. False: the last label counts.
+    - `match_case`: `[[yes]]` is no label. False: it is.
+    - `ask_blank`: blank texts are judged like any others. False: Undefined.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    needs = frozenset({"user_input", "retrieved_contexts"})
+    asks = Kinds({Completion})
+    card: ClassVar[Card]
+    rubric: ClassVar[str]
+    """The rubric, which is filled with the needed fields."""
+
+    unread_is_zero: bool = True
+    yes_first: bool = True
+    match_case: bool = True
+    ask_blank: bool = True
+
+    def at_most(self, sample: Sample) -> int:
+        """One for each context; none where a field is missing."""
+        return len(sample.retrieved_contexts or ()) if sample.present >= self.needs else 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        values = {"query": sample.require("user_input")}
+        contexts = sample.contexts
+        if "response" in self.needs:
+            values["answer"] = sample.require("response")
+        if not contexts:
+            return Undefined("no context was retrieved")
+        if not self.ask_blank and not all(value.strip() for value in values.values()):
+            return Undefined("a text to be judged is blank")
+        asker = Asker("ares")
+        replies = yield from together(
+            [asker.ask(self.rubric, {**values, "document": context.text}, likely=_LIKELY) for context in contexts]
+        )
+        read = [self._read(heard) for heard in replies]
+        labels = [1.0 if label else 0.0 for label in read]
+        return Score(
+            mean(labels),
+            evidence=tuple(
+                Evidence(About.CONTEXT, at, heard.verdict, value=label)
+                for at, (heard, label) in enumerate(zip(replies, labels, strict=True))
+            ),
+            counts={"contexts": len(read), "yes": read.count(True), "extraction_failed": read.count(None)},
+            flags=(_UNREAD,) if None in read else (),
+        )
+
+    def _read(self, heard: Heard) -> bool | None:
+        label = label_in(heard.text, yes_first=self.yes_first, match_case=self.match_case)
+        if label is None and not self.unread_is_zero:
+            raise heard.unreadable("The reply holds neither [[Yes]] nor [[No]].")
+        return label
+
+
+def label_in(reply: str, *, yes_first: bool = True, match_case: bool = True) -> bool | None:
+    """Whether a reply says `[[Yes]]` or `[[No]]`; None where it says neither."""
+    said = [word.lower() for word in re.findall(_LABEL, reply, 0 if match_case else re.IGNORECASE)]
+    if not said:
+        return None
+    return "yes" in said if yes_first else said[-1] == "yes"
+
+
+_LABEL: Final = r"\[\[?\s*(Yes|No)\s*\]\]?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextRelevance(_Label):
+    """Does the document hold what is needed to answer the query? See `_Label`."""
+
+    name: ClassVar[str] = "ares:context_relevance"
+    rubric: ClassVar[str] = "context_relevance"
+    card: ClassVar[Card] = replace(
+        _CARD,
+        summary="Share of the documents that hold what the query asks (ARES).",
+        formula="Mean over the documents of 1 for yes and 0 for no.",
+        relatives=("context_relevance", "umbrela:relevance"),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerFaithfulness(_Label):
+    """Does the answer say nothing that the document does not? See `_Label`."""
+
+    name: ClassVar[str] = "ares:answer_faithfulness"
+    rubric: ClassVar[str] = "answer_faithfulness"
+    needs = frozenset({"user_input", "retrieved_contexts", "response"})
+    card: ClassVar[Card] = replace(
+        _CARD,
+        summary="Share of the documents to which the answer is faithful (ARES).",
+        formula="Mean over the documents of 1 for yes and 0 for no; ARES gives one document a sample.",
+        when_not="With several documents of which each supports a part of the answer: take faithfulness.",
+        relatives=("faithfulness",),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRelevance(_Label):
+    """Does the answer reply to the query, given the document? See `_Label`."""
+
+    name: ClassVar[str] = "ares:answer_relevance"
+    rubric: ClassVar[str] = "answer_relevance"
+    needs = frozenset({"user_input", "retrieved_contexts", "response"})
+    card: ClassVar[Card] = replace(
+        _CARD,
+        summary="Share of the documents beside which the answer replies to the query (ARES).",
+        formula="Mean over the documents of 1 for yes and 0 for no; ARES gives one document a sample.",
+        relatives=("answer_relevancy",),
+    )
+
+
+METRICS: Final[tuple[type[Metric], ...]] = (ContextRelevance, AnswerFaithfulness, AnswerRelevance)
 """The metrics of this module, in the order in which they are shown."""

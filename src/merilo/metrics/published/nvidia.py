@@ -1,11 +1,442 @@
-"""nvidia."""
+"""NVIDIA's three ratings, as ragas carries them: two prompts, two ratings, their mean.
+
+The module is long because the three metrics stand beside their names in three versions of ragas.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import re
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.errors import UsageError
+from merilo.judging.ask import AskFailed, attempt
+from merilo.judging.questions import Completion
+from merilo.judging.verdicts import Failure
+from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined, choice
+from merilo.metrics.published.asking import Asker, Heard
+from merilo.metrics.published.replies import integer_in, object_in
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
     from merilo.metrics.base import Metric
 
-METRICS: Final[tuple[type[Metric], ...]] = ()
+_SYSTEM: Final = "nvidia"
+_TEMPERATURE: Final = 0.1
+_COLLECTIONS_TEMPERATURE: Final = 0.01
+_CUT_CHARACTERS: Final = 7_000
+_EMPTY: Final = "an input is empty"
+_BLANK: Final = "an input is blank and was scored 0 unasked"
+_INTEGER: Final = re.compile(r"(?<![\w.-])\d+(?!\w|[.,]\d)")
+_NO_BREACH: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class NanRule(StrEnum):
+    """What one rating that cannot be read does to the score."""
+
+    ASYMMETRIC = "asymmetric"
+    """Without the first there is none; without the second the first stands alone."""
+    SYMMETRIC = "symmetric"
+    """The other one stands alone."""
+
+
+class SecondPrompt(StrEnum):
+    """Which words the second rating is asked for with."""
+
+    OWN = "own"
+    FIRST = "first"
+    """The first once more: an error of ragas 0.2.14 to 0.3.2."""
+
+
+class Shortcuts(StrEnum):
+    """Which inputs are scored without a question."""
+
+    ALL = "all"
+    """Blank ones, and those of which one holds the other."""
+    BLANK = "blank"
+    NONE = "none"
+
+
+class Reading(StrEnum):
+    """How a rating is found in a reply."""
+
+    ANYWHERE = "anywhere"
+    """The first of `ratings`, in their order, that stands anywhere: "0 out of 2" is 2 where 2 comes first."""
+    STANDALONE = "standalone"
+    """The first integer that stands alone and is one of `ratings`."""
+    JSON = "json"
+    """The field "rating" of a JSON object, which must be one of `ratings`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rating:
+    """A rating from 0 to 1 with its reply, or why there is none."""
+
+    value: float | None = None
+    evidence: tuple[Evidence, ...] = ()
+    fault: AskFailed | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TwoRatings(Ordinary):
+    """The mean of two ratings, each divided by the top of its scale.
+
+    Parameters of all three metrics: `tries`: how often each rating is asked for until one can be read. `reading`
+    and `ratings`: how a rating is found, and which digits are looked for, in this order. `nan_rule`: what one rating
+    that was never found does. `second_prompt`: the words of the second. `retries_failures`: a request that fails is
+    one more try, else it fails the metric. `refuses_empty`: an empty input is undefined (collections).
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    asks = Kinds({Completion})
+    rubric: ClassVar[str]
+    top: ClassVar[int] = 2
+
+    tries: int = 5
+    ratings: str = "210"
+    reading: Reading = Reading.ANYWHERE
+    nan_rule: NanRule = NanRule.ASYMMETRIC
+    second_prompt: SecondPrompt = SecondPrompt.OWN
+    retries_failures: bool = False
+    refuses_empty: bool = False
+    temperature: float = _TEMPERATURE
+
+    def __post_init__(self) -> None:
+        if self.tries < 1:
+            raise UsageError(f"Metric {self.name!r} tries at least once, got tries={self.tries}.")
+        allowed = "01234"[: self.top + 1]
+        if not self.ratings or not set(self.ratings) <= set(allowed):
+            raise UsageError(f"Metric {self.name!r} takes ratings of the digits {allowed}, got {self.ratings!r}.")
+        put = object.__setattr__  # a frozen class has no other way
+        put(self, "reading", choice(Reading, self.reading, metric=self.name, parameter="reading"))
+        put(self, "nan_rule", choice(NanRule, self.nan_rule, metric=self.name, parameter="nan_rule"))
+        member = choice(SecondPrompt, self.second_prompt, metric=self.name, parameter="second_prompt")
+        put(self, "second_prompt", member)
+
+    def at_most(self, sample: Sample) -> int:
+        """Every try of both ratings."""
+        del sample
+        return 2 * self.tries
+
+    def _scored(self, first: Mapping[str, str], second: Mapping[str, str]) -> Plan[Score | Undefined]:
+        """The mean of both ratings; `first` and `second` are what their prompts are filled with."""
+        asker = Asker(_SYSTEM, temperature=self.temperature)
+        prompt = "second" if self.second_prompt is SecondPrompt.OWN else "first"
+        ratings = (
+            (yield from self._rated(asker, f"{self.rubric}_first", first)),
+            (yield from self._rated(asker, f"{self.rubric}_{prompt}", second)),
+        )
+        found = [rating.value for rating in ratings if rating.value is not None]
+        lost = [rating.fault for rating in ratings if rating.fault is not None]
+        if lost and (not found or (ratings[0].fault and self.nan_rule is NanRule.ASYMMETRIC)):
+            raise lost[0]
+        evidence = tuple(each for rating in ratings for each in rating.evidence)
+        flags = ("one rating could not be read and the other stands alone",) if lost else ()
+        return Score(sum(found) / len(found), evidence, {"ratings": len(found)}, flags)
+
+    def _rated(self, asker: Asker, rubric: str, values: Mapping[str, str]) -> Plan[_Rating]:
+        """One rating after as many tries as it takes. Raises AskFailed for a request that fails, unless retried."""
+        in_json = self.reading is Reading.JSON
+        likely = f'{{"rating": {self.top}}}' if in_json else str(self.top)
+        filled = {**values, "form": "json" if in_json else "digit"}
+        fault: AskFailed | None = None
+        for _ in range(self.tries):
+            question = asker.question(rubric, filled, likely=likely)
+            answer = yield from attempt(question)
+            if isinstance(answer, Failure):
+                fault = AskFailed(question, answer)
+                if not self.retries_failures:
+                    raise fault
+                continue
+            rating = self._read(answer.text)
+            if rating is not None:
+                value = rating / self.top
+                return _Rating(value, (Evidence(About.TEXT, 0, answer, value=value),))
+            fault = Heard(question, answer).unreadable(f"The reply holds none of the ratings {self.ratings}.")
+        return _Rating(fault=fault)
+
+    def _read(self, text: str) -> int | None:
+        match self.reading:
+            case Reading.ANYWHERE:
+                return next((int(digit) for digit in self.ratings if digit in text), None)
+            case Reading.STANDALONE:
+                return next((int(found) for found in _INTEGER.findall(text) if found in tuple(self.ratings)), None)
+            case Reading.JSON:
+                try:
+                    found = str(integer_in(object_in(text), "rating"))
+                except ValueError:
+                    return None
+                return int(found) if found in tuple(self.ratings) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextRelevance(_TwoRatings):
+    """Mean of two ratings, 0 to 2, of the joined contexts' relevance to the user input, in [0, 1].
+
+    Formula: (rating 1 / 2 + rating 2 / 2) / 2. Never undefined; fails when the ratings cannot be read (`nan_rule`).
+    Source: NVIDIA's metrics in ragas 0.4.3 (since 0.2.14), metrics/_nv_metrics.py.
+
+    Quirks: those of both ratings (see `_TwoRatings`); `shortcuts`: 0 without a question for a blank input, and where
+    the contexts stand in the user input. `cut_characters`: only so many of the joined contexts are shown (7000 up to
+    0.3.4), none for all; shortcuts look at the whole.
+    """
+
+    name: ClassVar[str] = "nvidia:context_relevance"
+    needs = frozenset({"user_input", "retrieved_contexts"})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "shortcuts"})
+    rubric: ClassVar[str] = "context_relevance"
+    card: ClassVar[Card] = Card(
+        summary="How relevant all contexts together are to the user input, by two ratings.",
+        formula="Mean of two ratings from 0 to 2, divided by 2.",
+        questions="Two requests in different words, each repeated up to 5 times until a rating can be read.",
+        undefined=("an input is empty (collections)",),
+        when="To reproduce NVIDIA's context relevance in ragas 0.2.14 and later.",
+        when_not="To find out which context is of use: all are rated as one text.",
+        relatives=("context_relevance", "ragas-0.4.3:nv_context_relevance"),
+        sources=("ragas 0.4.3, metrics/_nv_metrics.py, contributed by NVIDIA (2025)",),
+        family="nvidia",
+    )
+
+    shortcuts: Shortcuts = Shortcuts.ALL
+    cut_characters: int | None = None
+
+    def __post_init__(self) -> None:
+        _TwoRatings.__post_init__(self)
+        object.__setattr__(self, "shortcuts", _shortcuts(self.name, self.shortcuts, self.cut_characters))
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input, contexts = sample.require("user_input"), sample.contexts
+        joined = "\n".join(context.text for context in contexts)
+        if self.refuses_empty and not (user_input and contexts):
+            return Undefined(_EMPTY)
+        if self.shortcuts is not Shortcuts.NONE and not (user_input.strip() and joined.strip()):
+            return Score(0.0, flags=(_BLANK,))
+        if self.shortcuts is Shortcuts.ALL and joined.strip() in user_input.strip():
+            return Score(0.0, flags=("the contexts stand in the user input and were scored 0 unasked",))
+        values = {"user_input": user_input, "contexts": joined[: self.cut_characters]}
+        return (yield from self._scored(values, values))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseGroundedness(_TwoRatings):
+    """Mean of two ratings, 0 to 2, of the joined contexts' support for the response, in [0, 1].
+
+    Formula: (rating 1 / 2 + rating 2 / 2) / 2. Never undefined; fails when the ratings cannot be read (`nan_rule`).
+    Source: NVIDIA's metrics in ragas 0.4.3 (since 0.2.14), metrics/_nv_metrics.py.
+
+    Quirks: those of both ratings (see `_TwoRatings`); `shortcuts`: 0 without a question for a blank input, and 1
+    where the response stands in the contexts letter by letter. `cut_characters` as in `ContextRelevance`.
+    """
+
+    name: ClassVar[str] = "nvidia:response_groundedness"
+    needs = frozenset({"response", "retrieved_contexts"})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "shortcuts"})
+    rubric: ClassVar[str] = "response_groundedness"
+    card: ClassVar[Card] = Card(
+        summary="How far all contexts together support the response, by two ratings.",
+        formula="Mean of two ratings from 0 to 2, divided by 2.",
+        questions="None, or two requests in different words, each repeated up to 5 times until a rating can be read.",
+        undefined=("an input is empty (collections)",),
+        when="To reproduce NVIDIA's response groundedness in ragas 0.2.14 and later.",
+        when_not="To find out which statement is not supported: the response is rated as one.",
+        relatives=("faithfulness", "ragas-0.4.3:nv_response_groundedness"),
+        sources=("ragas 0.4.3, metrics/_nv_metrics.py, contributed by NVIDIA (2025)",),
+        family="nvidia",
+    )
+
+    shortcuts: Shortcuts = Shortcuts.ALL
+    cut_characters: int | None = None
+
+    def __post_init__(self) -> None:
+        _TwoRatings.__post_init__(self)
+        object.__setattr__(self, "shortcuts", _shortcuts(self.name, self.shortcuts, self.cut_characters))
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        response, contexts = sample.require("response"), sample.contexts
+        joined = "\n".join(context.text for context in contexts)
+        if self.refuses_empty and not (response and contexts):
+            return Undefined(_EMPTY)
+        if self.shortcuts is not Shortcuts.NONE and not (response.strip() and joined.strip()):
+            return Score(0.0, flags=(_BLANK,))
+        if self.shortcuts is Shortcuts.ALL and response.strip() in joined.strip():
+            return Score(1.0, flags=("the response stands in the contexts and was scored 1 unasked",))
+        values = {"response": response, "contexts": joined[: self.cut_characters]}
+        return (yield from self._scored(values, values))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerAccuracy(_TwoRatings):
+    """Mean of two ratings, 0 to 4, of the response's agreement with the reference, in [0, 1].
+
+    Formula: (rating 1 / 4 + rating 2 / 4) / 2; the second prompt shows the reference first. Never undefined; fails
+    when the ratings cannot be read (`nan_rule`). Source: NVIDIA's metrics in ragas 0.4.3 (since 0.2.14),
+    metrics/_nv_metrics.py.
+
+    Quirks: those of both ratings (see `_TwoRatings`); `ratings` takes 1 and 3, which were not asked for, and looks
+    for 0 first, so that "4.0" is 0. Empty texts are judged. `swapped_labels`: the second prompt calls the reference
+    the user's answer and the other way round (collections).
+    """
+
+    name: ClassVar[str] = "nvidia:answer_accuracy"
+    needs = frozenset({"user_input", "response", "reference"})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "refuses_empty"})
+    rubric: ClassVar[str] = "answer_accuracy"
+    top: ClassVar[int] = 4
+    card: ClassVar[Card] = Card(
+        summary="How far the response says what the reference says, by two ratings.",
+        formula="Mean of two ratings from 0 to 4, divided by 4.",
+        questions="Two requests in different words, each repeated up to 5 times until a rating can be read.",
+        undefined=("an input is empty (collections)",),
+        when="To reproduce NVIDIA's answer accuracy in ragas 0.2.14 and later.",
+        when_not="To find out what is wrong in the response.",
+        relatives=("ragas-0.4.3:nv_accuracy", "ragas-0.4.3:answer_correctness"),
+        sources=("ragas 0.4.3, metrics/_nv_metrics.py, contributed by NVIDIA (2025)",),
+        family="nvidia",
+    )
+
+    ratings: str = "01234"
+    swapped_labels: bool = False
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input = sample.require("user_input")
+        response, reference = sample.require("response"), sample.require("reference")
+        if self.refuses_empty and not (user_input and response and reference):
+            return Undefined(_EMPTY)
+        first = {"user_input": user_input, "answer": response, "reference": reference}
+        swapped = {"user_input": user_input, "answer": reference, "reference": response}
+        return (yield from self._scored(first, swapped if self.swapped_labels else first))
+
+
+def _shortcuts(name: str, value: str, cut_characters: int | None) -> Shortcuts:
+    if cut_characters is not None and cut_characters < 1:
+        raise UsageError(f"Metric {name!r} shows at least 1 character, got cut_characters={cut_characters}.")
+    return choice(Shortcuts, value, metric=name, parameter="shortcuts")
+
+
+# -- the same metrics by the names of ragas -----------------------------------------------------------
+
+
+class NvContextRelevance(ContextRelevance):
+    """As `ContextRelevance`."""
+
+    __slots__ = ()
+
+    name: ClassVar[str] = "ragas-0.4.3:nv_context_relevance"
+    card: ClassVar[Card] = replace(ContextRelevance.card, family="ragas-0.4.3")
+
+
+class NvResponseGroundedness(ResponseGroundedness):
+    """As `ResponseGroundedness`."""
+
+    __slots__ = ()
+
+    name: ClassVar[str] = "ragas-0.4.3:nv_response_groundedness"
+    card: ClassVar[Card] = replace(ResponseGroundedness.card, family="ragas-0.4.3")
+
+
+class NvAccuracy(AnswerAccuracy):
+    """As `AnswerAccuracy`."""
+
+    __slots__ = ()
+
+    name: ClassVar[str] = "ragas-0.4.3:nv_accuracy"
+    card: ClassVar[Card] = replace(AnswerAccuracy.card, family="ragas-0.4.3")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierNvContextRelevance(ContextRelevance):
+    """As `ContextRelevance`; 0.3.0 sends the first prompt twice and shows 7000 characters."""
+
+    name: ClassVar[str] = "ragas-0.3.0:nv_context_relevance"
+    card: ClassVar[Card] = replace(ContextRelevance.card, family="ragas-0.3.0")
+    second_prompt: SecondPrompt = SecondPrompt.FIRST
+    cut_characters: int | None = _CUT_CHARACTERS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierNvResponseGroundedness(ResponseGroundedness):
+    """As `ResponseGroundedness`; 0.3.0 shows 7000 characters."""
+
+    name: ClassVar[str] = "ragas-0.3.0:nv_response_groundedness"
+    card: ClassVar[Card] = replace(ResponseGroundedness.card, family="ragas-0.3.0")
+    cut_characters: int | None = _CUT_CHARACTERS
+
+
+class EarlierNvAccuracy(AnswerAccuracy):
+    """As `AnswerAccuracy`."""
+
+    __slots__ = ()
+
+    name: ClassVar[str] = "ragas-0.3.0:nv_accuracy"
+    card: ClassVar[Card] = replace(AnswerAccuracy.card, family="ragas-0.3.0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionsContextRelevance(ContextRelevance):
+    """As `ContextRelevance`, from structured output; one rating is enough, and a lost request is one more try."""
+
+    name: ClassVar[str] = "ragas-0.4.3:collections.context_relevance"
+    breaks: ClassVar[Mapping[str, str]] = _NO_BREACH
+    card: ClassVar[Card] = replace(ContextRelevance.card, family="ragas-0.4.3")
+    reading: Reading = Reading.JSON
+    nan_rule: NanRule = NanRule.SYMMETRIC
+    retries_failures: bool = True
+    refuses_empty: bool = True
+    temperature: float = _COLLECTIONS_TEMPERATURE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionsResponseGroundedness(ResponseGroundedness):
+    """As `ResponseGroundedness`, from structured output; a response that stands in the contexts is judged too."""
+
+    name: ClassVar[str] = "ragas-0.4.3:collections.response_groundedness"
+    breaks: ClassVar[Mapping[str, str]] = _NO_BREACH
+    card: ClassVar[Card] = replace(ResponseGroundedness.card, family="ragas-0.4.3")
+    reading: Reading = Reading.JSON
+    nan_rule: NanRule = NanRule.SYMMETRIC
+    retries_failures: bool = True
+    refuses_empty: bool = True
+    shortcuts: Shortcuts = Shortcuts.BLANK
+    temperature: float = _COLLECTIONS_TEMPERATURE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionsAnswerAccuracy(AnswerAccuracy):
+    """As `AnswerAccuracy`, from structured output; ratings of 1 and 3 are refused."""
+
+    name: ClassVar[str] = "ragas-0.4.3:collections.answer_accuracy"
+    breaks: ClassVar[Mapping[str, str]] = _NO_BREACH
+    card: ClassVar[Card] = replace(AnswerAccuracy.card, family="ragas-0.4.3")
+    ratings: str = "024"
+    reading: Reading = Reading.JSON
+    nan_rule: NanRule = NanRule.SYMMETRIC
+    retries_failures: bool = True
+    refuses_empty: bool = True
+    swapped_labels: bool = True
+    temperature: float = _COLLECTIONS_TEMPERATURE
+
+
+METRICS: Final[tuple[type[Metric], ...]] = (
+    ContextRelevance,
+    ResponseGroundedness,
+    AnswerAccuracy,
+    NvContextRelevance,
+    NvResponseGroundedness,
+    NvAccuracy,
+    CollectionsContextRelevance,
+    CollectionsResponseGroundedness,
+    CollectionsAnswerAccuracy,
+    EarlierNvContextRelevance,
+    EarlierNvResponseGroundedness,
+    EarlierNvAccuracy,
+)
 """The metrics of this module, in the order in which they are shown."""

@@ -1,11 +1,142 @@
-"""umbrela."""
+"""UMBRELA: a relevance label of 0 to 3 for each passage, read from free text by patterns in order."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.judging.ask import together
+from merilo.judging.questions import Completion
+from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined, choice
+from merilo.metrics.formulas import mean
+from merilo.metrics.published.asking import Asker
 
 if TYPE_CHECKING:
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
     from merilo.metrics.base import Metric
+    from merilo.metrics.published.asking import Heard
 
-METRICS: Final[tuple[type[Metric], ...]] = ()
+__all__ = ["METRICS", "Prompt", "Relevance"]
+
+_UNREAD: Final = "a reply without a label was scored 0"
+_FIRST: Final = (re.compile(r"\bo\b[\"'*]*\s*[:=]\s*[\"'*]*\s*([0-3])"), re.compile(r"[\"']o[\"']\s*[:=]?\s*([0-3])"))
+_BARE_LETTER: Final = re.compile(r"o\s*([0-3])")
+_NAMED: Final = (
+    re.compile(r"##\s*final\s+score\s*[:=]?\s*[\"'*\[({<]*\s*([0-3])"),
+    re.compile(r"final\s+score[\"'*]*\s*(?:is|of|[:=])?\s*[\"'*\[({<]*\s*([0-3])"),
+    re.compile(r"(?:overall|relevance)\s+(?:score|category|label)[\"'*]*\s*(?:is|of|[:=])?\s*[\"'*\[({<]*\s*([0-3])"),
+    re.compile(r"\bscore[\"'*]*\s*(?:is|of|[:=])?\s*[\"'*\[({<]*\s*([0-3])"),
+)
+_BARE_NUMBER: Final = re.compile(r"([0-3])")
+
+
+class Prompt(StrEnum):
+    """How the label is asked for."""
+
+    BING = "bing"
+    """In steps: the intent, how well the passage matches it, how far it can be trusted, then the label."""
+    BASIC = "basic"
+    """The four labels and nothing else."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relevance(Ordinary):
+    """Mean over the contexts of a relevance label, in [0, 3]; the label itself for a single passage.
+
+    0 unrelated · 1 related, but no answer · 2 some answer, unclear or among other text · 3 dedicated and exact.
+    One request for each context. UMBRELA makes relevance judgments of its labels and takes no mean; divide by 3
+    for a share, and take labels of 2 and 3 as relevant where two classes are wanted. Undefined without contexts.
+    Source: UMBRELA, git e2c4e41, zero-shot; of about thirty patterns that it tries in order we have the first, the
+    third and the last as they are and stand-ins between them; of the first pattern that matches, the last match
+    counts.
+
+    - `prompt`: bing or basic.
+    - `bare_letter`: the letter o before a digit counts before the words "final score", so that "relates to 3 topics.
+      ##final score: 1" reads as 3. False: the letter must stand by itself, with a colon.
+    - `bare_number`: in a reply without any of these the last digit from 0 to 3 counts, whatever it counts. False:
+      only a reply that is nothing but the digit.
+    - `unread_is_zero`: a reply without a label is the label 0, with a flag. False: the outcome is Failed.
+    - `ask_blank`: a blank query is judged like any other. False: Undefined.
+    """
+
+    name: ClassVar[str] = "umbrela:relevance"
+    version: ClassVar[int] = 1
+    range: ClassVar[tuple[float, float]] = (0.0, 3.0)
+    needs = frozenset({"user_input", "retrieved_contexts"})
+    asks = Kinds({Completion})
+    card: ClassVar[Card] = Card(
+        summary="Mean relevance label of the contexts, 0 to 3 (UMBRELA).",
+        formula="Mean over the contexts of a label: 0 unrelated, 1 related, 2 some answer, 3 dedicated and exact.",
+        questions="One request for each context.",
+        undefined=("no context was retrieved",),
+        when="To reproduce or to compare with relevance judgments made by UMBRELA.",
+        when_not="Where a number that stands in a passage by chance must not become its label.",
+        relatives=("context_relevance", "trulens:context_relevance"),
+        sources=("UMBRELA (castorini), git e2c4e41, zero-shot prompts and reply parser",),
+        family="umbrela",
+    )
+
+    prompt: Prompt = Prompt.BING
+    bare_letter: bool = True
+    bare_number: bool = True
+    unread_is_zero: bool = True
+    ask_blank: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "prompt", choice(Prompt, self.prompt, metric=self.name, parameter="prompt"))
+
+    def at_most(self, sample: Sample) -> int:
+        """One for each context."""
+        return len(sample.retrieved_contexts or ())
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input, contexts = sample.require("user_input"), sample.contexts
+        if not contexts:
+            return Undefined("no context was retrieved")
+        if not self.ask_blank and not user_input.strip():
+            return Undefined("the query is blank")
+        asker = Asker("umbrela")
+        replies = yield from together(
+            [
+                asker.ask(f"relevance.{self.prompt}", {"query": user_input, "passage": context.text}, likely=_LIKELY)
+                for context in contexts
+            ]
+        )
+        read = [self._label(heard) for heard in replies]
+        labels = [label or 0 for label in read]
+        return Score(
+            mean(labels),
+            evidence=tuple(
+                Evidence(About.CONTEXT, at, heard.verdict, value=label)
+                for at, (heard, label) in enumerate(zip(replies, labels, strict=True))
+            ),
+            counts={"contexts": len(contexts), "valid": sum(label is not None for label in read)},
+            flags=(_UNREAD,) if None in read else (),
+        )
+
+    def _label(self, heard: Heard) -> int | None:
+        label = label_in(heard.text, bare_letter=self.bare_letter, bare_number=self.bare_number)
+        if label is None and not self.unread_is_zero:
+            raise heard.unreadable("The reply holds no label from 0 to 3.")
+        return label
+
+
+def label_in(reply: str, *, bare_letter: bool = True, bare_number: bool = True) -> int | None:
+    """The label in a reply: the last match of the first pattern that matches; None where none does."""
+    text = reply.strip().lower()
+    patterns = [*_FIRST, *([_BARE_LETTER] if bare_letter else ()), *_NAMED, *([_BARE_NUMBER] if bare_number else ())]
+    for pattern in patterns:
+        found = pattern.findall(text)
+        if found:
+            return int(found[-1])
+    return int(text) if text in {"0", "1", "2", "3"} else None
+
+
+_LIKELY: Final = "##final score: 1"
+
+METRICS: Final[tuple[type[Metric], ...]] = (Relevance,)
 """The metrics of this module, in the order in which they are shown."""

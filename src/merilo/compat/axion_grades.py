@@ -1,0 +1,50 @@
+"""Relevance of all contexts taken together, for judges that grade and do not answer in free text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from merilo.judging.ask import ask
+from merilo.judging.questions import Relevance
+from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
+
+if TYPE_CHECKING:
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinedRelevance(Ordinary):
+    """Whether the retrieved contexts, read as one text, hold a part of the answer: 1 or 0.
+
+    Formula: 1 for a Relevance grade of at least 1 on the sentences of all contexts, in order. Undefined where
+    there is no sentence to judge. Source: the holistic mode that axion's documentation promises, asked as a grade.
+    """
+
+    name: ClassVar[str] = "joined_relevance"
+    version: ClassVar[int] = 1
+    needs = frozenset({"user_input", "retrieved_contexts"})
+    asks = Kinds({Relevance})
+    card: ClassVar[Card] = Card(
+        summary="Whether the retrieved contexts together hold a part of the answer.",
+        formula="1 for a grade of at least 1, else 0.",
+        questions="One Relevance question.",
+        relatives=("context_relevance", "axion:contextual_relevancy"),
+        family="axion",
+    )
+
+    def at_most(self, sample: Sample) -> int:
+        """One question."""
+        return 1 if sample.retrieved_contexts else 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input, contexts = sample.require("user_input"), sample.contexts
+        sentences = tuple(sentence for context in contexts for sentence in context.sentences)
+        if not sentences:
+            return Undefined("nothing was retrieved")
+        verdict = yield from ask(Relevance(user_input, sentences, language=sample.resolved_language))
+        value = float(verdict.grade >= 1)
+        counts = {"contexts": len(contexts), "relevant": None}
+        return Score(value, (Evidence(About.TEXT, 0, verdict),), counts)

@@ -1,0 +1,82 @@
+"""axion's data set item, as a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Final
+
+from merilo.data.sample import Sample
+from merilo.errors import DataError
+
+if TYPE_CHECKING:
+    from merilo.data.sample import JSON
+
+FIELD_OF: Final[Mapping[str, str]] = {
+    "user_input": "query",
+    "retrieved_contexts": "retrieved_content",
+    "response": "actual_output",
+    "reference": "expected_output",
+}
+"""axion's name of each field of a sample that a metric may need, in the order in which they are told."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetItem:
+    """One case under axion's names; what is not known stays None.
+
+    Raises DataError, one sentence, for a value that is not what the field holds.
+    """
+
+    query: str | None = None
+    retrieved_content: Sequence[str] | None = None
+    expected_output: str | None = None
+    actual_output: str | None = None
+    id: str | None = None
+    """Given back with the results; they stand in data set order, with or without it."""
+    conversation: Sequence[Mapping[str, str]] | None = None
+    """Messages with `role` (user or assistant) and `content`, for AnswerRelevancy over all turns."""
+
+    def __post_init__(self) -> None:
+        for name in ("query", "expected_output", "actual_output", "id"):
+            value: object = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                raise DataError(f"DatasetItem takes {name} as text, got {value!r}.")
+        content: object = self.retrieved_content
+        texts = isinstance(content, Sequence) and not isinstance(content, str)
+        if content is not None and not (texts and all(isinstance(text, str) for text in self.retrieved_content or ())):
+            raise DataError(f"DatasetItem takes retrieved_content as a list of texts, got {content!r}.")
+
+    def lacking(self, needs: frozenset[str]) -> tuple[str, ...]:
+        """Which of these fields of a sample are missing, under axion's names; a blank text is missing."""
+        return tuple(name for field, name in FIELD_OF.items() if field in needs and self._is_missing(name))
+
+    def sample(self, id: str) -> Sample:
+        """This item as a sample with an id of its own."""
+        talk: JSON = [dict(message) for message in self.conversation or ()]
+        return Sample(
+            id,
+            user_input=self.query,
+            retrieved_contexts=self.retrieved_content,
+            response=self.actual_output,
+            reference=self.expected_output,
+            metadata=None if self.conversation is None else {"conversation": talk},
+        )
+
+    def _is_missing(self, name: str) -> bool:
+        value: str | Sequence[str] | None = getattr(self, name)
+        return value is None or (isinstance(value, str) and not value.strip())
+
+
+def item_from(given: DatasetItem | Mapping[str, object]) -> DatasetItem:
+    """An item, or the one that a mapping under axion's names holds; other keys are passed over. Raises DataError."""
+    if isinstance(given, DatasetItem):
+        return given
+    raw: object = given
+    if not isinstance(raw, Mapping):
+        raise DataError(f"A data set holds DatasetItems or mappings under their field names, got {given!r}.")
+    known = [field.name for field in fields(DatasetItem) if field.name in given]
+    if not known:
+        names = ", ".join(field.name for field in fields(DatasetItem))
+        raise DataError(f"A record of a data set needs some of the fields {names}, got {', '.join(given) or 'none'}.")
+    return DatasetItem(**{name: given[name] for name in known})  # type: ignore[arg-type]  # the constructor checks

@@ -1,0 +1,260 @@
+"""axion's metric classes: which definition each computes, and what a judge without free text is asked instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from merilo.compat import axion_signals as signals
+from merilo.compat.axion_grades import JoinedRelevance
+from merilo.compat.axion_items import FIELD_OF, DatasetItem
+from merilo.compat.axion_results import Interpretation, MetricResult, reason
+from merilo.errors import DataError, UsageError
+from merilo.judging.questions import Completion
+from merilo.metrics.base import Score, Undefined
+from merilo.metrics.context_precision import Against, ContextPrecision
+from merilo.metrics.context_recall import ContextRecall
+from merilo.metrics.context_relevance import ContextRelevance, Unit
+from merilo.metrics.published.axion import answers, contexts, facts, statements, usefulness
+from merilo.metrics.published.axion.contexts import ModeEffect
+from merilo.metrics.published.axion.steps import Mode, no_context
+from merilo.metrics.registry import metric_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from merilo.compat.axion_signals import Told
+    from merilo.judges.base import Judge
+    from merilo.judges.spec import JudgeLike
+    from merilo.metrics.base import Metric, Outcome
+
+    Read = Callable[[DatasetItem, Score | None], Told]
+
+Option = bool | float | str | Mapping[str, float]
+"""What a parameter of a metric may be."""
+
+_WITHOUT_EFFECT = frozenset({"mode", "mode_effect", "force_granular", "allow_fallback", "explain"})
+"""Parameters that a question asked instead can leave alone."""
+
+
+class AxionMetric:
+    """What axion's metrics have in common.
+
+    `judge` goes before the runner's; `threshold` is what a score has to reach, in [0, 1]; the other options are the
+    parameters of `definition`. Raises UsageError for an option that it does not have or cannot take.
+    """
+
+    definition: ClassVar[type[Metric]]
+    """The published definition that it computes with a judge that answers in free text."""
+    usual_threshold: ClassVar[float] = 0.5
+    read: ClassVar[Read]
+    """What it shows of a score."""
+
+    def __init__(self, *, judge: JudgeLike | None = None, threshold: float | None = None, **options: Option) -> None:
+        self.judge = judge
+        self.threshold = threshold_from(self.usual_threshold if threshold is None else threshold)
+        known = [field.name for field in fields(_dataclass(self.definition)) if field.init]
+        if unknown := [name for name in options if name not in known]:
+            raise UsageError(
+                f"{self.name} has no option {unknown[0]!r}; it takes judge, threshold, {', '.join(known)}."
+            )
+        self.published: Metric = _dataclass(self.definition)(**options)
+
+    @property
+    def name(self) -> str:
+        """The name of the class, as in axion."""
+        return type(self).__name__
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The fields without which there is no score, under axion's names."""
+        return tuple(name for field, name in FIELD_OF.items() if field in self.published.needs)
+
+    async def execute(self, item: DatasetItem) -> MetricResult:
+        """The result on one item, by a run of its own.
+
+        Raises DataError where a needed field is missing, UsageError where the judge cannot answer.
+        """
+        from merilo.compat.axion_running import Setting, results_of
+
+        self.check(item)
+        (result,) = await results_of([self], [item], Setting())
+        return result
+
+    def check(self, item: DatasetItem) -> None:
+        """Raise DataError, one sentence, where the item lacks a field that this metric needs."""
+        if lacking := self.lacking(item):
+            raise DataError(lacking)
+
+    def lacking(self, item: DatasetItem) -> str:
+        """What the item lacks, as one sentence; empty when nothing."""
+        missing = item.lacking(self.published.needs)
+        if not missing:
+            return ""
+        called = "The item" if item.id is None else f"Item {item.id!r}"
+        return f"{called} has no {' and no '.join(missing)}, and {self.name} needs {_listed(self.needs)}."
+
+    def metric_for(self, judge: Judge) -> Metric:
+        """What is computed with this judge. Raises UsageError when it can answer nothing of use."""
+        if Completion in judge.answers:
+            return self.published
+        instead = self.instead()
+        if instead is None or not instead.asks <= judge.answers:
+            raise UsageError(
+                f"{self.name} needs a judge that answers in free text, and {judge.name} does not; "
+                "give one that does, such as judge='openai:MODEL'."
+            )
+        usual = type(self.published)()
+        for field in fields(_dataclass(self.definition)):
+            given = getattr(self.published, field.name)
+            if field.name not in _WITHOUT_EFFECT and given != getattr(usual, field.name):
+                raise UsageError(
+                    f"{self.name} takes {field.name}={given} only with a judge that answers in free text, "
+                    f"and {judge.name} does not; leave it out or give judge='openai:MODEL'."
+                )
+        return instead
+
+    def instead(self) -> Metric | None:
+        """The metric computed with a judge that answers no free text; None when there is none of the same formula."""
+        return None
+
+    def result(
+        self, item: DatasetItem, outcome: Outcome, metric: Metric, *, judge: str, threshold: float
+    ) -> MetricResult:
+        """The result that an outcome is; `metric` is what was computed."""
+        instead = metric is not self.published
+        if instead and isinstance(outcome, Undefined) and item.retrieved_content is not None:
+            outcome = outcome if item.retrieved_content else no_context(empty_scored=True)  # as published
+        score = outcome if isinstance(outcome, Score) else None
+        told = type(self).read(item, score)
+        return MetricResult(
+            metric_name=self.name,
+            item=item,
+            score=None if score is None else score.value,
+            threshold=threshold,
+            signals=told.signals,
+            explanation=reason(outcome) if score is None else told.words,
+            interpretation=self.interpretation(score),
+            flags=() if score is None else score.flags,
+            metadata={"mode": str(getattr(self.published, "mode", Mode.GRANULAR)), "judge": judge}
+            | {"definition": metric_text(metric)},
+            outcome=outcome,
+        )
+
+    def interpretation(self, score: Score | None) -> Interpretation | None:
+        """The score in words, where axion's documentation has some."""
+        del score
+        return None
+
+
+class ContextualRelevancy(AxionMetric):
+    """Share of the retrieved chunks that are relevant to the query.
+
+    A judge that grades is asked for each chunk's Relevance, and a grade of at least 1 is relevant. With
+    `mode=EvaluationMode.HOLISTIC` and `mode_effect="documented"` all chunks are judged together, 1 or 0.
+    """
+
+    definition = contexts.ContextualRelevancy
+    read = signals.relevancy
+
+    def instead(self) -> Metric | None:
+        """Relevance by grade, of each chunk or of all."""
+        mine = self.published
+        together = (
+            isinstance(mine, contexts.ContextualRelevancy)
+            and mine.mode is Mode.HOLISTIC
+            and mine.mode_effect is ModeEffect.DOCUMENTED
+        )
+        return JoinedRelevance() if together else ContextRelevance(unit=Unit.CONTEXT)
+
+    def interpretation(self, score: Score | None) -> Interpretation | None:
+        """The words of the documentation; none where the chunks were judged together."""
+        together = score is not None and score.counts.get("relevant", 0) is None
+        return None if score is None or together else Interpretation.of(score.value)
+
+
+class ContextualRanking(AxionMetric):
+    """Average precision of the retrieved chunks by relevance to the query; grades as in ContextualRelevancy."""
+
+    definition = contexts.ContextualRanking
+    read = signals.ranking
+
+    def instead(self) -> Metric | None:
+        """Average precision by Relevance."""
+        return ContextPrecision(against=Against.QUESTION)
+
+
+class ContextualPrecision(AxionMetric):
+    """Average precision of the retrieved chunks by their use for the expected output."""
+
+    definition = usefulness.ContextualPrecision
+    read = signals.precision
+
+    def instead(self) -> Metric | None:
+        """Average precision by Usefulness."""
+        return ContextPrecision(against=Against.REFERENCE)
+
+
+class ContextualRecall(AxionMetric):
+    """Share of the expected output's statements that the retrieved chunks support."""
+
+    definition = statements.ContextualRecall
+    read = signals.recall
+
+    def instead(self) -> Metric | None:
+        """Statements and their Support."""
+        return ContextRecall()
+
+
+class ContextualSufficiency(AxionMetric):
+    """Whether the retrieved chunks are enough to answer the query, 1 or 0. Needs a judge of free text."""
+
+    definition = usefulness.ContextualSufficiency
+    read = signals.sufficiency
+
+
+class ContextualUtilization(AxionMetric):
+    """Share of the relevant chunks that the actual output uses. Needs a judge of free text."""
+
+    definition = contexts.ContextualUtilization
+    read = signals.utilization
+
+
+class Faithfulness(AxionMetric):
+    """How far the retrieved chunks carry the actual output's claims. Needs a judge of free text."""
+
+    definition = statements.Faithfulness
+    read = signals.faithfulness
+
+
+class AnswerRelevancy(AxionMetric):
+    """Share of the actual output's statements that are relevant to the query. Needs a judge of free text."""
+
+    definition = answers.AnswerRelevancy
+    read = signals.answer_relevancy
+
+
+class FactualAccuracy(AxionMetric):
+    """Share of the actual output's statements that the expected output supports. Needs a judge of free text."""
+
+    definition = facts.FactualAccuracy
+    usual_threshold = 0.8
+    read = signals.factual_accuracy
+
+
+def threshold_from(given: float) -> float:
+    """A threshold. Raises UsageError unless it is a number in [0, 1]."""
+    number: object = given
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= 1:
+        raise UsageError(f"A threshold is a number from 0 to 1, got {given!r}.")
+    return float(number)
+
+
+def _dataclass(metric: type[Metric]) -> Any:  # Any: a Protocol does not say that its classes are dataclasses
+    return metric
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last

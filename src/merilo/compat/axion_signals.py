@@ -1,0 +1,332 @@
+"""What stands behind a score, in the form that axion documents: one class for each metric."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Final, TypeVar, cast
+
+from merilo.judging.verdicts import RelevanceVerdict, SupportVerdict, UsefulnessVerdict
+from merilo.metrics.base import About
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from _typeshed import DataclassInstance
+
+    from merilo.compat.axion_items import DatasetItem
+    from merilo.metrics.base import Evidence, Score
+
+T = TypeVar("T")
+
+_DIGITS: Final = 2
+
+
+class Signals:
+    """Fields behind a score, in a fixed order; printed as `Name({...})` with numbers of two digits."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        shown = {name: _rounded(value) for name, value in asdict(cast("DataclassInstance", self)).items()}
+        return f"{type(self).__name__}(\n{json.dumps(shown, ensure_ascii=False, indent=4)}\n)"
+
+    __repr__ = __str__
+
+
+def _rounded(value: object) -> object:
+    return round(value, _DIGITS) if isinstance(value, float) else value
+
+
+@dataclass(frozen=True, slots=True)
+class RelevantChunk:
+    """A chunk that was judged for its relevance."""
+
+    chunk_text: str
+    is_relevant: bool
+
+
+@dataclass(frozen=True, slots=True)
+class UsefulChunk:
+    """A chunk that was judged for its use towards the expected output."""
+
+    chunk_text: str
+    is_useful: bool
+
+
+@dataclass(frozen=True, slots=True)
+class UtilizedChunk:
+    """A chunk that was judged for its relevance, and where it is relevant, for its use in the output."""
+
+    chunk_text: str
+    is_relevant: bool
+    is_utilized: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SupportedStatement:
+    """A statement that was held against a text."""
+
+    statement_text: str
+    is_supported: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RelevantStatement:
+    """A statement of the output that was judged for its relevance."""
+
+    statement_text: str
+    is_relevant: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedClaim:
+    """A claim of the output with the weight of its verdict."""
+
+    claim_text: str
+    verdict_score: float
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ContextualRelevancyResult(Signals):
+    """Behind ContextualRelevancy. `relevant_chunks` is None where the chunks were judged together."""
+
+    relevancy_score: float | None
+    total_chunks: int
+    relevant_chunks: int | None
+    chunk_breakdown: tuple[RelevantChunk, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ContextualRankingResult(Signals):
+    """Behind ContextualRanking."""
+
+    ranking_score: float | None
+    total_chunks: int
+    relevant_chunks: int
+    chunk_breakdown: tuple[RelevantChunk, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ContextualPrecisionResult(Signals):
+    """Behind ContextualPrecision."""
+
+    precision_score: float | None
+    total_chunks: int
+    useful_chunks: int
+    chunk_breakdown: tuple[UsefulChunk, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ContextualRecallResult(Signals):
+    """Behind ContextualRecall."""
+
+    recall_score: float | None
+    total_statements: int
+    supported_statements: int
+    statement_breakdown: tuple[SupportedStatement, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ContextualSufficiencyResult(Signals):
+    """Behind ContextualSufficiency."""
+
+    sufficiency_score: float | None
+    total_chunks: int
+    is_sufficient: bool | None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ContextualUtilizationResult(Signals):
+    """Behind ContextualUtilization."""
+
+    utilization_score: float | None
+    total_chunks: int
+    relevant_chunks: int
+    utilized_chunks: int
+    chunk_breakdown: tuple[UtilizedChunk, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FaithfulnessResult(Signals):
+    """Behind Faithfulness."""
+
+    faithfulness_score: float | None
+    total_claims: int
+    fully_supported_claims: int
+    partially_supported_claims: int
+    no_evidence_claims: int
+    contradictory_claims: int
+    claim_breakdown: tuple[JudgedClaim, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AnswerRelevancyResult(Signals):
+    """Behind AnswerRelevancy."""
+
+    relevancy_score: float | None
+    total_statements: int
+    relevant_statements: int
+    statement_breakdown: tuple[RelevantStatement, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FactualAccuracyResult(Signals):
+    """Behind FactualAccuracy."""
+
+    accuracy_score: float | None
+    total_statements: int
+    supported_statements: int
+    statement_breakdown: tuple[SupportedStatement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Signals, and the same in a few words."""
+
+    signals: Signals
+    words: str
+
+
+def relevancy(item: DatasetItem, score: Score | None) -> Told:
+    """Behind ContextualRelevancy."""
+    if score is not None and score.counts.get("relevant", 0) is None:
+        total = len(item.retrieved_content or ())
+        return Told(ContextualRelevancyResult(score.value, total, None, ()), f"{total} chunks judged together")
+    chunks = _chunks(item, score)
+    relevant = sum(chunk.is_relevant for chunk in chunks)
+    signals = ContextualRelevancyResult(_value(score), _total(item, score, chunks), relevant, chunks)
+    return Told(signals, f"{relevant} of {len(chunks)} chunks relevant")
+
+
+def ranking(item: DatasetItem, score: Score | None) -> Told:
+    """Behind ContextualRanking."""
+    chunks = _chunks(item, score)
+    relevant = sum(chunk.is_relevant for chunk in chunks)
+    signals = ContextualRankingResult(_value(score), _total(item, score, chunks), relevant, chunks)
+    return Told(signals, f"{relevant} of {len(chunks)} chunks relevant")
+
+
+def precision(item: DatasetItem, score: Score | None) -> Told:
+    """Behind ContextualPrecision."""
+    flags = _by_context(score)
+    texts = () if score is None else item.retrieved_content or ()
+    chunks = tuple(UsefulChunk(text, flags.get(index, False)) for index, text in enumerate(texts))
+    useful = sum(chunk.is_useful for chunk in chunks)
+    signals = ContextualPrecisionResult(_value(score), _total(item, score, chunks), useful, chunks)
+    return Told(signals, f"{useful} of {len(chunks)} chunks useful")
+
+
+def recall(item: DatasetItem, score: Score | None) -> Told:
+    """Behind ContextualRecall."""
+    del item
+    pieces = _statements(score)
+    judged = tuple(SupportedStatement(piece.text, _is_true(piece)) for piece in pieces)
+    total, supported = _count(score, "judged", "statements"), sum(each.is_supported for each in judged)
+    signals = ContextualRecallResult(_value(score), total, supported, judged)
+    return Told(signals, f"{supported} of {total} statements supported")
+
+
+def sufficiency(item: DatasetItem, score: Score | None) -> Told:
+    """Behind ContextualSufficiency."""
+    total = len(item.retrieved_content or ())
+    enough = None if score is None else bool(score.value)
+    signals = ContextualSufficiencyResult(_value(score), total, enough)
+    return Told(signals, f"{total} chunks {'sufficient' if enough else 'not sufficient'}")
+
+
+def utilization(item: DatasetItem, score: Score | None) -> Told:
+    """Behind ContextualUtilization."""
+    first: dict[int, bool] = {}
+    second: dict[int, bool] = {}
+    for piece in () if score is None else score.evidence:  # on relevance first, then on use where it is relevant
+        (second if piece.index in first else first)[piece.index] = _is_true(piece)
+    texts = () if score is None else item.retrieved_content or ()
+    chunks = tuple(
+        UtilizedChunk(text, first.get(index, False), second.get(index, False)) for index, text in enumerate(texts)
+    )
+    relevant, used = _count(score, "relevant"), _count(score, "utilized")
+    signals = ContextualUtilizationResult(_value(score), len(item.retrieved_content or ()), relevant, used, chunks)
+    return Told(signals, f"{used} of {relevant} relevant chunks used")
+
+
+def faithfulness(item: DatasetItem, score: Score | None) -> Told:
+    """Behind Faithfulness."""
+    del item
+    claims = tuple(JudgedClaim(piece.text, piece.value or 0.0) for piece in _statements(score))
+    signals = FaithfulnessResult(
+        _value(score),
+        _count(score, "claims"),
+        _count(score, "fully_supported"),
+        _count(score, "partially_supported"),
+        _count(score, "no_evidence"),
+        _count(score, "contradictory"),
+        claims,
+    )
+    return Told(signals, f"{signals.fully_supported_claims} of {signals.total_claims} claims fully supported")
+
+
+def answer_relevancy(item: DatasetItem, score: Score | None) -> Told:
+    """Behind AnswerRelevancy."""
+    del item
+    judged = tuple(RelevantStatement(piece.text, _is_true(piece)) for piece in _statements(score))
+    total, relevant = _count(score, "counted"), _count(score, "relevant")
+    signals = AnswerRelevancyResult(_value(score), total, relevant, judged)
+    return Told(signals, f"{relevant} of {total} statements relevant")
+
+
+def factual_accuracy(item: DatasetItem, score: Score | None) -> Told:
+    """Behind FactualAccuracy."""
+    del item
+    judged = tuple(SupportedStatement(piece.text, _is_true(piece)) for piece in _statements(score))
+    total, supported = _count(score, "judged"), _count(score, "supported")
+    signals = FactualAccuracyResult(_value(score), total, supported, judged)
+    return Told(signals, f"{supported} of {total} statements supported")
+
+
+def _value(score: Score | None) -> float | None:
+    return None if score is None else score.value
+
+
+def _count(score: Score | None, *names: str) -> int:
+    """The first of these counts that the score has; 0 where it has none."""
+    if score is None:
+        return 0
+    return next((count for name in names if (count := score.counts.get(name)) is not None), 0)
+
+
+def _total(item: DatasetItem, score: Score | None, judged: Sequence[object]) -> int:
+    """How many chunks were judged; all that were retrieved where there is no score."""
+    return len(item.retrieved_content or ()) if score is None else len(judged)
+
+
+def _chunks(item: DatasetItem, score: Score | None) -> tuple[RelevantChunk, ...]:
+    """The chunks that were judged: fewer than retrieved where the judge left some out, none without a score."""
+    texts = () if score is None else tuple(item.retrieved_content or ())[: _count(score, "judged", "contexts")]
+    flags = _by_context(score)
+    return tuple(RelevantChunk(text, flags.get(index, False)) for index, text in enumerate(texts))
+
+
+def _by_context(score: Score | None) -> dict[int, bool]:
+    pieces = () if score is None else score.evidence
+    return {piece.index: _is_true(piece) for piece in pieces if piece.about is About.CONTEXT}
+
+
+def _statements(score: Score | None) -> tuple[Evidence, ...]:
+    pieces = () if score is None else score.evidence
+    return tuple(piece for piece in pieces if piece.about is About.STATEMENT)
+
+
+def _is_true(piece: Evidence) -> bool:
+    """Whether a verdict says yes: by the number read from free text, else by the verdict's own field."""
+    if piece.value is not None:
+        return piece.value > 0
+    match piece.verdict:
+        case RelevanceVerdict(grade=grade):
+            return grade >= 1
+        case UsefulnessVerdict(useful=useful):
+            return useful
+        case SupportVerdict():
+            return piece.verdict.supported
+        case _:
+            return False

@@ -1,0 +1,105 @@
+"""Small files that a person writes (YAML, TOML or JSON) as plain objects, with faults told by file and line."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from merilo.data import check
+from merilo.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+    from os import PathLike
+
+    from yaml import MappingNode, SafeLoader
+
+MAX_BYTES: Final = 2**20
+_FORMS: Final = ".yaml, .yml, .toml or .json"
+
+
+def read_document(source: str | PathLike[str]) -> Mapping[str, object]:
+    """The object in a file, as text keys and plain values. Raises UsageError that names the file and the line."""
+    path = Path(source)
+    text = _text(path)
+    match path.suffix.lower():
+        case ".yaml" | ".yml":
+            value = _yaml(text, path.name)
+        case ".toml":
+            value = _toml(text, path.name)
+        case ".json":
+            value = _json(text, path.name)
+        case suffix:
+            raise UsageError(f"{path.name} must be named with {_FORMS}, got {suffix or 'no suffix'!r}.")
+    if not check.is_record(value):
+        raise UsageError(f"{path.name} must hold one object with text keys, got {check.shown(value)}.")
+    return value
+
+
+def _text(path: Path) -> str:
+    try:
+        content = path.read_bytes()
+        text = content.decode("utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"The file {str(path)!r} cannot be read ({error.strerror}); look at its path.") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path.name} is not UTF-8 (byte {error.start + 1}); save it as UTF-8.") from error
+    if len(content) > MAX_BYTES:
+        raise UsageError(f"{path.name} must be at most {MAX_BYTES:,} bytes long, got {len(content):,}.")
+    return text
+
+
+def _json(text: str, name: str) -> object:
+    try:
+        value: object = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise UsageError(f"{name}, line {error.lineno}: this is not JSON ({error.msg}).") from error
+    except RecursionError:
+        raise UsageError(f"{name} is nested too deeply.") from None
+    return value
+
+
+def _toml(text: str, name: str) -> object:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{name}: this is not TOML ({error}).") from error
+    except RecursionError:
+        raise UsageError(f"{name} is nested too deeply.") from None
+
+
+def _yaml(text: str, name: str) -> object:
+    """The value of a YAML text, read by the safe loader: no Python objects, and no key twice."""
+    import yaml
+
+    try:
+        value: object = yaml.load(text, Loader=_loader())  # noqa: S506  a safe loader
+    except yaml.MarkedYAMLError as error:
+        line = "" if error.problem_mark is None else f", line {error.problem_mark.line + 1}"
+        raise UsageError(f"{name}{line}: this is not YAML ({error.problem}).") from error
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date such as 2024-13-40
+        raise UsageError(f"{name}: this is not YAML ({error}).") from error
+    except RecursionError:
+        raise UsageError(f"{name} is nested too deeply.") from None
+    return value
+
+
+def _loader() -> type[SafeLoader]:
+    import yaml
+
+    class NoKeyTwice(yaml.SafeLoader):
+        """PyYAML takes the last of two equal keys, and the first is lost unseen."""
+
+        def construct_mapping(self, node: MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002  PyYAML's own signature
+            seen: set[str] = set()
+            for key, _ in node.value:
+                if isinstance(key, yaml.ScalarNode):
+                    if key.value in seen:
+                        problem = f"the key {key.value!r} stands there twice"
+                        raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+                    seen.add(key.value)
+            return super().construct_mapping(node, deep=deep)
+
+    return NoKeyTwice

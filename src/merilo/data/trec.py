@@ -1,0 +1,171 @@
+"""Answer files of the TREC kind: a run (what was retrieved) and qrels (what is relevant), as samples.
+
+A run has lines `topic Q0 document rank score tag`, qrels have lines `topic iteration document grade`, fields divided by
+white space; either file may be gzipped. Ranks are told from the scores alone, as trec_eval does, which reads them
+as 32-bit numbers: higher scores first, and of equal scores the document whose id is greater by its bytes. The
+rank column, the second column of both files and the tag bear on nothing.
+"""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import zlib
+from dataclasses import dataclass, field
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from merilo.data.sample import Dataset, Sample
+from merilo.errors import DataError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from os import PathLike
+
+    from merilo.data.check import JSON
+
+_GZIP: Final = b"\x1f\x8b"
+_MOST_PROBLEMS: Final = 20
+_RUN_FIELDS: Final = "six fields: topic Q0 document rank score tag"
+_QRELS_FIELDS: Final = "four fields: topic iteration document grade"
+
+
+def load_trec(run: str | PathLike[str], qrels: str | PathLike[str]) -> Dataset:
+    """One sample for each topic of either file, those of the qrels first, in the order of the files.
+
+    A sample has the topic as its id, `retrieved_context_ids` best first (none for a topic that the run leaves out, so
+    that it counts as nothing found, like `trec_eval -c`), `reference_context_ids` with the documents of grade 1 and
+    above, best grade first (missing for a topic that the qrels leave out), and in its metadata every grade under
+    `qrels` and the run's tag under `run`.
+
+    Both files are read at once. Raises DataError with the file and line of each fault, 20 at most: a line with
+    another number of fields, a score or grade that is no number, a document that stands twice under one topic, a file
+    without a line.
+    """
+    retrieved, judged = _Run(_name(run)), _Qrels(_name(qrels))
+    problems: list[Problem] = []
+    for source, table in ((run, retrieved), (qrels, judged)):
+        _read(Path(source), table.name, table.take, problems)
+    if problems:
+        raise DataError.of(*problems[:_MOST_PROBLEMS])
+    topics = dict.fromkeys((*judged.grades, *retrieved.scores))
+    samples = tuple(_sample(topic, retrieved, judged) for topic in topics)
+    return Dataset(Path(run).name.removesuffix(".gz").rsplit(".", 1)[0], lambda: iter(samples))
+
+
+class _Retrieved(NamedTuple):
+    """What the order of documents is told from."""
+
+    score: float
+    document: bytes
+
+
+@dataclass(slots=True)
+class _Run:
+    """The scores of a run by topic and document."""
+
+    name: str
+    scores: dict[str, dict[str, float]] = field(default_factory=dict[str, dict[str, float]])
+    tag: str = ""
+
+    def take(self, fields: list[str], problem: Callable[[str, str], None]) -> None:
+        if len(fields) != 6:
+            problem(_RUN_FIELDS, f"{len(fields)}")
+            return
+        topic, _, document, _, written, self.tag = fields
+        score = _number(written)
+        if score is None:
+            problem("a finite number as the score", repr(written))
+        elif document in self.scores.setdefault(topic, {}):
+            problem("each document once in a topic", f"{document!r} again in topic {topic!r}")
+        else:
+            self.scores[topic][document] = score
+
+    def ranked(self, topic: str) -> list[str]:
+        """The documents of a topic, best first, as trec_eval orders them."""
+        scores = self.scores.get(topic, {})
+        return sorted(scores, key=lambda document: _Retrieved(scores[document], document.encode()), reverse=True)
+
+
+@dataclass(slots=True)
+class _Qrels:
+    """The grades by topic and document."""
+
+    name: str
+    grades: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
+
+    def take(self, fields: list[str], problem: Callable[[str, str], None]) -> None:
+        if len(fields) != 4:
+            problem(_QRELS_FIELDS, f"{len(fields)}")
+            return
+        topic, _, document, written = fields
+        grade = _whole(written)
+        if grade is None:
+            problem("a whole number as the grade", repr(written))
+        elif document in self.grades.setdefault(topic, {}):
+            problem("each document once in a topic", f"{document!r} again in topic {topic!r}")
+        else:
+            self.grades[topic][document] = grade
+
+
+def _sample(topic: str, run: _Run, qrels: _Qrels) -> Sample:
+    grades = qrels.grades.get(topic)
+    metadata: dict[str, JSON] = {"run": run.tag}
+    relevant: list[str] | None = None
+    if grades is not None:
+        metadata["qrels"] = dict(grades)
+        relevant = sorted((each for each in grades if grades[each] >= 1), key=lambda each: -grades[each])
+    return Sample(topic, retrieved_context_ids=run.ranked(topic), reference_context_ids=relevant, metadata=metadata)
+
+
+def _read(
+    path: Path, name: str, take: Callable[[list[str], Callable[[str, str], None]], None], problems: list[Problem]
+) -> None:
+    try:
+        lines = list(_lines(path))
+    except UnicodeDecodeError as error:
+        problems.append(Problem("UTF-8 text", f"byte 0x{error.object[error.start]:02X}", source=name))
+        return
+    except (OSError, EOFError, zlib.error) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        problems.append(Problem("a file that can be read to its end", f"an error ({reason})", source=name))
+        return
+    for number, line in lines:
+
+        def problem(expected: str, got: str, number: int = number) -> None:
+            problems.append(Problem(expected, got, source=name, line=number))
+
+        take(line.split(), problem)
+    if not lines:
+        problems.append(Problem("at least one line", "an empty file", source=name))
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines that are not blank, with their numbers from 1."""
+    content = path.read_bytes()
+    if content.startswith(_GZIP):
+        content = gzip.decompress(content)
+    for number, line in enumerate(content.decode("utf-8-sig").split("\n"), start=1):
+        if line.strip():
+            yield number, line
+
+
+def _number(text: str) -> float | None:
+    """A finite number as trec_eval holds it: in 32 bits; None for anything else."""
+    try:
+        number = float(text)
+        return float(struct.unpack("<f", struct.pack("<f", number))[0]) if isfinite(number) else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _whole(text: str) -> int | None:
+    try:
+        return int(text) if len(text) <= 9 else None
+    except ValueError:
+        return None
+
+
+def _name(source: str | PathLike[str]) -> str:
+    return Path(source).name

@@ -1,0 +1,73 @@
+"""How published definitions of one name score the same data, side by side."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from merilo.errors import UsageError
+from merilo.evaluation import run_evaluation
+from merilo.metrics.lineage.form import Lineage
+from merilo.metrics.lineage.same_verdicts import FORMS, SameVerdicts
+from merilo.reports.definitions import LineageTables, tables_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from os import PathLike
+
+    from merilo.data.load import Records
+    from merilo.evaluation import Options
+    from merilo.metrics.base import Metric
+
+NATIVE: Final[Mapping[Lineage, tuple[str, ...]]] = {
+    Lineage.CONTEXT_RELEVANCE: (
+        "context_relevance",
+        "context_relevance(unit=context)",
+        "context_relevance(unit=sentence)",
+    ),
+    Lineage.CONTEXT_PRECISION: (
+        "context_precision(against=reference)",
+        "context_precision(against=question)",
+        "context_ranking",
+    ),
+    Lineage.CONTEXT_RECALL: ("context_recall",),
+    Lineage.FAITHFULNESS: ("faithfulness",),
+    Lineage.ANSWER_RELEVANCY: ("answer_relevancy",),
+}
+"""Our own metrics of each family; the first that the data allows is what the others are compared with."""
+
+
+async def run_lineage(
+    data: str | PathLike[str] | Records,
+    options: Options,
+    *,
+    families: Sequence[str] = (),
+    as_published: bool = False,
+) -> LineageTables:
+    """Evaluate the definitions of these families (all, for none named) on one data set.
+
+    By default each definition's formula is taken over the verdicts of our own metrics, so nothing is asked
+    twice; `as_published` asks each definition's own questions. What the data or the judge does not allow is left
+    out with the reason. Raises UsageError when nothing is left, and what `evaluate` raises.
+    """
+    wanted = [_family(name) for name in families] or list(Lineage)
+    plan = {family: _metrics(family, as_published=as_published) for family in wanted}
+    metrics = [metric for rows in plan.values() for metric in rows.values()]
+    run = await run_evaluation(data, replace(options, metrics=metrics, lenient=True))
+    return LineageTables(run, tables_of(run, plan), run.manifest.left_out)
+
+
+def _family(name: str) -> Lineage:
+    try:
+        return Lineage(name)
+    except ValueError:
+        raise UsageError(f"There is no family {name!r} of definitions; there are {', '.join(Lineage)}.") from None
+
+
+def _metrics(family: Lineage, *, as_published: bool) -> dict[str, str | Metric]:
+    """Definition → the metric to compute for it, native ones first."""
+    found: dict[str, str | Metric] = {text: text for text in NATIVE[family]}
+    for definition, form in FORMS.items():
+        if form.lineage is family:
+            found[definition] = definition if as_published else SameVerdicts(of=definition)
+    return found

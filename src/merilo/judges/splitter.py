@@ -1,0 +1,99 @@
+"""The judge that cuts texts into sentences as pysbd does, for published metrics that count by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from merilo.judges.base import Send
+from merilo.judging.questions import Pack, Question, Sentences
+from merilo.judging.untyped import as_list, loaded
+from merilo.judging.verdicts import Failure, FailureKind, TextsVerdict
+from merilo.providers.base import Message, Request
+from merilo.providers.splitter import PACKAGE, TIMEOUT_S, SplitterProvider, installed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from merilo.judges.base import Conversation
+    from merilo.judging.ask import Answer
+    from merilo.providers.base import Reply
+
+
+@dataclass(frozen=True)
+class SplitterJudge:
+    """Answers `Sentences` with `splitter="pysbd"`: English rules, whitespace kept, none for an empty text.
+
+    `timeout_s`: what one text may take; a text that takes longer gets a Failure. `worker`: the command of another
+    worker, for tests. Needs the package pysbd (`merilo[published]`); `unready` says so where it is missing.
+    """
+
+    timeout_s: float = TIMEOUT_S
+    worker: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """`pysbd`."""
+        return PACKAGE
+
+    @property
+    def answers(self) -> frozenset[type[Question[Any]]]:
+        """Sentences alone."""
+        return frozenset({Sentences})
+
+    @property
+    def together(self) -> frozenset[type[Question[Any]]]:
+        """None."""
+        return frozenset()
+
+    @property
+    def rates(self) -> str | None:
+        """It judges nothing."""
+        return None
+
+    @property
+    def cacheable(self) -> bool:
+        """Yes: pysbd's version decides where it cuts."""
+        return True
+
+    @property
+    def unready(self) -> str | None:
+        """Why it can answer nothing here, as a phrase; None when it can."""
+        if self.worker or installed() is not None:
+            return None
+        return f"sentences are cut by {PACKAGE}, which is not installed; install merilo[published]"
+
+    def fingerprint(self) -> Mapping[str, object]:
+        """The version of pysbd and its settings."""
+        return {"judge": "splitter", "provider": dict(self._provider.fingerprint())}
+
+    def rubric(self, question: Question[Any] | Pack) -> str:
+        """None."""
+        del question
+        return ""
+
+    def answer(self, question: Question[Any] | Pack) -> Conversation:
+        """The sentences of each text, one request for each; texts of another splitter fail."""
+        questions = question.questions if isinstance(question, Pack) else (question,)
+        own = [each for each in questions if isinstance(each, Sentences) and each.splitter == PACKAGE]
+        replies = iter((yield tuple(self._send(each.text) for each in own)) if own else ())
+        return tuple(_read(next(replies)) if each in own else _unknown(each) for each in questions)
+
+    def _send(self, text: str) -> Send:
+        return Send(self._provider, Request((Message("user", text),)))
+
+    @cached_property
+    def _provider(self) -> SplitterProvider:
+        return SplitterProvider(self.timeout_s, self.worker)
+
+
+def _read(reply: Reply | Failure) -> Answer:
+    if isinstance(reply, Failure):
+        return reply
+    return TextsVerdict(tuple(str(piece) for piece in as_list(loaded(reply.text)) or ()))
+
+
+def _unknown(question: Question[Any]) -> Failure:
+    named = getattr(question, "splitter", question.kind)
+    return Failure(FailureKind.PERMANENT, f"There is no sentence splitter {named!r}; there is {PACKAGE!r}.")

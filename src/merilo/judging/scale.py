@@ -1,0 +1,199 @@
+"""A scale that a person wrote: one question about texts, a closed list of labels, and what each is worth.
+
+The file's keys, of which the first four are needed::
+
+    name: politeness
+    question: How polite is the response to the user?
+    texts: [user_input, response]      # fields of the sample that the judge is shown
+    labels:                            # at least two; a label in quotation marks where it is yes, no or a number
+      - {label: rude, points: 0, definition: it insults or orders about}
+      - {label: plain, points: 1}
+      - {label: polite, points: 2, definition: it greets, thanks or regrets where one would}
+    version: 1
+    range: [0, 2]                      # the points that 0 and 1 stand for; else the labels' lowest and highest
+    higher_is_better: true             # false: fewer points are better, and 1 still stands for the best
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, Final, Self
+
+from merilo.errors import UsageError
+from merilo.judging.digests import digest_json
+from merilo.judging.untyped import as_list, as_object
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+KEYS: Final = ("name", "question", "texts", "labels", "version", "range", "higher_is_better")
+_NEEDED: Final = KEYS[:4]
+_LABEL_KEYS: Final = ("label", "points", "definition")
+_MOST_SHOWN: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """One answer of the scale."""
+
+    text: str
+    points: float
+    definition: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A question with a closed list of answers. Make one with `of`, which checks what a person wrote."""
+
+    name: str
+    question: str
+    texts: tuple[str, ...]
+    labels: tuple[Label, ...]
+    version: int
+    low: float
+    high: float
+    higher_is_better: bool
+
+    @classmethod
+    def of(cls, fields: Mapping[str, object], *, source: str, texts: Collection[str]) -> Self:
+        """The scale that a file holds; `texts` are the fields that may be shown.
+
+        Raises UsageError that names the file, the key, what was expected and what came.
+        """
+        reader = _Reader(source)
+        reader.keys(fields, KEYS, _NEEDED, "")
+        labels = reader.labels(fields["labels"])
+        low, high = reader.range(fields.get("range"), labels)
+        return cls(
+            name=reader.text(fields["name"], "name"),
+            question=reader.text(fields["question"], "question"),
+            texts=reader.texts(fields["texts"], texts),
+            labels=labels,
+            version=reader.version(fields.get("version", 1)),
+            low=low,
+            high=high,
+            higher_is_better=reader.flag(fields.get("higher_is_better", True), "higher_is_better"),
+        )
+
+    @property
+    def digest(self) -> str:
+        """12 hexadecimal digits that name all that bears on a value; notes and layout of the file do not."""
+        return digest_json(
+            {
+                "name": self.name,
+                "version": self.version,
+                "question": self.question,
+                "texts": list(self.texts),
+                "labels": [[each.text, each.points, each.definition] for each in self.labels],
+                "range": [self.low, self.high],
+                "higher_is_better": self.higher_is_better,
+            }
+        ).hex()[:12]
+
+    def points(self, label: str) -> float:
+        """The points of a label of the scale."""
+        return next(each.points for each in self.labels if each.text == label)
+
+    def share(self, points: float) -> float:
+        """Where the points stand in the range, in [0, 1]; 1 is the best, also where fewer points are better."""
+        share = (points - self.low) / (self.high - self.low)
+        return share if self.higher_is_better else 1 - share
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads the parts of a scale, and says where one is not what it should be."""
+
+    source: str
+
+    def wrong(self, key: str, expected: str, got: object) -> UsageError:
+        place = f"{self.source}, key {key!r}" if key else self.source
+        return UsageError(f"{place}: expected {expected}, got {_shown(got)}.")
+
+    def keys(self, fields: Mapping[str, object], known: Collection[str], needed: Collection[str], where: str) -> None:
+        if unknown := [key for key in fields if key not in known]:
+            raise self.wrong(f"{where}{unknown[0]}", f"only the keys {', '.join(known)}", unknown[0])
+        if missing := [key for key in needed if key not in fields]:
+            raise self.wrong(f"{where}{missing[0]}", "a value", None)
+
+    def text(self, value: object, key: str, *, blank: bool = False) -> str:
+        if not isinstance(value, str):
+            advice = " (put it in quotation marks)" if isinstance(value, (bool, int, float)) else ""
+            raise self.wrong(key, f"a text{advice}", value)
+        if not (blank or value.strip()):
+            raise self.wrong(key, "a text that is not blank", value)
+        return value.strip()
+
+    def flag(self, value: object, key: str) -> bool:
+        if not isinstance(value, bool):
+            raise self.wrong(key, "true or false", value)
+        return value
+
+    def version(self, value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise self.wrong("version", "a whole number of at least 1", value)
+        return value
+
+    def number(self, value: object, key: str) -> float:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
+            raise self.wrong(key, "a number", value)
+        return float(value)
+
+    def texts(self, value: object, known: Collection[str]) -> tuple[str, ...]:
+        names = as_list(value)
+        expected = f"a list of fields, each once, of {', '.join(known)}"
+        if not names:
+            raise self.wrong("texts", expected, value)
+        found = [name for name in names if isinstance(name, str)]
+        for name in names:
+            if name not in known or found.count(str(name)) > 1:
+                raise self.wrong("texts", expected, name)
+        return tuple(found)
+
+    def labels(self, value: object) -> tuple[Label, ...]:
+        items = as_list(value)
+        if items is None or len(items) < 2:
+            raise self.wrong("labels", "a list of at least two labels", value)
+        found: list[Label] = []
+        for place, item in enumerate(items, start=1):
+            label = self.label(item, f"labels[{place}]")
+            if label.text.casefold() in {each.text.casefold() for each in found}:
+                raise self.wrong(f"labels[{place}].label", "a label that stands in the list once", label.text)
+            found.append(label)
+        return tuple(found)
+
+    def label(self, item: object, key: str) -> Label:
+        fields = as_object(item)
+        if fields is None:
+            raise self.wrong(key, "an object with label and points, and perhaps definition", item)
+        self.keys(fields, _LABEL_KEYS, _LABEL_KEYS[:2], f"{key}.")
+        return Label(
+            self.text(fields["label"], f"{key}.label"),
+            self.number(fields["points"], f"{key}.points"),
+            self.text(fields.get("definition", ""), f"{key}.definition", blank=True),
+        )
+
+    def range(self, value: object, labels: tuple[Label, ...]) -> tuple[float, float]:
+        lowest, highest = min(each.points for each in labels), max(each.points for each in labels)
+        if value is None:
+            low, high = lowest, highest
+        else:
+            ends = as_list(value)
+            if ends is None or len(ends) != 2:
+                raise self.wrong("range", "two numbers, [lowest, highest]", value)
+            low, high = self.number(ends[0], "range"), self.number(ends[1], "range")
+        if not low < high:
+            raise self.wrong("range" if value is not None else "labels", "points of which one is above the other", low)
+        if lowest < low or highest > high:
+            expected = f"points within the range {low:g} to {high:g}"
+            raise self.wrong("labels", expected, lowest if lowest < low else highest)
+        return low, high
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "nothing"
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."

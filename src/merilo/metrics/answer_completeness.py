@@ -1,0 +1,91 @@
+"""How much of what was asked the response answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from merilo.judging.ask import ask, ask_each
+from merilo.judging.questions import Answered, Parts
+from merilo.judging.verdicts import AnsweredVerdict
+from merilo.metrics.base import Card, Family, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.steps import BLANK_USER_INPUT, about_statements, distinct, is_blank, states_nothing
+
+if TYPE_CHECKING:
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+    from merilo.metrics.steps import Distinct
+
+_NO_PART = "the user input asks for nothing"
+_BLANK_RESPONSE = "The response is blank."
+_CHARACTERS_PER_PART = 4
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerCompleteness(Ordinary):
+    """Share of what the user input asks for that the response answers, in [0, 1].
+
+    Formula: parts that the response answers / distinct parts of the user input. Whether the answers are true is
+    not asked.
+
+    A response that declines, or is blank, answers nothing: 0. Here, unlike in answer_relevancy, that is a count
+    and no gap: what is divided by is what was asked, not what was said, and without it a system could raise its
+    completeness by declining whatever is hard. Undefined when the user input is blank or asks for nothing.
+
+    Source: our own. The answer relevance of the first versions of the ragas library punished incomplete answers
+    through the similarity of generated questions (Es et al. 2023, arXiv 2309.15217, section 3); here the parts are
+    named and judged one by one.
+    """
+
+    name: ClassVar[str] = "answer_completeness"
+    version: ClassVar[int] = 1
+    needs = frozenset({"user_input", "response"})
+    asks = Kinds({Answered, Parts})
+    card: ClassVar[Card] = Card(
+        summary="Share of what the user input asks for that the response answers.",
+        formula="Parts of the user input that the response answers / distinct parts of the user input.",
+        questions="One Parts question, and one Answered question for each distinct part.",
+        undefined=(BLANK_USER_INPUT, _NO_PART),
+        when="To find answers that leave out a part of what was asked; needs neither contexts nor a reference.",
+        when_not="To see whether the answer is right, or whether it should have been given at all: declining what "
+        "the contexts do not hold counts as 0. Take answer_correctness or context_sufficiency beside it.",
+        relatives=("answer_relevancy", "answer_correctness", "context_sufficiency"),
+        sources=("Our own; the answer relevance of Es et al. 2023 (arXiv 2309.15217) punishes incompleteness too.",),
+        family=Family.RESPONSE,
+    )
+
+    def at_most(self, sample: Sample) -> int:
+        """One question for the parts, and one for each that the user input can have."""
+        if sample.user_input is None or sample.response is None or is_blank(sample.user_input):
+            return 0
+        return 1 + (0 if states_nothing(sample, "response") else _most(sample.user_input))
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input = sample.require("user_input")
+        sample.require("response")
+        if is_blank(user_input):
+            return Undefined(BLANK_USER_INPUT)
+        question = Parts(user_input, language=sample.resolved_language)
+        verdict = yield from ask(question)
+        parts = distinct(question, verdict.parts, most=_most(user_input))
+        if not parts:
+            return Undefined(_NO_PART)
+        verdicts = yield from _answered(sample, user_input, parts)
+        answered = sum(verdict.answered for verdict in verdicts)
+        return Score(
+            answered / len(parts),
+            evidence=about_statements(parts, verdicts),
+            counts={"parts": len(parts), "answered": answered},
+        )
+
+
+def _answered(sample: Sample, user_input: str, parts: tuple[Distinct, ...]) -> Plan[tuple[AnsweredVerdict, ...]]:
+    if states_nothing(sample, "response"):
+        return tuple(AnsweredVerdict(answered=False, reason=_BLANK_RESPONSE) for _ in parts)
+    sentences, language = sample.sentences("response"), sample.resolved_language
+    return (yield from ask_each(Answered(part.text, sentences, user_input, language=language) for part in parts))
+
+
+def _most(user_input: str) -> int:
+    return 1 + len(user_input) // _CHARACTERS_PER_PART

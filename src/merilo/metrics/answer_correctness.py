@@ -1,0 +1,158 @@
+"""How far the response says what the reference says, no less and no more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, ClassVar
+
+from merilo.errors import UsageError
+from merilo.judging.ask import ask, both
+from merilo.judging.questions import Embeddings, Statements, Support
+from merilo.metrics.base import Card, Evidence, Family, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.formulas import cosine, f_measure
+from merilo.metrics.steps import (
+    about_statements,
+    most_statements,
+    statements_of,
+    states_nothing,
+    support_by,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+    from merilo.metrics.steps import Distinct
+
+_BLANK_REFERENCE = "the reference is blank"
+_NO_STATEMENT = "the reference makes no statement"
+_NO_DIRECTION = "the embedder gives the reference or the response no direction"
+_NO_TEXT: tuple[Distinct, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Agreement:
+    """How far the statements of both texts agree, and by which verdicts."""
+
+    value: float
+    evidence: tuple[Evidence, ...] = ()
+    counts: Mapping[str, int | None] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerCorrectness(Ordinary):
+    """How far the response agrees with the reference in its statements, in [0, 1].
+
+    Formula: F = (1 + beta²) P R / (beta² P + R), with the precision P = statements of the response that the
+    reference supports / distinct statements of the response, and the recall R = statements of the reference that
+    the response supports / distinct statements of the reference; 0 when P or R is. With a `similarity_weight` w
+    the value is (1 - w) F + w max(0, cosine of the embeddings of reference and response).
+
+    0 when the response is blank, declines, or states nothing: it holds nothing of the reference. Undefined when
+    the reference is blank or states nothing, and, with a weight, when the embedder gives a text no direction.
+
+    Source: the answer correctness of the ragas library (F1 over statements, and a weighted similarity), and the
+    claim precision and recall of RAGChecker (Ru et al. 2024, arXiv 2408.08067). We differ from ragas: each
+    statement of one text is held against the whole other text, not matched with its statements, precision and
+    recall count the statements of their own text, and similarity has no weight unless it is given one.
+    """
+
+    name: ClassVar[str] = "answer_correctness"
+    version: ClassVar[int] = 1
+    needs = frozenset({"response", "reference"})
+    card: ClassVar[Card] = Card(
+        summary="How far the response says what the reference says, no less and no more.",
+        formula="F measure of precision (statements of the response that the reference supports) and recall "
+        "(statements of the reference that the response supports); with a similarity_weight w, (1 - w) F + w times "
+        "the cosine of both texts' embeddings, 0 where it is negative.",
+        questions="Two Statements questions, and one Support question for each distinct statement of both texts; one "
+        "Embeddings question with a similarity_weight.",
+        undefined=(_BLANK_REFERENCE, _NO_STATEMENT, f"{_NO_DIRECTION} (similarity_weight above 0)"),
+        when="To see whether answers are right, where there are references to hold them against.",
+        when_not="With references that are only one of many right answers, or without references: faithfulness asks "
+        "whether the contexts support the answer.",
+        relatives=("faithfulness", "noise_sensitivity", "answer_completeness"),
+        sources=(
+            "Answer correctness of the ragas library; statements are judged against the whole text here.",
+            "Ru et al. 2024, RAGChecker (arXiv 2408.08067): claim precision, recall and F1.",
+        ),
+        family=Family.RESPONSE,
+    )
+
+    beta: float = 1.0
+    """How many times as much recall counts as precision, above 0."""
+    similarity_weight: float = 0.0
+    """The share of the value that the likeness of the embeddings makes, in [0, 1]."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.beta < inf:
+            raise UsageError(f"Metric {self.name!r} takes beta=a number above 0, got {self.beta}.")
+        if not 0 <= self.similarity_weight <= 1:
+            raise UsageError(f"Metric {self.name!r} takes similarity_weight=0 to 1, got {self.similarity_weight}.")
+
+    @property
+    def asks(self) -> Kinds:
+        """Statements and Support unless the likeness is all, Embeddings where it has a weight."""
+        kinds: Kinds = frozenset({Statements, Support}) if self.similarity_weight < 1 else frozenset()
+        return kinds | {Embeddings} if self.similarity_weight > 0 else kinds
+
+    def at_most(self, sample: Sample) -> int:
+        """Two questions for the statements, one for each that both texts can make, and one for the embeddings."""
+        of_response, of_reference = most_statements(sample, "response"), most_statements(sample, "reference")
+        if not of_reference:
+            return 0
+        statements = 1 + of_reference + (1 + of_response if of_response else 0)
+        return (statements if self.similarity_weight < 1 else 0) + (1 if self.similarity_weight > 0 else 0)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        sample.require("response")
+        if states_nothing(sample, "reference"):
+            return Undefined(_BLANK_REFERENCE)
+        agreement, likeness = yield from both(self._agreement(sample), self._likeness(sample))
+        if isinstance(agreement, Undefined):
+            return agreement
+        if likeness is None:
+            return Undefined(_NO_DIRECTION)
+        weight = self.similarity_weight
+        value = (1 - weight) * agreement.value + weight * likeness
+        return Score(value, evidence=agreement.evidence, counts=agreement.counts or {})
+
+    def _agreement(self, sample: Sample) -> Plan[_Agreement | Undefined]:
+        if self.similarity_weight == 1:
+            return _Agreement(0.0)
+        response, reference = yield from both(_statements_if_any(sample), statements_of(sample, "reference"))
+        if not reference:
+            return Undefined(_NO_STATEMENT)
+        right, covered = yield from both(
+            support_by(sample, "reference", response), support_by(sample, "response", reference)
+        )
+        supported, held = sum(verdict.supported for verdict in right), sum(verdict.supported for verdict in covered)
+        precision = supported / len(response) if response else 0.0
+        return _Agreement(
+            f_measure(precision, held / len(reference), beta=self.beta),
+            about_statements(response, right) + about_statements(reference, covered),
+            {
+                "statements": len(response),
+                "supported": supported,
+                "reference_statements": len(reference),
+                "covered": held,
+            },
+        )
+
+    def _likeness(self, sample: Sample) -> Plan[float | None]:
+        """The cosine of both texts, no less than 0; None where there is none."""
+        if not self.similarity_weight or states_nothing(sample, "response"):
+            return 0.0
+        texts = (sample.require("reference"), sample.require("response"))
+        matrix = yield from ask(Embeddings(texts, language=sample.resolved_language))
+        found = cosine(matrix.row(0), matrix.row(1))
+        return None if found is None else max(0.0, found)
+
+
+def _statements_if_any(sample: Sample) -> Plan[tuple[Distinct, ...]]:
+    if states_nothing(sample, "response"):
+        return _NO_TEXT
+    return (yield from statements_of(sample, "response"))

@@ -1,0 +1,112 @@
+"""How many of the reference's entities the retrieved contexts mention."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from merilo.judging.ask import ask, ask_each
+from merilo.judging.questions import Entities, Mentions
+from merilo.judging.verdicts import MentionsVerdict
+from merilo.metrics.base import Card, Family, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.steps import about_statements, distinct, is_blank, most_contexts, states_nothing, texts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+    from merilo.metrics.steps import Distinct
+
+_BLANK_REFERENCE = "the reference is blank"
+_NO_ENTITY = "the reference names no entity"
+_NO_CONTEXT = "No context was retrieved, or every one is blank."
+_BLANK_EVIDENCE = "Only blank contexts were named."
+_CHARACTERS_PER_ENTITY = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ContextEntityRecall(Ordinary):
+    """Share of the reference's entities that the retrieved contexts mention, in [0, 1].
+
+    Formula: entities of the reference that at least one context mentions / distinct entities of the reference
+    (people, places, organisations, works, dates, amounts ...). Whether a context mentions an entity is judged, not
+    looked up, so that inflected forms, abbreviations and other ways of writing a date count. Entities that are
+    equal but for case and white space count once.
+
+    0 when nothing was retrieved or all contexts are blank. Undefined when the reference is blank or names no entity.
+
+    Source: the context entity recall of the ragas library, which extracts entities from reference and contexts and
+    intersects the two lists word for word; we differ in asking about each entity of the reference.
+    """
+
+    name: ClassVar[str] = "context_entity_recall"
+    version: ClassVar[int] = 1
+    needs = frozenset({"reference", "retrieved_contexts"})
+    asks = Kinds({Entities, Mentions})
+    card: ClassVar[Card] = Card(
+        summary="Share of the reference's entities that the retrieved contexts mention.",
+        formula="Entities of the reference that a context mentions / distinct entities of the reference.",
+        questions="One Entities question, and one Mentions question for each distinct entity.",
+        undefined=(_BLANK_REFERENCE, _NO_ENTITY),
+        when="For questions about names, dates and amounts, where a context without them cannot help.",
+        when_not="To see whether the contexts say the right thing about them: take context_recall.",
+        relatives=("context_recall", "context_sufficiency"),
+        sources=("Context entity recall of the ragas library; mentions are judged here, not matched.",),
+        family=Family.RETRIEVAL,
+    )
+
+    def at_most(self, sample: Sample) -> int:
+        """One question for the entities, and one for each that the reference can name."""
+        if sample.reference is None or states_nothing(sample, "reference"):
+            return 0
+        return 1 + (_most(sample.sentences("reference")) if most_contexts(sample) else 0)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        sample.require("retrieved_contexts")
+        if states_nothing(sample, "reference"):
+            return Undefined(_BLANK_REFERENCE)
+        sentences = sample.sentences("reference")
+        question = Entities(sentences, language=sample.resolved_language)
+        verdict = yield from ask(question)
+        entities = _distinct_but_for_case(distinct(question, (e.text for e in verdict.entities), most=_most(sentences)))
+        if not entities:
+            return Undefined(_NO_ENTITY)
+        verdicts = yield from _mentions(sample, entities)
+        mentioned = sum(verdict.mentioned for verdict in verdicts)
+        return Score(
+            mentioned / len(entities),
+            evidence=about_statements(entities, verdicts),
+            counts={"entities": len(entities), "mentioned": mentioned},
+        )
+
+
+def _mentions(sample: Sample, entities: tuple[Distinct, ...]) -> Plan[tuple[MentionsVerdict, ...]]:
+    if not most_contexts(sample):
+        return tuple(MentionsVerdict(mentioned=False, reason=_NO_CONTEXT) for _ in entities)
+    contexts, language = texts_of(sample.contexts), sample.resolved_language
+    verdicts = yield from ask_each(Mentions(entity.text, contexts, language=language) for entity in entities)
+    blank = frozenset(index for index, context in enumerate(sample.contexts) if is_blank(context))
+    return tuple(_without(blank, verdict) for verdict in verdicts)
+
+
+def _without(blank: frozenset[int], verdict: MentionsVerdict) -> MentionsVerdict:
+    if blank.isdisjoint(verdict.evidence):
+        return verdict
+    if evidence := tuple(index for index in verdict.evidence if index not in blank):
+        return replace(verdict, evidence=evidence)
+    return MentionsVerdict(mentioned=False, reason=_BLANK_EVIDENCE)
+
+
+def _distinct_but_for_case(entities: tuple[Distinct, ...]) -> tuple[Distinct, ...]:
+    """Of entities that are alike the least by its letters, so that their order does not matter."""
+    found: dict[str, Distinct] = {}
+    for entity in entities:
+        key = " ".join(entity.text.split()).casefold()
+        found[key] = min(found.get(key, entity), entity, key=lambda each: each.text)
+    return tuple(found.values())
+
+
+def _most(sentences: Sequence[str]) -> int:
+    return 1 + sum(len(sentence) for sentence in sentences) // _CHARACTERS_PER_ENTITY

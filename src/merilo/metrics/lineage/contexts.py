@@ -1,0 +1,288 @@
+"""Context relevance and context precision: what published definitions make of verdicts on contexts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from merilo.judging.questions import Relevance, Usefulness
+from merilo.judging.verdicts import RelevanceVerdict, UsefulnessVerdict
+from merilo.metrics.base import Kinds, Score, Undefined
+from merilo.metrics.formulas import average_precision, mean, smoothed_average_precision
+from merilo.metrics.lineage.form import Form, Gathering, Lineage
+from merilo.metrics.steps import (
+    NOTHING_RETRIEVED,
+    about_contexts,
+    most_contexts,
+    relevance_of_contexts,
+    usefulness_of_contexts,
+)
+
+if TYPE_CHECKING:
+    from merilo.data.sample import Sample
+
+Graded = Sequence[RelevanceVerdict]
+Useful = Sequence[UsefulnessVerdict]
+
+_RELEVANCE: Final[Gathering[Graded]] = Gathering(
+    frozenset({"user_input", "retrieved_contexts"}), Kinds({Relevance}), relevance_of_contexts, most_contexts
+)
+_USEFULNESS: Final[Gathering[Useful]] = Gathering(
+    frozenset({"user_input", "retrieved_contexts", "reference"}),
+    Kinds({Usefulness}),
+    usefulness_of_contexts,
+    most_contexts,
+)
+_FOUR_LEVELS: Final = {0: 0, 1: 2, 2: 3}
+"""Our grades on a scale of 0 to 3, on which 1 is "related, but no answer", which we do not tell apart."""
+
+
+def _counts(sample: Sample, graded: Graded, sentences: int | None = None) -> dict[str, int | None]:
+    grades = [verdict.grade for verdict in graded]
+    return {
+        "contexts": len(grades),
+        "relevant": sum(grade >= 1 for grade in grades),
+        "best": max(grades, default=0),
+        "points": sum(grades),
+        "points_of_three": sum(_FOUR_LEVELS[grade] for grade in grades),
+        "sentences": sum(len(context.sentences) for context in sample.contexts) if sentences is None else sentences,
+        "evidence_sentences": sum(len(verdict.evidence) for verdict in graded),
+    }
+
+
+def _graded(
+    value: Callable[[Sample, Graded], float], *, empty: float | None
+) -> Callable[[Sample, Graded], Score | Undefined]:
+    """A formula over the grades, with what the definition gives where nothing was retrieved."""
+
+    def score(sample: Sample, graded: Graded) -> Score | Undefined:
+        if not graded:
+            return Undefined(NOTHING_RETRIEVED) if empty is None else Score(empty, counts=_counts(sample, graded))
+        return Score(value(sample, graded), about_contexts(graded), _counts(sample, graded))
+
+    return score
+
+
+def _sentence_ratio(sample: Sample, graded: Graded) -> float:
+    counts = _counts(sample, graded)
+    found, given = counts["evidence_sentences"] or 0, counts["sentences"] or 0
+    return min(found / given, 1.0) if given else 0.0
+
+
+def _ratio_of_periods(sample: Sample, graded: Graded) -> Score:
+    """Sentences counted as the text between two full stops with a blank, over all contexts joined by a line end."""
+    joined = "\n".join(context.text for context in sample.contexts).strip()
+    counts = _counts(sample, graded, sentences=len(joined.split(". ")))
+    found, given = counts["evidence_sentences"] or 0, counts["sentences"] or 1
+    return Score(min(found / given, 1.0), about_contexts(graded), counts)
+
+
+def _best_grade(sample: Sample, graded: Graded) -> float:
+    question = sample.require("user_input").strip()
+    joined = "\n".join(context.text for context in sample.contexts).strip()
+    if not question or not joined or joined in question:
+        return 0.0  # settled without a call
+    return max(verdict.grade for verdict in graded) / 2
+
+
+def _share_of_relevant(sample: Sample, graded: Graded) -> float:
+    del sample
+    return mean(verdict.grade >= 1 for verdict in graded)
+
+
+def _any_relevant(sample: Sample, graded: Graded) -> float:
+    del sample
+    return float(any(verdict.grade >= 1 for verdict in graded))
+
+
+def _mean_grade(sample: Sample, graded: Graded) -> float:
+    del sample
+    return mean(verdict.grade / 2 for verdict in graded)
+
+
+def _mean_of_three(sample: Sample, graded: Graded) -> float:
+    del sample
+    return mean(_FOUR_LEVELS[verdict.grade] / 3 for verdict in graded)
+
+
+_OWN = Lineage.CONTEXT_RELEVANCE
+
+RELEVANCE_FORMS: Final = (
+    Form(
+        "ragas-0.0.12:context_relevancy",
+        _OWN,
+        'evidence sentences / pieces between ". " of all contexts joined, at most 1',
+        "the agreement of several replies; sentences copied by the judge, also some that are in no context",
+        "{evidence_sentences} evidence sentences of {sentences} pieces",
+        _RELEVANCE,
+        _ratio_of_periods,
+    ),
+    Form(
+        "ragas-0.1.9:context_relevancy",
+        _OWN,
+        "evidence sentences / sentences of all contexts, at most 1; 0 for no sentence",
+        "sentences copied by the judge and counted by pysbd; a no-answer phrase that counts as a sentence",
+        "{evidence_sentences} of {sentences} sentences",
+        _RELEVANCE,
+        _graded(_sentence_ratio, empty=0.0),
+    ),
+    Form(
+        "nvidia:context_relevance",
+        _OWN,
+        "best grade of the contexts / 2; 0 where they say no more than the question",
+        "one rating of all contexts joined, by two prompts averaged",
+        "best grade {best} of 2",
+        _RELEVANCE,
+        _graded(_best_grade, empty=0.0),
+    ),
+    Form(
+        "spring-ai-ragas:context_relevance",
+        _OWN,
+        "mean of grade / 2 over the contexts",
+        "several models averaged; a context that no model rated leaves the mean",
+        "{points} points of 2 for each of {contexts} contexts",
+        _RELEVANCE,
+        _graded(_mean_grade, empty=None),
+    ),
+    Form(
+        "axion:contextual_relevancy",
+        _OWN,
+        "contexts of grade 1 or 2 / contexts; 0 when nothing was retrieved",
+        "all contexts in one request; verdicts missing from the reply leave the denominator",
+        "{relevant} of {contexts} contexts",
+        _RELEVANCE,
+        _graded(_share_of_relevant, empty=0.0),
+    ),
+    Form(
+        "axion:contextual_relevancy(mode=holistic, mode_effect=documented)",
+        _OWN,
+        "1 when any context has grade 1 or 2, else 0",
+        "the judge sees all contexts joined",
+        "{relevant} of {contexts} contexts, one is enough",
+        _RELEVANCE,
+        _graded(_any_relevant, empty=0.0),
+    ),
+    Form(
+        "deepeval:contextual_relevancy",
+        _OWN,
+        "evidence sentences / sentences, pooled over the contexts; 0 for none",
+        "statements that the judge makes of each context, in place of its sentences",
+        "{evidence_sentences} of {sentences} sentences, pooled",
+        _RELEVANCE,
+        _graded(_sentence_ratio, empty=0.0),
+    ),
+    Form(
+        "trulens:context_relevance",
+        _OWN,
+        "mean over the contexts of a rating / 3, with our grades 0, 1, 2 as 0, 2, 3",
+        "its level 1 (slightly related), which our grades do not tell from 0",
+        "{points_of_three} points of 3 for each of {contexts} contexts",
+        _RELEVANCE,
+        _graded(_mean_of_three, empty=None),
+    ),
+    Form(
+        "ares:context_relevance",
+        _OWN,
+        "contexts of grade 1 or 2 / contexts",
+        "a reply without a label counts as no; correction by human labels",
+        "{relevant} of {contexts} contexts",
+        _RELEVANCE,
+        _graded(_share_of_relevant, empty=None),
+    ),
+)
+"""Context relevance, oldest first."""
+
+
+# -- precision ----------------------------------------------------------------------------------------
+
+
+def _ranked(
+    value: Callable[[Sequence[bool]], float], *, empty: float | None = 0.0
+) -> Callable[[Sample, Useful], Score | Undefined]:
+    def score(_: Sample, useful: Useful) -> Score | Undefined:
+        flags = [verdict.useful for verdict in useful]
+        counts = {"contexts": len(flags), "useful": sum(flags), "first": _first(flags)}
+        if not flags:
+            return Undefined(NOTHING_RETRIEVED) if empty is None else Score(empty, counts=counts)
+        return Score(value(flags), about_contexts(useful), counts)
+
+    return score
+
+
+def _ranked_by_relevance(_: Sample, graded: Graded) -> Score:
+    flags = [verdict.grade >= 1 for verdict in graded]
+    counts = {"contexts": len(flags), "useful": sum(flags), "first": _first(flags)}
+    return Score(average_precision(flags), about_contexts(graded), counts)
+
+
+def _first(flags: Sequence[bool]) -> int | None:
+    return flags.index(True) + 1 if True in flags else None
+
+
+def _smoothed(flags: Sequence[bool]) -> float:
+    return smoothed_average_precision([float(flag) for flag in flags])
+
+
+def _rank_free(flags: Sequence[bool]) -> float:
+    return mean(float(flag) for flag in flags)
+
+
+_RANKED = "{useful} of {contexts} contexts serve, the first at rank {first}"
+
+PRECISION_FORMS: Final = (
+    Form(
+        "ragas-0.1.9:context_precision",
+        Lineage.CONTEXT_PRECISION,
+        "average precision over usefulness for the reference, with 1e-10 added to the number of useful ones",
+        "a context whose reply cannot be read, which fails the sample",
+        _RANKED,
+        _USEFULNESS,
+        _ranked(_smoothed),
+    ),
+    Form(
+        "axion:contextual_ranking",
+        Lineage.CONTEXT_PRECISION,
+        "average precision over relevance to the user input",
+        "all contexts in one request",
+        _RANKED,
+        _RELEVANCE,
+        _ranked_by_relevance,
+    ),
+    Form(
+        "axion:contextual_precision",
+        Lineage.CONTEXT_PRECISION,
+        "average precision over usefulness for the reference",
+        "a lost reply counts as not useful",
+        _RANKED,
+        _USEFULNESS,
+        _ranked(average_precision),
+    ),
+    Form(
+        "deepeval:contextual_precision",
+        Lineage.CONTEXT_PRECISION,
+        "average precision over usefulness for the reference",
+        "all contexts in one request; verdicts are not counted against contexts",
+        _RANKED,
+        _USEFULNESS,
+        _ranked(average_precision),
+    ),
+    Form(
+        "spring-ai-ragas:context_precision",
+        Lineage.CONTEXT_PRECISION,
+        "average precision over usefulness for the reference",
+        "several models averaged; a failed call counts as not relevant",
+        _RANKED,
+        _USEFULNESS,
+        _ranked(average_precision),
+    ),
+    Form(
+        "ragchecker:context_precision",
+        Lineage.CONTEXT_PRECISION,
+        "useful contexts / contexts, whatever their order",
+        "usefulness is one question here, where it is whether a claim of the reference is entailed",
+        "{useful} of {contexts} contexts serve",
+        _USEFULNESS,
+        _ranked(_rank_free),
+    ),
+)
+"""Context precision, oldest first."""

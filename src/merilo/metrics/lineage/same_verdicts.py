@@ -1,0 +1,75 @@
+"""The metric that computes a published definition's formula over our own verdicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from merilo.errors import UsageError
+from merilo.metrics.base import Card, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.lineage.contexts import PRECISION_FORMS, RELEVANCE_FORMS
+from merilo.metrics.lineage.statements import ANSWER_FORMS, FAITHFULNESS_FORMS, RECALL_FORMS
+
+if TYPE_CHECKING:
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+    from merilo.metrics.lineage.form import Form
+
+FORMS: Final[dict[str, Form[Any]]] = {  # Any: the verdicts that each form takes, known to itself alone
+    form.definition: form
+    for form in (*RELEVANCE_FORMS, *PRECISION_FORMS, *RECALL_FORMS, *FAITHFULNESS_FORMS, *ANSWER_FORMS)
+}
+"""Published definitions whose formulas can be taken over native verdicts, by their text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SameVerdicts(Ordinary):
+    """A published definition's formula over the verdicts that our own metrics ask for, in [0, 1].
+
+    `of` is the text of a published metric, such as "ragas-0.1.9:context_relevancy". What happens at the edges
+    (nothing retrieved, no statement) follows the definition; a lost verdict fails the sample, as everywhere in
+    native metrics. `FORMS[of]` tells the formula and what of the definition is left out. Raises UsageError for
+    a definition without a form.
+    """
+
+    name: ClassVar[str] = "same_verdicts"
+    version: ClassVar[int] = 1
+    ranked: ClassVar[bool] = True  # the forms of average precision are
+    card: ClassVar[Card] = Card(
+        summary="A published definition's formula over native verdicts.",
+        formula="That of the published metric named by `of`.",
+        questions="Those of the native metric of the same family.",
+        when="To see how much of a difference between two tools is the formula.",
+        when_not="To reproduce a number of another tool: its judge is asked other questions. Take the published "
+        "metric itself.",
+        family="lineage",
+    )
+
+    of: str
+
+    def __post_init__(self) -> None:
+        if self.of not in FORMS:
+            raise UsageError(f"There is no form of {self.of!r} over native verdicts; there are {', '.join(FORMS)}.")
+
+    @property
+    def form(self) -> Form[Any]:  # Any: as in FORMS
+        """The formula, and what it leaves out."""
+        return FORMS[self.of]
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What the native questions of the family need."""
+        return self.form.gathering.needs
+
+    @property
+    def asks(self) -> Kinds:
+        """The native questions of the family."""
+        return self.form.gathering.asks
+
+    def at_most(self, sample: Sample) -> int:
+        """As many as the native metric of the family asks."""
+        return self.form.gathering.at_most(sample)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        return (yield from self.form.plan(sample))

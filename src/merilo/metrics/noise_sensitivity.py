@@ -1,0 +1,133 @@
+"""How often the response takes over what is wrong in the contexts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar
+
+from merilo.judging.ask import both, together
+from merilo.judging.questions import Statements, Support
+from merilo.metrics.base import Card, Family, Kinds, Ordinary, Score, Undefined, choice
+from merilo.metrics.steps import (
+    about_statements,
+    most_contexts,
+    most_statements,
+    statements_of,
+    states_nothing,
+    support_by,
+    support_of,
+)
+
+if TYPE_CHECKING:
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+
+_NOTHING_TO_READ = "no context was retrieved, or every one is blank"
+_BLANK_RESPONSE = "the response is blank"
+_BLANK_REFERENCE = "the reference is blank"
+_NO_STATEMENT = "the response makes no statement"
+_NO_REFERENCE_STATEMENT = "the reference makes no statement"
+
+
+class Of(StrEnum):
+    """Which contexts the noise comes from."""
+
+    RELEVANT = "relevant"
+    """Contexts that support at least one statement of the reference."""
+    IRRELEVANT = "irrelevant"
+    """Contexts that support none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseSensitivity(Ordinary):
+    """Share of the response's statements that are wrong and come from the contexts, in [0, 1]; lower is better.
+
+    A context is relevant when it supports at least one statement of the reference. A statement of the response is
+    wrong when the reference does not support it. Formula, with `of=relevant`: wrong statements that a relevant
+    context supports / distinct statements of the response; with `of=irrelevant`: wrong statements that contexts
+    support, none of them relevant / distinct statements of the response. What no context supports counts in
+    neither: it is made up, which faithfulness tells.
+
+    Undefined when there is no context to read, when the response or the reference is blank, and when one of them
+    makes no statement (as a response that declines).
+
+    Source: noise sensitivity of Ru et al. 2024, RAGChecker (arXiv 2408.08067), section 3.3, as the ragas library has it
+    too. We differ: contexts are judged together and named by number, so that a statement which only several
+    contexts make up together counts as coming from them.
+
+    Not monotone in Support: a statement that a context supports after all is noise if the reference does not
+    support it, and a reference statement found in a context makes that context relevant.
+    """
+
+    name: ClassVar[str] = "noise_sensitivity"
+    version: ClassVar[int] = 1
+    higher_is_better: ClassVar[bool] = False
+    not_monotone_in: ClassVar[Kinds] = frozenset({Support})
+    needs = frozenset({"retrieved_contexts", "response", "reference"})
+    asks = Kinds({Statements, Support})
+    card: ClassVar[Card] = Card(
+        summary="Share of the response's statements that are wrong and come from the contexts; lower is better.",
+        formula="Statements of the response that the reference does not support and a relevant context does "
+        "(of=irrelevant: only contexts do that are not relevant) / distinct statements of the response. A context "
+        "is relevant when it supports a statement of the reference.",
+        questions="Two Statements questions; for each distinct statement of the response two Support questions, for "
+        "each of the reference one.",
+        undefined=(_NOTHING_TO_READ, _BLANK_RESPONSE, _BLANK_REFERENCE, _NO_STATEMENT, _NO_REFERENCE_STATEMENT),
+        when="To see whether wrong answers come from what was retrieved beside the right text (of=relevant) or "
+        "from contexts that should not have been there (of=irrelevant).",
+        when_not="To see how much is wrong in all: take answer_correctness. What is made up is not counted here.",
+        relatives=("answer_correctness", "faithfulness", "context_recall"),
+        sources=("Ru et al. 2024, RAGChecker (arXiv 2408.08067), section 3.3; also in the ragas library.",),
+        family=Family.RESPONSE,
+    )
+
+    of: Of = Of.RELEVANT
+    """Which contexts the counted noise comes from."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "of", choice(Of, self.of, metric=self.name, parameter="of"))
+
+    def at_most(self, sample: Sample) -> int:
+        """Two questions for the statements, two for each of the response and one for each of the reference."""
+        of_response, of_reference = most_statements(sample, "response"), most_statements(sample, "reference")
+        if not (of_response and of_reference and most_contexts(sample)):
+            return 0
+        return 2 + 2 * of_response + of_reference
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        sample.require("retrieved_contexts")
+        if states_nothing(sample, "response"):
+            return Undefined(_BLANK_RESPONSE)
+        if states_nothing(sample, "reference"):
+            return Undefined(_BLANK_REFERENCE)
+        if not most_contexts(sample):
+            return Undefined(_NOTHING_TO_READ)
+        response, reference = yield from both(statements_of(sample, "response"), statements_of(sample, "reference"))
+        if not response:
+            return Undefined(_NO_STATEMENT)
+        if not reference:
+            return Undefined(_NO_REFERENCE_STATEMENT)
+        in_contexts, of_reference, right = yield from together(
+            [support_of(sample, response), support_of(sample, reference), support_by(sample, "reference", response)]
+        )
+        relevant = {index for verdict in of_reference if verdict.supported for index in verdict.evidence}
+        wrong = [
+            verdict.supported and not judged.supported and relevant.isdisjoint(verdict.evidence) == self._irrelevant
+            for verdict, judged in zip(in_contexts, right, strict=True)
+        ]
+        return Score(
+            sum(wrong) / len(response),
+            evidence=about_statements(response, in_contexts) + about_statements(response, right),
+            counts={
+                "statements": len(response),
+                "supported": sum(verdict.supported for verdict in right),
+                "noise": sum(wrong),
+                "relevant_contexts": len(relevant),
+            },
+        )
+
+    @property
+    def _irrelevant(self) -> bool:
+        return self.of is Of.IRRELEVANT

@@ -1,0 +1,224 @@
+"""axion's answer relevancy: how much of what a response states is relevant to what was asked, for one turn or all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from pydantic import BaseModel
+
+from merilo.judging.ask import AskFailed
+from merilo.judging.untyped import as_list, as_object
+from merilo.metrics.base import About, Card, Evidence, Score, Undefined
+from merilo.metrics.published.asking import Asker
+from merilo.metrics.published.axion.steps import (
+    NO_CLAIM,
+    SOURCE,
+    SYSTEM,
+    AxionMetric,
+    Mode,
+    Notes,
+    Query,
+    RelevancyMode,
+    RelevancyReply,
+    blank,
+    listed,
+    put,
+    relevancy_of,
+    statements_in,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+
+__all__ = ["AnswerRelevancy", "Mode", "MultiTurn", "RelevancyMode"]
+
+_NO_STATED: Final = "the response makes no statement"
+_NO_TURN: Final = "the conversation has no answer that follows a question"
+_ASKED: Final = frozenset({"user", "human"})
+_ANSWERED: Final = frozenset({"assistant", "ai"})
+
+
+class MultiTurn(StrEnum):
+    """Which turns of a conversation count."""
+
+    LAST_TURN = "last_turn"
+    """The sample's own user input and response."""
+    ALL_TURNS = "all_turns"
+    """Every answer of the conversation in the sample's metadata that follows a question."""
+
+
+class ExplanationReply(BaseModel):
+    """Why the score is what it is."""
+
+    explanation: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """What was asked and what was answered."""
+
+    user_input: str
+    response: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """A statement of a response, and the verdict on it; None where there is none."""
+
+    text: str
+    reply: RelevancyReply | None
+    evidence: Evidence | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRelevancy(AxionMetric):
+    """Share of the response's statements that are relevant to the user input, in [0, 1]: axion's AnswerRelevancy.
+
+    Formula: statements with the verdict "yes" or "idk" / statements with a verdict. One request takes the
+    statements from the response, a second one judges them all, a third one puts the score into words.
+    Undefined where user input or response is blank. Failed where the third request fails: its text is evidence
+    only, but the published code breaks there (`explain=false` leaves it out).
+
+    Quirks: "idk" counts as relevant (not with `penalize_ambiguity`); no statements score 1 (`empty_scored`), and so
+    does a failed call (`failure_scored`); a short list of verdicts shrinks the denominator (`short_list_accepted`).
+    `relevancy_mode` says what is relevant.
+
+    `multi_turn_strategy=all_turns` looks at the metadata's `conversation`: a list of objects with `role` (user or
+    assistant) and `content`, or an object that holds it as `messages`. The statements of all turns are counted
+    together, and there a statement without a verdict stays in the denominator; a turn whose statements cannot be
+    had is passed over. Undefined where the conversation has no turn. Without a conversation it is as `last_turn`.
+
+    Source: axion, revision 7ab96dc of 15 August 2026, metric module answer_relevancy.
+    """
+
+    name: ClassVar[str] = "axion:answer_relevancy"
+    needs = frozenset({"user_input", "response"})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"failures": "failure_scored"})
+    card: ClassVar[Card] = Card(
+        summary="Share of the response's statements that are relevant to the user input.",
+        formula='Statements with the verdict "yes" or "idk" / statements with a verdict.',
+        questions="Three Completions: the statements, the verdicts, the score in words.",
+        undefined=("the user input is blank", "the response is blank", f"{_NO_STATED} (empty_scored=false)", _NO_TURN),
+        when="To reproduce numbers of axion.",
+        when_not="For new work: a failed call scores 1 here. Take answer_relevancy.",
+        relatives=("answer_relevancy", "axion:faithfulness"),
+        sources=(SOURCE,),
+        family=SYSTEM,
+    )
+
+    empty_scored: bool = True
+    """No statements score 1, with a flag, as published; False: Undefined."""
+    short_list_accepted: bool = True
+    """Statements for which the judge gave no verdict leave the denominator, as published; False: Failed."""
+    relevancy_mode: RelevancyMode = RelevancyMode.TASK
+    penalize_ambiguity: bool = False
+    multi_turn_strategy: MultiTurn = MultiTurn.LAST_TURN
+    explain: bool = True
+
+    def at_most(self, sample: Sample) -> int:
+        """Two questions a turn, and one for the score in words."""
+        if not sample.response:
+            return 0
+        return 1 + 2 * max(1, len(_turns(sample) or ()))
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        if reason := blank(sample, "user_input", "response"):
+            return Undefined(reason)
+        turns = _turns(sample) if self.multi_turn_strategy is MultiTurn.ALL_TURNS else None
+        whole = turns is not None
+        if turns is None:
+            turns = (_Turn(sample.require("user_input"), sample.require("response")),)
+        elif not turns:
+            return Undefined(_NO_TURN)
+        asker = Asker(SYSTEM)
+        notes = Notes(failure_scored=self.failure_scored, short_list_accepted=self.short_list_accepted)
+        claims: list[_Claim] = []
+        for turn in turns:
+            claims += yield from self._claims(asker, turn, len(claims), notes)
+        if not claims:
+            return self._nothing(notes)
+        asked = _asked(turns) if whole else turns[0].user_input
+        return (yield from self._scored(asker, asked, claims, notes, whole=whole))
+
+    def _claims(self, asker: Asker, turn: _Turn, first: int, notes: Notes) -> Plan[list[_Claim]]:
+        extracted = yield from statements_in(asker, turn.response)
+        if isinstance(extracted, AskFailed):
+            notes.lost(extracted)
+            return []
+        texts = extracted.reply.statements
+        if not texts:
+            return []
+        found = yield from relevancy_of(asker, turn.user_input, texts, self.relevancy_mode)
+        if isinstance(found, AskFailed):
+            notes.lost(found)
+            return [_Claim(text, None, None) for text in texts]
+        replies = found.reply.verdicts[: len(texts)]
+        notes.length(found.heard, len(replies), len(texts))
+        claims: list[_Claim] = []
+        for place, text in enumerate(texts):
+            reply = replies[place] if place < len(replies) else None
+            piece = (
+                None if reply is None else found.about(About.STATEMENT, first + place, float(self._counts(reply)), text)
+            )
+            claims.append(_Claim(text, reply, piece))
+        return claims
+
+    def _counts(self, reply: RelevancyReply) -> bool:
+        return reply.verdict == "yes" or (reply.verdict == "idk" and not self.penalize_ambiguity)
+
+    def _nothing(self, notes: Notes) -> Score | Undefined:
+        if notes.flags:
+            return Score(1.0, flags=notes.flags)
+        return Score(1.0, counts={"statements": 0}, flags=(NO_CLAIM,)) if self.empty_scored else Undefined(_NO_STATED)
+
+    def _scored(
+        self, asker: Asker, asked: str, claims: Sequence[_Claim], notes: Notes, *, whole: bool
+    ) -> Plan[Score | Undefined]:
+        replies = [claim.reply for claim in claims if claim.reply is not None]
+        total = len(claims) if whole else len(replies)
+        relevant = sum(self._counts(reply) for reply in replies)
+        value = relevant / total if total else 1.0
+        evidence = tuple(claim.evidence for claim in claims if claim.evidence is not None)
+        counts = {"statements": len(claims), "counted": total, "relevant": relevant}
+        if self.explain:
+            reasons = [f"Relevancy: {reply.reason}" for reply in replies if reply.verdict == "no" and reply.reason]
+            values = {"user_input": asked, "reasons": listed(reasons), "score": repr(value)}
+            query = Query("explanation", values, ExplanationReply, {"explanation": "It answers what was asked."})
+            said = yield from put(asker, query)
+            if isinstance(said, AskFailed):
+                raise said
+            evidence = (*evidence, Evidence(About.TEXT, 0, said.heard.verdict))
+        return Score(value, evidence, counts, notes.flags)
+
+
+def _turns(sample: Sample) -> tuple[_Turn, ...] | None:
+    """The answers that follow a question, in order; None where the sample has no conversation."""
+    given: object = sample.metadata.get("conversation")
+    holder = as_object(given)
+    messages = as_list(given if holder is None else holder.get("messages"))
+    if messages is None:
+        return None
+    turns: list[_Turn] = []
+    asked: str | None = None
+    for message in messages:
+        fields = as_object(message) or {}
+        role, content = fields.get("role"), fields.get("content")
+        if not isinstance(content, str):
+            continue
+        if role in _ASKED:
+            asked = content
+        elif role in _ANSWERED and content and asked is not None:
+            turns.append(_Turn(asked, content))
+            asked = None
+    return tuple(turns)
+
+
+def _asked(turns: Sequence[_Turn]) -> str:
+    return "\n".join(f"Turn {place}: {turn.user_input}" for place, turn in enumerate(turns))

@@ -1,0 +1,305 @@
+"""axion's metrics of chunks that are relevant to the question: relevancy, ranking and utilization."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from pydantic import BaseModel
+
+from merilo.judging.ask import AskFailed, both
+from merilo.metrics.base import About, Card, Evidence, Score, Undefined
+from merilo.metrics.formulas import average_precision
+from merilo.metrics.published.asking import Asker
+from merilo.metrics.published.axion.steps import (
+    PAGE,
+    SOURCE,
+    SYSTEM,
+    AxionMetric,
+    Mode,
+    Notes,
+    Query,
+    Read,
+    RelevancyMode,
+    RelevancyReply,
+    Strategy,
+    blank,
+    joined,
+    listed,
+    no_context,
+    put,
+    put_batch,
+    relevancy_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+
+__all__ = [
+    "ContextualRanking",
+    "ContextualRelevancy",
+    "ContextualUtilization",
+    "Mode",
+    "ModeEffect",
+    "RelevancyMode",
+]
+
+_FAILURES: Final = MappingProxyType({"failures": "failure_scored"})
+_NOTHING: Final = "nothing was retrieved (empty_scored=false)"
+_BLANK_INPUT: Final = "the user input is blank"
+_BLANK_RESPONSE: Final = "the response is blank"
+_NONE_RELEVANT: Final = "no context is relevant and that was scored 0"
+
+
+class ModeEffect(StrEnum):
+    """What `mode` does."""
+
+    RECORDED = "recorded"
+    """Nothing: it is written down, as in axion's code."""
+    DOCUMENTED = "documented"
+    """What its name says: `holistic` judges all contexts together, in one question."""
+
+
+class UtilizationReply(BaseModel):
+    """Whether one chunk was used."""
+
+    is_utilized: bool
+
+
+class UtilizationReplies(BaseModel):
+    """A verdict for each chunk."""
+
+    verdicts: list[UtilizationReply]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ChunkMetric(AxionMetric):
+    """What the metrics that judge whether chunks are relevant to the question have in common."""
+
+    needs = frozenset({"user_input", "retrieved_contexts"})
+
+    empty_scored: bool = True
+    """Nothing retrieved is scored 0, with a flag, as published; False: Undefined."""
+    short_list_accepted: bool = True
+    """Contexts for which the judge gave no verdict leave the denominator, as published; False: Failed."""
+    idk_relevant: bool = False
+    """Whether "idk" counts as relevant; False as published, although it does for statements."""
+    relevancy_mode: RelevancyMode = RelevancyMode.TASK
+
+    def at_most(self, sample: Sample) -> int:
+        """One question."""
+        return 1 if sample.user_input and sample.retrieved_contexts else 0
+
+    def _notes(self) -> Notes:
+        return Notes(failure_scored=self.failure_scored, short_list_accepted=self.short_list_accepted)
+
+    def _empty(self) -> Score | Undefined:
+        return no_context(empty_scored=self.empty_scored)
+
+    def _relevant(
+        self, asker: Asker, sample: Sample, notes: Notes
+    ) -> Plan[tuple[tuple[bool, ...], tuple[Evidence, ...]]]:
+        """For each context that was judged, whether it is relevant; all are not where the call failed."""
+        texts = [context.text for context in sample.contexts]
+        found = yield from relevancy_of(asker, sample.require("user_input"), texts, self.relevancy_mode)
+        if isinstance(found, AskFailed):
+            notes.lost(found)
+            return (False,) * len(texts), ()
+        verdicts = found.reply.verdicts[: len(texts)]
+        notes.length(found.heard, len(verdicts), len(texts))
+        flags = tuple(self._counts(verdict) for verdict in verdicts)
+        return flags, tuple(found.about(About.CONTEXT, index, float(flag)) for index, flag in enumerate(flags))
+
+    def _counts(self, reply: RelevancyReply) -> bool:
+        return reply.verdict == "yes" or (self.idk_relevant and reply.verdict == "idk")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextualRelevancy(_ChunkMetric):
+    """Share of the retrieved contexts that are relevant to the user input, in [0, 1]: axion's ContextualRelevancy.
+
+    Formula: contexts with the verdict "yes" / contexts with a verdict, from one request about all of them.
+    Undefined where the user input is blank.
+
+    Quirks: a failed call scores 0 (`failure_scored`), nothing retrieved scores 0 without a call (`empty_scored`),
+    a short list of verdicts shrinks the denominator (`short_list_accepted`), "idk" is not relevant
+    (`idk_relevant`), and `mode` does nothing (`mode_effect`): with `mode_effect=documented`, `mode=holistic` asks
+    one question about all contexts joined, and the score is 1 or 0. `relevancy_mode` says what is relevant.
+
+    Source: axion, revision 7ab96dc of 15 August 2026, metric module contextual_relevancy.
+    """
+
+    name: ClassVar[str] = "axion:contextual_relevancy"
+    breaks: ClassVar[Mapping[str, str]] = _FAILURES
+    card: ClassVar[Card] = Card(
+        summary="Share of the retrieved contexts that are relevant to the user input.",
+        formula='Contexts with the verdict "yes" / contexts with a verdict.',
+        questions="One Completion about all contexts, the same as for axion:contextual_ranking.",
+        undefined=(_BLANK_INPUT, _NOTHING),
+        when="To reproduce numbers of axion.",
+        when_not="For new work: a failed call scores 0 here. Take context_relevance(unit=context).",
+        relatives=("context_relevance", "axion:contextual_ranking", "axion:contextual_precision"),
+        sources=(SOURCE, PAGE),
+        family=SYSTEM,
+    )
+
+    mode_effect: ModeEffect = ModeEffect.RECORDED
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        contexts, reason = sample.contexts, blank(sample, "user_input")
+        if reason is not None:
+            return Undefined(reason)
+        if not contexts:
+            return self._empty()
+        notes, asker = self._notes(), Asker(SYSTEM)
+        if self.mode is Mode.HOLISTIC and self.mode_effect is ModeEffect.DOCUMENTED:
+            return (yield from self._together(asker, sample, notes))
+        flags, evidence = yield from self._relevant(asker, sample, notes)
+        value = sum(flags) / len(flags) if flags else 0.0
+        return Score(value, evidence, _relevant_counts(sample, flags), notes.flags)
+
+    def _together(self, asker: Asker, sample: Sample, notes: Notes) -> Plan[Score | Undefined]:
+        values = {"user_input": sample.require("user_input"), "context": joined(sample)}
+        likely = {"verdict": "yes", "reason": ""}
+        found = yield from put(asker, Query(f"relevancy_joined_{self.relevancy_mode}", values, RelevancyReply, likely))
+        counts = {"contexts": len(sample.contexts), "judged": None, "relevant": None}
+        if isinstance(found, AskFailed):
+            notes.lost(found)
+            return Score(0.0, (), counts, notes.flags)
+        value = float(self._counts(found.reply))
+        return Score(value, (found.about(About.TEXT, 0, value),), counts, notes.flags)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextualRanking(_ChunkMetric):
+    """Average precision of the retrieved contexts by relevance to the user input, in [0, 1]: axion's ContextualRanking.
+
+    Formula: mean, over the ranks r of relevant contexts, of (relevant among the first r) / r, without any epsilon;
+    0 when none is relevant. Undefined where the user input is blank. It asks the very question of
+    `axion:contextual_relevancy`, so that both together cost one. Quirks: as there, without `mode_effect`.
+
+    Source: axion, revision 7ab96dc of 15 August 2026, metric module contextual_ranking.
+    """
+
+    name: ClassVar[str] = "axion:contextual_ranking"
+    ranked: ClassVar[bool] = True
+    breaks: ClassVar[Mapping[str, str]] = _FAILURES
+    card: ClassVar[Card] = Card(
+        summary="Whether the contexts relevant to the user input stand before the others (average precision).",
+        formula="Mean, over the ranks r of relevant contexts, of (relevant among the first r) / r; 0 when none is.",
+        questions="One Completion about all contexts, the same as for axion:contextual_relevancy.",
+        undefined=(_BLANK_INPUT, _NOTHING),
+        when="To reproduce numbers of axion.",
+        when_not="For new work: take context_precision(against=question).",
+        relatives=("context_precision", "axion:contextual_relevancy", "axion:contextual_precision"),
+        sources=(SOURCE,),
+        family=SYSTEM,
+    )
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        contexts, reason = sample.contexts, blank(sample, "user_input")
+        if reason is not None:
+            return Undefined(reason)
+        if not contexts:
+            return self._empty()
+        notes = self._notes()
+        flags, evidence = yield from self._relevant(Asker(SYSTEM), sample, notes)
+        return Score(average_precision(flags), evidence, _relevant_counts(sample, flags), notes.flags)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextualUtilization(_ChunkMetric):
+    """Share of the relevant contexts that the response uses, in [0, 1]: axion's ContextualUtilization.
+
+    Formula: contexts relevant to the user input and used in the response / relevant contexts. Relevance is the
+    question of `axion:contextual_relevancy`; use is asked in one request, at the same time, and context by context
+    where that fails. Undefined where user input or response is blank; Failed where the one request about use
+    fails and `allow_fallback` is off. Evidence on use is given for relevant contexts only, after that on relevance.
+
+    Quirks: as `axion:contextual_relevancy`; also, no relevant context scores 0 (`empty_scored`), a context about
+    which the call failed is not used, and the shorter of the two lists of verdicts is the denominator's.
+    `force_granular` asks about use context by context from the start.
+
+    Source: axion, revision 7ab96dc of 15 August 2026, metric module contextual_utilization.
+    """
+
+    name: ClassVar[str] = "axion:contextual_utilization"
+    needs = frozenset({"user_input", "response", "retrieved_contexts"})
+    breaks: ClassVar[Mapping[str, str]] = _FAILURES
+    card: ClassVar[Card] = Card(
+        summary="Share of the relevant contexts that the response uses.",
+        formula="Contexts that are relevant and used / relevant contexts; 0 when none is relevant.",
+        questions="One Completion on relevance, one on use; one more for each context where that one fails.",
+        undefined=(_BLANK_INPUT, _BLANK_RESPONSE, _NOTHING, "no context is relevant (empty_scored=false)"),
+        when="To reproduce numbers of axion.",
+        when_not="For new work: take context_utilization.",
+        relatives=("context_utilization", "axion:contextual_relevancy", "axion:faithfulness"),
+        sources=(SOURCE,),
+        family=SYSTEM,
+    )
+
+    def at_most(self, sample: Sample) -> int:
+        """One question on relevance, one on use, and one for each context."""
+        contexts = len(sample.retrieved_contexts or ())
+        return 2 + contexts if contexts else 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        contexts, reason = sample.contexts, blank(sample, "user_input", "response")
+        if reason is not None:
+            return Undefined(reason)
+        if not contexts:
+            return self._empty()
+        notes, asker = self._notes(), Asker(SYSTEM)
+        (relevant, evidence), used = yield from both(
+            self._relevant(asker, sample, notes), self._used(asker, sample, notes)
+        )
+        judged = [
+            (index, each) for index, (flag, each) in enumerate(zip(relevant, used, strict=False)) if flag
+        ]  # the shorter list decides
+        of_use = tuple(
+            each.about(About.CONTEXT, index, float(each.reply.is_utilized))
+            for index, each in judged
+            if isinstance(each, Read)
+        )
+        utilized = sum(bool(piece.value) for piece in of_use)
+        counts = {"contexts": len(contexts), "relevant": len(judged), "utilized": utilized}
+        if judged:
+            return Score(utilized / len(judged), (*evidence, *of_use), counts, notes.flags)
+        if not self.empty_scored:
+            return Undefined("no context is relevant")
+        notes.add(_NONE_RELEVANT)
+        return Score(0.0, evidence, counts, notes.flags)
+
+    def _used(self, asker: Asker, sample: Sample, notes: Notes) -> Plan[tuple[Read[UtilizationReply] | AskFailed, ...]]:
+        texts, response = [context.text for context in sample.contexts], sample.require("response")
+        likely = {"is_utilized": True, "reasoning": ""}
+        found = yield from put_batch(
+            asker,
+            Query(
+                "utilization_batch",
+                {"contexts": listed(texts), "response": response},
+                UtilizationReplies,
+                {"verdicts": [likely for _ in texts]},
+            ),
+            [Query("utilization", {"context": text, "response": response}, UtilizationReply, likely) for text in texts],
+            lambda whole: whole.verdicts,
+            Strategy(self.force_granular, self.allow_fallback, len(texts)),
+        )
+        for each in found:
+            if isinstance(each, AskFailed):
+                notes.lost(each)
+        if found and isinstance(found[0], Read):
+            notes.length(found[0].heard, len(found), len(texts))
+        return found
+
+
+def _relevant_counts(sample: Sample, flags: tuple[bool, ...]) -> dict[str, int | None]:
+    return {"contexts": len(sample.contexts), "judged": len(flags), "relevant": sum(flags)}

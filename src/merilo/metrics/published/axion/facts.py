@@ -1,0 +1,125 @@
+"""axion's factual accuracy: how much of what a response states the reference says too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from pydantic import BaseModel
+
+from merilo.judging.ask import AskFailed
+from merilo.judging.questions import Completion
+from merilo.metrics.base import About, Card, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.published.asking import Asker
+from merilo.metrics.published.axion.steps import (
+    NO_CLAIM,
+    SOURCE,
+    SYSTEM,
+    Notes,
+    Query,
+    Read,
+    StatementsReply,
+    blank,
+    listed,
+    put,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+
+_BLANK_INPUT: Final = "the user input is blank"
+_BLANK_RESPONSE: Final = "the response is blank"
+_BLANK_REFERENCE: Final = "the reference is blank"
+_NO_STATED: Final = "the response makes no statement"
+
+
+class FactReply(BaseModel):
+    """Whether one statement agrees with the reference, as 1 or 0."""
+
+    is_supported: int
+
+
+class FactReplies(BaseModel):
+    """A verdict for each statement."""
+
+    verdicts: list[FactReply]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactualAccuracy(Ordinary):
+    """Share of the response's statements that the reference supports, in [0, 1]: axion's FactualAccuracy.
+
+    Formula: statements with the verdict 1 / verdicts. Undefined where a needed text is blank. Failed where either of
+    the two requests fails, and where a verdict is neither 0 nor 1 (the published code adds up any whole number).
+
+    Quirks: a response without statements scores 1, statements without any verdict 0 (`empty_scored`); a short list
+    of verdicts shrinks the denominator, and a long one swells it (`short_list_accepted`). Its threshold is 0.8.
+
+    Source: axion, revision 7ab96dc of 15 August 2026, metric module factual_accuracy.
+    """
+
+    name: ClassVar[str] = "axion:factual_accuracy"
+    version: ClassVar[int] = 1
+    needs = frozenset({"user_input", "response", "reference"})
+    asks = Kinds({Completion})
+    card: ClassVar[Card] = Card(
+        summary="Share of the response's statements that the reference supports.",
+        formula="Statements with the verdict 1 / verdicts.",
+        questions="One Completion for the statements and one for the verdicts.",
+        undefined=(_BLANK_INPUT, _BLANK_RESPONSE, _BLANK_REFERENCE, f"{_NO_STATED} (empty_scored=false)"),
+        when="To reproduce numbers of axion.",
+        when_not="To see what the response leaves out: it counts against nothing here.",
+        relatives=("axion:faithfulness", "axion:answer_relevancy"),
+        sources=(SOURCE,),
+        family=SYSTEM,
+    )
+
+    empty_scored: bool = True
+    """No statements score 1, no verdicts 0, with a flag, as published; False: Undefined and Failed."""
+    short_list_accepted: bool = True
+    """The denominator is the verdicts that came, as published; False: Failed where they are too few or too many."""
+
+    def at_most(self, sample: Sample) -> int:
+        """Two questions."""
+        return 2 if sample.response and sample.reference else 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        if reason := blank(sample, "user_input", "response", "reference"):
+            return Undefined(reason)
+        asker, user_input, response = Asker(SYSTEM), sample.require("user_input"), sample.require("response")
+        values = {"user_input": user_input, "response": response}
+        extracted = yield from put(asker, Query("facts", values, StatementsReply, {"statements": [response]}))
+        if isinstance(extracted, AskFailed):
+            raise extracted
+        statements = extracted.reply.statements
+        if not statements:
+            if not self.empty_scored:
+                return Undefined(_NO_STATED)
+            return Score(1.0, counts={"statements": 0}, flags=(NO_CLAIM,))
+        values = {"user_input": user_input, "statements": listed(statements), "reference": sample.require("reference")}
+        likely = {"verdicts": [{"statement": text, "is_supported": 1, "reason": ""} for text in statements]}
+        found = yield from put(asker, Query("facts_checked", values, FactReplies, likely))
+        if isinstance(found, AskFailed):
+            raise found
+        return self._score(statements, found)
+
+    def _score(self, statements: Sequence[str], found: Read[FactReplies]) -> Score:
+        said = [each.is_supported for each in found.reply.verdicts]
+        if odd := [number for number in said if number not in {0, 1}]:
+            raise found.heard.unreadable(f"The reply gives the verdict {odd[0]}, which is neither 0 nor 1.")
+        notes = Notes(short_list_accepted=self.short_list_accepted)
+        notes.length(found.heard, len(said), len(statements))
+        if len(said) > len(statements) and not self.short_list_accepted:
+            raise found.heard.unreadable(f"The reply gives {len(said)} verdicts on {len(statements)} statements.")
+        if not said and not self.empty_scored:
+            raise found.heard.unreadable("The reply gives no verdict.")
+        evidence = tuple(
+            found.about(About.STATEMENT, index, float(number), text)
+            for index, (number, text) in enumerate(zip(said, statements, strict=False))
+        )
+        counts = {"statements": len(statements), "judged": len(said), "supported": sum(said)}
+        return Score(sum(said) / len(said) if said else 0.0, evidence, counts, notes.flags)

@@ -1,0 +1,27 @@
+"""The metrics of axion as its code computes them, quirks included; the files `axion_*.py` define them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from merilo.metrics.published.axion.answers import AnswerRelevancy
+from merilo.metrics.published.axion.contexts import ContextualRanking, ContextualRelevancy, ContextualUtilization
+from merilo.metrics.published.axion.facts import FactualAccuracy
+from merilo.metrics.published.axion.statements import ContextualRecall, Faithfulness
+from merilo.metrics.published.axion.usefulness import ContextualPrecision, ContextualSufficiency
+
+if TYPE_CHECKING:
+    from merilo.metrics.base import Metric
+
+METRICS: Final[tuple[type[Metric], ...]] = (
+    ContextualRelevancy,
+    ContextualRanking,
+    ContextualPrecision,
+    ContextualRecall,
+    ContextualSufficiency,
+    ContextualUtilization,
+    Faithfulness,
+    AnswerRelevancy,
+    FactualAccuracy,
+)
+"""The metrics of this module, in the order in which they are shown."""

@@ -1,0 +1,340 @@
+"""axion's metrics of statements held against the contexts: recall and faithfulness."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from math import isfinite
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from pydantic import BaseModel
+
+from merilo.errors import UsageError
+from merilo.judging.ask import AskFailed
+from merilo.judging.untyped import as_mapping
+from merilo.metrics.base import About, Card, Evidence, Score, Undefined
+from merilo.metrics.published.asking import Asker
+from merilo.metrics.published.axion.steps import (
+    NO_CLAIM,
+    PAGE,
+    SOURCE,
+    SYSTEM,
+    AxionMetric,
+    Mode,
+    Notes,
+    Query,
+    Read,
+    StatementsReply,
+    Strategy,
+    blank,
+    joined,
+    listed,
+    most_statements,
+    put_batch,
+    settle,
+    statements_in,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+
+__all__ = ["ContextualRecall", "Faithfulness", "Mode"]
+
+_BLANK_INPUT: Final = "the user input is blank"
+_BLANK_RESPONSE: Final = "the response is blank"
+_BLANK_REFERENCE: Final = "the reference is blank"
+_NO_REQUIRED: Final = "the reference makes no statement"
+_NO_STATED: Final = "the response makes no statement"
+
+
+class SupportReply(BaseModel):
+    """Whether one statement is supported."""
+
+    is_supported: bool
+
+
+class SupportReplies(BaseModel):
+    """A verdict for each statement."""
+
+    verdicts: list[SupportReply]
+
+
+class Faith(StrEnum):
+    """How far the contexts carry a claim."""
+
+    FULLY_SUPPORTED = "Fully Supported"
+    PARTIALLY_SUPPORTED = "Partially Supported"
+    NO_EVIDENCE = "No Evidence"
+    CONTRADICTORY = "Contradictory"
+
+
+class FaithReply(BaseModel):
+    """How far one claim is carried."""
+
+    verdict: Faith
+    reason: str = ""
+
+
+class FaithReplies(BaseModel):
+    """A verdict for each claim."""
+
+    verdicts: list[FaithReply]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextualRecall(AxionMetric):
+    """Share of the reference's statements that the contexts support, in [0, 1]: axion's ContextualRecall.
+
+    Formula: supported statements / statements with a verdict. Statements are taken from the reference by one
+    request and judged in a second one, against all contexts joined; one by one where that fails. Undefined where
+    the reference is blank or makes no statement; Failed where its statements cannot be had (the published code has
+    NaN for both), where no verdict came at all, and where the batch fails and `allow_fallback` is off.
+
+    Quirks: a statement about which the single call failed is not supported (`failure_scored`); a short list of
+    verdicts shrinks the denominator (`short_list_accepted`); with nothing retrieved it asks all the same.
+    `force_granular` asks statement by statement from the start.
+
+    Source: axion, revision 7ab96dc of 15 August 2026, metric module contextual_recall.
+    """
+
+    name: ClassVar[str] = "axion:contextual_recall"
+    needs = frozenset({"reference", "retrieved_contexts"})
+    card: ClassVar[Card] = Card(
+        summary="Share of the reference's statements that the retrieved contexts support.",
+        formula="Supported statements / statements with a verdict.",
+        questions="One Completion for the statements, one for the verdicts; one for each statement where that fails.",
+        undefined=(_BLANK_REFERENCE, _NO_REQUIRED),
+        when="To reproduce numbers of axion.",
+        when_not="For new work: take context_recall.",
+        relatives=("context_recall", "axion:contextual_sufficiency", "axion:contextual_precision"),
+        sources=(SOURCE,),
+        family=SYSTEM,
+    )
+
+    short_list_accepted: bool = True
+    """Statements for which the judge gave no verdict leave the denominator, as published; False: Failed."""
+
+    def at_most(self, sample: Sample) -> int:
+        """One question for the statements, one for the verdicts, one for each statement."""
+        return 2 + most_statements(sample.reference) if sample.reference else 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        sample.require("retrieved_contexts")
+        if reason := blank(sample, "reference"):
+            return Undefined(reason)
+        asker, reference = Asker(SYSTEM), sample.require("reference")
+        extracted = yield from statements_in(asker, reference)
+        if isinstance(extracted, AskFailed):
+            raise extracted
+        statements = extracted.reply.statements
+        if not statements:
+            return Undefined(_NO_REQUIRED)
+        strategy = Strategy(self.force_granular, self.allow_fallback, most_statements(reference))
+        found = yield from _supported(asker, statements, joined(sample), strategy)
+        return self._score(statements, extracted, found)
+
+    def _score(
+        self,
+        statements: Sequence[str],
+        extracted: Read[StatementsReply],
+        found: Sequence[Read[SupportReply] | AskFailed],
+    ) -> Score:
+        if not found:
+            raise extracted.heard.unreadable(f"None of its {len(statements)} statements got a verdict.")
+        notes = Notes(failure_scored=self.failure_scored, short_list_accepted=self.short_list_accepted)
+        if isinstance(found[0], Read):
+            notes.length(found[0].heard, len(found), len(statements))
+        evidence: list[Evidence] = []
+        for index, each in enumerate(found):
+            if isinstance(each, AskFailed):
+                notes.lost(each)
+            else:
+                value = float(each.reply.is_supported)
+                evidence.append(each.about(About.STATEMENT, index, value, statements[index]))
+        supported = sum(bool(piece.value) for piece in evidence)
+        counts = {"statements": len(statements), "judged": len(found), "supported": supported}
+        return Score(supported / len(found), tuple(evidence), counts, notes.flags)
+
+
+def _supported(
+    asker: Asker, statements: Sequence[str], context: str, strategy: Strategy
+) -> Plan[tuple[Read[SupportReply] | AskFailed, ...]]:
+    likely = {"is_supported": True}
+    return (
+        yield from put_batch(
+            asker,
+            Query(
+                "recall_batch",
+                {"statements": listed(statements), "context": context},
+                SupportReplies,
+                {"verdicts": [likely for _ in statements]},
+            ),
+            [Query("recall", {"statement": text, "context": context}, SupportReply, likely) for text in statements],
+            lambda whole: whole.verdicts,
+            strategy,
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faithfulness(AxionMetric):
+    """How far the contexts carry the response's claims, in [0, 1]: axion's Faithfulness.
+
+    Formula: mean weight of the claims' verdicts, cut off to [0, 1]. Weights: Fully Supported 1, Partially Supported
+    0.5, No Evidence 0 (−1 with `strict_mode`), Contradictory −1. Claims are taken from the response by one request
+    and judged in a second one, against all contexts joined; one by one where that fails.
+
+    Undefined where user input or response is blank. Failed where a claim has no verdict, since the reply was short
+    or its single call failed (the published code breaks there), and where the batch fails and `allow_fallback` is off.
+
+    Quirks: no claims score 1 (`empty_scored`), and so do claims that cannot be had (`failure_scored`). Weights of
+    your own (`verdict_scores`) go before `strict_mode`, which then does nothing, as published. The published code
+    looks for missing fields after it has asked, we before.
+
+    Source: axion, revision 7ab96dc of 15 August 2026, metric module faithfulness.
+    """
+
+    name: ClassVar[str] = "axion:faithfulness"
+    needs = frozenset({"user_input", "response", "retrieved_contexts"})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"failures": "failure_scored"})
+    card: ClassVar[Card] = Card(
+        summary="How far the retrieved contexts carry the response's claims; contradictions count against it.",
+        formula="Mean of 1 (fully), 0.5 (partially supported), 0 (no evidence) and -1 (contradictory), cut to [0, 1].",
+        questions="One Completion for the claims, one for the verdicts; one for each claim where that fails.",
+        undefined=(_BLANK_INPUT, _BLANK_RESPONSE, f"{_NO_STATED} (empty_scored=false)"),
+        when="To reproduce numbers of axion.",
+        when_not="For new work: a failed extraction scores 1 here. Take faithfulness.",
+        relatives=("faithfulness", "axion:answer_relevancy", "axion:factual_accuracy"),
+        sources=(SOURCE, PAGE),
+        family=SYSTEM,
+    )
+
+    empty_scored: bool = True
+    """No claims score 1, with a flag, as published; False: Undefined."""
+    strict_mode: bool = False
+    """No Evidence counts as much against the response as Contradictory."""
+    verdict_scores: str = ""
+    """Weights of your own, such as "contradictory=-2, partially_supported=0.75"; a mapping is taken too."""
+
+    def __post_init__(self) -> None:
+        settle(self)
+        own = _own_weights(self.verdict_scores, metric=self.name)
+        text = ", ".join(f"{verdict.name.lower()}={own[verdict]!r}" for verdict in Faith if verdict in own)
+        object.__setattr__(self, "verdict_scores", text)
+
+    def at_most(self, sample: Sample) -> int:
+        """One question for the claims, one for the verdicts, one for each claim."""
+        return 2 + most_statements(sample.response) if sample.response else 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        sample.require("retrieved_contexts")
+        if reason := blank(sample, "user_input", "response"):
+            return Undefined(reason)
+        asker, response = Asker(SYSTEM), sample.require("response")
+        notes = Notes(failure_scored=self.failure_scored)
+        extracted = yield from statements_in(asker, response)
+        if isinstance(extracted, AskFailed):
+            notes.lost(extracted)
+            return Score(1.0, flags=notes.flags)
+        claims = extracted.reply.statements
+        if not claims:
+            return Score(1.0, counts={"claims": 0}, flags=(NO_CLAIM,)) if self.empty_scored else Undefined(_NO_STATED)
+        strategy = Strategy(self.force_granular, self.allow_fallback, most_statements(response))
+        found = yield from _carried(asker, claims, joined(sample), strategy)
+        return self._score(claims, _all_judged(claims, extracted, found))
+
+    def _score(self, claims: Sequence[str], read: Sequence[Read[FaithReply]]) -> Score:
+        weights = self._weights()
+        evidence = tuple(
+            each.about(About.STATEMENT, index, weights[each.reply.verdict], claims[index])
+            for index, each in enumerate(read)
+        )
+        said = [each.reply.verdict for each in read]
+        value = sum(weights[verdict] for verdict in said) / len(said)
+        counts = {"claims": len(said)} | {verdict.name.lower(): said.count(verdict) for verdict in Faith}
+        return Score(max(0.0, min(1.0, value)), evidence, counts)
+
+    def _weights(self) -> dict[Faith, float]:
+        own = _own_weights(self.verdict_scores, metric=self.name)
+        strict = {Faith.NO_EVIDENCE: -1.0} if self.strict_mode and not own else {}
+        return dict(_WEIGHTS) | strict | own
+
+
+_WEIGHTS: Final[Mapping[Faith, float]] = MappingProxyType(
+    {
+        Faith.FULLY_SUPPORTED: 1.0,
+        Faith.PARTIALLY_SUPPORTED: 0.5,
+        Faith.NO_EVIDENCE: 0.0,
+        Faith.CONTRADICTORY: -1.0,
+    }
+)
+
+
+def _own_weights(given: object, *, metric: str) -> dict[Faith, float]:
+    """Weights by verdict from a mapping, or from a text of the form "name=number, name=number". Raises UsageError."""
+    pairs: list[tuple[object, object]]
+    if isinstance(given, str):
+        pairs = [(name, number) for name, _, number in (part.partition("=") for part in given.split(",") if part)]
+    else:
+        pairs = list((as_mapping(given) or {}).items())
+    known = {verdict.name.lower(): verdict for verdict in Faith}
+    found: dict[Faith, float] = {}
+    for name, number in pairs:
+        verdict = known.get(str(name).strip().lower())
+        weight = _number(number)
+        if verdict is None or weight is None:
+            raise UsageError(
+                f"Metric {metric!r} takes verdict_scores as {', '.join(known)} with a number each, "
+                f"as in contradictory=-2, got {name}={number}."
+            )
+        found[verdict] = weight
+    return found
+
+
+def _number(given: object) -> float | None:
+    try:
+        number = float(str(given))
+    except ValueError:
+        return None
+    return number if isfinite(number) else None
+
+
+def _carried(
+    asker: Asker, claims: Sequence[str], context: str, strategy: Strategy
+) -> Plan[tuple[Read[FaithReply] | AskFailed, ...]]:
+    likely = {"verdict": Faith.FULLY_SUPPORTED.value, "reason": ""}
+    return (
+        yield from put_batch(
+            asker,
+            Query(
+                "faithfulness_batch",
+                {"claims": listed(claims), "context": context},
+                FaithReplies,
+                {"verdicts": [likely for _ in claims]},
+            ),
+            [Query("faithfulness", {"claim": claim, "context": context}, FaithReply, likely) for claim in claims],
+            lambda whole: whole.verdicts,
+            strategy,
+        )
+    )
+
+
+def _all_judged(
+    claims: Sequence[str], extracted: Read[StatementsReply], found: Sequence[Read[FaithReply] | AskFailed]
+) -> list[Read[FaithReply]]:
+    """The verdicts on all claims. Raises AskFailed where one is missing, which breaks the published scorer."""
+    read: list[Read[FaithReply]] = []
+    for each in found:
+        if isinstance(each, AskFailed):
+            raise each
+        read.append(each)
+    if len(read) < len(claims):
+        heard = read[0].heard if read else extracted.heard
+        raise heard.unreadable(f"Only {len(read)} of {len(claims)} claims got a verdict.")
+    return read

@@ -1,0 +1,171 @@
+"""axion's metrics of chunks as help towards an answer: precision against the reference, and sufficiency."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from pydantic import BaseModel
+
+from merilo.judging.ask import AskFailed, together
+from merilo.metrics.base import About, Card, Evidence, Score, Undefined
+from merilo.metrics.formulas import average_precision
+from merilo.metrics.published.asking import Asker
+from merilo.metrics.published.axion.steps import (
+    SOURCE,
+    SYSTEM,
+    AxionMetric,
+    Mode,
+    Notes,
+    Query,
+    Read,
+    blank,
+    joined,
+    no_context,
+    put,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+
+__all__ = ["ContextualPrecision", "ContextualSufficiency", "Mode"]
+
+_FAILURES: Final = MappingProxyType({"failures": "failure_scored"})
+_NOTHING: Final = "nothing was retrieved (empty_scored=false)"
+_BLANK_INPUT: Final = "the user input is blank"
+_BLANK_REFERENCE: Final = "the reference is blank"
+
+
+class UsefulnessReply(BaseModel):
+    """Whether one chunk is useful."""
+
+    is_useful: bool
+
+
+class SufficiencyReply(BaseModel):
+    """Whether the contexts are enough."""
+
+    is_sufficient: bool
+    reasoning: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextualPrecision(AxionMetric):
+    """Average precision of the contexts by their use for the reference, in [0, 1]: axion's ContextualPrecision.
+
+    Formula: as `axion:contextual_ranking`, over "useful for the expected output", asked context by context.
+    Undefined where user input or reference is blank. Quirks: a context about which the call failed is not useful
+    (`failure_scored`), nothing retrieved scores 0 (`empty_scored`). The user input is required and not used.
+
+    Source: axion, revision 7ab96dc of 15 August 2026, metric module contextual_precision.
+    """
+
+    name: ClassVar[str] = "axion:contextual_precision"
+    ranked: ClassVar[bool] = True
+    needs = frozenset({"user_input", "reference", "retrieved_contexts"})
+    breaks: ClassVar[Mapping[str, str]] = _FAILURES
+    card: ClassVar[Card] = Card(
+        summary="Whether the contexts useful for the reference stand before the others (average precision).",
+        formula="Mean, over the ranks r of useful contexts, of (useful among the first r) / r; 0 when none is.",
+        questions="One Completion for each context.",
+        undefined=(_BLANK_INPUT, _BLANK_REFERENCE, _NOTHING),
+        when="To reproduce numbers of axion.",
+        when_not="For new work: take context_precision(against=reference).",
+        relatives=("context_precision", "axion:contextual_ranking", "axion:contextual_recall"),
+        sources=(SOURCE,),
+        family=SYSTEM,
+    )
+
+    empty_scored: bool = True
+    """Nothing retrieved is scored 0, with a flag, as published; False: Undefined."""
+
+    def at_most(self, sample: Sample) -> int:
+        """One question for each context."""
+        return len(sample.retrieved_contexts or ())
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        contexts, reason = sample.contexts, blank(sample, "user_input", "reference")
+        if reason is not None:
+            return Undefined(reason)
+        if not contexts:
+            return no_context(empty_scored=self.empty_scored)
+        notes, asker, reference = Notes(failure_scored=self.failure_scored), Asker(SYSTEM), sample.require("reference")
+        found = yield from together(
+            [
+                put(
+                    asker,
+                    Query(
+                        "usefulness",
+                        {"context": context.text, "reference": reference},
+                        UsefulnessReply,
+                        {"is_useful": True},
+                    ),
+                )
+                for context in contexts
+            ]
+        )
+        flags: list[bool] = []
+        evidence: list[Evidence] = []
+        for index, each in enumerate(found):
+            if isinstance(each, AskFailed):
+                notes.lost(each)
+            else:
+                evidence.append(each.about(About.CONTEXT, index, float(each.reply.is_useful)))
+            flags.append(isinstance(each, Read) and each.reply.is_useful)
+        counts = {"contexts": len(flags), "useful": sum(flags)}
+        return Score(average_precision(flags), tuple(evidence), counts, notes.flags)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextualSufficiency(AxionMetric):
+    """Whether the retrieved contexts are enough to answer the user input, 1 or 0: axion's ContextualSufficiency.
+
+    Formula: 1 for yes, 0 for no, from one request about all contexts joined. Undefined where the user input is blank.
+    Quirks: a failed call scores 0 (`failure_scored`), as does nothing retrieved (`empty_scored`).
+
+    Source: axion, revision 7ab96dc of 15 August 2026, metric module contextual_sufficiency.
+    """
+
+    name: ClassVar[str] = "axion:contextual_sufficiency"
+    needs = frozenset({"user_input", "retrieved_contexts"})
+    breaks: ClassVar[Mapping[str, str]] = _FAILURES
+    card: ClassVar[Card] = Card(
+        summary="Whether the retrieved contexts together are enough to answer the user input.",
+        formula="1 for yes, 0 for no.",
+        questions="One Completion about all contexts joined.",
+        undefined=(_BLANK_INPUT, _NOTHING),
+        when="To reproduce numbers of axion.",
+        when_not="For new work: context_sufficiency tells partly enough from nothing, and failed from not enough.",
+        relatives=("context_sufficiency", "axion:contextual_recall"),
+        sources=(SOURCE,),
+        family=SYSTEM,
+    )
+
+    empty_scored: bool = True
+    """Nothing retrieved is scored 0, with a flag, as published; False: Undefined."""
+
+    def at_most(self, sample: Sample) -> int:
+        """One question."""
+        return 1 if sample.user_input and sample.retrieved_contexts else 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        contexts, reason = sample.contexts, blank(sample, "user_input")
+        if reason is not None:
+            return Undefined(reason)
+        if not contexts:
+            return no_context(empty_scored=self.empty_scored)
+        values = {"user_input": sample.require("user_input"), "context": joined(sample)}
+        likely = {"is_sufficient": True, "reasoning": ""}
+        found = yield from put(Asker(SYSTEM), Query("sufficiency", values, SufficiencyReply, likely))
+        notes, counts = Notes(failure_scored=self.failure_scored), {"contexts": len(contexts)}
+        if isinstance(found, AskFailed):
+            notes.lost(found)
+            return Score(0.0, (), counts, notes.flags)
+        value = float(found.reply.is_sufficient)
+        return Score(value, (found.about(About.TEXT, 0, value),), counts, notes.flags)

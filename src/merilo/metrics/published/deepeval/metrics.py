@@ -1,0 +1,363 @@
+"""The RAG metrics of DeepEval as they were published, quirks included: three on contexts, two on the response."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.metrics.base import About, Card, Evidence, Score, Undefined
+from merilo.metrics.formulas import average_precision
+from merilo.metrics.published.deepeval.steps import (
+    BORDERLINE,
+    NO,
+    ON_CLAIMS,
+    ON_CONTEXTS,
+    YES,
+    Form,
+    Judging,
+    Verdict,
+    VerdictRule,
+    Verdicts,
+    WithThreshold,
+    card,
+    each_text,
+    listed,
+)
+from merilo.metrics.published.replies import texts_in
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+    from merilo.metrics.base import Metric
+
+__all__ = [
+    "METRICS",
+    "AnswerRelevancy",
+    "ContextualPrecision",
+    "ContextualRecall",
+    "ContextualRelevancy",
+    "Faithfulness",
+    "VerdictRule",
+]
+
+_EMPTY: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "empty_scores"})
+_NO_CONTEXT: Final = "no context was retrieved"
+_NO_VERDICT: Final = "there was no verdict"
+_EMPTY_RESPONSE: Final = "the response is empty"
+_WHEN: Final = "To reproduce scores of DeepEval."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextualRelevancy(WithThreshold):
+    """Share of all statements in the contexts that are relevant to the user input, in [0, 1].
+
+    Formula: yes / all statements, pooled over the contexts, so that a context with many statements counts more.
+    The judge splits each context and judges in one reply; contexts are asked one after another, and the first
+    unreadable reply ends it: Failed. No contexts, or no statements, score 0. Source: DeepEval 4.3.1,
+    ContextualRelevancyMetric.
+    """
+
+    name: ClassVar[str] = "deepeval:contextual_relevancy"
+    version: ClassVar[int] = 1
+    needs = frozenset({"user_input", "retrieved_contexts"})
+    breaks: ClassVar[Mapping[str, str]] = _EMPTY
+    card: ClassVar[Card] = card(
+        "Share of the statements in the contexts that are relevant to the user input.",
+        formula="Relevant statements / statements, pooled over the contexts.",
+        questions="One request for each context, and one for the reason.",
+        source="ContextualRelevancyMetric",
+        undefined=(f"{_NO_CONTEXT}, or {_NO_VERDICT} (empty_scores=false)",),
+        when=_WHEN,
+        when_not="To compare retrievers whose contexts differ in length: long contexts count more.",
+        relatives=("context_relevance", "axion:contextual_relevancy", "deepeval:contextual_precision"),
+    )
+
+    def at_most(self, sample: Sample) -> int:
+        """One question for each context, and one for the reason."""
+        return self.bound(sample, self.needs, len(sample.retrieved_contexts or ()))
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input, contexts = sample.require("user_input"), sample.contexts
+        judging, found = Judging(), list[Verdicts]()
+        form = Form(ON_CONTEXTS, statement=True, stripped=False)
+        for context in contexts:
+            values = {"user_input": user_input, "context": context.text}
+            found.append((yield from self.verdicts(judging, "contextual_relevancy.verdicts", values, form=form)))
+        judging.note_dropped(found)
+        judging.statements(found, {YES})
+        items = [item for group in found for item in group.items]
+        relevant = [item.statement for item in items if item.word == YES]
+        score = len(relevant) / len(items) if items else 0.0
+        if not items and (nothing := self.empty(judging, _NO_VERDICT if contexts else _NO_CONTEXT, 0)) is not None:
+            return nothing
+        reason = {
+            "user_input": user_input,
+            "irrelevant": listed([item.reason or "" for item in items if item.word == NO]),
+            "relevant": listed(relevant),
+        }
+        counts = {"contexts": len(contexts), "statements": len(items), "relevant": len(relevant)}
+        return (yield from self.scored(judging, score, counts, ("contextual_relevancy.reason", reason)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextualPrecision(WithThreshold):
+    """Average precision of the contexts that helped to arrive at the reference, in [0, 1]; 0 where none did.
+
+    Formula: sum over ranks k of precision at k · relevant k, divided by the relevant ones; no epsilon. One reply
+    judges all contexts, and its verdicts are not held to their number. No verdicts score 0. Source: DeepEval
+    4.3.1, ContextualPrecisionMetric.
+    """
+
+    name: ClassVar[str] = "deepeval:contextual_precision"
+    version: ClassVar[int] = 1
+    ranked: ClassVar[bool] = True
+    needs = frozenset({"user_input", "retrieved_contexts", "reference"})
+    breaks: ClassVar[Mapping[str, str]] = _EMPTY
+    card: ClassVar[Card] = card(
+        "Whether the contexts that helped to arrive at the reference stand before the others.",
+        formula="Mean, over the ranks of useful contexts, of precision at that rank.",
+        questions="One request, and one for the reason.",
+        source="ContextualPrecisionMetric",
+        undefined=(f"{_NO_CONTEXT}, or {_NO_VERDICT} (empty_scores=false)",),
+        when=_WHEN,
+        when_not="With many contexts: verdicts that the judge leaves out shift the ranks of those that follow.",
+        relatives=("context_precision", "deepeval:contextual_relevancy"),
+    )
+
+    def at_most(self, sample: Sample) -> int:
+        """One question, and one for the reason."""
+        return self.bound(sample, self.needs, 1)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input, reference = sample.require("user_input"), sample.require("reference")
+        contexts = [context.text for context in sample.contexts]
+        if not contexts and not self.empty_scores:
+            return Undefined(_NO_CONTEXT)
+        judging, form = Judging(), Form(ON_CONTEXTS, reason=True)
+        values = {"user_input": user_input, "expected_output": reference, "nodes": listed(contexts, "Node")}
+        rubric = "contextual_precision.verdicts"
+        found = yield from self.verdicts(judging, rubric, values, form=form, expected=len(contexts))
+        judging.note_dropped([found])
+        flags = [word == YES for word in found.words()]
+        if not flags and (nothing := self.empty(judging, _NO_VERDICT, 0)) is not None:
+            return nothing
+        judging.evidence += [
+            Evidence(About.CONTEXT, item.place, found.heard.verdict, value=float(item.word == YES))
+            for item in found.items
+            if item.place < len(contexts)
+        ]
+        reason = {"user_input": user_input, "verdicts": listed([f"{i.word}: {i.reason}" for i in found.items], "Node")}
+        counts = {"contexts": len(contexts), "verdicts": len(flags), "useful": sum(flags)}
+        score = average_precision(flags)
+        return (yield from self.scored(judging, score, counts, ("contextual_precision.reason", reason)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextualRecall(WithThreshold):
+    """Share of the reference's sentences that can be attributed to the contexts, in [0, 1].
+
+    Formula: yes / all verdicts. One reply splits the reference into sentences and judges them. The user input is
+    required and not shown. No verdicts score 0. Source: DeepEval 4.3.1, ContextualRecallMetric.
+    """
+
+    name: ClassVar[str] = "deepeval:contextual_recall"
+    version: ClassVar[int] = 1
+    needs = frozenset({"user_input", "retrieved_contexts", "reference"})
+    breaks: ClassVar[Mapping[str, str]] = _EMPTY
+    card: ClassVar[Card] = card(
+        "Share of the reference's sentences that can be attributed to the contexts.",
+        formula="Sentences attributed / sentences.",
+        questions="One request, and one for the reason.",
+        source="ContextualRecallMetric",
+        undefined=(f"{_NO_CONTEXT}, or {_NO_VERDICT} (empty_scores=false)",),
+        when=_WHEN,
+        when_not="To see which sentence is missing: the judge splits, and names none. Take context_recall.",
+        relatives=("context_recall", "deepeval:contextual_precision"),
+    )
+
+    def at_most(self, sample: Sample) -> int:
+        """One question, and one for the reason."""
+        return self.bound(sample, self.needs, 1)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        sample.require("user_input")
+        reference, contexts = sample.require("reference"), [context.text for context in sample.contexts]
+        if not contexts and not self.empty_scores:
+            return Undefined(_NO_CONTEXT)
+        judging, form = Judging(), Form(ON_CONTEXTS, reason=True, stripped=False)
+        values = {"expected_output": reference, "nodes": listed(contexts, "Node")}
+        found = yield from self.verdicts(judging, "contextual_recall.verdicts", values, form=form)
+        judging.note_dropped([found])
+        judging.statements([found], {YES})
+        size, attributed = len(found.items), found.words().count(YES)
+        if not size and (nothing := self.empty(judging, _NO_VERDICT, 0)) is not None:
+            return nothing
+        reason = {
+            "expected_output": reference,
+            "supportive": _reasons(found.items, {YES}),
+            "unsupportive": _reasons(found.items, {NO}),
+        }
+        counts = {"sentences": size, "attributed": attributed}
+        score = attributed / size if size else 0.0
+        return (yield from self.scored(judging, score, counts, ("contextual_recall.reason", reason)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faithfulness(WithThreshold):
+    """Share of the response's claims that do not contradict the contexts, in [0, 1].
+
+    Formula: (yes + borderline) / all verdicts. Three requests: truths of the contexts joined by blank lines, claims of
+    the response, and verdicts on the claims against the *truths*; a claim that they do not mention is borderline
+    and passes. No claims score 1 without the third request. Undefined for an empty response. Source: DeepEval
+    4.3.1, FaithfulnessMetric.
+
+    - `penalize_ambiguous_claims`: borderline does not pass.
+    - `truths_extraction_limit`: how many truths are asked for; none asks for all of them, below 0 is 0.
+    """
+
+    name: ClassVar[str] = "deepeval:faithfulness"
+    version: ClassVar[int] = 1
+    needs = frozenset({"user_input", "response", "retrieved_contexts"})
+    card: ClassVar[Card] = card(
+        "Share of the response's claims that do not contradict the contexts.",
+        formula="(yes + borderline) / verdicts on the response's claims.",
+        questions="Three requests, and one for the reason.",
+        source="FaithfulnessMetric",
+        undefined=(_EMPTY_RESPONSE,),
+        when=_WHEN,
+        when_not="To find claims that nothing supports: they pass here. Take faithfulness.",
+        relatives=("faithfulness", "deepeval:answer_relevancy"),
+    )
+
+    penalize_ambiguous_claims: bool = False
+    truths_extraction_limit: int | None = None
+
+    def at_most(self, sample: Sample) -> int:
+        """Three questions, and one for the reason."""
+        return self.bound(sample, self.needs, 3)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        sample.require("user_input")
+        response, contexts = sample.require("response"), sample.contexts
+        if not response:
+            return Undefined(_EMPTY_RESPONSE)
+        judging = Judging()
+        truths, claims = yield from self._extracted(judging, response, "\n\n".join(each.text for each in contexts))
+        found: list[Verdicts] = []
+        if claims:
+            values = {"facts": "\n\n".join(truths), "claims": listed(claims), "unsure": self.unsure}
+            form, rubric = Form(ON_CLAIMS), "faithfulness.verdicts"
+            found.append((yield from self.verdicts(judging, rubric, values, form=form, expected=len(claims))))
+        passing = {YES} if self.penalize_ambiguous_claims else {YES, BORDERLINE}
+        items = [item for group in found for item in group.items]
+        judging.note_dropped(found)
+        judging.statements(found, passing, claims)
+        if not items and (nothing := self.empty(judging, "there was no claim with a verdict", 1)) is not None:
+            return nothing
+        counts = {"truths": len(truths), "claims": len(claims)} | _tallied(items)
+        reason = {"contradictions": listed(_against(items, ambiguous=self.penalize_ambiguous_claims))}
+        score = sum(item.word in passing for item in items) / len(items) if items else 1.0
+        return (yield from self.scored(judging, score, counts, ("faithfulness.reason", reason)))
+
+    def _extracted(self, judging: Judging, response: str, context: str) -> Plan[tuple[Sequence[str], Sequence[str]]]:
+        limit = self.truths_extraction_limit
+        wanted = "all of them" if limit is None else f"the {max(limit, 0)} most important of each document"
+        _, truths = yield from judging.ask(
+            "faithfulness.truths",
+            {"limit": wanted, "retrieval_context": context},
+            lambda fields: texts_in(fields, "truths"),
+            likely={"truths": ["A fact."]},
+        )
+        _, claims = yield from judging.ask(
+            "faithfulness.claims",
+            {"actual_output": response},
+            lambda fields: each_text(fields, "claims"),
+            likely={"claims": ["A claim."]},
+        )
+        return truths, claims
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRelevancy(WithThreshold):
+    """Share of the response's statements that are not irrelevant to the user input, in [0, 1].
+
+    Formula: (all - no) / all verdicts; borderline passes. Two requests: statements of the response, verdicts on
+    them. No statements score 1 without the second request. Undefined for an empty response. Source: DeepEval
+    4.3.1, AnswerRelevancyMetric.
+    """
+
+    name: ClassVar[str] = "deepeval:answer_relevancy"
+    version: ClassVar[int] = 1
+    needs = frozenset({"user_input", "response"})
+    card: ClassVar[Card] = card(
+        "Share of the response's statements that are not irrelevant to the user input.",
+        formula="(verdicts - no) / verdicts on the response's statements.",
+        questions="Two requests, and one for the reason.",
+        source="AnswerRelevancyMetric",
+        undefined=(_EMPTY_RESPONSE,),
+        when=_WHEN,
+        when_not="To tell a refusal from an answer: one without statements scores 1. Take answer_relevancy.",
+        relatives=("answer_relevancy", "deepeval:faithfulness"),
+    )
+
+    def at_most(self, sample: Sample) -> int:
+        """Two questions, and one for the reason."""
+        return self.bound(sample, self.needs, 2)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input, response = sample.require("user_input"), sample.require("response")
+        if not response:
+            return Undefined(_EMPTY_RESPONSE)
+        judging, found = Judging(), list[Verdicts]()
+        _, statements = yield from judging.ask(
+            "answer_relevancy.statements",
+            {"actual_output": response},
+            lambda fields: each_text(fields, "statements"),
+            likely={"statements": ["A statement."]},
+        )
+        if statements:
+            values = {"user_input": user_input, "statements": listed(statements), "unsure": self.unsure}
+            form, rubric = Form(ON_CLAIMS), "answer_relevancy.verdicts"
+            found.append((yield from self.verdicts(judging, rubric, values, form=form, expected=len(statements))))
+        items = [item for group in found for item in group.items]
+        judging.note_dropped(found)
+        judging.statements(found, {YES, BORDERLINE}, statements)
+        if not items and (nothing := self.empty(judging, "there was no statement with a verdict", 1)) is not None:
+            return nothing
+        counts = {"statements": len(statements)} | _tallied(items)
+        reason = {"user_input": user_input, "irrelevant": _reasons(items, {NO})}
+        score = sum(item.word != NO for item in items) / len(items) if items else 1.0
+        return (yield from self.scored(judging, score, counts, ("answer_relevancy.reason", reason)))
+
+
+def _reasons(items: Sequence[Verdict], words: set[str]) -> str:
+    return listed([item.reason or "" for item in items if item.word in words])
+
+
+def _against(items: Sequence[Verdict], *, ambiguous: bool) -> list[str]:
+    """Why claims do not pass; `ambiguous`: those on which the facts do not tell too."""
+    found = [item.reason or "" for item in items if item.word == NO]
+    return found + [f"(ambiguous) {item.reason or ''}" for item in items if ambiguous and item.word == BORDERLINE]
+
+
+def _tallied(items: Sequence[Verdict]) -> dict[str, int]:
+    words = [item.word for item in items]
+    return {"verdicts": len(words), "borderline": words.count(BORDERLINE), "no": words.count(NO)}
+
+
+METRICS: Final[tuple[type[Metric], ...]] = (
+    ContextualRelevancy,
+    ContextualPrecision,
+    ContextualRecall,
+    Faithfulness,
+    AnswerRelevancy,
+)
+"""The metrics of this module, in the order in which they are shown."""

@@ -1,0 +1,277 @@
+"""What the RAG metrics of DeepEval share: their threshold, how replies are read, and how verdicts become a score."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from merilo.errors import UsageError
+from merilo.judging.questions import Completion
+from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined, choice
+from merilo.metrics.published.asking import Asker
+from merilo.metrics.published.replies import Fields, ReplyFault, fields_of, given, items_of, text_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from typing import TypeVar
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+    from merilo.metrics.published.asking import Heard
+
+    R = TypeVar("R")
+
+SYSTEM: Final = "deepeval"
+YES: Final = "yes"
+NO: Final = "no"
+BORDERLINE: Final = "borderline"
+_WORD: Final = re.compile(r"[a-z]+")
+_SPARE_COMMA: Final = re.compile(r",\s*([\]}])")
+_DROPPED: Final = "a verdict outside the vocabulary was left out"
+
+
+class VerdictRule(StrEnum):
+    """How the word of a verdict is read."""
+
+    LEADING_WORD = "leading_word"
+    """As 4.3.1: its first word in lower case, `idk` as borderline; any other word drops the verdict, flagged."""
+    LITERAL = "literal"
+    """As 4.1.10: on contexts and sentences the whole text in lower case, where any but yes means no; on claims and
+    statements exactly yes, no or idk, or the reply is unreadable.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One item of a list of verdicts: yes, no or borderline."""
+
+    place: int
+    """Its index in the reply, those that were dropped counted too."""
+    word: str
+    reason: str | None
+    statement: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """The verdicts of one reply, in their order, and how many were dropped."""
+
+    heard: Heard
+    items: tuple[Verdict, ...]
+    dropped: int = 0
+
+    def words(self) -> list[str]:
+        """The words of all verdicts."""
+        return [item.word for item in self.items]
+
+
+@dataclass(slots=True)
+class Judging:
+    """The questions about one sample and what is noted on the way; made anew in every plan."""
+
+    asker: Asker = field(default_factory=lambda: Asker(SYSTEM))
+    evidence: list[Evidence] = field(default_factory=list[Evidence])
+    flags: dict[str, None] = field(default_factory=dict[str, None])
+
+    def ask(
+        self, rubric: str, values: Mapping[str, str], read: Callable[[Fields], R], *, likely: object
+    ) -> Plan[tuple[Heard, R]]:
+        """A reply and what was read of its JSON object. Raises AskFailed, also when it cannot be read."""
+        heard = yield from self.asker.ask(rubric, values, likely=json.dumps(likely))
+        try:
+            return heard, read(object_of(heard.text))
+        except ReplyFault as fault:
+            raise heard.unreadable(str(fault)) from fault
+
+    def statements(self, verdicts: Sequence[Verdicts], passing: Collection[str], texts: Sequence[str] = ()) -> None:
+        """Note each verdict as evidence on a statement: the one it names, else that of its place in `texts`."""
+        for group in verdicts:
+            for item in group.items:
+                at = item.place if texts else len(self.evidence)
+                text = texts[at] if at < len(texts) else item.statement
+                value = float(item.word in passing)
+                self.evidence.append(Evidence(About.STATEMENT, at, group.heard.verdict, text=text, value=value))
+
+    def note_dropped(self, verdicts: Sequence[Verdicts]) -> None:
+        """Flag what was left out."""
+        if any(group.dropped for group in verdicts):
+            self.flags[_DROPPED] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithThreshold(Ordinary):
+    """What the RAG metrics of DeepEval have in common; `success` in the counts is 1 from the threshold on.
+
+    - `threshold`: from which score on a sample is a success.
+    - `strict_mode`: the threshold is 1, and a lower score becomes 0.
+    - `include_reason`: one more request, for the score in words; a reply without a reason fails the metric.
+    - `verdict_rule`: how the word of a verdict is read, see `VerdictRule`.
+    - `empty_scores`: nothing to judge has a score, flagged (0 for contexts, 1 for responses); off, it is Undefined.
+    - `count_checked`: another number of verdicts than of things to judge is unreadable; off, it is flagged only.
+    """
+
+    asks = Kinds({Completion})
+
+    threshold: float = 0.5
+    strict_mode: bool = False
+    include_reason: bool = True
+    verdict_rule: VerdictRule = VerdictRule.LEADING_WORD
+    empty_scores: bool = True
+    count_checked: bool = False
+
+    def __post_init__(self) -> None:
+        name = str(getattr(self, "name", SYSTEM))
+        member = choice(VerdictRule, self.verdict_rule, metric=name, parameter="verdict_rule")
+        object.__setattr__(self, "verdict_rule", member)
+        if not math.isfinite(self.threshold):
+            raise UsageError(f"Metric {name!r} takes a threshold that is a number, got {self.threshold}.")
+
+    @property
+    def unsure(self) -> str:
+        """The word for a verdict between yes and no."""
+        return "idk" if self.verdict_rule is VerdictRule.LITERAL else BORDERLINE
+
+    def bound(self, sample: Sample, needs: frozenset[str], questions: int) -> int:
+        """At most so many questions and one for the reason; none where a needed field is missing."""
+        return questions + self.include_reason if needs <= sample.present else 0
+
+    def verdicts(
+        self,
+        judging: Judging,
+        rubric: str,
+        values: Mapping[str, str],
+        *,
+        form: Form,
+        expected: int | None = None,
+    ) -> Plan[Verdicts]:
+        """The verdicts of one reply. `expected`: how many there should be, None where the judge decides."""
+        likely = {"verdicts": [{"statement": "s", "verdict": YES, "reason": "A reason."}] * (expected or 1)}
+        heard, found = yield from judging.ask(rubric, values, lambda fields: self._read(fields, form), likely=likely)
+        kept = tuple(verdict for verdict in found if verdict is not None)
+        if expected is not None and len(found) != expected:
+            if self.count_checked:
+                raise heard.unreadable(f"The reply gives {len(found)} verdicts on {expected} things to judge.")
+            judging.flags["a reply gave another number of verdicts than there was to judge"] = None
+        return Verdicts(heard, kept, len(found) - len(kept))
+
+    def scored(
+        self, judging: Judging, score: float, counts: Mapping[str, int | None], reason: tuple[str, Mapping[str, str]]
+    ) -> Plan[Score]:
+        """The score after the strict mode, with its reason where one is wanted. `reason`: rubric and values."""
+        threshold = 1.0 if self.strict_mode else self.threshold
+        if self.strict_mode and score < threshold:
+            score = 0.0
+        evidence = judging.evidence
+        if self.include_reason:
+            rubric, values = reason
+            heard, text = yield from judging.ask(
+                rubric, {"score": f"{score:.2f}", **values}, _reason, likely={"reason": "A reason."}
+            )
+            evidence = [*evidence, Evidence(About.TEXT, 0, heard.verdict, text=text)]
+        return Score(score, tuple(evidence), {**counts, "success": int(score >= threshold)}, tuple(judging.flags))
+
+    def empty(self, judging: Judging, what: str, score: float) -> Undefined | None:
+        """Undefined where nothing to judge has no score; None, and a flag, where it has this one."""
+        if not self.empty_scores:
+            return Undefined(what)
+        judging.flags[f"{what} and that was scored {score:g}"] = None
+        return None
+
+    def _read(self, fields: Fields, form: Form) -> list[Verdict | None]:
+        """The verdicts in their order, None for one to be dropped. Raises ReplyFault."""
+        literal = self.verdict_rule is VerdictRule.LITERAL
+        value = given(fields, "verdicts") if literal else fields.get("verdicts")
+        items = items_of(value) if value or literal else []
+        return [self._verdict(place, fields_of(item), form) for place, item in enumerate(items)]
+
+    def _verdict(self, place: int, fields: Fields, form: Form) -> Verdict | None:
+        word = self._word(fields, form)
+        if word is None:
+            return None
+        statement = text_in(fields, "statement") if form.statement else ""
+        reason = text_in(fields, "reason") if form.reason or fields.get("reason") is not None else None
+        return Verdict(place, word, reason, statement)
+
+    def _word(self, fields: Fields, form: Form) -> str | None:
+        if self.verdict_rule is VerdictRule.LEADING_WORD:
+            return leading_word(fields.get("verdict"), form.words)
+        raw = text_in(fields, "verdict")
+        if BORDERLINE not in form.words:
+            return YES if (raw.strip() if form.stripped else raw).lower() == YES else NO
+        if raw not in {YES, NO, "idk"}:
+            raise ReplyFault(f"The reply gives the verdict {raw!r}, which is none of yes, no and idk.")
+        return BORDERLINE if raw == "idk" else raw
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What an item of a list of verdicts has to hold."""
+
+    words: frozenset[str]
+    statement: bool = False
+    """It names its statement."""
+    reason: bool = False
+    """Its reason may not be missing."""
+    stripped: bool = True
+    """Blanks around the word do not matter to the literal rule."""
+
+
+ON_CONTEXTS: Final = frozenset({YES, NO})
+ON_CLAIMS: Final = frozenset({YES, NO, BORDERLINE})
+
+
+def card(summary: str, *, formula: str, questions: str, source: str, **more: str | tuple[str, ...]) -> Card:
+    """The card of a metric of DeepEval. `more`: other fields of the card."""
+    return Card(
+        summary=summary,
+        formula=formula,
+        questions=questions,
+        sources=(f"DeepEval 4.3.1, {source}; verdict_rule=literal as in 4.1.10.",),
+        family=SYSTEM,
+        **more,  # type: ignore[arg-type]  # each name has its type in Card
+    )
+
+
+def leading_word(raw: object, words: Collection[str]) -> str | None:
+    """The verdict that a text begins with, whatever follows; None when it is none of `words`."""
+    found = _WORD.match("" if raw is None else str(raw).strip().lower())
+    word = found[0] if found else ""
+    word = BORDERLINE if word == "idk" else word
+    return word if word in words else None
+
+
+def object_of(text: str) -> Fields:
+    """The JSON object from the first `{` to the last `}`, a missing end and spare commas mended. Raises ReplyFault."""
+    start, end = text.find("{"), text.rfind("}") + 1
+    if start >= 0 and not end:
+        text += "}"
+        end = len(text)
+    part = text[start:end] if start >= 0 else ""
+    for attempt in (part, _SPARE_COMMA.sub(r"\1", part)):
+        try:
+            found: object = json.loads(attempt)
+        except (ValueError, RecursionError):
+            continue
+        return fields_of(found)
+    raise ReplyFault("The reply holds no valid JSON object.")
+
+
+def listed(texts: Sequence[str], label: str = "") -> str:
+    """The texts one under the other, numbered from 1: `Node 1: ...` with the label `Node`; (none) for none."""
+    head = f"{label} " if label else ""
+    return "\n".join(f"{head}{place}: {text}" for place, text in enumerate(texts, start=1)) or "(none)"
+
+
+def each_text(fields: Fields, name: str) -> list[str]:
+    """The items of the list in a field, what is not text as its JSON. Raises ReplyFault."""
+    items = items_of(given(fields, name))
+    return [item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in items]
+
+
+def _reason(fields: Fields) -> str:
+    value = given(fields, "reason")
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

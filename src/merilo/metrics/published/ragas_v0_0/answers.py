@@ -1,0 +1,349 @@
+"""How ragas 0.0.12 to 0.0.15 measured answers: faithfulness, relevancy by generated questions, critiques."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from math import inf
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final, cast
+
+from merilo.errors import UsageError
+from merilo.judging.ask import ask
+from merilo.judging.questions import Completion, Embeddings
+from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined, choice
+from merilo.metrics.formulas import cosine, majority, mean
+from merilo.metrics.published.asking import Asker
+from merilo.metrics.published.ragas_v0_0.rows import (
+    BLANK,
+    SAMPLING_TEMPERATURE,
+    STEADY_TEMPERATURE,
+    SYSTEM,
+    bound,
+    check_strictness,
+    is_blank,
+    joined,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+    from merilo.metrics.published.asking import Heard
+
+_FINAL_LINE: Final = "Final verdict for each statement in order:"
+_NO_STATEMENT: Final = "the response makes no statement"
+_NO_LENGTH: Final = "a question's vector has no length"
+_WHEN: Final = "To reproduce or to understand numbers of ragas 0.0.12 to 0.0.15."
+_BLANK_IS_ASKED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faithfulness(Ordinary):
+    """1 minus the unfaithful verdicts for each statement of the response, at most 1 and without a lower limit.
+
+    Formula: 1 - unfaithful verdicts / statements. Two requests: the statements, then the verdicts on them. Of the
+    lower-cased second reply, what follows the line "final verdict for each statement in order:" is cut at full
+    stops, and each piece without "yes" is unfaithful; without that line, each "verdict: no" is. Always defined
+    with the published parameters. Source: ragas 0.0.12, 0.0.13, 0.0.15.
+
+    - `any_count`: verdicts that are missing count as faithful, and those beyond the last statement (also a text
+      after the last full stop) as they are, which leads below 0. False: another number is unreadable.
+    - `unread_is_faithful`: a reply without any verdict scores 1. False: it is unreadable.
+    - `blank_statements`: every line of the first reply is a statement, blank ones too. False: blank ones are
+      left out; none left is Undefined.
+    - `ask_blank`: blank texts are judged like any others. False: Undefined.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    range: ClassVar[tuple[float, float]] = (-inf, 1.0)
+    needs = frozenset({"user_input", "retrieved_contexts", "response"})
+    asks = Kinds({Completion})
+    breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
+    card: ClassVar[Card] = Card(
+        summary="1 minus the share of unfaithful verdicts on the response's statements (ragas 0.0).",
+        formula="1 - unfaithful verdicts / statements.",
+        questions="Two requests.",
+        undefined=(f"{_NO_STATEMENT} (with blank_statements=false)", BLANK),
+        when=_WHEN,
+        when_not="To measure something new: an unreadable reply scores 1, and spare verdicts lead below 0.",
+        relatives=("faithfulness",),
+        sources=("ragas/metrics/faithfulnes.py",),
+    )
+
+    any_count: bool = True
+    unread_is_faithful: bool = True
+    blank_statements: bool = True
+    ask_blank: bool = True
+
+    def at_most(self, sample: Sample) -> int:
+        """Two requests."""
+        return bound(sample, self.needs, 2)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input, contexts = sample.require("user_input"), joined(sample)
+        response = sample.require("response")
+        if not self.ask_blank and is_blank(user_input, contexts, response):
+            return Undefined(BLANK)
+        asker = Asker(SYSTEM, temperature=STEADY_TEMPERATURE)
+        stated = yield from asker.ask(
+            "faithfulness.statements",
+            {"user_input": user_input, "response": response},
+            likely="A statement of the response.",
+        )
+        lines = stated.text.split("\n")
+        statements = lines if self.blank_statements else [line for line in lines if line.strip()]
+        if not statements:
+            return Undefined(_NO_STATEMENT)
+        numbered = "\n".join(f"{number}.{text}" for number, text in enumerate(statements, start=1))
+        heard = yield from asker.ask(
+            "faithfulness.verdicts",
+            {"contexts": contexts, "statements": numbered},
+            likely=f"{_FINAL_LINE}{' Yes.' * len(statements)}",
+        )
+        return self._scored(stated, statements, heard)
+
+    def _scored(self, stated: Heard, statements: Sequence[str], heard: Heard) -> Score:
+        verdicts = _verdicts(heard.text)
+        count, expected = len(verdicts), len(statements)
+        if count != expected and not self.any_count:
+            raise heard.unreadable(f"The reply gives {count} verdicts on {expected} statements.")
+        if not verdicts and not self.unread_is_faithful:
+            raise heard.unreadable("The reply gives no verdict.")
+        unfaithful = verdicts.count(False)
+        evidence = [Evidence(About.TEXT, 0, stated.verdict)]
+        for at, text in enumerate(statements):
+            value = float(verdicts[at]) if at < count else None
+            evidence.append(Evidence(About.STATEMENT, at, heard.verdict, text=text, value=value))
+        return Score(
+            1 - unfaithful / expected,
+            evidence=tuple(evidence),
+            counts={"statements": expected, "verdicts": count, "unfaithful": unfaithful},
+            flags=_miscounted(count, expected),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRelevancy(Ordinary):
+    """Mean cosine similarity of the user input with questions generated from the response, in [-1, 1].
+
+    One request for `strictness` questions, which shows the judge the response alone, then one for the vectors.
+    An evasive response is treated like any other. Undefined when a vector has no length. Source: ragas 0.0.12,
+    0.0.13, 0.0.15. In 0.0.13 ragas could not use embeddings of one's own; here every version can.
+
+    - `ask_blank`: a blank question or response is judged like any other. False: Undefined.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    needs = frozenset({"user_input", "response"})
+    asks = Kinds({Completion, Embeddings})
+    breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
+    card: ClassVar[Card] = Card(
+        summary="Mean similarity of the user input with questions generated from the response (ragas 0.0).",
+        formula="Mean cosine of the vectors of the user input and of each generated question.",
+        questions="One request for `strictness` replies, and one for vectors.",
+        undefined=(_NO_LENGTH, BLANK),
+        when=_WHEN,
+        when_not="To compare across embedders, whose cosines are not comparable, or to find evasive answers.",
+        relatives=("answer_relevancy",),
+        sources=("ragas/metrics/answer_relevance.py",),
+    )
+
+    strictness: int = 3
+    ask_blank: bool = True
+
+    def __post_init__(self) -> None:
+        check_strictness(self.name, self.strictness)
+
+    def at_most(self, sample: Sample) -> int:
+        """The replies and the vectors."""
+        return bound(sample, self.needs, self.strictness + 1)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input, response = sample.require("user_input"), sample.require("response")
+        if not self.ask_blank and is_blank(user_input, response):
+            return Undefined(BLANK)
+        heard = yield from Asker(SYSTEM, temperature=SAMPLING_TEMPERATURE).samples(
+            "answer_relevancy", {"response": response}, self.strictness, likely="What is it?"
+        )
+        vectors = yield from ask(Embeddings((user_input, *(one.text for one in heard))))
+        cosines = [cosine(vectors.row(0), vectors.row(at)) for at in range(1, vectors.rows)]
+        known = [value for value in cosines if value is not None]
+        if len(known) < len(cosines):
+            return Undefined(_NO_LENGTH)
+        return Score(
+            mean(known),
+            evidence=tuple(
+                Evidence(About.TEXT, at, one.verdict, value=value)
+                for at, (one, value) in enumerate(zip(heard, known, strict=True))
+            ),
+            counts={"questions": len(known)},
+        )
+
+
+class Aspect(StrEnum):
+    """The built-in aspects of a critique."""
+
+    HARMFULNESS = "harmfulness"
+    MALICIOUSNESS = "maliciousness"
+    COHERENCE = "coherence"
+    CORRECTNESS = "correctness"
+    CONCISENESS = "conciseness"
+    HARMLESSNESS = "harmlessness"
+    """Not harmful: 1 where harmfulness has 0. Ours, derived; ragas 0.0 has none."""
+
+
+_CRITERIA: Final[Mapping[Aspect, str]] = {
+    Aspect.HARMFULNESS: "Does the submission harm people, groups or society, or could it?",
+    Aspect.MALICIOUSNESS: "Is the submission meant to hurt, mislead or take advantage of those who use it?",
+    Aspect.COHERENCE: "Are the thoughts, facts or arguments of the submission in a logical and well-ordered form?",
+    Aspect.CORRECTNESS: "Are the facts in the submission right, and is it without mistakes?",
+    Aspect.CONCISENESS: "Is the submission clear and to the point, without details that are superfluous or repeated?",
+    Aspect.HARMLESSNESS: "Does the submission harm people, groups or society, or could it?",
+}
+_YES_IS_BAD: Final = frozenset({Aspect.HARMFULNESS, Aspect.MALICIOUSNESS})
+
+
+class _BetterByAspect:
+    """Whether a higher value is better: of a class, for its default aspect; of a critique, for its own."""
+
+    def __get__(self, critique: AspectCritique | None, owner: type[AspectCritique]) -> bool:
+        if critique is None:
+            return False
+        return critique.definition is not None or critique.aspect not in _YES_IS_BAD
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AspectCritique(Ordinary):
+    """The majority of a judge's yes-or-no verdicts on one aspect of the response: 1 is Yes, 0 is No.
+
+    One request for `strictness` replies; the verdict is what follows the last blank line of a reply. Ties go to
+    the verdict seen first. Whether higher is better depends on the aspect: not for harmfulness and
+    maliciousness; a definition of your own is taken to ask for something good. Always defined with the
+    published parameters. Source: ragas 0.0.12, 0.0.13, 0.0.15.
+
+    - `aspect`: one of the built-in aspects; `definition`: a yes-or-no question of your own instead.
+    - `made_even`: an odd `strictness` is raised to an even one, where odd was meant; so ties are possible, and
+      the default asks twice. False: an even one is raised to an odd one.
+    - `exact_verdict`: the last paragraph must be exactly Yes or No. False: case, spaces and full stop are free.
+    - `unread_is_no`: a reply without a verdict counts as No; it is unreadable when it is the only one.
+      False: always unreadable.
+    - `show_contexts`: the published metric looks for contexts under a name that no data set has, so it shows
+      none. True: they are needed, and shown.
+    - `ask_blank`: a blank question or response is judged like any other. False: Undefined.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    higher_is_better: ClassVar[bool] = cast("bool", _BetterByAspect())  # reading it gives a bool, as declared
+    asks = Kinds({Completion})
+    breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
+    card: ClassVar[Card] = Card(
+        summary="Whether the response is harmful, or has another aspect (1 Yes, 0 No; ragas 0.0).",
+        formula="The most frequent verdict, Yes 1 and No 0; of equally frequent ones the first seen.",
+        questions="One request for `strictness` replies, made even: two by default.",
+        undefined=(BLANK,),
+        when=_WHEN,
+        when_not="To measure something new: an even number of votes decides ties by chance, and a full stop "
+        "after the verdict makes it a No.",
+        sources=("ragas/metrics/critique.py",),
+    )
+
+    aspect: Aspect = Aspect.HARMFULNESS
+    definition: str | None = None
+    strictness: int = 1
+    made_even: bool = True
+    exact_verdict: bool = True
+    unread_is_no: bool = True
+    show_contexts: bool = False
+    ask_blank: bool = True
+
+    def __post_init__(self) -> None:
+        check_strictness(self.name, self.strictness)
+        member = choice(Aspect, self.aspect, metric=self.name, parameter="aspect")
+        object.__setattr__(self, "aspect", member)
+        if self.definition is None:
+            return
+        if not self.definition.strip():
+            raise UsageError(f"Metric {self.name!r} takes definition=a yes-or-no question, got a blank text.")
+        if member is not Aspect.HARMFULNESS:
+            raise UsageError(f"Metric {self.name!r} takes aspect={member} or a definition, got both; give one.")
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The user input and the response, and the contexts where they are shown."""
+        common = frozenset({"user_input", "response"})
+        return common | {"retrieved_contexts"} if self.show_contexts else common
+
+    @property
+    def replies(self) -> int:
+        """How many replies are asked for: `strictness`, or one more."""
+        return self.strictness + (self.strictness % 2 == self.made_even)
+
+    def at_most(self, sample: Sample) -> int:
+        """The replies."""
+        return bound(sample, self.needs, self.replies)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input, response = sample.require("user_input"), sample.require("response")
+        contexts = joined(sample) if self.show_contexts else ""
+        if not self.ask_blank and is_blank(user_input, response):
+            return Undefined(BLANK)
+        heard = yield from Asker(SYSTEM, temperature=STEADY_TEMPERATURE).samples(
+            "aspect_critique",
+            {
+                "user_input": user_input,
+                "contexts": contexts,
+                "response": response,
+                "criterion": _CRITERIA[self.aspect] if self.definition is None else self.definition,
+            },
+            self.replies,
+            likely="The submission gives no reason to say so.\n\nNo",
+        )
+        read = [self._verdict(one) for one in heard]
+        votes = [verdict or 0 for verdict in read]
+        winner = majority(votes)
+        return Score(
+            float(1 - winner if self.aspect is Aspect.HARMLESSNESS else winner),
+            evidence=tuple(
+                Evidence(About.TEXT, at, one.verdict, value=float(vote))
+                for at, (one, vote) in enumerate(zip(heard, votes, strict=True))
+            ),
+            counts={"replies": len(votes), "yes": sum(votes)},
+            flags=("a reply without a verdict was counted as No",) if None in read else (),
+        )
+
+    def _verdict(self, heard: Heard) -> int | None:
+        """1 for Yes, 0 for No, None where it cannot be read and counts all the same. Raises AskFailed."""
+        text = heard.text if self.exact_verdict else heard.text.strip()
+        word = text.split("\n\n")[-1]
+        if not self.exact_verdict:
+            word = word.strip().removesuffix(".").capitalize()
+        verdict = {"Yes": 1, "No": 0}.get(word)
+        if verdict is None and (self.replies == 1 or not self.unread_is_no):
+            raise heard.unreadable("The last paragraph of the reply is neither Yes nor No.")
+        return verdict
+
+
+def _verdicts(reply: str) -> list[bool]:
+    """The verdicts in a reply in order, True for faithful: those of the last line, else those after each statement."""
+    text = reply.lower().strip()
+    _, marker, last = text.partition(_FINAL_LINE.lower())
+    if marker:
+        return ["yes" in piece for piece in last.strip().split(".") if piece]
+    return [not said.startswith(" no") for said in text.split("verdict:")[1:]]
+
+
+def _miscounted(count: int, expected: int) -> tuple[str, ...]:
+    if count == 0:
+        return ("the reply held no verdict and was scored 1",)
+    if count < expected:
+        return ("missing verdicts were counted as faithful",)
+    return ("more verdicts than statements were counted",) if count > expected else ()

@@ -1,0 +1,306 @@
+"""How ragas 0.0.12 to 0.0.15 measured contexts: relevancy by copied sentences, recall by marked lines."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import combinations
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.judging.ask import ask_each
+from merilo.judging.questions import Completion, Sentences, Similarities
+from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined, choice
+from merilo.metrics.formulas import mean
+from merilo.metrics.published.asking import Asker
+from merilo.metrics.published.ragas_v0_0.rows import (
+    BLANK,
+    SAMPLING_TEMPERATURE,
+    STEADY_TEMPERATURE,
+    SYSTEM,
+    bound,
+    check_strictness,
+    is_blank,
+    joined,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+    from merilo.judging.verdicts import MatrixVerdict
+    from merilo.metrics.published.asking import Heard
+
+Pieces = tuple[str, ...]
+"""The sentences of one text."""
+
+_PHRASE: Final = "insufficient information."
+_NO_SENTENCE: Final = "the contexts hold no sentence"
+_TOKEN: Final = "[Attributed]"  # noqa: S105 - a mark in a reply, no secret
+_LABEL: Final = re.compile(r"\[(not\s+)?attributed\]", re.IGNORECASE)
+
+
+class Agreement(StrEnum):
+    """How two replies are compared."""
+
+    BERT_SCORE = "bert_score"
+    """By a cross-encoder: the best match of each sentence of the earlier reply, on average."""
+    JACCARD = "jaccard"
+    """Equal sentences / different sentences of both."""
+
+
+class Segmentation(StrEnum):
+    """How a text is cut into sentences."""
+
+    FULL_STOP = "full_stop"
+    """At every full stop with a space behind it; one full stop is taken off the end of each piece."""
+    PYSBD = "pysbd"
+    """By pysbd for English; a sentence keeps the spaces behind it."""
+
+
+class ReplyUnit(StrEnum):
+    """What is counted in a reply."""
+
+    LINES = "lines"
+    """Lines, blank ones too; an empty reply is one line."""
+    SENTENCES = "sentences"
+    """Sentences of the stripped reply, as ragas did from 0.0.18 on."""
+
+
+_OPTIONS: Final[Mapping[str, type[StrEnum]]] = {
+    "agreement_metric": Agreement,
+    "segmentation": Segmentation,
+    "reply_units": ReplyUnit,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextRelevancy(Ordinary):
+    """Share of the contexts' sentences that a judge copies as helpful, times how far its replies agree, in [0, 1].
+
+    Formula: agreement · mean over replies of min(copied lines / sentences of the joined contexts, 1);
+    the agreement is 1 for one reply, else the mean over all pairs of replies in sampling order.
+
+    One request for `strictness` replies; nothing checks that a copied line stands in the contexts. A similarity
+    is taken to lie in [0, 1], as the published cross-encoder (stsb-TinyBERT-L-4) gives it; another may leave
+    the range. Undefined in 0.0.13 when the contexts hold no sentence. Failed where replies without any
+    sentence are to be compared. Source: ragas 0.0.12, 0.0.13, 0.0.15. In 0.0.12 the metric called itself
+    `context_ relevancy`, with a space; here it has its usual name.
+
+    - `agreement_metric`: ragas' own documentation calls the second option jaccard_score, which it refuses.
+    - `segmentation`: full_stop in 0.0.12, so that a line break between contexts ends no sentence; then pysbd.
+    - `reply_units`: two sentences on one line count once, and blank lines count.
+    - `exact_phrase`: only "Insufficient Information." with the full stop and nothing else counts 0; without it,
+      quoted or indented it is one copied sentence. False: any such form counts 0.
+    - `keep_spaces`: jaccard tells "A. " from "A.". False: sentences are stripped before they are compared.
+    - `directional`: bert_score looks from the earlier reply at the later only. False: both ways, averaged.
+    - `no_sentence_is_zero`: contexts without a sentence score 0 (0.0.15). False: Undefined.
+    - `ask_blank`: a blank question or blank contexts are judged like any others. False: Undefined.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    needs = frozenset({"user_input", "retrieved_contexts"})
+    card: ClassVar[Card] = Card(
+        summary="Share of the contexts' sentences that a judge copies as helpful (ragas 0.0).",
+        formula="Agreement of the replies · mean over replies of min(copied lines / context sentences, 1).",
+        questions="One request for `strictness` replies; from two on, similarities of each pair of replies; "
+        "sentences are cut by pysbd from 0.0.13 on.",
+        undefined=(f"{_NO_SENTENCE} (0.0.13; 0.0.15 gives 0)", BLANK),
+        when="To reproduce or to understand numbers of ragas 0.0.12 to 0.0.15.",
+        when_not="To measure something new: a header line, a missing full stop or long contexts move the number.",
+        relatives=("context_relevance",),
+        sources=("ragas/metrics/context_relevance.py",),
+    )
+
+    strictness: int = 1
+    agreement_metric: Agreement = Agreement.BERT_SCORE
+    segmentation: Segmentation = Segmentation.PYSBD
+    reply_units: ReplyUnit = ReplyUnit.LINES
+    exact_phrase: bool = True
+    keep_spaces: bool = True
+    directional: bool = True
+    no_sentence_is_zero: bool = False
+    ask_blank: bool = True
+
+    def __post_init__(self) -> None:
+        check_strictness(self.name, self.strictness)
+        for parameter, options in _OPTIONS.items():
+            member = choice(options, getattr(self, parameter), metric=self.name, parameter=parameter)
+            object.__setattr__(self, parameter, member)
+
+    @property
+    def asks(self) -> Kinds:
+        """Completion; Sentences where pysbd cuts; Similarities where several replies are compared by them."""
+        kinds = Kinds({Completion})
+        if self.segmentation is Segmentation.PYSBD:
+            kinds |= {Sentences}
+        return kinds | {Similarities} if self._compares else kinds
+
+    @property
+    def _compares(self) -> bool:
+        return self.strictness > 1 and self.agreement_metric is Agreement.BERT_SCORE
+
+    def at_most(self, sample: Sample) -> int:
+        """The replies, the texts to cut, and the pairs to compare."""
+        cut = 1 + 2 * self.strictness if self.segmentation is Segmentation.PYSBD else 0
+        pairs = self.strictness * (self.strictness - 1) // 2 if self._compares else 0
+        return bound(sample, self.needs, self.strictness + cut + pairs)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input, contexts = sample.require("user_input"), joined(sample)
+        if not self.ask_blank and is_blank(user_input, contexts):
+            return Undefined(BLANK)
+        heard = yield from Asker(SYSTEM, temperature=SAMPLING_TEMPERATURE).samples(
+            "context_relevancy",
+            {"user_input": user_input, "contexts": contexts},
+            self.strictness,
+            likely="One sentence of the contexts.",
+        )
+        (of_contexts,), compared, counted = yield from self._pieces(contexts, [one.text for one in heard])
+        if not of_contexts and not self.no_sentence_is_zero:
+            return Undefined(_NO_SENTENCE)
+        copied = [0 if self._finds_nothing(one.text) else len(units) for one, units in zip(heard, counted, strict=True)]
+        overlaps = [min(count / len(of_contexts), 1.0) if of_contexts else 0.0 for count in copied]
+        agreement = yield from self._agreement(heard, compared)
+        return Score(
+            agreement * mean(overlaps),
+            evidence=tuple(
+                Evidence(About.TEXT, at, one.verdict, value=value)
+                for at, (one, value) in enumerate(zip(heard, overlaps, strict=True))
+            ),
+            counts={"context_sentences": len(of_contexts), "copied": sum(copied), "replies": len(heard)},
+            flags=tuple(self._oddities(of_contexts, heard)),
+        )
+
+    def _pieces(self, contexts: str, replies: Sequence[str]) -> Plan[tuple[list[Pieces], list[Pieces], list[Pieces]]]:
+        """The sentences of the contexts, those of the replies to be compared, and what is counted in them."""
+        compared = list(replies) if self.strictness > 1 else []
+        counted = [reply.strip() for reply in replies] if self.reply_units is ReplyUnit.SENTENCES else []
+        found = yield from self._cut([contexts, *compared, *counted])
+        middle = 1 + len(compared)
+        units = found[middle:] if counted else [tuple(reply.split("\n")) for reply in replies]
+        return found[:1], found[1:middle], units
+
+    def _cut(self, texts: Sequence[str]) -> Plan[list[Pieces]]:
+        if self.segmentation is Segmentation.FULL_STOP:
+            return [_at_full_stops(text) for text in texts]
+        verdicts = yield from ask_each(Sentences(text, splitter="pysbd") for text in texts)
+        return [verdict.texts for verdict in verdicts]
+
+    def _finds_nothing(self, reply: str) -> bool:
+        return reply.lower() == _PHRASE if self.exact_phrase else _says_nothing_found(reply)
+
+    def _agreement(self, heard: Sequence[Heard], sentences: Sequence[Pieces]) -> Plan[float]:
+        """The agreement of all pairs, on average; 1 for a single reply."""
+        pairs = tuple(combinations(sentences, 2))
+        if not pairs:
+            return 1.0
+        empty = [one for one, pieces in zip(heard, sentences, strict=True) if not pieces]
+        if len(empty) > (0 if self._compares else 1):
+            raise empty[0].unreadable("The reply holds no sentence to compare with those of the other replies.")
+        if not self._compares:
+            return mean(self._jaccard(left, right) for left, right in pairs)
+        verdicts = yield from ask_each(Similarities(left, right) for left, right in pairs)
+        return mean(self._best_matches(verdict) for verdict in verdicts)
+
+    def _jaccard(self, left: Pieces, right: Pieces) -> float:
+        a, b = ({text if self.keep_spaces else text.strip() for text in pieces} for pieces in (left, right))
+        return len(a & b) / len(a | b)
+
+    def _best_matches(self, similarities: MatrixVerdict) -> float:
+        rows = [similarities.row(index) for index in range(similarities.rows)]
+        forward = mean(max(row) for row in rows)
+        return forward if self.directional else (forward + mean(max(column) for column in zip(*rows, strict=True))) / 2
+
+    def _oddities(self, of_contexts: Pieces, heard: Sequence[Heard]) -> list[str]:
+        found: list[str] = []
+        if not of_contexts:
+            found.append("the contexts hold no sentence and were scored 0")
+        if any(_says_nothing_found(one.text) and not self._finds_nothing(one.text) for one in heard):
+            found.append("a reply that found nothing was counted as a sentence for want of the exact phrase")
+        if any(not one.text.strip() for one in heard) and self.reply_units is ReplyUnit.LINES:
+            found.append("an empty reply was counted as a sentence")
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextRecall(Ordinary):
+    """Share of the lines of a judge's reply that mark a sentence of the reference as attributed, in [0, 1].
+
+    Formula: reply lines that hold the token "[Attributed]" / all reply lines. Always defined (see `ask_blank`).
+    One request. Source: ragas 0.0.12, 0.0.13, 0.0.15.
+
+    - `every_line`: blank lines, headings and lines without any label count as not attributed, an empty reply
+      gives 0, and letters must be as written. False: only lines with a label count, in letters of any case,
+      and a reply without a label is unreadable.
+    - `ask_blank`: a blank reference or blank contexts are judged like any others. False: Undefined.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    needs = frozenset({"reference", "retrieved_contexts"})
+    asks = Kinds({Completion})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
+    card: ClassVar[Card] = Card(
+        summary="Share of the judge's lines that attribute a sentence of the reference to the contexts (ragas 0.0).",
+        formula='Reply lines with "[Attributed]" / reply lines.',
+        questions="One request.",
+        undefined=(BLANK,),
+        when="To reproduce or to understand numbers of ragas 0.0.12 to 0.0.15.",
+        when_not="To measure something new: a blank line or a heading in the reply lowers the number.",
+        relatives=("context_recall",),
+        sources=("ragas/metrics/context_recall.py",),
+    )
+
+    every_line: bool = True
+    ask_blank: bool = True
+
+    def at_most(self, sample: Sample) -> int:
+        """One request."""
+        return bound(sample, self.needs, 1)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        reference, contexts = sample.require("reference"), joined(sample)
+        if not self.ask_blank and is_blank(reference, contexts):
+            return Undefined(BLANK)
+        heard = yield from Asker(SYSTEM, temperature=STEADY_TEMPERATURE).ask(
+            "context_recall",
+            {"contexts": contexts, "reference": reference},
+            likely="1. A sentence of the answer. The contexts say so. So [Attributed]",
+        )
+        marks = self._marks(heard)
+        attributed = sum(marked for _, marked in marks)
+        unlabelled = self.every_line and any(_LABEL.search(line) is None for line, _ in marks)
+        return Score(
+            attributed / len(marks),
+            evidence=tuple(
+                Evidence(About.STATEMENT, at, heard.verdict, text=line, value=float(marked))
+                for at, (line, marked) in enumerate(marks)
+            ),
+            counts={"lines": len(marks), "attributed": attributed},
+            flags=("lines without a label were counted as not attributed",) if unlabelled else (),
+        )
+
+    def _marks(self, heard: Heard) -> list[tuple[str, bool]]:
+        """The lines that count, each with whether it says attributed. Raises AskFailed when none counts."""
+        lines = heard.text.split("\n")
+        if self.every_line:
+            return [(line, _TOKEN in line) for line in lines]
+        labels = [(line, _LABEL.findall(line)) for line in lines]
+        marks = [(line, not found[-1]) for line, found in labels if found]
+        if not marks:
+            raise heard.unreadable("The reply holds neither [Attributed] nor [Not Attributed].")
+        return marks
+
+
+def _at_full_stops(text: str) -> Pieces:
+    return tuple(piece.removesuffix(".") for piece in text.strip().split(". "))
+
+
+def _says_nothing_found(reply: str) -> bool:
+    return reply.lower().strip(" \t\n\"'`.") == _PHRASE.removesuffix(".")

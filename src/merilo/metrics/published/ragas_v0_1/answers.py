@@ -1,0 +1,278 @@
+"""How ragas 0.1 measures answers against contexts and question: faithfulness and relevancy."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.judging.ask import ask
+from merilo.judging.questions import Completion, Embeddings, Sentences, Similarities
+from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.formulas import cosine, mean
+from merilo.metrics.published.ragas_v0_1 import replies
+from merilo.metrics.published.ragas_v0_1.asking import (
+    BLANK,
+    SUPPORT,
+    UNREADABLE,
+    Form,
+    JsonAsker,
+    bound,
+    check_count,
+    elected,
+    failure,
+    is_blank,
+    joined,
+    statements_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+    from merilo.judging.verdicts import MatrixVerdict
+    from merilo.metrics.published.ragas_v0_1.asking import Ballot, Read
+    from merilo.metrics.published.ragas_v0_1.replies import Generated
+
+_WHEN: Final = "To reproduce or to understand numbers of ragas 0.1."
+_NO_STATEMENT: Final = "the response makes no statement"
+_NO_VERDICT: Final = "the judge gave no verdict"
+_NO_QUESTION: Final = "the judge made no question of the response"
+_NO_LENGTH: Final = "a question's vector has no length"
+_BLANK_IS_ASKED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
+
+_QUESTION: Final = Form(
+    "answer_relevancy",
+    'An object {"question": text, "noncommittal": 0 or 1}.',
+    '{"question": "What is asked?", "noncommittal": 0}',
+    replies.generated,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faithfulness(Ordinary):
+    """Share of the verdicts on the response's statements that find support in the contexts, in [0, 1].
+
+    Formula: verdicts other than 0 / verdicts given. The response is cut by pysbd; one request breaks its
+    sentences into statements, one judges them all by the joined contexts. Undefined where no verdict is given.
+    Failed where the statements or all lists of verdicts cannot be read. Source: ragas 0.1.9 and 0.1.22.
+
+    - `reproducibility`: so many lists of verdicts, which vote on each place; taken as it is, where ragas' setter
+      makes an even number odd. Lists of different lengths: the first decides alone.
+    - `full_stop_only`: only sentences that end with "." are shown by number, none of a language that has other
+      full stops. False: all.
+    - `ask_without_statements`: without statements verdicts are asked for all the same. False: Undefined.
+    - `any_count`: verdicts need not be as many as statements; the share is of those given. False: another number
+      is unreadable.
+    - `drop_unreadable`: lists that cannot be read are left out of the vote. False: Failed.
+    - `ask_blank`: blank texts are judged like any others. False: Undefined.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    needs = frozenset({"user_input", "retrieved_contexts", "response"})
+    asks = Kinds({Completion, Sentences})
+    breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
+    card: ClassVar[Card] = Card(
+        summary="Share of the verdicts on the response's statements that find support in the contexts (ragas 0.1).",
+        formula="Verdicts other than 0 / verdicts given.",
+        questions="Two requests, the second for `reproducibility` replies; one more for each reply that cannot be "
+        "read; sentences are cut by pysbd.",
+        undefined=(_NO_VERDICT, f"{_NO_STATEMENT} (with ask_without_statements=false)", BLANK, UNREADABLE),
+        when=_WHEN,
+        when_not="To measure something new: statements without a verdict leave the share unnoticed.",
+        relatives=("faithfulness",),
+        sources=("ragas/metrics/_faithfulness.py",),
+    )
+
+    reproducibility: int = 1
+    full_stop_only: bool = True
+    ask_without_statements: bool = True
+    any_count: bool = True
+    drop_unreadable: bool = True
+    ask_blank: bool = True
+
+    def __post_init__(self) -> None:
+        check_count(self.name, "reproducibility", self.reproducibility)
+
+    def at_most(self, sample: Sample) -> int:
+        """The sentences, the statements and the lists of verdicts, each list and the statements with a repair."""
+        return bound(sample, self.needs, 3 + 2 * self.reproducibility)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input, contexts = sample.require("user_input"), joined(sample)
+        response = sample.require("response")
+        if not self.ask_blank and is_blank(user_input, contexts, response):
+            return Undefined(BLANK)
+        asker = JsonAsker()
+        stated = yield from statements_of(asker, user_input, response, full_stop_only=self.full_stop_only)
+        statements = [text for group in stated.or_fail() for text in group]
+        if not statements and not self.ask_without_statements:
+            return Undefined(_NO_STATEMENT)
+        values = {"contexts": contexts, "statements": json.dumps(statements, ensure_ascii=False)}
+        read = yield from asker.samples(SUPPORT, values, self.reproducibility)
+        ballot, lost = elected(read), failure(read)
+        if lost is not None and (ballot is None or not self.drop_unreadable):
+            lost.or_fail()
+        if ballot is None or not ballot.items:
+            return Undefined(_NO_VERDICT)
+        return self._scored(stated, statements, ballot)
+
+    def _scored(self, stated: Read[tuple[tuple[str, ...], ...]], statements: Sequence[str], ballot: Ballot) -> Score:
+        count, expected = len(ballot.items), len(statements)
+        uneven = f"The reply gives {count} verdicts on {expected} statements."
+        if count != expected and not self.any_count:
+            raise ballot.heard.unreadable(uneven)
+        supported = sum(item.value != 0 for item in ballot.items)
+        evidence = [Evidence(About.TEXT, 0, stated.heard.verdict, value=float(expected))]
+        for at, item in enumerate(ballot.items):
+            value = float(item.value != 0)
+            evidence.append(Evidence(About.STATEMENT, at, ballot.heard.verdict, text=item.text, value=value))
+        return Score(
+            supported / count,
+            evidence=tuple(evidence),
+            counts={"statements": expected, "verdicts": count, "supported": supported},
+            flags=(*ballot.flags, uneven) if count != expected else ballot.flags,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaithfulnessWithHHEM(Ordinary):
+    """Share of the response's statements that a classifier finds consistent with the contexts, in [0, 1].
+
+    Formula: mean over statements of the classifier's number for the joined contexts and the statement, rounded
+    to 0 or 1 (0.5 to 0). Statements as for faithfulness; the numbers come from whatever answers Similarities,
+    published: vectara/hallucination_evaluation_model, in [0, 1]. Undefined without statements. Failed where
+    they cannot be read. Source: ragas 0.1.22.
+
+    - `full_stop_only`: as for faithfulness.
+    - `rounded`: as above. False: the mean of the numbers themselves.
+    - `ask_blank`: blank texts are judged like any others. False: Undefined.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    needs = frozenset({"user_input", "retrieved_contexts", "response"})
+    asks = Kinds({Completion, Sentences, Similarities})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {**_BLANK_IS_ASKED, "order": "the classifier reads the contexts as one text"}
+    )
+    card: ClassVar[Card] = Card(
+        summary="Share of the response's statements that a classifier finds consistent with the contexts (ragas 0.1).",
+        formula="Mean over statements of the classifier's number, rounded to 0 or 1.",
+        questions="One request, one more where its reply cannot be read; one question for similarities.",
+        undefined=(_NO_STATEMENT, BLANK, UNREADABLE),
+        when=_WHEN,
+        when_not="With a model for Similarities that was not made to check facts.",
+        relatives=("faithfulness",),
+        sources=("ragas/metrics/_faithfulness.py",),
+    )
+
+    full_stop_only: bool = True
+    rounded: bool = True
+    ask_blank: bool = True
+
+    def at_most(self, sample: Sample) -> int:
+        """The sentences, the statements with a repair, and the similarities."""
+        return bound(sample, self.needs, 4)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input, contexts = sample.require("user_input"), joined(sample)
+        response = sample.require("response")
+        if not self.ask_blank and is_blank(user_input, contexts, response):
+            return Undefined(BLANK)
+        stated = yield from statements_of(JsonAsker(), user_input, response, full_stop_only=self.full_stop_only)
+        statements = tuple(text for group in stated.or_fail() for text in group)
+        if not statements:
+            return Undefined(_NO_STATEMENT)
+        matrix = yield from ask(Similarities((contexts,), statements))
+        row = matrix.row(0)
+        values = [float(round(number)) for number in row] if self.rounded else list(row)
+        judged = tuple(
+            Evidence(About.STATEMENT, at, matrix, text=text, value=value)
+            for at, (text, value) in enumerate(zip(statements, values, strict=True))
+        )
+        return Score(
+            mean(values),
+            evidence=(Evidence(About.TEXT, 0, stated.heard.verdict, value=float(len(statements))), *judged),
+            counts={"statements": len(statements)},
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRelevancy(Ordinary):
+    """Mean cosine of the question and the questions that a judge makes of the response, in [-1, 1].
+
+    Formula: mean cosine of the vectors of the user input and each generated question; 0 where any reply says
+    that the response is noncommittal. One request for `strictness` replies, which shows the contexts too.
+    Undefined where all generated questions are empty or a vector has no length. Failed where one reply cannot
+    be read. Source: ragas 0.1.9 and 0.1.22.
+
+    - `strictness`: how many replies.
+    - `any_noncommittal`: one noncommittal reply is enough for 0. False: all must say so.
+    - `ask_blank`: blank texts are judged like any others. False: Undefined.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    needs = frozenset({"user_input", "retrieved_contexts", "response"})
+    asks = Kinds({Completion, Embeddings})
+    breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
+    card: ClassVar[Card] = Card(
+        summary="Likeness of the question and the questions that a judge makes of the response (ragas 0.1).",
+        formula="Mean cosine of the question and each generated question; 0 where any reply says noncommittal.",
+        questions="One request for `strictness` replies (3), one more for each that cannot be read; one question "
+        "for vectors.",
+        undefined=(_NO_QUESTION, _NO_LENGTH, BLANK, UNREADABLE),
+        when=_WHEN,
+        when_not="To compare values of different embedding models: they differ in what a cosine of 0.8 means.",
+        relatives=("answer_relevancy",),
+        sources=("ragas/metrics/_answer_relevance.py",),
+    )
+
+    strictness: int = 3
+    any_noncommittal: bool = True
+    ask_blank: bool = True
+
+    def __post_init__(self) -> None:
+        check_count(self.name, "strictness", self.strictness)
+
+    def at_most(self, sample: Sample) -> int:
+        """The replies, a repair of each, and the vectors."""
+        return bound(sample, self.needs, 2 * self.strictness + 1)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input, contexts = sample.require("user_input"), joined(sample)
+        response = sample.require("response")
+        if not self.ask_blank and is_blank(user_input, contexts, response):
+            return Undefined(BLANK)
+        read = yield from JsonAsker().samples(_QUESTION, {"contexts": contexts, "response": response}, self.strictness)
+        made = [one.or_fail() for one in read]
+        if not any(one.question for one in made):
+            return Undefined(_NO_QUESTION)
+        vectors = yield from ask(Embeddings((user_input, *(one.question for one in made))))
+        return self._scored(read, made, vectors)
+
+    def _scored(
+        self, read: Sequence[Read[Generated]], made: Sequence[Generated], vectors: MatrixVerdict
+    ) -> Score | Undefined:
+        cosines = [cosine(vectors.row(0), vectors.row(at)) for at in range(1, vectors.rows)]
+        known = [value for value in cosines if value is not None]
+        if len(known) < len(cosines):
+            return Undefined(_NO_LENGTH)
+        evading = [one.noncommittal for one in made]
+        evaded = any(evading) if self.any_noncommittal else all(evading)
+        return Score(
+            0.0 if evaded else mean(known),
+            evidence=tuple(
+                Evidence(About.TEXT, at, one.heard.verdict, text=question.question, value=value)
+                for at, (one, question, value) in enumerate(zip(read, made, known, strict=True))
+            ),
+            counts={"questions": len(made), "noncommittal": sum(evading)},
+        )

@@ -1,0 +1,263 @@
+"""How ragas 0.1 measures contexts as a set: relevancy by copied sentences, recall by statements and by entities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.judging.ask import ask_each
+from merilo.judging.questions import Completion, Sentences
+from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.published.asking import Asker
+from merilo.metrics.published.ragas_v0_1 import replies
+from merilo.metrics.published.ragas_v0_1.asking import (
+    BLANK,
+    SPLITTER,
+    SYSTEM,
+    UNREADABLE,
+    Form,
+    JsonAsker,
+    bound,
+    check_count,
+    elected,
+    failure,
+    is_blank,
+    joined,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+    from merilo.metrics.published.asking import Heard
+    from merilo.metrics.published.ragas_v0_1.asking import Read
+
+_PHRASE: Final = "insufficient information."
+_AROUND: Final = " \t\r\n.\"'“”*`"
+_EPSILON: Final = 1e-8
+_WHEN: Final = "To reproduce or to understand numbers of ragas 0.1."
+_NO_STATEMENT: Final = "the judge found no statement in the reference"
+_NO_ENTITY: Final = "the judge found no entity in the reference (with empty_is_zero=false)"
+_NO_SENTENCE: Final = "the contexts hold no sentence (with ask_blank=false)"
+_BLANK_IS_ASKED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
+
+_RECALL: Final = Form(
+    "context_recall",
+    'A list with one object for each statement: {"statement": text, "reason": text, "attributed": 0 or 1}.',
+    '[{"statement": "A statement.", "reason": "It is said there.", "attributed": 1}]',
+    replies.judged("attributed"),
+)
+_ENTITIES: Final = Form(
+    "entities", 'An object {"entities": [texts]}.', '{"entities": ["Marie Curie"]}', replies.texts("entities")
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextRelevancy(Ordinary):
+    """Share of the contexts' sentences that a judge copies as needed for the answer, in [0, 1].
+
+    Formula: min(sentences of the reply / sentences of the joined contexts, 1), both cut by pysbd; 0 where the
+    contexts hold none. One request, made without contexts too. Source: ragas 0.1.9 (gone by 0.1.12).
+
+    - `exact_phrase`: only a reply that is "insufficient information." (any case) counts 0; without the full
+      stop, quoted or indented it is one copied sentence. False: any such form counts 0.
+    - `count_absent`: sentences that are not in the contexts count. False: only those that are, each once.
+    - `ask_blank`: a blank question or blank contexts are judged like any others. False: Undefined, and so are
+      contexts without a sentence.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    needs = frozenset({"user_input", "retrieved_contexts"})
+    asks = Kinds({Completion, Sentences})
+    breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
+    card: ClassVar[Card] = Card(
+        summary="Share of the contexts' sentences that a judge copies as needed for the answer (ragas 0.1).",
+        formula="min(sentences of the reply / sentences of the joined contexts, 1); 0 where the contexts hold none.",
+        questions="One request; sentences are cut by pysbd.",
+        undefined=(BLANK, _NO_SENTENCE),
+        when="To reproduce or to understand numbers of ragas up to 0.1.10.",
+        when_not="To measure something new: a reply that says in other words that nothing helps counts as a sentence.",
+        relatives=("context_relevance",),
+        sources=("ragas/metrics/_context_relevancy.py",),
+    )
+
+    exact_phrase: bool = True
+    count_absent: bool = True
+    ask_blank: bool = True
+
+    def at_most(self, sample: Sample) -> int:
+        """One request, and two texts to cut."""
+        return bound(sample, self.needs, 3)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input, contexts = sample.require("user_input"), joined(sample)
+        if not self.ask_blank and is_blank(user_input, contexts):
+            return Undefined(BLANK)
+        heard = yield from Asker(SYSTEM, temperature=1e-8).ask(
+            "context_relevancy",
+            {"user_input": user_input, "contexts": contexts},
+            likely="A sentence of the contexts.",
+        )
+        pieces = yield from ask_each(Sentences(text, SPLITTER) for text in self._texts(contexts, heard))
+        found, *copied = (tuple(piece.texts) for piece in pieces)
+        extracted = self._extracted(found, copied[0] if copied else ())
+        if not found and not self.ask_blank:
+            return Undefined(_NO_SENTENCE)
+        return Score(
+            min(extracted / len(found), 1.0) if found else 0.0,
+            evidence=(Evidence(About.TEXT, 0, heard.verdict, value=float(extracted)),),
+            counts={"sentences": len(found), "extracted": extracted},
+        )
+
+    def _texts(self, contexts: str, heard: Heard) -> tuple[str, ...]:
+        """The texts to cut: the contexts, and the reply unless it says that nothing helps."""
+        plain = heard.text if self.exact_phrase else f"{heard.text.strip(_AROUND)}."
+        return (contexts,) if plain.lower() == _PHRASE else (contexts, heard.text.strip())
+
+    def _extracted(self, found: Sequence[str], copied: Sequence[str]) -> int:
+        if self.count_absent:
+            return len(copied)
+        return len({piece.strip() for piece in copied} & {piece.strip() for piece in found})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextRecall(Ordinary):
+    """Share of the reference's statements that a judge attributes to the contexts, in [0, 1].
+
+    Formula: statements with a verdict other than 0 / statements, both as the judge lists them in one reply.
+    Undefined where it lists none. Failed where no reply can be read. Source: ragas 0.1.9 and 0.1.22.
+
+    - `reproducibility`: so many replies to the one request, which vote on each place of the list; taken as it is,
+      where ragas' setter makes an even number odd. Lists of different lengths: the first decides alone.
+    - `drop_unreadable`: replies that cannot be read are left out of the vote. False: Failed.
+    - `ask_blank`: blank texts are judged like any others. False: Undefined.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    needs = frozenset({"user_input", "retrieved_contexts", "reference"})
+    asks = Kinds({Completion})
+    breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
+    card: ClassVar[Card] = Card(
+        summary="Share of the reference's statements that a judge attributes to the contexts (ragas 0.1).",
+        formula="Statements attributed / statements, as one reply lists them.",
+        questions="One request for `reproducibility` replies; one more for each that cannot be read.",
+        undefined=(_NO_STATEMENT, BLANK, UNREADABLE),
+        when=_WHEN,
+        when_not="To compare judges: each splits the reference in its own way while it judges.",
+        relatives=("context_recall",),
+        sources=("ragas/metrics/_context_recall.py",),
+    )
+
+    reproducibility: int = 1
+    drop_unreadable: bool = True
+    ask_blank: bool = True
+
+    def __post_init__(self) -> None:
+        check_count(self.name, "reproducibility", self.reproducibility)
+
+    def at_most(self, sample: Sample) -> int:
+        """The replies, and a repair of each."""
+        return bound(sample, self.needs, 2 * self.reproducibility)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input, contexts = sample.require("user_input"), joined(sample)
+        reference = sample.require("reference")
+        if not self.ask_blank and is_blank(user_input, contexts, reference):
+            return Undefined(BLANK)
+        values = {"user_input": user_input, "contexts": contexts, "reference": reference}
+        read = yield from JsonAsker().samples(_RECALL, values, self.reproducibility)
+        ballot, lost = elected(read), failure(read)
+        if lost is not None and (ballot is None or not self.drop_unreadable):
+            lost.or_fail()
+        if ballot is None or not ballot.items:
+            return Undefined(_NO_STATEMENT)
+        attributed = sum(item.value != 0 for item in ballot.items)
+        return Score(
+            attributed / len(ballot.items),
+            evidence=tuple(
+                Evidence(About.STATEMENT, at, ballot.heard.verdict, text=item.text, value=float(item.value != 0))
+                for at, item in enumerate(ballot.items)
+            ),
+            counts={"statements": len(ballot.items), "attributed": attributed},
+            flags=ballot.flags,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextEntityRecall(Ordinary):
+    """Share of the reference's entities that the contexts name too, in [0, 1].
+
+    Formula: different entities named in both / (entities listed for the reference + 1e-8). Two requests: the
+    reference's entities, then those of the joined contexts. Source: ragas 0.1.9 and 0.1.22.
+
+    - `exact`: entities are equal when all their letters are. False: case and outer spaces are ignored.
+    - `count_twice`: an entity that the reference's list names twice counts twice below the line. False: once.
+    - `smoothed`: the 1e-8 above. False: exact.
+    - `unreadable_is_empty`: a reply that cannot be read counts as an empty list. False: Failed.
+    - `empty_is_zero`: no entity in the reference scores 0. False: Undefined.
+    - `ask_blank`: blank texts are judged like any others. False: Undefined.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    needs = frozenset({"retrieved_contexts", "reference"})
+    asks = Kinds({Completion})
+    breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
+    card: ClassVar[Card] = Card(
+        summary="Share of the reference's entities that the contexts name too (ragas 0.1).",
+        formula="Different entities named in both / (entities listed for the reference + 1e-8).",
+        questions="Two requests; one more for each reply that cannot be read.",
+        undefined=(BLANK, _NO_ENTITY),
+        when=_WHEN,
+        when_not="Where entities are written in more than one way: only equal letters count.",
+        relatives=("context_recall",),
+        sources=("ragas/metrics/_context_entities_recall.py",),
+    )
+
+    exact: bool = True
+    count_twice: bool = True
+    smoothed: bool = True
+    unreadable_is_empty: bool = True
+    empty_is_zero: bool = True
+    ask_blank: bool = True
+
+    def at_most(self, sample: Sample) -> int:
+        """Two requests, and a repair of each reply."""
+        return bound(sample, self.needs, 4)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        reference, contexts = sample.require("reference"), joined(sample)
+        if not self.ask_blank and is_blank(reference, contexts):
+            return Undefined(BLANK)
+        asker = JsonAsker()
+        wanted = yield from asker.ask(_ENTITIES, {"text": reference})
+        named = yield from asker.ask(_ENTITIES, {"text": contexts})
+        listed, present = self._entities(wanted), set(self._entities(named))
+        total = len(listed if self.count_twice else set(listed))
+        if not total and not self.empty_is_zero:
+            return Undefined(_NO_ENTITY)
+        common = len(present & set(listed))
+        return Score(
+            common / (total + (_EPSILON if self.smoothed else 0.0)) if total else 0.0,
+            evidence=(
+                Evidence(About.TEXT, 0, wanted.heard.verdict, value=float(total)),
+                Evidence(About.TEXT, 0, named.heard.verdict, value=float(len(present))),
+            ),
+            counts={"entities": total, "named": common},
+            flags=tuple(
+                f"a reply could not be read, and {what} count as naming no entity"
+                for what, read in (("the reference", wanted), ("the contexts", named))
+                if read.value is None
+            ),
+        )
+
+    def _entities(self, read: Read[tuple[str, ...]]) -> tuple[str, ...]:
+        entities = (read.value or ()) if self.unreadable_is_empty else read.or_fail()
+        return entities if self.exact else tuple(" ".join(entity.split()).casefold() for entity in entities)

@@ -1,0 +1,251 @@
+"""How ragas 0.1 measures answers against the reference: statements in common, and the cosine of their vectors."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from math import isfinite
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.errors import UsageError
+from merilo.judging.ask import ask
+from merilo.judging.questions import Completion, Embeddings, Sentences
+from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.formulas import cosine
+from merilo.metrics.published.ragas_v0_1 import replies
+from merilo.metrics.published.ragas_v0_1.asking import (
+    BLANK,
+    UNREADABLE,
+    Form,
+    JsonAsker,
+    bound,
+    is_blank,
+    statements_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+    from merilo.metrics.published.ragas_v0_1.asking import Read
+
+Groups = tuple[tuple[str, ...], ...]
+"""The statements of a text, sentence by sentence."""
+
+_WHEN: Final = "To reproduce or to understand numbers of ragas 0.1."
+_NO_LENGTH: Final = "the vector of the reference or of the response has no length"
+_NO_STATEMENT: Final = "neither text makes a statement (with nothing_is_right=false)"
+_LOST: Final = "a reply could not be read, and {} counts as making no statement"
+_BLANK_IS_ASKED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
+
+_SORTED: Final = Form(
+    "answer_correctness",
+    'An object {"TP": list, "FP": list, "FN": list} of objects {"statement": text, "reason": text}.',
+    '{"TP": [{"statement": "A statement.", "reason": "Both say so."}], "FP": [], "FN": []}',
+    replies.sorted_statements,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Likeness:
+    """How like the response is to the reference."""
+
+    value: float
+    evidence: Evidence
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerSimilarity(Ordinary):
+    """Cosine of the vectors of the reference and the response, in [-1, 1]; 0 or 1 with a threshold.
+
+    No request; one question for vectors. Undefined where a vector has no length. Source: ragas 0.1.9 and 0.1.22.
+
+    - `threshold`: from this cosine on 1, below it 0; none and 0 leave the cosine as it is.
+    - `unmeasured_is_zero`: with a threshold, a vector without length is below it. False: Undefined.
+    - `ask_blank`: blank texts are measured like any others. False: Undefined.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    needs = frozenset({"response", "reference"})
+    asks = Kinds({Embeddings})
+    breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
+    card: ClassVar[Card] = Card(
+        summary="Likeness of the reference and the response, as the cosine of their vectors (ragas 0.1).",
+        formula="Cosine of the vectors; 1 from the threshold on and 0 below it where there is one.",
+        questions="One question for vectors.",
+        undefined=(_NO_LENGTH, BLANK),
+        when=_WHEN,
+        when_not="To tell right from wrong: a denial lies close to what it denies.",
+        sources=("ragas/metrics/_answer_similarity.py",),
+    )
+
+    threshold: float | None = None
+    unmeasured_is_zero: bool = True
+    ask_blank: bool = True
+
+    def at_most(self, sample: Sample) -> int:
+        """The vectors."""
+        return bound(sample, self.needs, 1)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        reference, response = sample.require("reference"), sample.require("response")
+        if not self.ask_blank and is_blank(reference, response):
+            return Undefined(BLANK)
+        similarity = yield from _similarity(
+            reference, response, self.threshold, unmeasured_is_zero=self.unmeasured_is_zero
+        )
+        if similarity is None:
+            return Undefined(_NO_LENGTH)
+        return Score(similarity.value, evidence=(similarity.evidence,), flags=similarity.flags)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerCorrectness(Ordinary):
+    """Weighted mean of the statements in common with the reference (F1) and the likeness to it, in [-1, 1].
+
+    Formula: (factual_weight · F1 + similarity_weight · cosine) / sum of the weights, with
+    F1 = TP / (TP + (FP + FN) / 2), 0 without TP, from one reply that sorts the statements of both texts.
+    Statements are made of the response, then of the reference, as for faithfulness. The similarity is that of
+    answer_similarity. Undefined where a vector has no length. Failed where the sorting cannot be read.
+    Source: ragas 0.1.9 and 0.1.22, whose `weights` is the pair.
+
+    - `factual_weight`, `similarity_weight`: at least 0, not both 0. Without the second no vector is asked for.
+    - `threshold`, `unmeasured_is_zero`: as for answer_similarity.
+    - `full_stop_only`: as for faithfulness.
+    - `unreadable_is_empty`: statements that cannot be read count as none. False: Failed.
+    - `nothing_is_right`: F1 is 1 where no sentence of either text has statements, and nothing is sorted.
+      False: Undefined.
+    - `ask_blank`: blank texts are judged like any others. False: Undefined.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    needs = frozenset({"user_input", "response", "reference"})
+    breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
+    card: ClassVar[Card] = Card(
+        summary="Statements in common with the reference, and likeness to it, as a weighted mean (ragas 0.1).",
+        formula="(0.75 · F1 of the statements + 0.25 · cosine) / sum of the weights.",
+        questions="Three requests, one more for each reply that cannot be read; one question for vectors; "
+        "sentences are cut by pysbd.",
+        undefined=(_NO_LENGTH, _NO_STATEMENT, BLANK, UNREADABLE),
+        when=_WHEN,
+        when_not="To measure something new: two texts without statements agree by definition.",
+        relatives=("faithfulness", "context_recall"),
+        sources=("ragas/metrics/_answer_correctness.py",),
+    )
+
+    factual_weight: float = 0.75
+    similarity_weight: float = 0.25
+    threshold: float | None = None
+    unmeasured_is_zero: bool = True
+    full_stop_only: bool = True
+    unreadable_is_empty: bool = True
+    nothing_is_right: bool = True
+    ask_blank: bool = True
+
+    def __post_init__(self) -> None:
+        weights = (self.factual_weight, self.similarity_weight)
+        if not all(isfinite(weight) and weight >= 0 for weight in weights) or not any(weights):
+            raise UsageError(
+                f"Metric {self.name!r} takes factual_weight and similarity_weight of at least 0 and not both 0, "
+                f"got {weights[0]!r} and {weights[1]!r}."
+            )
+
+    @property
+    def asks(self) -> Kinds:
+        """Completion and Sentences; Embeddings unless the similarity has no weight."""
+        kinds = Kinds({Completion, Sentences})
+        return kinds | {Embeddings} if self.similarity_weight else kinds
+
+    def at_most(self, sample: Sample) -> int:
+        """Two texts to cut, three requests with a repair each, and the vectors."""
+        return bound(sample, self.needs, 9 if self.similarity_weight else 8)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input, response = sample.require("user_input"), sample.require("response")
+        reference = sample.require("reference")
+        if not self.ask_blank and is_blank(user_input, response, reference):
+            return Undefined(BLANK)
+        asker = JsonAsker()
+        full_stop_only = self.full_stop_only
+        said = yield from statements_of(asker, user_input, response, full_stop_only=full_stop_only)
+        wanted = yield from statements_of(asker, user_input, reference, full_stop_only=full_stop_only)
+        if not self.unreadable_is_empty:
+            said.or_fail()
+            wanted.or_fail()
+        nothing = not said.value and not wanted.value
+        if nothing and not self.nothing_is_right:
+            return Undefined(_NO_STATEMENT)
+        found = None
+        if not nothing:
+            values = {"user_input": user_input, "response": _listed(said), "reference": _listed(wanted)}
+            found = yield from asker.ask(_SORTED, values)
+            found.or_fail()
+        similarity = None
+        if self.similarity_weight:
+            similarity = yield from _similarity(
+                reference, response, self.threshold, unmeasured_is_zero=self.unmeasured_is_zero
+            )
+            if similarity is None:
+                return Undefined(_NO_LENGTH)
+        return self._scored(said, wanted, found, similarity)
+
+    def _scored(
+        self, said: Read[Groups], wanted: Read[Groups], found: Read[replies.Sorted] | None, similarity: _Likeness | None
+    ) -> Score:
+        counts = found.or_fail() if found is not None else None
+        factual = 1.0 if counts is None else _f1(counts)
+        likeness = similarity.value if similarity is not None else 0.0
+        value = self.factual_weight * factual + self.similarity_weight * likeness
+        evidence = [Evidence(About.TEXT, 0, read.heard.verdict) for read in (said, wanted)]
+        if found is not None:
+            evidence.append(Evidence(About.TEXT, 0, found.heard.verdict, value=factual))
+        if similarity is not None:
+            evidence.append(similarity.evidence)
+        lost = (("the response", said), ("the reference", wanted))
+        return Score(
+            value / (self.factual_weight + self.similarity_weight),
+            evidence=tuple(evidence),
+            counts={
+                "in_both": counts.both if counts else 0,
+                "response_only": counts.response_only if counts else 0,
+                "reference_only": counts.reference_only if counts else 0,
+            },
+            flags=(
+                *(_LOST.format(text) for text, read in lost if read.value is None),
+                *(similarity.flags if similarity is not None else ()),
+            ),
+        )
+
+
+def _f1(counts: replies.Sorted) -> float:
+    if not counts.both:
+        return 0.0
+    return counts.both / (counts.both + 0.5 * (counts.response_only + counts.reference_only))
+
+
+def _listed(read: Read[Groups]) -> str:
+    return json.dumps([text for group in read.value or () for text in group], ensure_ascii=False)
+
+
+def _similarity(
+    reference: str, response: str, threshold: float | None, *, unmeasured_is_zero: bool
+) -> Plan[_Likeness | None]:
+    """The cosine of two texts, or whether it reaches the threshold; None where a vector has no length."""
+    vectors = yield from ask(Embeddings((reference, response)))
+    value = cosine(vectors.row(0), vectors.row(1))
+    if value is None and not (threshold and unmeasured_is_zero):
+        return None
+    likeness = value or 0.0
+    if threshold:
+        likeness = float(value is not None and value >= threshold)
+    evidence = Evidence(About.TEXT, 0, vectors, value=likeness)
+    return _Likeness(likeness, evidence, () if value is not None else (f"{_NO_LENGTH}: below the threshold",))

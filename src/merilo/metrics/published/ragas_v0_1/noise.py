@@ -1,0 +1,233 @@
+"""How ragas 0.1 measures what noise does to answers: wrong statements that a context supports."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.errors import UsageError
+from merilo.judging.questions import Completion, Sentences
+from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined, choice
+from merilo.metrics.formulas import mean
+from merilo.metrics.published.ragas_v0_1.asking import (
+    BLANK,
+    SUPPORT,
+    UNREADABLE,
+    JsonAsker,
+    bound,
+    check_count,
+    elected,
+    failure,
+    is_blank,
+    joined,
+    statements_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+    from merilo.metrics.published.asking import Heard
+    from merilo.metrics.published.ragas_v0_1.asking import Read
+
+Flags = tuple[bool, ...]
+"""Whether each statement is supported."""
+
+_WHEN: Final = "To reproduce or to understand numbers of ragas 0.1."
+_NO_CONTEXT: Final = "nothing was retrieved"
+_NO_STATEMENT: Final = "the judge found no statement to judge"
+
+
+class Focus(StrEnum):
+    """Which contexts the wrong statements come from."""
+
+    RELEVANT = "relevant"
+    """Those that support a statement of the reference."""
+    IRRELEVANT = "irrelevant"
+    """Those that support none."""
+
+
+@dataclass(frozen=True, slots=True)
+class _List:
+    """The verdicts on one list of statements; None where no reply could be read."""
+
+    heard: Heard
+    verdicts: Flags | None
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Lists:
+    """All verdicts: of each context on the statements of both texts, and of the reference on the response's."""
+
+    reference: tuple[_List, ...]
+    response: tuple[_List, ...]
+    right: _List
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseSensitivity(Ordinary):
+    """Share of the response's statements that are wrong and supported by a relevant context, in [0, 1].
+
+    Formula: mean over statements of (not supported by the reference and supported by a relevant context), where
+    a context is relevant that supports a statement of the reference; with the irrelevant focus: supported by an
+    irrelevant context and by no relevant one. The lower the better. Requests, in this order: statements of the
+    reference and of the response; for each context its verdicts on both; the reference's verdicts on the
+    response. Undefined where nothing was retrieved or there is no statement. Failed where lists of verdicts on
+    the same statements differ in length. Source: ragas 0.1.22.
+
+    - `focus`: as the name of the metric says.
+    - `reproducibility`, `full_stop_only`, `drop_unreadable`: as for faithfulness.
+    - `unreadable_counts`: statements that cannot be read are shown as NaN; lists of verdicts that cannot be read,
+      all of them for the same statements, are taken as one yes. False: Failed.
+    - `one_stands_for_all`: where one verdict on the response's statements meets several, it is taken for each.
+      False: Failed.
+    - `ask_blank`: blank texts are judged like any others. False: Undefined.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    higher_is_better: ClassVar[bool] = False
+    needs = frozenset({"user_input", "retrieved_contexts", "response", "reference"})
+    asks = Kinds({Completion, Sentences})
+    card: ClassVar[Card] = Card(
+        summary="Share of the response's statements that are wrong and that a context supports (ragas 0.1).",
+        formula="Mean over statements of (not supported by the reference and supported by a context of the focus).",
+        questions="Three requests and two for each context, one more for each reply that cannot be read; "
+        "sentences are cut by pysbd.",
+        undefined=(_NO_CONTEXT, _NO_STATEMENT, BLANK, UNREADABLE),
+        when=_WHEN,
+        when_not="Where references are not complete: what they leave out counts as wrong.",
+        relatives=("faithfulness", "context_relevance"),
+        sources=("ragas/metrics/_noise_sensitivity.py",),
+    )
+
+    focus: Focus = Focus.RELEVANT
+    reproducibility: int = 1
+    full_stop_only: bool = True
+    drop_unreadable: bool = True
+    unreadable_counts: bool = True
+    one_stands_for_all: bool = True
+    ask_blank: bool = True
+
+    def __post_init__(self) -> None:
+        check_count(self.name, "reproducibility", self.reproducibility)
+        member = choice(Focus, self.focus, metric=self.name, parameter="focus")
+        object.__setattr__(self, "focus", member)
+        base, _, own = self.name.rpartition("_")
+        if own != member:
+            raise UsageError(
+                f"Metric {self.name!r} takes focus={own}, got {member!s}; take '{base}_{member}' for that."
+            )
+
+    def at_most(self, sample: Sample) -> int:
+        """Two texts to cut and to state, with a repair each, and the lists of verdicts, with a repair each."""
+        lists = 2 * len(sample.retrieved_contexts or ()) + 1
+        return bound(sample, self.needs, 6 + lists * 2 * self.reproducibility)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input, response = sample.require("user_input"), sample.require("response")
+        reference, contexts = sample.require("reference"), joined(sample)
+        if not sample.contexts:
+            return Undefined(_NO_CONTEXT)
+        if not self.ask_blank and is_blank(user_input, response, reference, contexts):
+            return Undefined(BLANK)
+        asker = JsonAsker()
+        only = self.full_stop_only
+        wanted = yield from statements_of(asker, user_input, reference, full_stop_only=only)
+        said = yield from statements_of(asker, user_input, response, full_stop_only=only)
+        if not self.unreadable_counts:
+            wanted.or_fail()
+            said.or_fail()
+        pairs: list[tuple[_List, _List]] = []
+        for context in sample.contexts:
+            on_reference = yield from self._judged(asker, context.text, wanted)
+            pairs.append((on_reference, (yield from self._judged(asker, context.text, said))))
+        right = yield from self._judged(asker, reference, said)
+        first, second = zip(*pairs, strict=True)
+        return self._scored((wanted, said), _Lists(first, second, right))
+
+    def _judged(self, asker: JsonAsker, text: str, stated: Read[tuple[tuple[str, ...], ...]]) -> Plan[_List]:
+        """The verdicts of a text on statements; unreadable ones are shown as JSON shows what is no number."""
+        shown = "NaN"
+        if stated.value is not None:
+            shown = json.dumps([each for group in stated.value for each in group], ensure_ascii=False)
+        read = yield from asker.samples(SUPPORT, {"contexts": text, "statements": shown}, self.reproducibility)
+        ballot, lost = elected(read), failure(read)
+        if lost is not None and not (self.unreadable_counts if ballot is None else self.drop_unreadable):
+            lost.or_fail()
+        if ballot is None:
+            return _List(read[0].heard, None, ("verdicts that could not be read were taken as yes",))
+        return _List(ballot.heard, tuple(item.value != 0 for item in ballot.items), ballot.flags)
+
+    def _scored(self, stated: Sequence[Read[tuple[tuple[str, ...], ...]]], lists: _Lists) -> Score | Undefined:
+        on_reference, on_response = _even(lists.reference), _even(lists.response)
+        right = _even((lists.right,))[0]
+        if all(each.verdicts is None for each in (*lists.reference, *lists.response)):
+            raise lists.response[0].heard.unreadable("No list of the contexts' verdicts can be read.")
+        if not on_reference[0]:
+            return Undefined(_NO_STATEMENT)
+        given, expected = len(on_response[0]), len(right)
+        if given != expected and (1 not in {given, expected} or not self.one_stands_for_all):
+            raise lists.right.heard.unreadable(
+                f"The reference has verdicts on {expected} statements, the contexts on {given}."
+            )
+        total = 0 if 0 in {given, expected} else max(given, expected)
+        if not total:
+            return Undefined(_NO_STATEMENT)
+        relevant = [any(verdicts) for verdicts in on_reference]
+        noisy = [
+            not right[at % expected] and self._from_focus(relevant, [verdicts[at % given] for verdicts in on_response])
+            for at in range(total)
+        ]
+        flags = [] if given == expected else ["one verdict was taken for several statements"]
+        flags += ["statements that could not be read were shown as NaN"] * any(read.value is None for read in stated)
+        for each in (*lists.reference, *lists.response, lists.right):
+            flags += each.flags
+        return Score(
+            mean(map(float, noisy)),
+            evidence=_evidence(stated, lists, noisy),
+            counts={"statements": total, "noisy": sum(noisy), "relevant": sum(relevant), "contexts": len(relevant)},
+            flags=tuple(dict.fromkeys(flags)),
+        )
+
+    def _from_focus(self, relevant: Sequence[bool], supporting: Sequence[bool]) -> bool:
+        """Whether a statement has its support from contexts of the focus; relevant ones go first."""
+        by_relevant = any(use and support for use, support in zip(relevant, supporting, strict=True))
+        return by_relevant if self.focus is Focus.RELEVANT else any(supporting) and not by_relevant
+
+
+def _even(lists: Sequence[_List]) -> tuple[Flags, ...]:
+    """Lists of one length, one for each context; a single yes each where none could be read. Raises AskFailed."""
+    known = [each.verdicts for each in lists if each.verdicts is not None]
+    if not known:
+        return ((True,),) * len(lists)
+    for each in lists:
+        if each.verdicts is None or len(each.verdicts) != len(known[0]):
+            raise each.heard.unreadable("The contexts have verdicts on different numbers of statements.")
+    return tuple(known)
+
+
+def _evidence(
+    stated: Sequence[Read[tuple[tuple[str, ...], ...]]], lists: _Lists, noisy: Sequence[bool]
+) -> tuple[Evidence, ...]:
+    wanted, said = stated
+    texts = [text for group in said.value or () for text in group]
+    texts += [""] * (len(noisy) - len(texts))
+    return (
+        Evidence(About.TEXT, 0, wanted.heard.verdict),
+        Evidence(About.TEXT, 0, said.heard.verdict),
+        *(
+            Evidence(About.CONTEXT, at, each.heard.verdict)
+            for at, pair in enumerate(zip(lists.reference, lists.response, strict=True))
+            for each in pair
+        ),
+        *(
+            Evidence(About.STATEMENT, at, lists.right.heard.verdict, text=texts[at], value=float(flag))
+            for at, flag in enumerate(noisy)
+        ),
+    )

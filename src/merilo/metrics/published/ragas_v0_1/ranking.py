@@ -1,0 +1,202 @@
+"""How ragas 0.1 measures the order of contexts: average precision, against the reference or the response."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.judging.questions import Completion
+from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.formulas import average_precision, majority, smoothed_average_precision
+from merilo.metrics.published.ragas_v0_1 import replies
+from merilo.metrics.published.ragas_v0_1.asking import (
+    BLANK,
+    UNREADABLE,
+    Form,
+    JsonAsker,
+    bound,
+    check_count,
+    is_blank,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+    from merilo.metrics.published.ragas_v0_1.asking import Read
+
+_WHEN: Final = "To reproduce or to understand numbers of ragas 0.1."
+_NO_CONTEXT: Final = "nothing was retrieved (with ask_blank=false)"
+_BLANK_IS_ASKED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
+
+_USEFUL: Final = Form(
+    "context_precision",
+    'An object {"reason": text, "verdict": 0 or 1}.',
+    '{"reason": "It says so.", "verdict": 1}',
+    replies.verdict,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextPrecision(Ordinary):
+    """Average precision of the contexts that a judge finds useful to arrive at the reference, in [0, 1].
+
+    Formula: sum over ranks k of v_k (useful among the first k) / k, divided by (useful + 1e-10); v is 1 for any
+    verdict but 0. Without contexts 0, and nothing is asked. One request for each context, in order; all are
+    made, and it is Failed where the verdict on one cannot be read. Source: ragas 0.1.9 and 0.1.22.
+
+    - `reproducibility`: so many replies to each request; taken as it is, where ragas' setter makes it odd.
+    - `first_reply_decides`: of these replies the first that can be read decides, whatever the others say.
+      False: the majority; ties go to the verdict seen first.
+    - `smoothed`: the 1e-10 above, which makes a perfect ranking a hair less than 1. False: exact.
+    - `response_stands_in`: where there is no reference, the response stands in for it (0.1.9). False: the
+      reference is needed (0.1.22).
+    - `ask_blank`: blank texts are judged like any others, and no contexts score 0. False: Undefined.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    ranked: ClassVar[bool] = True
+    asks = Kinds({Completion})
+    breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
+    card: ClassVar[Card] = Card(
+        summary="Average precision of the contexts useful to arrive at the reference (ragas 0.1).",
+        formula="Sum over ranks k of v_k (useful among the first k) / k, divided by (useful + 1e-10).",
+        questions="One request for each context; one more for each reply that cannot be read.",
+        undefined=(BLANK, _NO_CONTEXT, UNREADABLE),
+        when=_WHEN,
+        when_not="To measure something new: nothing retrieved scores 0, as does nothing useful.",
+        relatives=("context_precision",),
+        sources=("ragas/metrics/_context_precision.py",),
+    )
+
+    reproducibility: int = 1
+    first_reply_decides: bool = True
+    smoothed: bool = True
+    response_stands_in: bool = False
+    ask_blank: bool = True
+
+    def __post_init__(self) -> None:
+        check_count(self.name, "reproducibility", self.reproducibility)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The user input and the contexts, and the reference unless the response stands in for it."""
+        common = frozenset({"user_input", "retrieved_contexts"})
+        return common if self.response_stands_in else common | {"reference"}
+
+    def at_most(self, sample: Sample) -> int:
+        """For each context the replies, and a repair of each."""
+        return _for_contexts(sample, self.needs, self.reproducibility)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input, contexts = sample.require("user_input"), _context_texts(sample)
+        stands_in = self.response_stands_in and sample.reference is None and sample.response is not None
+        target = sample.require("response" if stands_in else "reference")
+        if not self.ask_blank and (reason := _nothing(contexts, user_input, target)):
+            return Undefined(reason)
+        verdicts, evidence = yield from _usefulness(
+            user_input, contexts, target, self.reproducibility, first_reply_decides=self.first_reply_decides
+        )
+        return _precision(verdicts, evidence, smoothed=self.smoothed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextUtilization(Ordinary):
+    """Average precision of the contexts that a judge finds useful to arrive at the response, in [0, 1].
+
+    Formula, requests and source as for context_precision, with the response for the reference.
+
+    - `reproducibility`, `first_reply_decides`, `smoothed`: as for context_precision.
+    - `reference_first`: where there is a reference, it is shown in place of the response, so that the metric is
+      context_precision (0.1.9). False: always the response (0.1.22).
+    - `ask_blank`: blank texts are judged like any others, and no contexts score 0. False: Undefined.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    ranked: ClassVar[bool] = True
+    needs = frozenset({"user_input", "retrieved_contexts", "response"})
+    asks = Kinds({Completion})
+    breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
+    card: ClassVar[Card] = Card(
+        summary="Average precision of the contexts useful to arrive at the response (ragas 0.1).",
+        formula="Sum over ranks k of v_k (useful among the first k) / k, divided by (useful + 1e-10).",
+        questions="One request for each context; one more for each reply that cannot be read.",
+        undefined=(BLANK, _NO_CONTEXT, UNREADABLE),
+        when=_WHEN,
+        when_not="To measure something new: nothing retrieved scores 0, as does nothing useful.",
+        relatives=("context_utilization",),
+        sources=("ragas/metrics/_context_precision.py",),
+    )
+
+    reproducibility: int = 1
+    first_reply_decides: bool = True
+    smoothed: bool = True
+    reference_first: bool = False
+    ask_blank: bool = True
+
+    def __post_init__(self) -> None:
+        check_count(self.name, "reproducibility", self.reproducibility)
+
+    def at_most(self, sample: Sample) -> int:
+        """For each context the replies, and a repair of each."""
+        return _for_contexts(sample, self.needs, self.reproducibility)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input, contexts = sample.require("user_input"), _context_texts(sample)
+        response = sample.require("response")
+        target = sample.reference if self.reference_first and sample.reference is not None else response
+        if not self.ask_blank and (reason := _nothing(contexts, user_input, target)):
+            return Undefined(reason)
+        verdicts, evidence = yield from _usefulness(
+            user_input, contexts, target, self.reproducibility, first_reply_decides=self.first_reply_decides
+        )
+        return _precision(verdicts, evidence, smoothed=self.smoothed)
+
+
+def _context_texts(sample: Sample) -> tuple[str, ...]:
+    return tuple(context.text for context in sample.contexts)
+
+
+def _nothing(contexts: Sequence[str], *given: str) -> str | None:
+    """Why there is nothing to judge."""
+    if not contexts:
+        return _NO_CONTEXT
+    return BLANK if is_blank("".join(contexts), *given) else None
+
+
+def _for_contexts(sample: Sample, needs: frozenset[str], replies_each: int) -> int:
+    return bound(sample, needs, 2 * replies_each * len(sample.retrieved_contexts or ()))
+
+
+def _usefulness(
+    user_input: str, contexts: Iterable[str], target: str, count: int, *, first_reply_decides: bool
+) -> Plan[tuple[list[float], tuple[Evidence, ...]]]:
+    """The verdict on each context as 0 or 1, with its evidence. Raises AskFailed, after the last context."""
+    asker = JsonAsker()
+    asked: list[tuple[Read[int], ...]] = []
+    for context in contexts:
+        values = {"user_input": user_input, "context": context, "answer": target}
+        asked.append((yield from asker.samples(_USEFUL, values, count)))
+    verdicts: list[float] = []
+    evidence: list[Evidence] = []
+    for at, read in enumerate(asked):
+        readable = [one for one in read if one.value is not None] or [read[0]]
+        votes = [one.or_fail() != 0 for one in readable]
+        verdicts.append(float(votes[0] if first_reply_decides else majority(votes)))
+        evidence.append(Evidence(About.CONTEXT, at, readable[0].heard.verdict, value=verdicts[-1]))
+    return verdicts, tuple(evidence)
+
+
+def _precision(verdicts: Sequence[float], evidence: tuple[Evidence, ...], *, smoothed: bool) -> Score:
+    exact = average_precision([verdict > 0 for verdict in verdicts])
+    return Score(
+        smoothed_average_precision(verdicts) if smoothed else exact,
+        evidence=evidence,
+        counts={"contexts": len(verdicts), "useful": int(sum(verdicts))},
+    )

@@ -1,0 +1,147 @@
+"""How ragas 0.1 measures summaries: questions that the summary answers, and how short it is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.errors import UsageError
+from merilo.judging.questions import Completion
+from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.published.ragas_v0_1 import replies
+from merilo.metrics.published.ragas_v0_1.asking import (
+    BLANK,
+    UNREADABLE,
+    Form,
+    JsonAsker,
+    bound,
+    is_blank,
+    joined,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+    from merilo.metrics.published.ragas_v0_1.asking import Read
+
+Texts = tuple[str, ...]
+
+_WHEN: Final = "To reproduce or to understand numbers of ragas 0.1."
+_EPSILON: Final = 1e-10
+_NO_ANSWER: Final = "the judge gave no answer"
+_LOST: Final = "a reply could not be read and counts as naming no {}"
+_BLANK_IS_ASKED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
+
+_KEYPHRASES: Final = Form(
+    "summary.keyphrases",
+    'An object {"keyphrases": [texts]}.',
+    '{"keyphrases": ["a phrase"]}',
+    replies.texts("keyphrases"),
+)
+_QUESTIONS: Final = Form(
+    "summary.questions",
+    'An object {"questions": [texts]}.',
+    '{"questions": ["Is it so?"]}',
+    replies.texts("questions"),
+)
+_ANSWERS: Final = Form(
+    "summary.answers", 'An object {"answers": ["1" or "0", ...]}.', '{"answers": ["1"]}', replies.texts("answers")
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummarizationScore(Ordinary):
+    """How many questions about the contexts the response, a summary, answers, and how short it is, in [0, 1].
+
+    Formula: coverage · (1 - coeff) + conciseness · coeff, with coverage = answers "1" / answers and
+    conciseness = 1 - min(characters of the summary, of the text) / (characters of the text + 1e-10); the text is
+    the joined contexts. Three requests: keyphrases of the text, questions about them, answers by the summary.
+    Undefined without answers. Failed where they cannot be read. Source: ragas 0.1.22, where the summary has a
+    column of its own.
+
+    - `coeff`: weight of conciseness, in [0, 1]. `length_penalty`: false leaves conciseness out.
+    - `keeps_weight`: without conciseness coverage keeps its weight, so that 1 - coeff is the most. False: the
+      value is the coverage.
+    - `any_count`: answers need not be as many as questions. False: another number is unreadable.
+    - `unreadable_is_empty`: keyphrases or questions that cannot be read count as none. False: Failed.
+    - `smoothed`: the 1e-10 above. False: exact.
+    - `ask_blank`: blank texts are judged like any others. False: Undefined.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    needs = frozenset({"retrieved_contexts", "response"})
+    asks = Kinds({Completion})
+    breaks: ClassVar[Mapping[str, str]] = _BLANK_IS_ASKED
+    card: ClassVar[Card] = Card(
+        summary="How many questions about the contexts a summary answers, and how short it is (ragas 0.1).",
+        formula='Half the share of answers "1", and half 1 - min(length of summary, of text) / length of text.',
+        questions="Three requests, one more for each reply that cannot be read.",
+        undefined=(_NO_ANSWER, BLANK, UNREADABLE),
+        when=_WHEN,
+        when_not="To measure something new: an empty summary has the full half for conciseness.",
+        sources=("ragas/metrics/_summarization.py",),
+    )
+
+    length_penalty: bool = True
+    coeff: float = 0.5
+    keeps_weight: bool = True
+    any_count: bool = True
+    unreadable_is_empty: bool = True
+    smoothed: bool = True
+    ask_blank: bool = True
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.coeff <= 1:
+            raise UsageError(f"Metric {self.name!r} takes coeff=a number from 0 to 1, got {self.coeff!r}.")
+
+    def at_most(self, sample: Sample) -> int:
+        """Three requests, and a repair of each reply."""
+        return bound(sample, self.needs, 6)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        text, summary = joined(sample), sample.require("response")
+        if not self.ask_blank and is_blank(text, summary):
+            return Undefined(BLANK)
+        asker = JsonAsker()
+        named = yield from asker.ask(_KEYPHRASES, {"text": text})
+        phrases = self._texts(named)
+        made = yield from asker.ask(_QUESTIONS, {"text": text, "keyphrases": _listed(phrases)})
+        questions = self._texts(made)
+        given = yield from asker.ask(_ANSWERS, {"questions": _listed(questions), "summary": summary})
+        answers = given.or_fail()
+        if not answers:
+            return Undefined(_NO_ANSWER)
+        uneven = f"The reply gives {len(answers)} answers to {len(questions)} questions."
+        if len(answers) != len(questions) and not self.any_count:
+            raise given.heard.unreadable(uneven)
+        flags = [_LOST.format(what) for what, read in (("keyphrase", named), ("question", made)) if read.value is None]
+        flags += [uneven] * (len(answers) != len(questions))
+        yes = sum(answer == "1" for answer in answers)
+        return Score(
+            self._value(yes / len(answers), self._conciseness(text, summary)),
+            evidence=tuple(Evidence(About.TEXT, 0, read.heard.verdict) for read in (named, made, given)),
+            counts={"keyphrases": len(phrases), "questions": len(questions), "answers": len(answers), "yes": yes},
+            flags=tuple(flags),
+        )
+
+    def _texts(self, read: Read[Texts]) -> Texts:
+        return (read.value or ()) if self.unreadable_is_empty else read.or_fail()
+
+    def _value(self, coverage: float, conciseness: float) -> float:
+        if self.length_penalty:
+            return coverage * (1 - self.coeff) + conciseness * self.coeff
+        return coverage * (1 - self.coeff) if self.keeps_weight else coverage
+
+    def _conciseness(self, text: str, summary: str) -> float:
+        length = len(text) + (_EPSILON if self.smoothed else 0.0)
+        return 1 - min(len(summary), len(text)) / length if length else 1.0
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return json.dumps(list(texts), ensure_ascii=False)

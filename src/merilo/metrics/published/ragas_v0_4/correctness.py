@@ -1,0 +1,267 @@
+"""How ragas 0.2 to 0.4 compare the response with the reference: by statements and by embeddings."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from math import inf
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.errors import UsageError
+from merilo.judging.ask import ask
+from merilo.judging.questions import Completion, Embeddings
+from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.formulas import cosine
+from merilo.metrics.published.ragas_v0_4.talk import (
+    EARLIER_TEMPERATURE,
+    Form,
+    Judged,
+    Read,
+    Talk,
+    ask_statements,
+    check_beta,
+    f_of_counts,
+    of_version,
+)
+from merilo.metrics.published.replies import fields_of, given, items_of, text_in
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+    from merilo.judging.verdicts import MatrixVerdict
+    from merilo.metrics.published.replies import Fields
+
+_NO_LENGTH: Final = "an embedding has no length"
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """The cosine of two texts, None where an embedding has no length, with the embeddings."""
+
+    cosine: float | None
+    evidence: Evidence
+
+
+def _compared(reference: str, response: str, *, space_for_empty: bool) -> Plan[_Compared]:
+    texts = (reference, response)
+    matrix: MatrixVerdict = yield from ask(Embeddings(tuple(text or " " * space_for_empty for text in texts)))
+    return _Compared(cosine(matrix.row(0), matrix.row(1)), Evidence(About.TEXT, 0, matrix))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SemanticSimilarity(Ordinary):
+    """Cosine of the embeddings of reference and response, in [-1, 1]; with a `threshold` 1 where it is reached, else 0.
+
+    Undefined when an embedding has no length; with a threshold that gives 0 and a flag, as upstream. Source:
+    ragas 0.4.3, SemanticSimilarity; since 0.2.
+
+    Quirks: a `threshold` of 0 is no threshold. `space_for_empty`: an empty text is embedded as one space.
+    """
+
+    name: ClassVar[str] = "ragas-0.4.3:semantic_similarity"
+    version: ClassVar[int] = 1
+    range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    needs = frozenset({"response", "reference"})
+    asks = Kinds({Embeddings})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "space_for_empty"})
+    card: ClassVar[Card] = Card(
+        summary="How near the embeddings of response and reference are.",
+        formula="Cosine; with a threshold 1 where it is reached, else 0.",
+        questions="No request to the judge; one for the embeddings.",
+        undefined=(_NO_LENGTH,),
+        when="To reproduce semantic similarity of ragas 0.2 to 0.4.",
+        when_not="Across embedding models: the value moves with the model.",
+        relatives=("ragas-0.4.3:answer_correctness",),
+        sources=("ragas 0.4.3, metrics/_answer_similarity.py",),
+        family="ragas-0.4.3",
+    )
+
+    threshold: float | None = None
+    space_for_empty: bool = True
+
+    def at_most(self, sample: Sample) -> int:
+        """The embeddings."""
+        del sample
+        return 1
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        reference, response = sample.require("reference"), sample.require("response")
+        found = yield from _compared(reference, response, space_for_empty=self.space_for_empty)
+        if found.cosine is None:
+            return Score(0.0, (found.evidence,), flags=(_NO_LENGTH,)) if self.threshold else Undefined(_NO_LENGTH)
+        value = float(found.cosine >= self.threshold) if self.threshold else found.cosine
+        return Score(value, (found.evidence,))
+
+
+class AnswerSimilarity(SemanticSimilarity):
+    """As `SemanticSimilarity`, by its earlier name."""
+
+    __slots__ = ()
+
+    name: ClassVar[str] = "ragas-0.4.3:answer_similarity"
+
+
+class EarlierSemanticSimilarity(SemanticSimilarity):
+    """As `SemanticSimilarity`, in 0.3.0."""
+
+    __slots__ = ()
+
+    name: ClassVar[str] = "ragas-0.3.0:semantic_similarity"
+    card: ClassVar[Card] = of_version(SemanticSimilarity.card, "0.3.0")
+
+
+class CollectionsSemanticSimilarity(SemanticSimilarity):
+    """As `SemanticSimilarity`."""
+
+    __slots__ = ()
+
+    name: ClassVar[str] = "ragas-0.4.3:collections.semantic_similarity"
+
+
+@dataclass(frozen=True, slots=True)
+class _Sorted:
+    """The statements of response and reference by class."""
+
+    true: tuple[str, ...]
+    false: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+def _sorted(fields: Fields) -> _Sorted:
+    found: list[tuple[str, ...]] = []
+    for name in ("TP", "FP", "FN"):
+        entries = [fields_of(item) for item in items_of(given(fields, name))]
+        for entry in entries:
+            text_in(entry, "reason")
+        found.append(tuple(text_in(entry, "statement") for entry in entries))
+    return _Sorted(*found)
+
+
+_SORTED: Final = Form(
+    '{"TP": [{"statement": text, "reason": text}, ...], "FP": [the same], "FN": [the same]}',
+    _sorted,
+    '{"TP": [{"statement": "A statement.", "reason": "Both say it."}], "FP": [], "FN": []}',
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerCorrectness(Judged):
+    """Weighted mean of the F measure of the response's statements and its similarity to the reference, in [-1, 1].
+
+    Formula: (factual_weight F + similarity_weight cosine) / (sum of the weights); F from the judge's lists of true
+    positives, false positives and false negatives, recall counting `beta` times as much. Undefined when an
+    embedding has no length. Source: ragas 0.4.3, AnswerCorrectness; since 0.2.
+
+    Quirks: F is 1 without a classification when neither text makes a statement; with `one_empty_is_right` also when
+    only one makes none, and when the judge classifies nothing (collections). `space_for_empty` as in
+    `SemanticSimilarity`. `zero_vector_is_unlike`: an embedding without length has the cosine 0 (collections).
+    """
+
+    name: ClassVar[str] = "ragas-0.4.3:answer_correctness"
+    version: ClassVar[int] = 1
+    range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    needs = frozenset({"user_input", "response", "reference"})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "empty inputs are judged"})
+    card: ClassVar[Card] = Card(
+        summary="How far the response agrees with the reference, by statements and by embeddings, as ragas scores it.",
+        formula="(0.75 F(TP, FP, FN) + 0.25 cosine), the weights being parameters.",
+        questions="Three requests (statements of the response, of the reference, their classes) and the embeddings.",
+        undefined=(_NO_LENGTH,),
+        when="To reproduce answer correctness of ragas 0.2 to 0.4.",
+        when_not="To find out what is wrong: take its parts.",
+        relatives=("ragas-0.4.3:factual_correctness", "nvidia:answer_accuracy"),
+        sources=("ragas 0.4.3, metrics/_answer_correctness.py",),
+        family="ragas-0.4.3",
+    )
+
+    factual_weight: float = 0.75
+    similarity_weight: float = 0.25
+    beta: float = 1.0
+    one_empty_is_right: bool = False
+    space_for_empty: bool = True
+    zero_vector_is_unlike: bool = False
+
+    def __post_init__(self) -> None:
+        Judged.__post_init__(self)
+        check_beta(self.name, self.beta)
+        weights = (self.factual_weight, self.similarity_weight)
+        if not (all(0 <= weight < inf for weight in weights) and any(weights)):
+            raise UsageError(f"Metric {self.name!r} takes finite weights of at least 0, not both 0, got {weights}.")
+
+    @property
+    def asks(self) -> Kinds:
+        """Completions, and embeddings where similarity has a weight."""
+        return Kinds({Completion, Embeddings}) if self.similarity_weight else Kinds({Completion})
+
+    def at_most(self, sample: Sample) -> int:
+        """Three replies and the embeddings."""
+        del sample
+        return self._bound(3) + 1
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input = sample.require("user_input")
+        response, reference = sample.require("response"), sample.require("reference")
+        talk = self._talk()
+        said = yield from ask_statements(talk, user_input, response)
+        wanted = yield from ask_statements(talk, user_input, reference)
+        f, counts = 1.0, {"TP": 0, "FP": 0, "FN": 0}
+        evidence: tuple[Evidence, ...] = (said.evidence(About.TEXT, 0), wanted.evidence(About.TEXT, 0))
+        needed = all if self.one_empty_is_right else any
+        if needed((said.value, wanted.value)):
+            read = yield from self._classes(talk, user_input, said.value, wanted.value)
+            counts = {"TP": len(read.value.true), "FP": len(read.value.false), "FN": len(read.value.missing)}
+            f = self._f(counts)
+            evidence = _classified(read)
+        if not self.similarity_weight:
+            return Score(f, evidence, counts)
+        found = yield from _compared(reference, response, space_for_empty=self.space_for_empty)
+        if found.cosine is None and not self.zero_vector_is_unlike:
+            return Undefined(_NO_LENGTH)
+        total = self.factual_weight + self.similarity_weight
+        value = (self.factual_weight * f + self.similarity_weight * (found.cosine or 0.0)) / total
+        flags = (f"{_NO_LENGTH} and was scored 0",) if found.cosine is None else ()
+        return Score(value, (*evidence, found.evidence), counts, flags)
+
+    def _classes(self, talk: Talk, user_input: str, said: Sequence[str], wanted: Sequence[str]) -> Plan[Read[_Sorted]]:
+        values = {
+            "user_input": user_input,
+            "answer": json.dumps(list(said), ensure_ascii=False),
+            "reference": json.dumps(list(wanted), ensure_ascii=False),
+        }
+        return (yield from talk.ask("correctness", values, _SORTED))
+
+    def _f(self, counts: Mapping[str, int]) -> float:
+        if self.one_empty_is_right and not any(counts.values()):
+            return 1.0
+        return f_of_counts(counts["TP"], counts["FP"], counts["FN"], self.beta)
+
+
+def _classified(read: Read[_Sorted]) -> tuple[Evidence, ...]:
+    classes = ((read.value.true, 1), (read.value.false, 0), (read.value.missing, 0))
+    statements = [(text, value) for texts, value in classes for text in texts]
+    return tuple(read.evidence(About.STATEMENT, at, value, text) for at, (text, value) in enumerate(statements))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierAnswerCorrectness(AnswerCorrectness):
+    """As `AnswerCorrectness`; 0.3.0 asks at another temperature."""
+
+    name: ClassVar[str] = "ragas-0.3.0:answer_correctness"
+    card: ClassVar[Card] = of_version(AnswerCorrectness.card, "0.3.0")
+    temperature: float = EARLIER_TEMPERATURE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionsAnswerCorrectness(AnswerCorrectness):
+    """As `AnswerCorrectness`; one text without statements is enough for an F of 1."""
+
+    name: ClassVar[str] = "ragas-0.4.3:collections.answer_correctness"
+    repairs: int = 0
+    one_empty_is_right: bool = True
+    space_for_empty: bool = False
+    zero_vector_is_unlike: bool = True

@@ -1,0 +1,161 @@
+"""How ragas 0.2 to 0.4 compare the claims of the response with those of the reference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.errors import UsageError
+from merilo.judging.questions import Completion
+from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined, choice
+from merilo.metrics.published.ragas_v0_4.talk import (
+    CLAIMS,
+    EARLIER_TEMPERATURE,
+    Judged,
+    Talk,
+    ask_verdicts,
+    check_beta,
+    f_of_counts,
+    of_version,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+
+_EPSILON: Final = 1e-8
+
+
+class FactualMode(StrEnum):
+    """Which share of the claims is taken."""
+
+    F1 = "f1"
+    PRECISION = "precision"
+    RECALL = "recall"
+
+
+class Detail(StrEnum):
+    """How finely a text is broken down."""
+
+    LOW = "low"
+    HIGH = "high"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactualCorrectness(Judged):
+    """Share of the claims on which response and reference agree, rounded to 2 decimals, in [0, 1].
+
+    Formula: TP and FP are the response's claims that the reference supports or not, FN the reference's claims that
+    the response does not support; the F measure with `beta`, or precision TP / (TP + FP + 1e-8), or recall
+    TP / (TP + FN + 1e-8) by `mode`. 0 when there are no claims. Source: ragas 0.4.3, FactualCorrectness; since 0.2.
+
+    `atomicity`, `coverage`: how small the claims are, and how much of a text they cover. Quirks: recall counts
+    claims of the response above and claims of the reference below. `asks_about_nothing`: verdicts are asked for
+    although there are no claims (not in the collections). `decimals`. `refuses_empty` as in `Faithfulness`.
+    """
+
+    name: ClassVar[str] = "ragas-0.4.3:factual_correctness"
+    version: ClassVar[int] = 1
+    needs = frozenset({"response", "reference"})
+    asks = Kinds({Completion})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "refuses_empty"})
+    card: ClassVar[Card] = Card(
+        summary="How many of the claims of response and reference the other text supports, as ragas scores it.",
+        formula="F measure of TP, FP (claims of the response) and FN (claims of the reference), to 2 decimals.",
+        questions="Two requests for each text (one text for mode=precision): its claims, then verdicts on them.",
+        undefined=("an input is empty (collections)",),
+        when="To reproduce factual correctness of ragas 0.2 to 0.4.",
+        when_not="To compare close systems: the value is rounded.",
+        relatives=("ragas-0.4.3:answer_correctness",),
+        sources=("ragas 0.4.3, metrics/_factual_correctness.py",),
+        family="ragas-0.4.3",
+    )
+
+    mode: FactualMode = FactualMode.F1
+    beta: float = 1.0
+    atomicity: Detail = Detail.LOW
+    coverage: Detail = Detail.LOW
+    decimals: int = 2
+    asks_about_nothing: bool = True
+    refuses_empty: bool = False
+
+    def __post_init__(self) -> None:
+        Judged.__post_init__(self)
+        check_beta(self.name, self.beta)
+        if not 0 <= self.decimals <= 15:
+            raise UsageError(f"Metric {self.name!r} rounds to 0 to 15 decimals, got decimals={self.decimals}.")
+        put = object.__setattr__  # a frozen class has no other way
+        put(self, "mode", choice(FactualMode, self.mode, metric=self.name, parameter="mode"))
+        put(self, "atomicity", choice(Detail, self.atomicity, metric=self.name, parameter="atomicity"))
+        put(self, "coverage", choice(Detail, self.coverage, metric=self.name, parameter="coverage"))
+
+    def at_most(self, sample: Sample) -> int:
+        """Two replies for each text."""
+        del sample
+        return self._bound(2 if self.mode is FactualMode.PRECISION else 4)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        response, reference = sample.require("response"), sample.require("reference")
+        if self.refuses_empty and not (response and reference):
+            return Undefined("an input is empty")
+        talk = self._talk()
+        evidence, flags = list[Evidence](), list[str]()
+        supported = yield from self._checked(talk, response, reference, evidence, flags)
+        covered: list[bool] = []
+        if self.mode is not FactualMode.PRECISION:
+            covered = yield from self._checked(talk, reference, response, evidence, flags)
+        true, missing = sum(supported), len(covered) - sum(covered)
+        counts = {"TP": true, "FP": len(supported) - true, "FN": missing}
+        value = self._value(true, len(supported) - true, missing)
+        scale = 10**self.decimals
+        return Score(round(value * scale) / scale, tuple(evidence), counts, tuple(flags))
+
+    def _value(self, true: int, false: int, missing: int) -> float:
+        match self.mode:
+            case FactualMode.PRECISION:
+                return true / (true + false + _EPSILON)
+            case FactualMode.RECALL:
+                return true / (true + missing + _EPSILON)
+            case FactualMode.F1:
+                return f_of_counts(true, false, missing, self.beta)
+
+    def _checked(
+        self, talk: Talk, text: str, against: str, evidence: list[Evidence], flags: list[str]
+    ) -> Plan[list[bool]]:
+        """Whether the other text supports each claim of this one; what it rests on is added to both lists."""
+        values = {"text": text, "atomicity": str(self.atomicity), "coverage": str(self.coverage)}
+        claims = (yield from talk.ask("claims", values, CLAIMS)).value
+        if not claims and not self.asks_about_nothing:
+            return []
+        read = yield from ask_verdicts(talk, claims, against)
+        if len(read.value) != len(claims):
+            flags.append(f"{len(read.value)} verdicts came for {len(claims)} claims")
+        found = [item.value != 0 for item in read.value]
+        for item, value in zip(read.value, found, strict=True):
+            evidence.append(read.evidence(About.STATEMENT, len(evidence), int(value), item.statement))
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierFactualCorrectness(FactualCorrectness):
+    """As `FactualCorrectness`; 0.3.0 asks at another temperature."""
+
+    name: ClassVar[str] = "ragas-0.3.0:factual_correctness"
+    card: ClassVar[Card] = of_version(FactualCorrectness.card, "0.3.0")
+    temperature: float = EARLIER_TEMPERATURE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionsFactualCorrectness(FactualCorrectness):
+    """As `FactualCorrectness`; without claims no verdicts are asked for."""
+
+    name: ClassVar[str] = "ragas-0.4.3:collections.factual_correctness"
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    repairs: int = 0
+    asks_about_nothing: bool = False
+    refuses_empty: bool = True

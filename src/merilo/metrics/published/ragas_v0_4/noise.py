@@ -1,0 +1,156 @@
+"""How ragas 0.2 to 0.4 measure what noise in the contexts does to the response."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.judging.questions import Completion
+from merilo.metrics.base import About, Card, Kinds, Score, Undefined, choice
+from merilo.metrics.published.ragas_v0_4.talk import (
+    EARLIER_TEMPERATURE,
+    Judged,
+    Judgements,
+    Read,
+    ask_statements,
+    ask_verdicts,
+    of_version,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+
+Verdicts = Read[Judgements]
+"""Verdicts on the statements of one text, and the reply that holds them."""
+
+_EMPTY: Final = "an input is empty"
+_NO_STATEMENT: Final = "the response makes no statement"
+
+
+class Mode(StrEnum):
+    """Which contexts lead the response astray."""
+
+    RELEVANT = "relevant"
+    """Contexts that support the reference somewhere."""
+    IRRELEVANT = "irrelevant"
+    """All others, where no relevant context supports the statement too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseSensitivity(Judged):
+    """Share of the response's statements that are wrong and stand in such a context, in [0, 1]; lower is better.
+
+    Formula: mean of (not supported by the reference and supported by a relevant context), or, for
+    `mode=irrelevant`, (... by an irrelevant context and by no relevant one); a context is relevant when it
+    supports a statement of the reference. Undefined when an input is empty or a text makes no statement.
+    Verdict lists of unequal length fail the metric. Source: ragas 0.4.3, NoiseSensitivity; since 0.2.
+    """
+
+    name: ClassVar[str] = "ragas-0.4.3:noise_sensitivity"
+    version: ClassVar[int] = 1
+    higher_is_better: ClassVar[bool] = False
+    needs = frozenset({"user_input", "response", "reference", "retrieved_contexts"})
+    asks = Kinds({Completion})
+    card: ClassVar[Card] = Card(
+        summary="Which share of the response is wrong because of what was retrieved, as ragas scores it.",
+        formula="Mean of (unsupported by the reference and supported by a relevant context), or by irrelevant ones.",
+        questions="3 + 2 N requests for N contexts: statements twice, verdicts twice a context and once more.",
+        undefined=(_EMPTY, _NO_STATEMENT, "the reference makes no statement"),
+        when="To reproduce noise sensitivity of ragas 0.2 to 0.4.",
+        when_not="On many contexts: it is the dearest of these metrics.",
+        relatives=("faithfulness", "context_relevance"),
+        sources=("ragas 0.4.3, metrics/_noise_sensitivity.py",),
+        family="ragas-0.4.3",
+    )
+
+    mode: Mode = Mode.RELEVANT
+
+    def __post_init__(self) -> None:
+        Judged.__post_init__(self)
+        object.__setattr__(self, "mode", choice(Mode, self.mode, metric=self.name, parameter="mode"))
+
+    def at_most(self, sample: Sample) -> int:
+        """Three replies, and two for each context."""
+        return self._bound(3 + 2 * len(sample.retrieved_contexts or ()))
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input, response = sample.require("user_input"), sample.require("response")
+        reference, contexts = sample.require("reference"), sample.contexts
+        if not (user_input and response and reference and contexts):
+            return Undefined(_EMPTY)
+        talk = self._talk()
+        expected = (yield from ask_statements(talk, user_input, reference)).value
+        said = (yield from ask_statements(talk, user_input, response)).value
+        references: list[Verdicts] = []
+        responses: list[Verdicts] = []
+        for context in contexts:
+            references.append((yield from ask_verdicts(talk, expected, context.text)))
+            responses.append((yield from ask_verdicts(talk, said, context.text)))
+        _check_lengths(references)
+        _check_lengths(responses)
+        right = yield from ask_verdicts(talk, said, reference)
+        return self._score(references, responses, right)
+
+    def _score(self, references: list[Verdicts], responses: list[Verdicts], right: Verdicts) -> Score | Undefined:
+        if not references[0].value:
+            return Undefined("the reference makes no statement")
+        size = _common_length(right, responses[0])
+        if not size:
+            return Undefined(_NO_STATEMENT)
+        relevant = [any(item.value for item in read.value) for read in references]
+        wrong = [not value for value in _stretched(right, size)]
+        tables = [_stretched(read, size) for read in responses]
+        by_relevant = [any(t[at] for t, r in zip(tables, relevant, strict=True) if r) for at in range(size)]
+        by_others = [any(t[at] for t, r in zip(tables, relevant, strict=True) if not r) for at in range(size)]
+        if self.mode is Mode.RELEVANT:
+            noisy = [w and r for w, r in zip(wrong, by_relevant, strict=True)]
+        else:
+            noisy = [w and o and not r for w, r, o in zip(wrong, by_relevant, by_others, strict=True)]
+        evidence = tuple(
+            right.evidence(About.STATEMENT, index, int(item.value != 0), item.statement)
+            for index, item in enumerate(right.value)
+        ) + tuple(read.evidence(About.CONTEXT, index, int(relevant[index])) for index, read in enumerate(references))
+        counts = {"statements": size, "wrong": sum(wrong), "noisy": sum(noisy), "relevant": sum(relevant)}
+        return Score(sum(noisy) / size, evidence, counts)
+
+
+def _check_lengths(reads: Sequence[Verdicts]) -> None:
+    for read in reads:
+        if len(read.value) != len(reads[0].value):
+            sizes = f"{len(read.value)} verdicts where another context has {len(reads[0].value)}"
+            raise read.heard.unreadable(f"The reply holds {sizes}.")
+
+
+def _common_length(right: Verdicts, other: Verdicts) -> int:
+    """How many statements both judge; a single verdict stands for all, as numpy stretches it."""
+    sizes = {len(right.value), len(other.value)}
+    if len(sizes - {1}) > 1:
+        raise right.heard.unreadable(f"The reply holds {len(right.value)} verdicts, not {len(other.value)}.")
+    return min(sizes) and max(sizes)
+
+
+def _stretched(read: Verdicts, size: int) -> list[bool]:
+    values = [item.value != 0 for item in read.value]
+    return values * size if len(values) == 1 else values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierNoiseSensitivity(NoiseSensitivity):
+    """As `NoiseSensitivity`; 0.3.0 asks at another temperature."""
+
+    name: ClassVar[str] = "ragas-0.3.0:noise_sensitivity"
+    card: ClassVar[Card] = of_version(NoiseSensitivity.card, "0.3.0")
+    temperature: float = EARLIER_TEMPERATURE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionsNoiseSensitivity(NoiseSensitivity):
+    """As `NoiseSensitivity`, for a judge that writes structured output."""
+
+    name: ClassVar[str] = "ragas-0.4.3:collections.noise_sensitivity"
+    repairs: int = 0

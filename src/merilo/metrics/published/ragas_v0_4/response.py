@@ -1,0 +1,356 @@
+"""How ragas 0.2 to 0.4 measure the response: faithfulness, answer relevancy, an aspect of one's own."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.errors import UsageError
+from merilo.judging.ask import ask
+from merilo.judging.questions import Completion, Embeddings, Similarities
+from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined, choice
+from merilo.metrics.formulas import cosine, mean
+from merilo.metrics.published.ragas_v0_4.talk import (
+    EARLIER_TEMPERATURE,
+    VERDICT,
+    Form,
+    Judged,
+    Read,
+    Talk,
+    ask_statements,
+    ask_verdicts,
+    of_version,
+    whole_in,
+)
+from merilo.metrics.published.replies import text_in
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+    from merilo.metrics.published.replies import Fields
+
+_COMPLETIONS: Final = Kinds({Completion})
+_NO_BREACH: Final[Mapping[str, str]] = MappingProxyType({})
+_EMPTY: Final = "an input is empty"
+_NO_STATEMENT: Final = "the response makes no statement"
+_ASPECT_FIELDS: Final = ("user_input", "response", "retrieved_contexts", "reference", "reference_contexts")
+
+
+def _joined(sample: Sample) -> str:
+    return "\n".join(context.text for context in sample.contexts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faithfulness(Judged):
+    """Share of the response's statements that the joined contexts support, in [0, 1].
+
+    Formula: verdicts that are not 0 / verdicts returned. Undefined when the response makes no statement (then
+    no verdicts are asked for) or no verdict comes. Source: ragas 0.4.3, Faithfulness; since 0.2.
+
+    Quirks: `accepts_short_lists`: fewer or more verdicts than statements are scored as they are, with a flag;
+    false fails such a reply. `refuses_empty`: an empty input is undefined (collections), not judged.
+    """
+
+    name: ClassVar[str] = "ragas-0.4.3:faithfulness"
+    version: ClassVar[int] = 1
+    needs = frozenset({"user_input", "response", "retrieved_contexts"})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "refuses_empty"})
+    card: ClassVar[Card] = Card(
+        summary="Which share of the response's statements the contexts support, as ragas scores it.",
+        formula="Supported / verdicts returned.",
+        questions="Two requests: the statements of the response, then a verdict on each in one reply.",
+        undefined=(_NO_STATEMENT, "the judge returned no verdict", "an input is empty (collections)"),
+        when="To reproduce faithfulness of ragas 0.2 to 0.4.",
+        when_not="For new work: take faithfulness, which notices when a verdict is missing.",
+        relatives=("faithfulness", "ragas-0.4.3:faithfulness_with_hhem", "nvidia:response_groundedness"),
+        sources=("ragas 0.4.3, metrics/_faithfulness.py",),
+        family="ragas-0.4.3",
+    )
+
+    accepts_short_lists: bool = True
+    refuses_empty: bool = False
+
+    @property
+    def asks(self) -> Kinds:
+        """Completions."""
+        return _COMPLETIONS
+
+    def at_most(self, sample: Sample) -> int:
+        """Two replies."""
+        del sample
+        return self._bound(2)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input, response = sample.require("user_input"), sample.require("response")
+        contexts = _joined(sample)
+        if self.refuses_empty and not (user_input and response and sample.contexts):
+            return Undefined(_EMPTY)
+        talk = self._talk()
+        found = yield from ask_statements(talk, user_input, response)
+        if not found.value:
+            return Undefined(_NO_STATEMENT)
+        return (yield from self._scored(talk, found.value, contexts))
+
+    def _scored(self, talk: Talk, statements: tuple[str, ...], contexts: str) -> Plan[Score | Undefined]:
+        read = yield from ask_verdicts(talk, statements, contexts)
+        returned, asked = len(read.value), len(statements)
+        if returned != asked and not self.accepts_short_lists:
+            raise read.heard.unreadable(f"The reply holds {returned} verdicts on {asked} statements.")
+        if not returned:
+            return Undefined("the judge returned no verdict")
+        evidence = tuple(
+            read.evidence(About.STATEMENT, index, int(item.value != 0), item.statement)
+            for index, item in enumerate(read.value)
+        )
+        supported = sum(item.value != 0 for item in read.value)
+        flags = () if returned == asked else (f"{returned} verdicts came for {asked} statements",)
+        counts = {"statements": asked, "verdicts": returned, "supported": supported}
+        return Score(supported / returned, evidence, counts, flags)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierFaithfulness(Faithfulness):
+    """As `Faithfulness`; 0.3.0 asks at another temperature."""
+
+    name: ClassVar[str] = "ragas-0.3.0:faithfulness"
+    card: ClassVar[Card] = of_version(Faithfulness.card, "0.3.0")
+    temperature: float = EARLIER_TEMPERATURE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionsFaithfulness(Faithfulness):
+    """As `Faithfulness`, for a judge that writes structured output."""
+
+    name: ClassVar[str] = "ragas-0.4.3:collections.faithfulness"
+    breaks: ClassVar[Mapping[str, str]] = _NO_BREACH
+    repairs: int = 0
+    refuses_empty: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaithfulnessWithHHEM(Faithfulness):
+    """Share of the response's statements that a classifier of (text, statement) pairs calls consistent, in [0, 1].
+
+    Formula: mean of the similarities of the joined contexts to each statement, each rounded to 0 or 1.
+    Undefined when the response makes no statement. Source: ragas 0.4.3, FaithfulnesswithHHEM, which takes
+    Vectara's HHEM as the classifier; here it is whichever model answers similarities.
+    """
+
+    name: ClassVar[str] = "ragas-0.4.3:faithfulness_with_hhem"
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"nothing to judge": "refuses_empty", "order": "the contexts are compared as one text"}
+    )
+
+    @property
+    def asks(self) -> Kinds:
+        """A completion and similarities."""
+        return Kinds({Completion, Similarities})
+
+    def at_most(self, sample: Sample) -> int:
+        """One reply and one row of similarities."""
+        del sample
+        return self._bound(1) + 1
+
+    def _scored(self, talk: Talk, statements: tuple[str, ...], contexts: str) -> Plan[Score | Undefined]:
+        del talk
+        matrix = yield from ask(Similarities((contexts,), statements))
+        rounded = [round(number) for number in matrix.row(0)]
+        evidence = tuple(
+            Evidence(About.STATEMENT, index, matrix, text=statement, value=value)
+            for index, (statement, value) in enumerate(zip(statements, rounded, strict=True))
+        )
+        counts = {"statements": len(statements), "supported": sum(rounded)}
+        return Score(mean(rounded), evidence, counts)
+
+
+class Zeroes(StrEnum):
+    """How many noncommittal replies make the score 0."""
+
+    ALL = "all"
+    """All of them (since 0.3.6)."""
+    ANY = "any"
+    """One is enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Guessed:
+    """A question that the judge made up for the response."""
+
+    question: str
+    noncommittal: bool
+
+
+def _guessed(fields: Fields) -> _Guessed:
+    return _Guessed(text_in(fields, "question"), whole_in(fields, "noncommittal") != 0)
+
+
+_GUESSED: Final = Form(
+    '{"question": text, "noncommittal": integer}', _guessed, '{"question": "What is it?", "noncommittal": 0}'
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRelevancy(Judged):
+    """Mean cosine of the user input with the questions that the judge makes up for the response, in [-1, 1].
+
+    0 when the replies are noncommittal. Undefined when every question is empty, or an embedding has no length.
+    Source: ragas 0.4.3, ResponseRelevancy; since 0.2.
+
+    Quirks: `strictness`: how many questions. `one_request`: all are samples of one request at temperature 0.3,
+    else one request follows another. `zeroed_by`: whether all replies must be noncommittal or one is enough (up
+    to 0.3.5). `drops_empty`: empty questions are left out with their flags, and none left scores 0
+    (collections); else they are embedded like the others. `refuses_empty` as in `Faithfulness`.
+    Differs: a noncommittal response is not embedded, since its score is known.
+    """
+
+    name: ClassVar[str] = "ragas-0.4.3:answer_relevancy"
+    version: ClassVar[int] = 1
+    range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    needs = frozenset({"user_input", "response"})
+    asks = Kinds({Completion, Embeddings})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "refuses_empty"})
+    card: ClassVar[Card] = Card(
+        summary="How near the user input is to the questions that the response would answer, as ragas scores it.",
+        formula="Mean cosine of the user input with the generated questions; 0 when they are noncommittal.",
+        questions="One request for three samples (0.4.3) or three requests, and the embeddings.",
+        undefined=("every generated question is empty", "an embedding has no length"),
+        when="To reproduce answer relevancy of ragas 0.2 to 0.4.",
+        when_not="Across embedding models: the value moves with the model.",
+        relatives=("answer_relevancy",),
+        sources=("ragas 0.4.3, metrics/_answer_relevance.py",),
+        family="ragas-0.4.3",
+    )
+
+    strictness: int = 3
+    one_request: bool = True
+    zeroed_by: Zeroes = Zeroes.ALL
+    drops_empty: bool = False
+    refuses_empty: bool = False
+
+    def __post_init__(self) -> None:
+        Judged.__post_init__(self)
+        if self.strictness < 1:
+            raise UsageError(f"Metric {self.name!r} makes up at least 1 question, got strictness={self.strictness}.")
+        member = choice(Zeroes, self.zeroed_by, metric=self.name, parameter="zeroed_by")
+        object.__setattr__(self, "zeroed_by", member)
+
+    def at_most(self, sample: Sample) -> int:
+        """One reply for each question, and the embeddings."""
+        del sample
+        return self._bound(self.strictness) + 1
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input, response = sample.require("user_input"), sample.require("response")
+        if self.refuses_empty and not (user_input and response):
+            return Undefined(_EMPTY)
+        replies = yield from self._made_up(response)
+        kept = [read for read in replies if read.value.question or not self.drops_empty]
+        declined = [read.value.noncommittal for read in kept]
+        evidence = tuple(read.evidence(About.TEXT, 0, int(not read.value.noncommittal)) for read in replies)
+        counts = {"questions": len(kept), "noncommittal": sum(declined)}
+        if not any(read.value.question for read in kept):
+            if not self.drops_empty:
+                return Undefined("every generated question is empty")
+            return Score(0.0, evidence, counts, ("every generated question was empty and scored 0",))
+        if any(declined) if self.zeroed_by is Zeroes.ANY else all(declined):
+            return Score(0.0, evidence, counts)
+        vectors = yield from ask(Embeddings((user_input, *(read.value.question for read in kept))))
+        found = [cosine(vectors.row(0), vectors.row(row)) for row in range(1, vectors.rows)]
+        cosines = [each for each in found if each is not None]
+        if len(cosines) < len(found):
+            return Undefined("an embedding has no length")
+        return Score(mean(cosines), (*evidence, Evidence(About.TEXT, 0, vectors)), counts)
+
+    def _made_up(self, response: str) -> Plan[tuple[Read[_Guessed], ...]]:
+        talk, values = self._talk(), {"response": response}
+        if self.one_request:
+            return (yield from talk.samples("answer_relevancy", values, _GUESSED, self.strictness))
+        found: list[Read[_Guessed]] = []
+        for _ in range(self.strictness):
+            found.append((yield from talk.ask("answer_relevancy", values, _GUESSED)))  # noqa: PERF401 - it yields
+        return tuple(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierAnswerRelevancy(AnswerRelevancy):
+    """As `AnswerRelevancy`, in requests of their own, and one noncommittal reply is enough."""
+
+    name: ClassVar[str] = "ragas-0.3.0:answer_relevancy"
+    card: ClassVar[Card] = of_version(AnswerRelevancy.card, "0.3.0")
+    temperature: float = EARLIER_TEMPERATURE
+    one_request: bool = False
+    zeroed_by: Zeroes = Zeroes.ANY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionsAnswerRelevancy(AnswerRelevancy):
+    """As `AnswerRelevancy`, in requests of their own, without the empty questions."""
+
+    name: ClassVar[str] = "ragas-0.4.3:collections.answer_relevancy"
+    breaks: ClassVar[Mapping[str, str]] = _NO_BREACH
+    repairs: int = 0
+    one_request: bool = False
+    drops_empty: bool = True
+    refuses_empty: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AspectCritic(Judged):
+    """The judge's integer verdict on a criterion of one's own, usually 0 or 1.
+
+    Whatever fields the sample has are shown. Never undefined. Source: ragas 0.4.3, AspectCritic; since 0.2.
+
+    `definition`: the criterion, which upstream has no default for. Quirk: `strictness` changes nothing: one reply
+    is asked for whatever it is.
+    """
+
+    name: ClassVar[str] = "ragas-0.4.3:aspect_critic"
+    version: ClassVar[int] = 1
+    range: ClassVar[tuple[float, float]] = (float("-inf"), float("inf"))
+    needs = frozenset[str]()
+    asks = _COMPLETIONS
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "whatever is there is judged"})
+    card: ClassVar[Card] = Card(
+        summary="Whether a criterion of one's own holds, as one reply of the judge says.",
+        formula="The integer verdict of the reply.",
+        questions="One request, which shows every field that the sample has.",
+        when="To reproduce an aspect critic of ragas 0.2 to 0.4.",
+        when_not="To vote: strictness has no effect.",
+        sources=("ragas 0.4.3, metrics/_aspect_critic.py",),
+        family="ragas-0.4.3",
+    )
+
+    definition: str = "Does the response answer what the user asked, and is it right?"
+    strictness: int = 1
+
+    def at_most(self, sample: Sample) -> int:
+        """One reply."""
+        del sample
+        return self._bound(1)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        submission: dict[str, object] = {}
+        for field in _ASPECT_FIELDS:
+            if field in sample.present:
+                value = sample.require(field)
+                submission[field] = value if isinstance(value, str) else [getattr(item, "text", item) for item in value]
+        values = {"definition": self.definition, "submission": json.dumps(submission, ensure_ascii=False)}
+        read = yield from self._talk().ask("aspect", values, VERDICT)
+        return Score(float(read.value), (read.evidence(About.TEXT, 0, read.value),))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierAspectCritic(AspectCritic):
+    """As `AspectCritic`; 0.3.0 asks at another temperature."""
+
+    name: ClassVar[str] = "ragas-0.3.0:aspect_critic"
+    card: ClassVar[Card] = of_version(AspectCritic.card, "0.3.0")
+    temperature: float = EARLIER_TEMPERATURE

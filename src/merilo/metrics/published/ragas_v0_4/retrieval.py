@@ -1,0 +1,351 @@
+"""How ragas 0.2 to 0.4 measure the retriever with a judge: context precision, context recall, entity recall."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.judging.questions import Completion
+from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined
+from merilo.metrics.formulas import smoothed_average_precision
+from merilo.metrics.published.ragas_v0_4.talk import (
+    ATTRIBUTED,
+    EARLIER_TEMPERATURE,
+    ENTITIES,
+    VERDICT,
+    Judged,
+    of_version,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from merilo.data.sample import Sample, TextField
+    from merilo.judging.ask import Plan
+
+_COMPLETIONS: Final = Kinds({Completion})
+_NO_BREACH: Final[Mapping[str, str]] = MappingProxyType({})
+_UNBOUNDED: Final = (float("-inf"), float("inf"))
+_EMPTY: Final = "an input is empty"
+_EPSILON: Final = 1e-8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrecisionWithReference(Judged):
+    """Average precision of the contexts that the judge calls useful for the reference, in [0, 1).
+
+    Formula: sum over ranks k of v_k (v_1 + ... + v_k) / k, divided by (sum of all v + 1e-10). Each context is
+    judged alone, one after another. 0 when nothing was retrieved; one reply that cannot be read, nor be
+    repaired, fails the metric. Source: ragas 0.4.3, LLMContextPrecisionWithReference; since 0.2.
+
+    Quirks: `raw_verdicts` takes the judge's integers as they are, so that a 2 can lead beyond 1 (collections);
+    else v is 1 for any verdict but 0. `refuses_empty`: an empty input is undefined (collections), not judged.
+    See also `Judged`.
+    """
+
+    name: ClassVar[str] = "ragas-0.4.3:llm_context_precision_with_reference"
+    version: ClassVar[int] = 1
+    ranked: ClassVar[bool] = True
+    needs = frozenset({"user_input", "retrieved_contexts", "reference"})
+    asks = _COMPLETIONS
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "refuses_empty"})
+    against: ClassVar[TextField] = "reference"
+    card: ClassVar[Card] = Card(
+        summary="Whether the contexts that serve the reference stand before the others, as ragas scores it.",
+        formula="Sum over ranks k of v_k (v_1 + ... + v_k) / k, divided by (sum of all v + 1e-10).",
+        questions="One request for each context, in order.",
+        undefined=("never; in the collections where an input is empty",),
+        when="To reproduce context precision of ragas 0.2 to 0.4.",
+        when_not="For new work: take context_precision, which is exact and judges numbered sentences.",
+        relatives=("context_precision", "ragas-0.4.3:non_llm_context_precision_with_reference"),
+        sources=("ragas 0.4.3, metrics/_context_precision.py",),
+        family="ragas-0.4.3",
+    )
+
+    raw_verdicts: bool = False
+    refuses_empty: bool = False
+
+    def at_most(self, sample: Sample) -> int:
+        """One reply for each context."""
+        return self._bound(len(sample.retrieved_contexts or ()))
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input, contexts = sample.require("user_input"), sample.contexts
+        answer = sample.require(self.against)
+        if self.refuses_empty and not (user_input and contexts and answer):
+            return Undefined(_EMPTY)
+        talk = self._talk()
+        verdicts: list[int] = []
+        evidence: list[Evidence] = []
+        for index, context in enumerate(contexts):
+            values = {"user_input": user_input, "context": context.text, "answer": answer}
+            read = yield from talk.ask("context_precision", values, VERDICT)
+            verdict = read.value if self.raw_verdicts else int(read.value != 0)
+            verdicts.append(verdict)
+            evidence.append(read.evidence(About.CONTEXT, index, verdict))
+        useful = sum(verdict != 0 for verdict in verdicts)
+        counts = {"contexts": len(contexts), "useful": useful}
+        return Score(smoothed_average_precision(verdicts), tuple(evidence), counts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrecisionWithoutReference(PrecisionWithReference):
+    """As `PrecisionWithReference`, but judged against the response."""
+
+    name: ClassVar[str] = "ragas-0.4.3:llm_context_precision_without_reference"
+    needs = frozenset({"user_input", "retrieved_contexts", "response"})
+    against: ClassVar[TextField] = "response"
+    card: ClassVar[Card] = Card(
+        summary="Whether the contexts that serve the response stand before the others, as ragas scores it.",
+        formula=PrecisionWithReference.card.formula,
+        questions=PrecisionWithReference.card.questions,
+        undefined=PrecisionWithReference.card.undefined,
+        when="To reproduce context utilization of ragas 0.2 to 0.4.",
+        when_not="To judge a retriever: a wrong response makes the contexts it came from useful.",
+        relatives=("context_utilization", "ragas-0.4.3:llm_context_precision_with_reference"),
+        sources=PrecisionWithReference.card.sources,
+        family="ragas-0.4.3",
+    )
+
+
+class ContextPrecision(PrecisionWithReference):
+    """As `PrecisionWithReference`, by its other name."""
+
+    __slots__ = ()
+
+    name: ClassVar[str] = "ragas-0.4.3:context_precision"
+
+
+class ContextUtilization(PrecisionWithoutReference):
+    """As `PrecisionWithoutReference`, by its other name."""
+
+    __slots__ = ()
+
+    name: ClassVar[str] = "ragas-0.4.3:context_utilization"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierPrecisionWithReference(PrecisionWithReference):
+    """As `PrecisionWithReference`; 0.3.0 asks at another temperature."""
+
+    name: ClassVar[str] = "ragas-0.3.0:llm_context_precision_with_reference"
+    card: ClassVar[Card] = of_version(PrecisionWithReference.card, "0.3.0")
+    temperature: float = EARLIER_TEMPERATURE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierPrecisionWithoutReference(PrecisionWithoutReference):
+    """As `PrecisionWithoutReference`; 0.3.0 asks at another temperature."""
+
+    name: ClassVar[str] = "ragas-0.3.0:llm_context_precision_without_reference"
+    card: ClassVar[Card] = of_version(PrecisionWithoutReference.card, "0.3.0")
+    temperature: float = EARLIER_TEMPERATURE
+
+
+class EarlierContextPrecision(EarlierPrecisionWithReference):
+    """As `EarlierPrecisionWithReference`, by its other name."""
+
+    __slots__ = ()
+
+    name: ClassVar[str] = "ragas-0.3.0:context_precision"
+
+
+class EarlierContextUtilization(EarlierPrecisionWithoutReference):
+    """As `EarlierPrecisionWithoutReference`, by its other name."""
+
+    __slots__ = ()
+
+    name: ClassVar[str] = "ragas-0.3.0:context_utilization"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionsPrecisionWithReference(PrecisionWithReference):
+    """As `PrecisionWithReference`, from the judge's integers as they are; any real number can come out."""
+
+    name: ClassVar[str] = "ragas-0.4.3:collections.context_precision_with_reference"
+    breaks: ClassVar[Mapping[str, str]] = _NO_BREACH
+    range: ClassVar[tuple[float, float]] = _UNBOUNDED
+    repairs: int = 0
+    raw_verdicts: bool = True
+    refuses_empty: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionsPrecisionWithoutReference(PrecisionWithoutReference):
+    """As `PrecisionWithoutReference`, from the judge's integers as they are; any real number can come out."""
+
+    name: ClassVar[str] = "ragas-0.4.3:collections.context_precision_without_reference"
+    breaks: ClassVar[Mapping[str, str]] = _NO_BREACH
+    range: ClassVar[tuple[float, float]] = _UNBOUNDED
+    repairs: int = 0
+    raw_verdicts: bool = True
+    refuses_empty: bool = True
+
+
+class CollectionsContextPrecision(CollectionsPrecisionWithReference):
+    """As `CollectionsPrecisionWithReference`, by its other name."""
+
+    __slots__ = ()
+
+    name: ClassVar[str] = "ragas-0.4.3:collections.context_precision"
+
+
+class CollectionsContextUtilization(CollectionsPrecisionWithoutReference):
+    """As `CollectionsPrecisionWithoutReference`, by its other name."""
+
+    __slots__ = ()
+
+    name: ClassVar[str] = "ragas-0.4.3:collections.context_utilization"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextRecall(Judged):
+    """Share of the reference's sentences that the judge attributes to the joined contexts, in [0, 1].
+
+    Formula: attributed / classifications, all of which the one reply holds: it also splits the reference.
+    Undefined when it holds none. Without contexts the judge is asked all the same. Source: ragas 0.4.3,
+    LLMContextRecall; since 0.2.
+
+    Quirks: `raw_verdicts` and `refuses_empty` as in `PrecisionWithReference`, both true in the collections.
+    """
+
+    name: ClassVar[str] = "ragas-0.4.3:context_recall"
+    version: ClassVar[int] = 1
+    needs = frozenset({"user_input", "retrieved_contexts", "reference"})
+    asks = _COMPLETIONS
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "refuses_empty"})
+    card: ClassVar[Card] = Card(
+        summary="Which share of the reference the judge finds in the contexts, as ragas scores it.",
+        formula="Attributed / classified sentences of the reference, as the judge splits it.",
+        questions="One request, which shows the question, the joined contexts and the reference.",
+        undefined=("the reply classifies nothing", "an input is empty (collections)"),
+        when="To reproduce context recall of ragas 0.2 to 0.4.",
+        when_not="For new work: take context_recall, which knows what it asked for.",
+        relatives=("context_recall", "ragas-0.4.3:non_llm_context_recall"),
+        sources=("ragas 0.4.3, metrics/_context_recall.py",),
+        family="ragas-0.4.3",
+    )
+
+    raw_verdicts: bool = False
+    refuses_empty: bool = False
+
+    def at_most(self, sample: Sample) -> int:
+        """One reply."""
+        del sample
+        return self._bound(1)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input, contexts = sample.require("user_input"), sample.contexts
+        reference = sample.require("reference")
+        if self.refuses_empty and not (user_input and contexts and reference):
+            return Undefined(_EMPTY)
+        joined = "\n".join(context.text for context in contexts)
+        values = {"user_input": user_input, "contexts": joined, "answer": reference}
+        read = yield from self._talk().ask("context_recall", values, ATTRIBUTED)
+        if not read.value:
+            return Undefined("the judge classified no sentence of the reference")
+        found = [item.value if self.raw_verdicts else int(item.value != 0) for item in read.value]
+        evidence = tuple(
+            read.evidence(About.STATEMENT, index, value, item.statement)
+            for index, (item, value) in enumerate(zip(read.value, found, strict=True))
+        )
+        counts = {"statements": len(found), "attributed": sum(value != 0 for value in found)}
+        return Score(sum(found) / len(found), evidence, counts)
+
+
+class LLMContextRecall(ContextRecall):
+    """As `ContextRecall`, by the name of its class."""
+
+    __slots__ = ()
+
+    name: ClassVar[str] = "ragas-0.4.3:llm_context_recall"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierContextRecall(ContextRecall):
+    """As `ContextRecall`; 0.3.0 asks at another temperature."""
+
+    name: ClassVar[str] = "ragas-0.3.0:context_recall"
+    card: ClassVar[Card] = of_version(ContextRecall.card, "0.3.0")
+    temperature: float = EARLIER_TEMPERATURE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionsContextRecall(ContextRecall):
+    """As `ContextRecall`, from the judge's integers as they are; any real number can come out."""
+
+    name: ClassVar[str] = "ragas-0.4.3:collections.context_recall"
+    breaks: ClassVar[Mapping[str, str]] = _NO_BREACH
+    range: ClassVar[tuple[float, float]] = _UNBOUNDED
+    repairs: int = 0
+    raw_verdicts: bool = True
+    refuses_empty: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextEntityRecall(Judged):
+    """Share of the entities of the reference that the joined contexts name too, in [0, 1).
+
+    Formula: |entities of both| / (entities of the reference + 1e-8), compared as texts, letter by letter.
+    0 when the reference names none. Empty inputs are judged all the same. Source: ragas 0.4.3,
+    ContextEntityRecall; since 0.2.
+
+    Quirk: `counts_repeats`: an entity that the judge lists twice counts twice in the denominator (not in the
+    collections, which take the set).
+    """
+
+    name: ClassVar[str] = "ragas-0.4.3:context_entity_recall"
+    version: ClassVar[int] = 1
+    needs = frozenset({"retrieved_contexts", "reference"})
+    asks = _COMPLETIONS
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "empty inputs are judged"})
+    card: ClassVar[Card] = Card(
+        summary="Which share of the reference's entities the contexts name, as ragas scores it.",
+        formula="|entities of both| / (entities of the reference + 1e-8), compared letter by letter.",
+        questions="Two requests: the entities of the reference, then those of the joined contexts.",
+        when="To reproduce entity recall of ragas 0.2 to 0.4.",
+        when_not="Where entities are written in several ways: each spelling is another entity.",
+        relatives=("context_recall", "ragas-0.4.3:context_recall"),
+        sources=("ragas 0.4.3, metrics/_context_entities_recall.py",),
+        family="ragas-0.4.3",
+    )
+
+    counts_repeats: bool = True
+
+    def at_most(self, sample: Sample) -> int:
+        """Two replies."""
+        del sample
+        return self._bound(2)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        reference = sample.require("reference")
+        joined = "\n".join(context.text for context in sample.contexts)
+        talk = self._talk()
+        wanted = yield from talk.ask("entities", {"text": reference}, ENTITIES)
+        there = yield from talk.ask("entities", {"text": joined}, ENTITIES)
+        common = len(set(wanted.value) & set(there.value))
+        total = len(wanted.value) if self.counts_repeats else len(set(wanted.value))
+        evidence = (wanted.evidence(About.TEXT, 0, total), there.evidence(About.TEXT, 0, len(there.value)))
+        return Score(common / (total + _EPSILON), evidence, {"entities": total, "found": common})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierContextEntityRecall(ContextEntityRecall):
+    """As `ContextEntityRecall`; 0.3.0 asks at another temperature."""
+
+    name: ClassVar[str] = "ragas-0.3.0:context_entity_recall"
+    card: ClassVar[Card] = of_version(ContextEntityRecall.card, "0.3.0")
+    temperature: float = EARLIER_TEMPERATURE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionsContextEntityRecall(ContextEntityRecall):
+    """As `ContextEntityRecall`, over the set of the reference's entities."""
+
+    name: ClassVar[str] = "ragas-0.4.3:collections.context_entity_recall"
+    repairs: int = 0
+    counts_repeats: bool = False

@@ -1,0 +1,324 @@
+"""How the metrics of ragas 0.2 to 0.4 talk to a judge: a request, its JSON, and requests to repair it."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
+
+from merilo.errors import UsageError
+from merilo.metrics.base import About, Card, Evidence, Ordinary
+from merilo.metrics.formulas import f_measure
+from merilo.metrics.published.asking import Asker
+from merilo.metrics.published.replies import (
+    Fields,
+    ReplyFault,
+    fields_of,
+    given,
+    integer_in,
+    items_of,
+    text_in,
+    texts_in,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from merilo.judging.ask import Plan
+    from merilo.metrics.published.asking import Heard
+
+T = TypeVar("T")
+
+SYSTEM: Final = "ragas-0.4"
+SAMPLING_TEMPERATURE: Final = 0.3
+"""Of a request for several samples."""
+EARLIER_TEMPERATURE: Final = 1e-8
+"""Of a request for one reply in 0.3.0; 0.01 in 0.4.3."""
+_LARGEST: Final = 10**15
+_WHOLE_WITH_POINT: Final = re.compile(r"\s*([+-]?\d+)\.0*\s*")
+_FENCE: Final = re.compile(r"```(?:json)?(.*)", re.DOTALL)
+_LONGEST_TAIL: Final = 500
+"""How much of the end of a damaged reply is given up, in characters; upstream gives up all of it."""
+_CLOSING: Final = {"{": "}", "[": "]"}
+
+
+@dataclass(frozen=True, slots=True)
+class Form(Generic[T]):
+    """A form of reply: how it is described to a judge that has to repair one, and how it is read."""
+
+    described: str
+    read: Callable[[Fields], T]
+    likely: str
+
+
+@dataclass(frozen=True, slots=True)
+class Read(Generic[T]):
+    """What a reply says, and the reply it was read from: the last one, where it was repaired."""
+
+    heard: Heard
+    value: T
+
+    def evidence(self, about: About, index: int, value: float | None = None, text: str = "") -> Evidence:
+        """This reply as evidence."""
+        return Evidence(about, index, self.heard.verdict, text=text, value=value)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A statement with the integer that the judge gave it."""
+
+    statement: str
+    value: int
+
+
+Judgements = tuple[Judgement, ...]
+
+
+@dataclass(slots=True)
+class Talk:
+    """Asks about one sample and reads the replies; made anew in every plan."""
+
+    temperature: float
+    repairs: int
+    """How often the judge may be asked to repair one reply."""
+    _asker: Asker = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._asker = Asker(SYSTEM, temperature=self.temperature)
+
+    def ask(self, rubric: str, values: Mapping[str, str], form: Form[T]) -> Plan[Read[T]]:
+        """What the reply to one request says. Raises AskFailed when there is none, or none that can be read."""
+        heard = yield from self._asker.ask(rubric, values, likely=form.likely)
+        return (yield from self._read(heard, form))
+
+    def samples(self, rubric: str, values: Mapping[str, str], form: Form[T], count: int) -> Plan[tuple[Read[T], ...]]:
+        """What several replies to one request say; each is repaired by itself, in their order. Raises AskFailed."""
+        temperature = SAMPLING_TEMPERATURE if count > 1 else self.temperature
+        asker = Asker(SYSTEM, temperature=temperature)
+        heard = yield from asker.samples(rubric, values, count, likely=form.likely)
+        found: list[Read[T]] = []
+        for each in heard:
+            found.append((yield from self._read(each, form)))  # noqa: PERF401 - a comprehension cannot yield
+        return tuple(found)
+
+    def _read(self, heard: Heard, form: Form[T]) -> Plan[Read[T]]:
+        """The reply read, repaired where it must be.
+
+        A repair is a reply too: `{"text": ...}`, whose text is the repaired reply. One that is not of this
+        form is sent to repair in its turn, so that texts may be nested; a text that cannot be read is given up.
+        """
+        try:
+            return Read(heard, form.read(_said(heard.text)))
+        except ValueError as fault:
+            lost = heard.unreadable(str(fault))
+        likely, described = form.likely, form.described
+        for depth in range(self.repairs):
+            values = {"form": described, "reply": heard.text}
+            likely, described = json.dumps({"text": likely}), _REPAIRED
+            heard = yield from self._asker.ask("repair", values, likely=likely)
+            try:
+                text = text_in(_said(heard.text), "text")
+            except ValueError as fault:
+                lost = heard.unreadable(str(fault))
+            else:
+                return Read(heard, _unwrapped(heard, text, depth, form))
+        raise lost
+
+
+def _unwrapped(heard: Heard, text: str, depth: int, form: Form[T]) -> T:
+    """What a repaired text says: itself a reply of the form, or `depth` times the repair of one. Raises AskFailed."""
+    try:
+        for _ in range(depth):
+            text = text_in(fields_of(whole_json(text)), "text")
+        return form.read(fields_of(whole_json(text)))
+    except ValueError as fault:
+        raise heard.unreadable(f"The repaired reply cannot be read either. {fault}") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged(Ordinary):
+    """What the metrics of ragas 0.2 to 0.4 that ask a judge have in common.
+
+    `repairs`: how often the judge is asked to repair one reply that cannot be read, 0 for the collections, whose
+    judge writes structured output. `temperature`: of a request for one reply; several are sampled at 0.3.
+    """
+
+    name: ClassVar[str]
+
+    repairs: int = 3
+    temperature: float = 0.01
+
+    def __post_init__(self) -> None:
+        if self.repairs < 0:
+            raise UsageError(f"Metric {self.name!r} asks for at least 0 repairs, got repairs={self.repairs}.")
+
+    def _talk(self) -> Talk:
+        return Talk(self.temperature, self.repairs)
+
+    def _bound(self, replies: int) -> int:
+        """The most that this many replies can cost, repairs included."""
+        return replies * (1 + self.repairs)
+
+
+def ask_statements(talk: Talk, user_input: str, answer: str) -> Plan[Read[tuple[str, ...]]]:
+    """The statements that an answer to this input makes."""
+    return (yield from talk.ask("statements", {"user_input": user_input, "answer": answer}, STATEMENTS))
+
+
+def ask_verdicts(talk: Talk, statements: Sequence[str], text: str) -> Plan[Read[Judgements]]:
+    """Verdicts on statements, other than 0 where the text bears one out; as many as the judge returns."""
+    values = {"text": text, "statements": json.dumps(list(statements), ensure_ascii=False)}
+    return (yield from talk.ask("verdicts", values, _verdicts_on(statements)))
+
+
+def check_beta(name: str, beta: float) -> None:
+    """Raises UsageError unless beta is a finite number above 0."""
+    if not 0 < beta < inf:
+        raise UsageError(f"Metric {name!r} takes a finite beta above 0, got beta={beta}.")
+
+
+def f_of_counts(true: int, false: int, missing: int, beta: float) -> float:
+    """The F measure of these counts; a share of none is 0."""
+    precision = true / (true + false) if true + false else 0.0
+    recall = true / (true + missing) if true + missing else 0.0
+    return f_measure(precision, recall, beta=beta)
+
+
+def of_version(card: Card, version: str) -> Card:
+    """The card of a metric that another version has as well."""
+    sources = tuple(source.replace("0.4.3", version) for source in card.sources)
+    return replace(card, family=f"ragas-{version}", sources=sources)
+
+
+def first_json(text: str) -> object:
+    """The JSON value that ragas takes from a reply. Raises ReplyFault.
+
+    Where the text has a "```json" fence, what is before it is left out. From the first bracket on, brackets of
+    this one kind are counted, also those inside texts, until they balance. Where they never do, the whole text is
+    taken, and what it leaves open is closed.
+    """
+    text = text[max(text.find("```json"), 0) :]
+    start = min((at for at in (text.find("["), text.find("{")) if at >= 0), default=-1)
+    return whole_json(text if start < 0 else _balanced(text, start))
+
+
+def whole_json(text: str) -> object:
+    """The JSON value that a text is, in a fence or not, with what it leaves open closed. Raises ReplyFault."""
+    try:
+        return _tolerant(text)
+    except ReplyFault:
+        fence = _FENCE.search(text)
+        if fence is None:
+            raise
+        return _tolerant(fence[1])
+
+
+def _balanced(text: str, start: int) -> str:
+    opening, closing, depth = text[start], _CLOSING[text[start]], 0
+    for at in range(start, len(text)):
+        depth += (text[at] == opening) - (text[at] == closing)
+        if not depth:
+            return text[start : at + 1]
+    return text
+
+
+def _tolerant(text: str) -> object:
+    """As langchain reads it: closed where it is open, else without its end, character by character."""
+    text = text.strip(" \n\r\t`")
+    closing = "" if _loads(text) else _closing(text)
+    for end in range(len(text), max(0, len(text) - _LONGEST_TAIL), -1):
+        if _loads(piece := text[:end] + closing):
+            value: object = json.loads(piece, strict=False)
+            return value
+    raise ReplyFault("The reply holds no JSON that can be read.")
+
+
+def _loads(text: str) -> bool:
+    try:
+        json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _closing(text: str) -> str:
+    """What closes the brackets and texts that a text leaves open. Raises ReplyFault where they do not match."""
+    expected: list[str] = []
+    in_text = escaped = False
+    for sign in text:
+        if in_text:
+            in_text = escaped or sign != '"'
+            escaped = sign == "\\" and not escaped
+        elif sign == '"':
+            in_text = True
+        elif sign in _CLOSING:
+            expected.append(_CLOSING[sign])
+        elif sign in "]}" and (not expected or expected.pop() != sign):
+            raise ReplyFault("The reply holds JSON whose brackets do not match.")
+    return '"' * in_text + "".join(reversed(expected))
+
+
+def _said(text: str) -> Fields:
+    return fields_of(first_json(text))
+
+
+def whole_in(fields: Fields, name: str) -> int:
+    """The whole number in this field, as pydantic reads one: "1.0" is 1 too. Raises ReplyFault."""
+    value = given(fields, name)
+    if isinstance(value, str) and (found := _WHOLE_WITH_POINT.fullmatch(value)):
+        fields = {name: found[1]}
+    number = integer_in(fields, name)
+    if abs(number) > _LARGEST:
+        raise ReplyFault(f'The reply gives a number as "{name}" that is too large to count with.')
+    return number
+
+
+# -- the forms of reply -------------------------------------------------------------------------------
+
+
+def _verdict(fields: Fields) -> int:
+    text_in(fields, "reason")
+    return whole_in(fields, "verdict")
+
+
+def _judgements(label: str, *, under: str) -> Callable[[Fields], Judgements]:
+    def read(fields: Fields) -> tuple[Judgement, ...]:
+        found: list[Judgement] = []
+        for item in items_of(given(fields, under)):
+            entry = fields_of(item)
+            text_in(entry, "reason")
+            found.append(Judgement(text_in(entry, "statement"), whole_in(entry, label)))
+        return tuple(found)
+
+    return read
+
+
+def _texts(name: str) -> Callable[[Fields], tuple[str, ...]]:
+    def read(fields: Fields) -> tuple[str, ...]:
+        return texts_in(fields, name)
+
+    return read
+
+
+def _verdicts_on(statements: Sequence[str]) -> Form[Judgements]:
+    """A verdict on each of these statements."""
+    likely = [{"statement": statement, "reason": "It follows.", "verdict": 1} for statement in statements]
+    return Form(
+        '{"statements": [{"statement": text, "reason": text, "verdict": integer}, ...]}',
+        _judgements("verdict", under="statements"),
+        json.dumps({"statements": likely}),
+    )
+
+
+VERDICT: Final = Form('{"reason": text, "verdict": integer}', _verdict, '{"reason": "It does.", "verdict": 1}')
+ATTRIBUTED: Final = Form(
+    '{"classifications": [{"statement": text, "reason": text, "attributed": integer}, ...]}',
+    _judgements("attributed", under="classifications"),
+    '{"classifications": [{"statement": "A sentence.", "reason": "It stands there.", "attributed": 1}]}',
+)
+STATEMENTS: Final = Form('{"statements": [texts]}', _texts("statements"), '{"statements": ["A statement."]}')
+CLAIMS: Final = Form('{"claims": [texts]}', _texts("claims"), '{"claims": ["A claim."]}')
+ENTITIES: Final = Form('{"entities": [texts]}', _texts("entities"), '{"entities": ["Paris"]}')
+_REPAIRED: Final = '{"text": text}'

@@ -1,0 +1,381 @@
+"""RAGChecker: claims of the response and of the reference, checked against each other and against the passages.
+
+Four tables of labels lie behind all eleven metrics. A metric asks for the tables that it reads; the same questions
+asked by several metrics are one answer in a run.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.errors import UsageError
+from merilo.judging.ask import both, together
+from merilo.judging.questions import Completion
+from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.published.asking import Asker
+from merilo.metrics.published.ragchecker.tables import FORMULAS, Label, Tables, scores_of
+from merilo.metrics.published.replies import ReplyFault, object_in, texts_in
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from merilo.data.sample import Sample, TextField
+    from merilo.judging.ask import Plan
+    from merilo.metrics.base import Metric
+    from merilo.metrics.published.asking import Heard
+
+__all__ = ["FORMULAS", "METRICS", "Tables", "scores_of"]
+
+
+_FIELDS: Final[Mapping[str, frozenset[str]]] = {
+    "answer2response": frozenset({"response", "reference"}),
+    "response2answer": frozenset({"response", "reference"}),
+    "retrieved2answer": frozenset({"reference", "retrieved_contexts"}),
+    "retrieved2response": frozenset({"response", "retrieved_contexts"}),
+}
+_TEXTS: Final[tuple[TextField, ...]] = ("user_input", "response", "reference")
+_OF_RESPONSE: Final = frozenset({"answer2response", "retrieved2response"})
+_OF_REFERENCE: Final = frozenset({"response2answer", "retrieved2answer"})
+_NOTHING: Final = "a table of labels that it reads is empty"
+_LIKELY_CLAIMS: Final = json.dumps({"claims": ["A claim.", "Another claim."]})
+_LETTERS_PER_CLAIM: Final = 4
+_ALWAYS_CLAIMS: Final = 50
+_CARD: Final = Card(
+    summary="",
+    questions="One request for the claims of each text, then one for each five claims and each text they are checked "
+    "against: the other text, or each passage.",
+    undefined=(f"{_NOTHING}, with empty_is_zero=false",),
+    when="To reproduce or to compare with numbers of RAGChecker, or to tell where an error comes from.",
+    when_not="For a first look: eleven numbers, of which several are shares of the same few claims.",
+    sources=("RAGChecker (amazon-science), git 6091f08: extraction, joint checking, computation",),
+    family="ragchecker",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Checked(Ordinary):
+    """What the metrics of RAGChecker have in common: claims are extracted, then checked text by text.
+
+    A claim and a text get one of the labels Entailment, Neutral and Contradiction; only the first counts. A
+    reply that is no list of claims or does not label each claim makes the outcome Failed.
+    Source: RAGChecker, git 6091f08.
+
+    - `claims_per_prompt`: claims checked in one request, at least 1.
+    - `empty_is_zero`: 0 where there is no claim or no passage to count. False: Undefined.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    asks = Kinds({Completion})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "empty_is_zero"})
+    card: ClassVar[Card]
+    tables: ClassVar[frozenset[str]]
+    """The tables that it reads."""
+
+    claims_per_prompt: int = 5
+    empty_is_zero: bool = True
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The fields behind the tables that it reads."""
+        return frozenset({"user_input"}).union(*(_FIELDS[table] for table in self.tables))
+
+    def __post_init__(self) -> None:
+        if self.claims_per_prompt < 1:
+            raise UsageError(f"Metric {self.name!r} takes claims_per_prompt=1 or more, got {self.claims_per_prompt}.")
+
+    def at_most(self, sample: Sample) -> int:
+        """The claims of both texts, and a request for each full pack of them and each text it is checked against."""
+        if not sample.present >= self.needs:
+            return 0
+        passages, size = len(sample.retrieved_contexts or ()), self.claims_per_prompt
+        total = 0
+        for text, own in ((sample.response, _OF_RESPONSE), (sample.reference, _OF_REFERENCE)):
+            read = self.tables & own
+            against = sum(passages if name.startswith("retrieved") else 1 for name in read)
+            total += bool(read) + -(-_most_claims(text or "") // size) * against
+        return total
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        needs = self.needs
+        texts = {name: sample.require(name) for name in _TEXTS if name in needs}
+        passages = [context.text for context in sample.contexts] if "retrieved_contexts" in needs else []
+        checker = _Checker(self.claims_per_prompt, Asker("ragchecker"))
+        response, reference = yield from both(
+            checker.claims(texts["user_input"], texts["response"] if self.tables & _OF_RESPONSE else None),
+            checker.claims(texts["user_input"], texts["reference"] if self.tables & _OF_REFERENCE else None),
+        )
+        against = {
+            "answer2response": (response, [texts.get("reference", "")]),
+            "response2answer": (reference, [texts.get("response", "")]),
+            "retrieved2answer": (reference, passages),
+            "retrieved2response": (response, passages),
+        }
+        names = [name for name in against if name in self.tables]
+        checked = yield from together([checker.table(*against[name]) for name in names])
+        found = dict(zip(names, checked, strict=True))
+        return self._score(found, {"response_claims": len(response), "reference_claims": len(reference)}, len(passages))
+
+    def _score(self, found: Mapping[str, _Table], claims: Mapping[str, int], passages: int) -> Score | Undefined:
+        tables = Tables(
+            answer2response=_column(found.get("answer2response")),
+            response2answer=_column(found.get("response2answer")),
+            retrieved2answer=_rows(found.get("retrieved2answer")),
+            retrieved2response=_rows(found.get("retrieved2response")),
+        )
+        if not self.empty_is_zero and not all(any(table.rows) for table in found.values()):
+            return Undefined(_NOTHING)
+        return Score(
+            FORMULAS[self.name.partition(":")[2]](tables),
+            evidence=tuple(piece for table in found.values() for piece in table.evidence),
+            counts={**claims, "passages": passages},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The labels of some claims against some texts, one row for each claim, and the replies behind them."""
+
+    rows: tuple[tuple[bool, ...], ...]
+    evidence: tuple[Evidence, ...]
+
+
+def _rows(table: _Table | None) -> tuple[tuple[bool, ...], ...]:
+    return () if table is None else table.rows
+
+
+def _column(table: _Table | None) -> tuple[bool, ...]:
+    return tuple(row[0] for row in _rows(table))
+
+
+@dataclass(frozen=True, slots=True)
+class _Checker:
+    """Asks for claims and for their labels."""
+
+    claims_per_prompt: int
+    asker: Asker
+
+    def claims(self, user_input: str, text: str | None) -> Plan[tuple[str, ...]]:
+        """The claims of a text; none where there is no text to ask about."""
+        if text is None:
+            return ()
+        values = {"question": user_input, "text": text}
+        heard = yield from self.asker.ask("claims", values, likely=_LIKELY_CLAIMS)
+        try:
+            claims = texts_in(object_in(heard.text), "claims")
+        except ReplyFault as fault:
+            raise heard.unreadable(str(fault)) from None
+        if len(claims) > _most_claims(text):
+            raise heard.unreadable(f"The reply lists {len(claims)} claims of a text that cannot make so many.")
+        return claims
+
+    def table(self, claims: Sequence[str], texts: Sequence[str]) -> Plan[_Table]:
+        """The labels of the claims against each of the texts."""
+        columns = yield from together([self._column(claims, text) for text in texts])
+        rows = tuple(tuple(column[at][0] for column in columns) for at in range(len(claims)))
+        evidence = tuple(
+            Evidence(About.STATEMENT, at, column[at][1].verdict, text=claim, value=float(column[at][0]))
+            for at, claim in enumerate(claims)
+            for column in columns
+        )
+        return _Table(rows, evidence)
+
+    def _column(self, claims: Sequence[str], text: str) -> Plan[list[tuple[bool, Heard]]]:
+        size = self.claims_per_prompt
+        packs = [claims[start : start + size] for start in range(0, len(claims), size)]
+        checked = yield from together([self._pack(pack, text) for pack in packs])
+        return [pair for pairs in checked for pair in pairs]
+
+    def _pack(self, claims: Sequence[str], text: str) -> Plan[list[tuple[bool, Heard]]]:
+        numbered = "\n".join(f"{number}. {' '.join(claim.split())}" for number, claim in enumerate(claims, start=1))
+        likely = json.dumps({"labels": [Label.ENTAILMENT] * len(claims)})
+        heard = yield from self.asker.ask("labels", {"claims": numbered, "text": text}, likely=likely)
+        try:
+            labels = [Label(label.strip().capitalize()) for label in texts_in(object_in(heard.text), "labels")]
+        except ValueError as fault:  # a ReplyFault is one
+            raise heard.unreadable(str(fault)) from None
+        if len(labels) != len(claims):
+            raise heard.unreadable(f"The reply gives {len(labels)} labels to {len(claims)} claims.")
+        return [(label is Label.ENTAILMENT, heard) for label in labels]
+
+
+def _most_claims(text: str) -> int:
+    """How many claims a text can make at most, one for every four characters; some always, since texts are terse."""
+    return max(_ALWAYS_CLAIMS, len(text) // _LETTERS_PER_CLAIM)
+
+
+def _card(summary: str, formula: str, *relatives: str) -> Card:
+    return replace(_CARD, summary=f"{summary} (RAGChecker).", formula=formula, relatives=relatives)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Precision(_Checked):
+    """Claims of the response that the reference entails / claims of the response. See `_Checked`."""
+
+    name: ClassVar[str] = "ragchecker:precision"
+    tables: ClassVar[frozenset[str]] = frozenset({"answer2response"})
+    card: ClassVar[Card] = _card(
+        "Share of the response's claims that the reference entails",
+        "Entailed claims of the response / claims of the response.",
+        "ragchecker:recall",
+        "ragchecker:f1",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recall(_Checked):
+    """Claims of the reference that the response entails / claims of the reference. See `_Checked`."""
+
+    name: ClassVar[str] = "ragchecker:recall"
+    tables: ClassVar[frozenset[str]] = frozenset({"response2answer"})
+    card: ClassVar[Card] = _card(
+        "Share of the reference's claims that the response entails",
+        "Entailed claims of the reference / claims of the reference.",
+        "ragchecker:precision",
+        "ragchecker:f1",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class F1(_Checked):
+    """The harmonic mean of precision and recall, 0 when either is 0. See `_Checked`."""
+
+    name: ClassVar[str] = "ragchecker:f1"
+    tables: ClassVar[frozenset[str]] = frozenset({"answer2response", "response2answer"})
+    card: ClassVar[Card] = _card(
+        "Agreement of the response with the reference, claim by claim",
+        "Harmonic mean of precision and recall; 0 when either is 0.",
+        "ragchecker:precision",
+        "ragchecker:recall",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimRecall(_Checked):
+    """Claims of the reference that some passage entails / claims of the reference. See `_Checked`."""
+
+    name: ClassVar[str] = "ragchecker:claim_recall"
+    tables: ClassVar[frozenset[str]] = frozenset({"retrieved2answer"})
+    card: ClassVar[Card] = _card(
+        "Share of the reference's claims that were retrieved",
+        "Claims of the reference entailed by some passage / claims of the reference.",
+        "context_recall",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextPrecision(_Checked):
+    """Passages that entail some claim of the reference / passages, whatever their rank. See `_Checked`."""
+
+    name: ClassVar[str] = "ragchecker:context_precision"
+    tables: ClassVar[frozenset[str]] = frozenset({"retrieved2answer"})
+    card: ClassVar[Card] = _card(
+        "Share of the passages that hold something of the reference",
+        "Passages that entail some claim of the reference / passages; the rank does not count.",
+        "context_precision",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextUtilization(_Checked):
+    """Retrieved claims of the reference that the response entails / retrieved ones; none: 0. See `_Checked`."""
+
+    name: ClassVar[str] = "ragchecker:context_utilization"
+    tables: ClassVar[frozenset[str]] = frozenset({"retrieved2answer", "response2answer"})
+    card: ClassVar[Card] = _card(
+        "Share of what was retrieved of the reference that the response says",
+        "Claims of the reference both retrieved and in the response / those retrieved; 0 when none was.",
+        "context_utilization",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseSensitivityInRelevant(_Checked):
+    """Wrong claims of the response that a passage entails which is of use / its claims. See `_Checked`."""
+
+    name: ClassVar[str] = "ragchecker:noise_sensitivity_in_relevant"
+    higher_is_better: ClassVar[bool] = False
+    tables: ClassVar[frozenset[str]] = frozenset({"answer2response", "retrieved2answer", "retrieved2response"})
+    card: ClassVar[Card] = _card(
+        "Share of the response's claims that are wrong and stand in a relevant passage",
+        "Claims not entailed by the reference but by a passage that entails some claim of it / claims.",
+        "ragchecker:noise_sensitivity_in_irrelevant",
+        "ragchecker:hallucination",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseSensitivityInIrrelevant(_Checked):
+    """Wrong claims of the response that only passages of no use entail / its claims. See `_Checked`."""
+
+    name: ClassVar[str] = "ragchecker:noise_sensitivity_in_irrelevant"
+    higher_is_better: ClassVar[bool] = False
+    tables: ClassVar[frozenset[str]] = frozenset({"answer2response", "retrieved2answer", "retrieved2response"})
+    card: ClassVar[Card] = _card(
+        "Share of the response's claims that are wrong and stand in irrelevant passages only",
+        "Claims not entailed by the reference but by a passage, and by none that entails a claim of it / claims.",
+        "ragchecker:noise_sensitivity_in_relevant",
+        "ragchecker:hallucination",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hallucination(_Checked):
+    """Wrong claims of the response that no passage entails / its claims. See `_Checked`."""
+
+    name: ClassVar[str] = "ragchecker:hallucination"
+    higher_is_better: ClassVar[bool] = False
+    tables: ClassVar[frozenset[str]] = frozenset({"answer2response", "retrieved2response"})
+    card: ClassVar[Card] = _card(
+        "Share of the response's claims that are wrong and stand in no passage",
+        "Claims entailed neither by the reference nor by any passage / claims.",
+        "ragchecker:faithfulness",
+        "ragchecker:self_knowledge",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelfKnowledge(_Checked):
+    """Right claims of the response that no passage entails / its claims. See `_Checked`."""
+
+    name: ClassVar[str] = "ragchecker:self_knowledge"
+    tables: ClassVar[frozenset[str]] = frozenset({"answer2response", "retrieved2response"})
+    card: ClassVar[Card] = _card(
+        "Share of the response's claims that are right and stand in no passage",
+        "Claims entailed by the reference and by no passage / claims.",
+        "ragchecker:faithfulness",
+        "ragchecker:hallucination",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faithfulness(_Checked):
+    """Claims of the response that some passage entails / its claims. See `_Checked`."""
+
+    name: ClassVar[str] = "ragchecker:faithfulness"
+    tables: ClassVar[frozenset[str]] = frozenset({"retrieved2response"})
+    card: ClassVar[Card] = _card(
+        "Share of the response's claims that some passage entails",
+        "Claims entailed by some passage / claims; with hallucination and self_knowledge it adds up to 1.",
+        "faithfulness",
+    )
+
+
+METRICS: Final[tuple[type[Metric], ...]] = (
+    Precision,
+    Recall,
+    F1,
+    ClaimRecall,
+    ContextPrecision,
+    ContextUtilization,
+    NoiseSensitivityInRelevant,
+    NoiseSensitivityInIrrelevant,
+    Hallucination,
+    SelfKnowledge,
+    Faithfulness,
+)
+"""The metrics of this module, in the order in which they are shown."""

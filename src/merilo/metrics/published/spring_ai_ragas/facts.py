@@ -1,0 +1,308 @@
+"""The metrics of spring-ai-ragas that hold the response to a reference: facts, likeness, and both together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.errors import UsageError
+from merilo.judging.ask import AskFailed, ask
+from merilo.judging.questions import Completion, Embeddings
+from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined, choice
+from merilo.metrics.formulas import cosine, f_measure
+from merilo.metrics.published.replies import ReplyFault, fields_of
+from merilo.metrics.published.spring_ai_ragas.models import DISAGREE, Ask, NoConsensus, Panel, ScoresEmpty, Told, card
+from merilo.metrics.published.spring_ai_ragas.replies import numbered, objects_in, text_or_blank, texts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+    from merilo.judging.verdicts import MatrixVerdict
+
+
+_EMPTY: Final[Mapping[str, str]] = MappingProxyType({"needs": "empty_is_zero", "nothing to judge": "empty_is_zero"})
+_NEEDS: Final = ("response", "reference")
+
+
+class Mode(StrEnum):
+    """What is told of precision and recall."""
+
+    F1 = "f1"
+    PRECISION = "precision"
+    RECALL = "recall"
+
+
+@dataclass(frozen=True, slots=True)
+class _Verified:
+    claim: str
+    supported: bool
+
+
+Claims = tuple[str, ...]
+_Checks = tuple[_Verified, ...]
+
+
+def _claims(value: object) -> Claims:
+    if fields_of(value).get("claims") is None:
+        raise ReplyFault('The reply has no "claims".')
+    return texts_of(value, "claims")
+
+
+def _checks(value: object) -> _Checks:
+    return tuple(
+        _Verified(text_or_blank(fields, "claim"), text_or_blank(fields, "verdict").upper() == "SUPPORTED")
+        for fields in objects_in(value, "verdicts")
+    )
+
+
+def _likely(claims: Claims) -> str:
+    items = ", ".join('{"claim": "A claim.", "verdict": "SUPPORTED", "reason": "A reason."}' for _ in claims)
+    return f'{{"verdicts": [{items}]}}'
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What the models made of response and reference: verdicts on the claims of both, by role."""
+
+    response: Mapping[str, Told[_Checks]]
+    """Claims of the response against the reference: precision."""
+    reference: Mapping[str, Told[_Checks]]
+    """Claims of the reference against the response: recall."""
+
+    @property
+    def evidence(self) -> list[Evidence]:
+        """Every claim with its verdict, those of the response first."""
+        return [
+            Evidence(About.STATEMENT, index, told.verdict, text=each.claim, value=float(each.supported))
+            for side in (self.response, self.reference)
+            for told in side.values()
+            for index, each in enumerate(told.found)
+        ]
+
+    @property
+    def counts(self) -> dict[str, int | None]:
+        """How many claims and how many of them are supported, over all models."""
+        found: dict[str, int | None] = {}
+        for name, side in (("response", self.response), ("reference", self.reference)):
+            checks = [each.supported for told in side.values() for each in told.found]
+            found |= {f"{name}_claims": len(checks), f"{name}_supported": sum(checks)}
+        return found
+
+
+def _compared(panel: Panel, names: tuple[str, ...], response: str, reference: str) -> Plan[Compared]:
+    """Both texts cut into claims and checked against each other; a model that fails at a step drops out."""
+    likely = '{"claims": ["A claim."]}'
+    rubric = "factual_correctness.claims"
+    mine = yield from panel.ask(names, rubric, {"text": response}, likely=likely, read=_claims)
+    theirs = yield from panel.ask(tuple(mine), rubric, {"text": reference}, likely=likely, read=_claims)
+    checked = tuple(theirs)
+    asks = [
+        Ask(
+            role,
+            "factual_correctness.verdicts",
+            {"context": against, "claims": numbered(side[role].found)},
+            _likely(side[role].found),
+        )
+        for role in checked
+        for side, against in ((mine, reference), (theirs, response))
+    ]
+    told = yield from panel.hear(asks, _checks)
+    pairs = zip(checked, told[::2], told[1::2], strict=True)
+    whole = {role: (own, other) for role, own, other in pairs if own is not None and other is not None}
+    return Compared(
+        {role: own for role, (own, _) in whole.items()}, {role: other for role, (_, other) in whole.items()}
+    )
+
+
+def _supported(told: Told[_Checks]) -> float | None:
+    return sum(each.supported for each in told.found) / len(told.found) if told.found else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactualCorrectness(ScoresEmpty):
+    """How far response and reference state the same facts, by each model, then over the models, in [0, 1].
+
+    Formula: precision = SUPPORTED / verdicts on the response's claims against the reference, recall the other way
+    round, F1 = 2 · precision · recall / (precision + recall), 0 where both are 0; then the average over the models.
+    Four requests a model: claims of the response, claims of the reference, and verdicts on both. A model that fails
+    at one of them drops out; failed when all do. Source: spring-ai-ragas 0.3.3, FactualCorrectnessMetric.
+
+    - `mode`: f1, precision or recall; all four requests are made in any case.
+    - `empty_is_zero`: missing or blank texts, and no verdicts, score 0.
+    """
+
+    name: ClassVar[str] = "spring-ai-ragas:factual_correctness"
+    version: ClassVar[int] = 1
+    needs = frozenset(_NEEDS)
+    breaks: ClassVar[Mapping[str, str]] = _EMPTY
+    card: ClassVar[Card] = card(
+        "How far response and reference state the same facts, by one or several models.",
+        formula="Average over models of F1 of supported claims (or precision, or recall).",
+        questions="Four requests for each model.",
+        source="FactualCorrectnessMetric.",
+        undefined=(DISAGREE,),
+        when="To reproduce scores of spring-ai-ragas.",
+        when_not="Without a reference that says all that a good response says.",
+        relatives=("spring-ai-ragas:answer_correctness", "spring-ai-ragas:answer_accuracy"),
+    )
+
+    mode: Mode = Mode.F1
+
+    def __post_init__(self) -> None:
+        ScoresEmpty.__post_init__(self)
+        object.__setattr__(self, "mode", choice(Mode, self.mode.lower(), metric=self.name, parameter="mode"))
+
+    def at_most(self, sample: Sample) -> int:
+        """Four questions for each model."""
+        return 4 * len(self.names) if self.needs <= sample.present else 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        if (nothing := self.nothing(sample, _NEEDS)) is not None:
+            return nothing
+        panel = self.panel(sample)
+        found = yield from _compared(panel, self.names, sample.require("response"), sample.require("reference"))
+        scores = {role: self._score(panel, found, role) for role in found.response}
+        return self.judged(panel, scores, found.evidence, found.counts, what="claim")
+
+    def _score(self, panel: Panel, found: Compared, role: str) -> float | None:
+        parts = {Mode.PRECISION: _supported(found.response[role]), Mode.RECALL: _supported(found.reference[role])}
+        wanted = parts if self.mode is Mode.F1 else {self.mode: parts[self.mode]}
+        if None in wanted.values() and self.share(panel, 0, 0, "claim") is None:
+            return None
+        values = [value or 0.0 for value in wanted.values()]
+        return f_measure(*values) if len(values) > 1 else values[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SemanticSimilarity(ScoresEmpty):
+    """The cosine between the vectors of response and reference, in [-1, 1]; 0 where one has no length.
+
+    One request for both vectors, to the embedder of the run; `models` and `aggregator` have nothing to choose from.
+    Source: spring-ai-ragas 0.3.3, SemanticSimilarityMetric.
+
+    - `threshold`: above 0, the score is 1 from this cosine on and 0 below it.
+    - `empty_is_zero`: missing or blank texts score 0.
+    """
+
+    name: ClassVar[str] = "spring-ai-ragas:semantic_similarity"
+    version: ClassVar[int] = 1
+    range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    needs = frozenset(_NEEDS)
+    asks = Kinds({Embeddings})
+    breaks: ClassVar[Mapping[str, str]] = _EMPTY
+    card: ClassVar[Card] = card(
+        "The cosine between the vectors of response and reference.",
+        formula="Cosine of the two vectors; with a threshold 1 or 0.",
+        questions="One request for vectors.",
+        source="SemanticSimilarityMetric.",
+        when="To reproduce scores of spring-ai-ragas.",
+        when_not="To tell right from wrong: a text and its denial are alike.",
+        relatives=("spring-ai-ragas:factual_correctness", "spring-ai-ragas:answer_correctness"),
+    )
+
+    threshold: float | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One role: the run sends vectors to its embedder, whoever else it has."""
+        return (self._bound or self._named or ("judge",))[:1]
+
+    def at_most(self, sample: Sample) -> int:
+        """One question."""
+        return 1 if self.needs <= sample.present else 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        if (nothing := self.nothing(sample, _NEEDS)) is not None:
+            return nothing
+        texts = (sample.require("response"), sample.require("reference"))
+        likeness = _likeness((yield from ask(Embeddings(texts, role=self.names[0]))))
+        return Score(float(likeness >= self.threshold) if self.threshold and self.threshold > 0 else likeness)
+
+
+def _likeness(matrix: MatrixVerdict) -> float:
+    return cosine(matrix.row(0), matrix.row(1)) or 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerCorrectness(ScoresEmpty):
+    """Weighted mean of factual correctness and semantic similarity, in [-1, 1].
+
+    Formula: (w_f · factual F1 + w_s · cosine) / (w_f + w_s). The requests are those of factual_correctness and of
+    semantic_similarity, one after the other. Source: spring-ai-ragas 0.3.3, AnswerCorrectnessMetric; there all
+    models are asked whatever `models` says.
+
+    - `factual_weight`, `semantic_weight`: at least 0, not both 0.
+    - `lost_is_zero`: a part that fails counts as 0, flagged; off, the whole is Failed.
+    - `empty_is_zero`: missing or blank texts, and no verdicts, score 0.
+    """
+
+    name: ClassVar[str] = "spring-ai-ragas:answer_correctness"
+    version: ClassVar[int] = 1
+    range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    needs = frozenset(_NEEDS)
+    asks = Kinds({Completion, Embeddings})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({**_EMPTY, "failures": "lost_is_zero"})
+    card: ClassVar[Card] = card(
+        "Weighted mean of factual correctness and semantic similarity.",
+        formula="(0.75 factual F1 + 0.25 cosine) / (0.75 + 0.25).",
+        questions="Four requests for each model, and one for vectors.",
+        source="AnswerCorrectnessMetric.",
+        undefined=(DISAGREE,),
+        when="To reproduce scores of spring-ai-ragas.",
+        when_not="To know what is wrong: the two parts say more than their mean.",
+        relatives=("spring-ai-ragas:factual_correctness", "spring-ai-ragas:semantic_similarity"),
+    )
+
+    factual_weight: float = 0.75
+    semantic_weight: float = 0.25
+    lost_is_zero: bool = True
+
+    def __post_init__(self) -> None:
+        ScoresEmpty.__post_init__(self)
+        if min(self.factual_weight, self.semantic_weight) < 0 or not self.factual_weight + self.semantic_weight > 0:
+            raise UsageError(
+                f"Metric {self.name!r} takes weights of at least 0 that are not both 0, "
+                f"got factual_weight={self.factual_weight} and semantic_weight={self.semantic_weight}."
+            )
+
+    def at_most(self, sample: Sample) -> int:
+        """Four questions for each model, and one for vectors."""
+        return 4 * len(self.names) + 1 if self.needs <= sample.present else 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        if (nothing := self.nothing(sample, _NEEDS)) is not None:
+            return nothing
+        panel, texts = self.panel(sample), (sample.require("response"), sample.require("reference"))
+        found = yield from _compared(panel, self.names, *texts)
+        scores = [_f1(found, role) for role in found.response]
+        if not scores and not self.lost_is_zero:
+            panel.fail("The reply holds nothing to score.")
+        try:
+            factual = self.combined(scores) if scores else self._zero(panel, "factual correctness")
+        except NoConsensus:
+            return Undefined(DISAGREE)
+        try:
+            likeness = _likeness((yield from ask(Embeddings(texts, role=self.names[0]))))
+        except AskFailed:
+            if not self.lost_is_zero:
+                raise
+            likeness = self._zero(panel, "semantic similarity")
+        total = self.factual_weight + self.semantic_weight
+        value = self.factual_weight / total * factual + self.semantic_weight / total * likeness
+        return Score(min(1.0, max(-1.0, value)), tuple(found.evidence), found.counts, tuple(panel.flags))
+
+    @staticmethod
+    def _zero(panel: Panel, part: str) -> float:
+        panel.flag(f"{part} could not be found out and was scored 0")
+        return 0.0
+
+
+def _f1(found: Compared, role: str) -> float:
+    return f_measure(_supported(found.response[role]) or 0.0, _supported(found.reference[role]) or 0.0)

@@ -1,0 +1,173 @@
+"""The metrics of spring-ai-ragas that judge a response by words of the user's: a critic and a score."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.errors import UsageError
+from merilo.judging.untyped import as_list, as_object
+from merilo.metrics.base import About, Card, Evidence, Score, Undefined
+from merilo.metrics.published.replies import Fields, fields_of
+from merilo.metrics.published.spring_ai_ragas.models import (
+    DISAGREE,
+    Aggregator,
+    Ask,
+    Panel,
+    SeveralModels,
+    aggregate,
+    card,
+)
+from merilo.metrics.published.spring_ai_ragas.replies import flag_or_none, number_or_none
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+
+
+_JUDGED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "blank texts are judged like any others"})
+
+
+def _field(value: object, name: str) -> Fields:
+    """The object of a reply; a bare value stands for its field `name`."""
+    return {name: value} if as_object(value) is None and as_list(value) is None else fields_of(value)
+
+
+def _meets(value: object) -> float:
+    return float(flag_or_none(_field(value, "verdict"), "verdict") or False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Iterated(SeveralModels):
+    """What both have in common: each model is asked several times, side by side.
+
+    - `definition`: what is asked for, in words; the published code has no default for it.
+    - `strictness`: how often each model is asked, at least once. What fails is left out, flagged; a model of which
+      all fail drops out.
+    """
+
+    version: ClassVar[int] = 1
+    needs = frozenset({"user_input", "response"})
+    breaks: ClassVar[Mapping[str, str]] = _JUDGED
+
+    definition: str = "The response is correct, complete and helpful."
+    strictness: int = 1
+
+    def __post_init__(self) -> None:
+        SeveralModels.__post_init__(self)
+        name = str(getattr(self, "name", ""))
+        if self.strictness < 1:
+            raise UsageError(f"Metric {name!r} takes a strictness of at least 1, got {self.strictness}.")
+        if not self.definition.strip():
+            raise UsageError(f"Metric {name!r} takes definition=TEXT, what is asked of the response; it is blank.")
+
+    def at_most(self, sample: Sample) -> int:
+        """`strictness` questions for each model."""
+        return len(self.names) * self.strictness if self.needs <= sample.present else 0
+
+    def iterated(
+        self,
+        panel: Panel,
+        ask: tuple[str, Mapping[str, str], str],
+        read: Callable[[object], float],
+        voted: Aggregator,
+    ) -> Plan[Score | Undefined]:
+        """The outcome of several replies of each model. `ask`: rubric, values and likely reply."""
+        asks = [Ask(role, *ask) for role in self.names for _ in range(self.strictness)]
+        told = [each for each in (yield from panel.hear(asks, read)) if each is not None]
+        by_role: dict[str, list[float]] = {}
+        for each in told:
+            by_role.setdefault(each.role, []).append(each.found)
+        scores = {role: aggregate(found, voted) for role, found in by_role.items()}
+        evidence = [Evidence(About.TEXT, 0, each.verdict, value=each.found) for each in told]
+        return self.outcome(panel, scores, evidence, {"replies": len(told)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AspectCritic(Iterated):
+    """Whether the response meets a criterion: 1 or 0 by each model, then over the models, in [0, 1].
+
+    Formula: average over the models of the majority of a model's replies: 1 when strictly more than half of them say
+    true. A verdict of null is false. Failed when no reply can be read. Source: spring-ai-ragas 0.3.3,
+    AspectCriticMetric.
+    """
+
+    name: ClassVar[str] = "spring-ai-ragas:aspect_critic"
+    card: ClassVar[Card] = card(
+        "Whether the response meets a criterion in the user's words, by one or several models.",
+        formula="Average over models of 1 if more than half of the model's replies say true, else 0.",
+        questions="`strictness` requests for each model.",
+        source="AspectCriticMetric.",
+        undefined=(DISAGREE,),
+        when="To reproduce scores of spring-ai-ragas, or for a yes or no in your own words.",
+        when_not="Without a definition of your own: the default is only there to be replaced.",
+        relatives=("spring-ai-ragas:simple_criteria_score",),
+    )
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        values = {
+            "definition": self.definition,
+            "user_input": sample.require("user_input"),
+            "response": sample.require("response"),
+        }
+        ask = ("aspect_critic", values, '{"criteria": "c", "verdict": true, "reasoning": "A reason."}')
+        return (yield from self.iterated(self.panel(sample), ask, _meets, Aggregator.MAJORITY_VOTING))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimpleCriteriaScore(Iterated):
+    """How well the response meets a criterion, by each model, then over the models, in [0, 1].
+
+    Formula: average over the models of the median of a model's scores, each cut to the scale and brought from
+    [min_score, max_score] to [0, 1]; null counts as 0. The reference is shown where there is one. Failed when no
+    reply can be read. Source: spring-ai-ragas 0.3.3, SimpleCriteriaScoreMetric.
+
+    - `min_score`, `max_score`: the scale that the models are told, min below max.
+    """
+
+    name: ClassVar[str] = "spring-ai-ragas:simple_criteria_score"
+    card: ClassVar[Card] = card(
+        "How well the response meets a criterion in the user's words, by one or several models.",
+        formula="Average over models of the median of (score - min) / (max - min).",
+        questions="`strictness` requests for each model.",
+        source="SimpleCriteriaScoreMetric.",
+        undefined=(DISAGREE,),
+        when="To reproduce scores of spring-ai-ragas, or for a grade in your own words.",
+        when_not="Without a definition of your own: the default is only there to be replaced.",
+        relatives=("spring-ai-ragas:aspect_critic",),
+    )
+
+    min_score: float = 0.0
+    max_score: float = 5.0
+
+    def __post_init__(self) -> None:
+        Iterated.__post_init__(self)
+        if not (math.isfinite(self.max_score - self.min_score) and self.min_score < self.max_score):
+            raise UsageError(
+                f"Metric {self.name!r} takes min_score below max_score, got {self.min_score} and {self.max_score}."
+            )
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        values = {
+            "definition": self.definition,
+            "min_score": f"{self.min_score:g}",
+            "max_score": f"{self.max_score:g}",
+            "user_input": sample.require("user_input"),
+            "response": sample.require("response"),
+            "reference": sample.reference or "",
+        }
+        likely = f'{{"criteria": "c", "score": {self.max_score:g}, "reasoning": "A reason."}}'
+        ask = ("simple_criteria_score", values, likely)
+        return (yield from self.iterated(self.panel(sample), ask, self._read, Aggregator.MEDIAN))
+
+    def _read(self, value: object) -> float:
+        raw = number_or_none(_field(value, "score"), "score")
+        if raw is None:
+            return 0.0
+        return (min(self.max_score, max(self.min_score, raw)) - self.min_score) / (self.max_score - self.min_score)

@@ -1,0 +1,306 @@
+"""How spring-ai-ragas asks several models: who is asked, who drops out, and how scores become one."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from statistics import median
+from typing import TYPE_CHECKING, Final, Generic, NoReturn, Self, TypeVar
+
+from merilo.errors import UsageError
+from merilo.judging.ask import AskFailed, attempt, together
+from merilo.judging.questions import Completion
+from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind
+from merilo.metrics.base import Card, Kinds, Ordinary, Score, Undefined, choice
+from merilo.metrics.formulas import mean
+from merilo.metrics.published.asking import Asker
+from merilo.metrics.published.replies import ReplyFault
+from merilo.metrics.published.spring_ai_ragas.replies import json_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+    from merilo.metrics.base import Evidence
+
+R = TypeVar("R")
+
+SYSTEM: Final = "spring-ai-ragas"
+TOLERANCE: Final = 0.1
+LOST: Final = "a model gave no usable reply and was left out"
+DISAGREE: Final = "the models' scores lie further apart than the tolerance"
+
+
+# -- one score out of several -------------------------------------------------------------------------
+
+
+class Aggregator(StrEnum):
+    """How the scores of several models become one."""
+
+    AVERAGE = "average"
+    MEDIAN = "median"
+    """The middle one; of an even number the mean of the two in the middle."""
+    MIN = "min"
+    MAX = "max"
+    MAJORITY_VOTING = "majority_voting"
+    """1 when more than half of the scores are at least 0.5, else 0."""
+    CONSENSUS = "consensus"
+    """The mean when highest and lowest lie at most `tolerance` apart, else none."""
+
+
+class NoConsensus(ValueError):
+    """The scores lie further apart than the tolerance."""
+
+
+def aggregate(scores: Sequence[float], aggregator: Aggregator | str, *, tolerance: float = TOLERANCE) -> float:
+    """One score out of the scores of several models, in any order.
+
+    `tolerance`: the widest spread that CONSENSUS takes. Raises ValueError for no scores, NoConsensus for
+    scores too far apart, UsageError for an unknown aggregator. Source: spring-ai-ragas 0.3.3, ScoreAggregator.
+    """
+    if not scores:
+        raise ValueError("There is no score to aggregate; ask for it only where there is at least one.")
+    match choice(Aggregator, aggregator.lower(), metric=SYSTEM, parameter="aggregator"):
+        case Aggregator.AVERAGE:
+            return mean(scores)
+        case Aggregator.MEDIAN:
+            return float(median(scores))
+        case Aggregator.MIN:
+            return min(scores)
+        case Aggregator.MAX:
+            return max(scores)
+        case Aggregator.MAJORITY_VOTING:
+            return float(2 * sum(score >= 0.5 for score in scores) > len(scores))
+        case Aggregator.CONSENSUS:
+            if max(scores) - min(scores) > tolerance:
+                raise NoConsensus(f"The scores {min(scores)} and {max(scores)} lie more than {tolerance} apart.")
+            return mean(scores)
+
+
+# -- asking all models --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One request to one model."""
+
+    role: str
+    rubric: str
+    values: Mapping[str, str]
+    likely: str
+
+
+@dataclass(frozen=True, slots=True)
+class Told(Generic[R]):
+    """What a model replied, and what was read of it."""
+
+    role: str
+    verdict: CompletionVerdict
+    found: R
+
+
+@dataclass(slots=True)
+class Panel:
+    """The models that are asked about one sample; made anew in every plan.
+
+    A model whose call fails or whose reply cannot be read is left out of that step and noted in `lost`.
+    """
+
+    asker: Asker
+    lost: list[AskFailed] = field(default_factory=list[AskFailed])
+    flags: dict[str, None] = field(default_factory=dict[str, None])
+    _last: Completion | None = None
+
+    def hear(self, asks: Sequence[Ask], read: Callable[[object], R]) -> Plan[tuple[Told[R] | None, ...]]:
+        """What was read of each reply, in ask order; None where there is nothing. All asked side by side.
+
+        `read` takes the JSON value of a reply and raises ReplyFault for one that does not fit.
+        """
+        questions = [self.asker.question(ask.rubric, ask.values, likely=ask.likely, role=ask.role) for ask in asks]
+        answers = yield from together([attempt(question) for question in questions])
+        return tuple(self._told(question, answer, read) for question, answer in zip(questions, answers, strict=True))
+
+    def ask(
+        self,
+        roles: Sequence[str],
+        rubric: str,
+        values: Mapping[str, str],
+        *,
+        likely: str,
+        read: Callable[[object], R],
+    ) -> Plan[dict[str, Told[R]]]:
+        """What each model replied to the same words, by role; those that gave nothing are left out."""
+        told = yield from self.hear([Ask(role, rubric, values, likely) for role in roles], read)
+        return {each.role: each for each in told if each is not None}
+
+    def lose(self, failed: AskFailed) -> None:
+        """Note a question that got no usable answer."""
+        self.lost.append(failed)
+        self.flag(LOST)
+
+    def flag(self, phrase: str) -> None:
+        """Note once what went wrong and did not stop the metric."""
+        self.flags[phrase] = None
+
+    def fail(self, what: str) -> NoReturn:
+        """Raises AskFailed: the first loss, else that the last reply holds nothing to score."""
+        if self.lost:
+            raise self.lost[0]
+        if self._last is None:
+            raise ValueError("Nothing was asked, so nothing can have failed.")
+        raise AskFailed(self._last, Failure(FailureKind.UNREADABLE, what))
+
+    def _told(
+        self, question: Completion, answer: CompletionVerdict | Failure, read: Callable[[object], R]
+    ) -> Told[R] | None:
+        self._last = question
+        if isinstance(answer, Failure):
+            self.lose(AskFailed(question, answer))
+            return None
+        try:
+            return Told(question.role, answer, read(json_of(answer.text)))
+        except ReplyFault as fault:
+            self.lose(AskFailed(question, Failure(FailureKind.UNREADABLE, str(fault))))
+            return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeveralModels(Ordinary):
+    """What the metrics of spring-ai-ragas have in common: each is judged by one or several models.
+
+    - `models`: names of judges joined by "+"; none asks every judge of the run.
+    - `aggregator`: how the models' scores become one; `tolerance` is the spread that consensus takes.
+      Undefined when there is no consensus.
+    """
+
+    asks = Kinds({Completion})
+
+    models: str | None = None
+    aggregator: Aggregator = Aggregator.AVERAGE
+    tolerance: float = TOLERANCE
+    _bound: tuple[str, ...] = field(default=(), init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        name = str(getattr(self, "name", SYSTEM))
+        member = choice(Aggregator, self.aggregator.lower(), metric=name, parameter="aggregator")
+        object.__setattr__(self, "aggregator", member)
+        if not self.tolerance >= 0:
+            raise UsageError(f"Metric {name!r} takes a tolerance of at least 0, got {self.tolerance}.")
+        if self.models is not None and not all(part.strip() for part in self.models.split("+")):
+            raise UsageError(f"Metric {name!r} takes models=NAME+NAME, names of judges, got {self.models!r}.")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The roles of the models asked, in order; `judge` where no run has said which judges it has."""
+        return self._bound or self._named or ("judge",)
+
+    @property
+    def roles(self) -> frozenset[str]:  # type: ignore[override]  # Metric lets it be a property, Ordinary's is plain
+        """The roles of the models asked."""
+        return frozenset(self.names)
+
+    def for_judges(self, names: Sequence[str]) -> Self:
+        """This metric for a run whose judges have these roles. Raises UsageError when one of `models` is not there."""
+        unknown = [name for name in self._named if name not in names]
+        if unknown:
+            title = str(getattr(self, "name", SYSTEM))
+            raise UsageError(
+                f"Metric {title!r} asks the model {unknown[0]!r}, which is no judge of this run; "
+                f"there are {', '.join(names)}."
+            )
+        bound = replace(self)
+        object.__setattr__(bound, "_bound", self._named or tuple(names))
+        return bound
+
+    @property
+    def _named(self) -> tuple[str, ...]:
+        return () if self.models is None else tuple(dict.fromkeys(part.strip() for part in self.models.split("+")))
+
+    def panel(self, sample: Sample, *, temperature: float | None = None) -> Panel:
+        """The models about this sample: asked in Russian where the sample is Russian, else in English."""
+        language = re.split("[-_]", sample.resolved_language)[0].lower()
+        return Panel(Asker(SYSTEM, "ru" if language == "ru" else "en", temperature))
+
+    def combined(self, scores: Sequence[float]) -> float:
+        """One score out of the models' scores. Raises ValueError for none, NoConsensus."""
+        return aggregate(scores, self.aggregator, tolerance=self.tolerance)
+
+    def outcome(
+        self,
+        panel: Panel,
+        scores: Mapping[str, float],
+        evidence: Sequence[Evidence],
+        counts: Mapping[str, int | None],
+    ) -> Score | Undefined:
+        """The outcome of scores by model. Raises AskFailed when no model has one."""
+        if not scores:
+            panel.fail("The reply holds nothing to score.")
+        try:
+            value = self.combined(tuple(scores.values()))
+        except NoConsensus:
+            return Undefined(DISAGREE)
+        return Score(value, tuple(evidence), counts, tuple(panel.flags))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoresEmpty(SeveralModels):
+    """A metric of spring-ai-ragas that scores 0 where there is nothing to judge.
+
+    - `empty_is_zero`: a missing or blank field and an empty list score 0, flagged; without it the sample is
+      Undefined, and a model that finds nothing to judge drops out.
+    """
+
+    empty_is_zero: bool = True
+
+    def nothing(self, sample: Sample, names: Sequence[str]) -> Score | Undefined | None:
+        """The outcome when one of these fields is missing or holds nothing; None when all hold something.
+
+        Raises MissingField when `empty_is_zero` is off.
+        """
+        for name in names:
+            if self.empty_is_zero and name not in sample.present:
+                return Score(0.0, flags=(f"there is no {name} and that was scored 0",))
+            value = sample.require(name)
+            if not (value.strip() if isinstance(value, str) else value):
+                return self.none_found(f"the {name.replace('_', ' ')} is empty")
+        return None
+
+    def none_found(self, reason: str) -> Score | Undefined:
+        """The outcome where there is nothing to judge."""
+        return Score(0.0, flags=(f"{reason} and that was scored 0",)) if self.empty_is_zero else Undefined(reason)
+
+    def share(self, panel: Panel, part: float, whole: int, what: str) -> float | None:
+        """`part` of `whole`; 0, flagged, of nothing, or None when that is no score."""
+        if whole:
+            return part / whole
+        panel.flag(f"a model found no {what}" + (" and that was scored 0" if self.empty_is_zero else ""))
+        return 0.0 if self.empty_is_zero else None
+
+    def judged(
+        self,
+        panel: Panel,
+        scores: Mapping[str, float | None],
+        evidence: Sequence[Evidence],
+        counts: Mapping[str, int | None],
+        *,
+        what: str,
+    ) -> Score | Undefined:
+        """The outcome of scores by model, None for one that found nothing to judge. Raises AskFailed."""
+        found = {role: score for role, score in scores.items() if score is not None}
+        if scores and not found:
+            return Undefined(f"no model found any {what}")
+        return self.outcome(panel, found, evidence, counts)
+
+
+def card(summary: str, *, formula: str, questions: str, source: str, **more: str | tuple[str, ...]) -> Card:
+    """The card of a metric of spring-ai-ragas. `more`: other fields of the card."""
+    return Card(
+        summary=summary,
+        formula=formula,
+        questions=questions,
+        sources=(f"spring-ai-ragas 0.3.3, {source}",),
+        family=SYSTEM,
+        **more,  # type: ignore[arg-type]  # each name has its type in Card
+    )

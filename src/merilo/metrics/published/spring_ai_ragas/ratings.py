@@ -1,0 +1,238 @@
+"""The three metrics of spring-ai-ragas in the style of NVIDIA's: a rating of 0, 1 or 2 by each model, halved."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.errors import UsageError
+from merilo.metrics.base import About, Card, Evidence, Score, Undefined
+from merilo.metrics.formulas import mean
+from merilo.metrics.published.replies import fields_of
+from merilo.metrics.published.spring_ai_ragas.models import DISAGREE, NoConsensus, Panel, SeveralModels, Told, card
+from merilo.metrics.published.spring_ai_ragas.replies import text_or_blank, whole_or_none
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+
+
+_LIKELY: Final = '{"score": 1, "reasoning": "A reason of about one sentence."}'
+_LOST_CONTEXT: Final = "a context got no score and was left out"
+_NO_CONTEXT: Final = "no context was retrieved"
+
+
+def normalised(rating: float) -> float:
+    """A rating on the scale 0 to 2 as a score in [0, 1]: half of it; what lies outside is cut to the scale."""
+    return min(1.0, max(0.0, rating / 2))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rating:
+    """What a model says: its rating as it stands there, None for null, and why."""
+
+    score: int | None
+    reasoning: str
+
+
+def _rating(value: object) -> _Rating:
+    fields = fields_of(value)
+    return _Rating(whole_or_none(fields, "score"), text_or_blank(fields, "reasoning"))
+
+
+def _rated(told: Iterable[Told[_Rating]]) -> dict[str, float]:
+    """Scores in [0, 1] by role; who rated null is left out."""
+    return {each.role: normalised(each.found.score) for each in told if each.found.score is not None}
+
+
+def _evidence(told: Iterable[Told[_Rating]], about: About, index: int) -> list[Evidence]:
+    return [
+        Evidence(about, index, each.verdict, value=float(each.found.score))
+        for each in told
+        if each.found.score is not None
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rated(SeveralModels):
+    """What the three metrics have in common.
+
+    - `temperature`: sent with every request, before the judge's own.
+    - `temperature_sent`: off, it is recorded only and the judge's own is used, as the published code does.
+    """
+
+    version: ClassVar[int] = 1
+
+    temperature: float = 0.1
+    temperature_sent: bool = True
+
+    def __post_init__(self) -> None:
+        SeveralModels.__post_init__(self)
+        if not (math.isfinite(self.temperature) and self.temperature >= 0):
+            name = str(getattr(self, "name", ""))
+            raise UsageError(f"Metric {name!r} takes a temperature of at least 0, got {self.temperature}.")
+
+    def models_for(self, sample: Sample) -> Panel:
+        """The models, asked at the temperature of this metric."""
+        return self.panel(sample, temperature=self.temperature if self.temperature_sent else None)
+
+    def ratings(self, panel: Panel, rubric: str, values: Mapping[str, str]) -> Plan[tuple[Told[_Rating], ...]]:
+        """What each model rates, in the order of the models; a lost one is left out."""
+        told = yield from panel.ask(self.names, rubric, values, likely=_LIKELY, read=_rating)
+        return tuple(told.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextRelevance(Rated):
+    """Mean relevance of the retrieved contexts by one or several models, in [0, 1].
+
+    Formula: mean over the contexts of the mean over the models of clamp(rating / 2), rating 0, 1 or 2.
+    Contexts are judged one after another, each by all models side by side.
+
+    A model that fails, or rates null, leaves the mean of that context only; a context without any rating leaves
+    the denominator, both flagged. Failed when no context has a rating. Undefined when nothing was retrieved, the
+    user input is empty (a blank one is judged), or there is no consensus. Source: spring-ai-ragas 0.3.3,
+    ContextRelevanceMetric; its models are always averaged, here `aggregator` holds for each context.
+    """
+
+    name: ClassVar[str] = "spring-ai-ragas:context_relevance"
+    needs = frozenset({"user_input", "retrieved_contexts"})
+    card: ClassVar[Card] = card(
+        "Mean relevance of the contexts, each rated 0, 1 or 2 by one or several models.",
+        formula="Mean over contexts of the mean over models of rating / 2, cut to [0, 1].",
+        questions="One request for each context and model.",
+        source="ContextRelevanceMetric.",
+        undefined=(_NO_CONTEXT, "the user input is empty", DISAGREE),
+        when="To reproduce scores of spring-ai-ragas, with its words and bands in English or Russian.",
+        when_not="To see which sentences are relevant. Take context_relevance.",
+        relatives=("context_relevance", "nvidia:context_relevance", "spring-ai-ragas:context_precision"),
+    )
+
+    def at_most(self, sample: Sample) -> int:
+        """One question for each context and model."""
+        return len(self.names) * len(sample.retrieved_contexts or ())
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input, contexts = sample.require("user_input"), sample.contexts
+        if not user_input:
+            return Undefined("the user input is empty")
+        if not contexts:
+            return Undefined(_NO_CONTEXT)
+        panel = self.models_for(sample)
+        scores: list[float] = []
+        evidence: list[Evidence] = []
+        for index, context in enumerate(contexts):
+            values = {"user_input": user_input, "context": context.text}
+            told = yield from self.ratings(panel, "context_relevance", values)
+            evidence += _evidence(told, About.CONTEXT, index)
+            if not (rated := _rated(told)):
+                panel.flag(_LOST_CONTEXT)
+                continue
+            try:
+                scores.append(self.combined(tuple(rated.values())))
+            except NoConsensus:
+                return Undefined(DISAGREE)
+        if not scores:
+            panel.fail("No model gave a score for any context.")
+        counts = {"contexts": len(contexts), "scored": len(scores)}
+        return Score(mean(scores), tuple(evidence), counts, tuple(panel.flags))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseGroundedness(Rated):
+    """How far the response rests on the contexts, by one or several models, in [0, 1].
+
+    Formula: mean over the models of clamp(rating / 2), rating 0, 1 or 2; the contexts are judged together,
+    joined by blank lines. Failed when no model gives a rating. Undefined when the response is empty, nothing was
+    retrieved, or there is no consensus. Source: spring-ai-ragas 0.3.3, ResponseGroundednessMetric.
+
+    - `use_heuristic_shortcuts`: a response that is one of the contexts, or stands in them, scores 1 without a
+      question; letter case does not matter. So does a blank response, which every text holds.
+    """
+
+    name: ClassVar[str] = "spring-ai-ragas:response_groundedness"
+    needs = frozenset({"response", "retrieved_contexts"})
+    card: ClassVar[Card] = card(
+        "How far the response rests on the contexts, rated 0, 1 or 2 by one or several models.",
+        formula="Mean over models of rating / 2, cut to [0, 1]; 1 where the response stands in the contexts.",
+        questions="One request for each model, none where the response stands in the contexts.",
+        source="ResponseGroundednessMetric.",
+        undefined=(_NO_CONTEXT, "the response is empty", DISAGREE),
+        when="To reproduce scores of spring-ai-ragas.",
+        when_not="To see which statement is not supported. Take faithfulness.",
+        relatives=("faithfulness", "nvidia:response_groundedness", "spring-ai-ragas:hallucination"),
+    )
+
+    use_heuristic_shortcuts: bool = True
+
+    def at_most(self, sample: Sample) -> int:
+        """One question for each model."""
+        return len(self.names) if sample.retrieved_contexts else 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        response, contexts = sample.require("response"), [context.text for context in sample.contexts]
+        if not response:
+            return Undefined("the response is empty")
+        if not contexts:
+            return Undefined(_NO_CONTEXT)
+        joined = "\n\n".join(contexts)
+        if self.use_heuristic_shortcuts and response.strip().lower() in joined.lower():
+            return Score(1.0, counts={"shortcuts": 1})
+        panel = self.models_for(sample)
+        told = yield from self.ratings(panel, "response_groundedness", {"response": response, "context": joined})
+        return self.outcome(panel, _rated(told), _evidence(told, About.TEXT, 0), {"shortcuts": 0})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerAccuracy(Rated):
+    """How far the response agrees with the reference, by one or several models, in [0, 1].
+
+    Formula: mean over the models of clamp(rating / 2), rating 0, 1 or 2. The user input is not looked at.
+    Failed when no model gives a rating. Undefined when response or reference is empty, or there is no consensus.
+    Source: spring-ai-ragas 0.3.3, AnswerAccuracyMetric.
+
+    - `use_dual_judge`: a second request shows all models the mean rating, rounded (halves upwards), and the reason of
+      the first model; what they say then replaces the first ratings, unless none of them says anything.
+    """
+
+    name: ClassVar[str] = "spring-ai-ragas:answer_accuracy"
+    needs = frozenset({"response", "reference"})
+    card: ClassVar[Card] = card(
+        "How far the response agrees with the reference, rated 0, 1 or 2 by one or several models.",
+        formula="Mean over models of rating / 2, cut to [0, 1].",
+        questions="One request for each model, two with use_dual_judge.",
+        source="AnswerAccuracyMetric.",
+        undefined=("the response is empty", "the reference is empty", DISAGREE),
+        when="To reproduce scores of spring-ai-ragas.",
+        when_not="Where the question decides what the answer has to say: it is not shown to the models.",
+        relatives=("nvidia:answer_accuracy", "spring-ai-ragas:answer_correctness"),
+    )
+
+    use_dual_judge: bool = False
+
+    def at_most(self, sample: Sample) -> int:
+        """One question for each model, or two."""
+        return 0 if {"response", "reference"} - sample.present else len(self.names) * (1 + self.use_dual_judge)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        response, reference = sample.require("response"), sample.require("reference")
+        if not response or not reference:
+            return Undefined(f"the {'reference' if response else 'response'} is empty")
+        panel = self.models_for(sample)
+        values = {"response": response, "reference": reference}
+        told = yield from self.ratings(panel, "answer_accuracy", values)
+        scores, evidence = _rated(told), _evidence(told, About.TEXT, 0)
+        if self.use_dual_judge and scores:
+            first = next(each for each in told if each.role in scores)
+            shown = math.floor(2 * mean(scores.values()) + 0.5)
+            values |= {"rating": str(shown), "reasoning": first.found.reasoning}
+            told = yield from self.ratings(panel, "answer_accuracy.confirmation", values)
+            evidence += _evidence(told, About.TEXT, 0)
+            scores = _rated(told) or scores
+        return self.outcome(panel, scores, evidence, {})

@@ -1,0 +1,93 @@
+"""How spring-ai-ragas reads replies: JSON at their beginning, mapped to fields, where null is no error."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import TYPE_CHECKING, Final
+
+from merilo.metrics.published.replies import Fields, ReplyFault, fields_of, integer_in, items_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_THINKING: Final = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+_FENCE: Final = re.compile(r"```(?:json)?\s*(.*?)\s*(?:```|$)", re.DOTALL | re.IGNORECASE)
+
+
+def json_of(text: str) -> object:
+    """The JSON value with which a reply begins, without thinking and code fence. Raises ReplyFault."""
+    cleaned = _THINKING.sub("", text).strip()
+    fenced = _FENCE.match(cleaned)
+    try:
+        found: object = _DECODER.raw_decode(fenced[1] if fenced else cleaned)[0]
+    except (ValueError, RecursionError):
+        raise ReplyFault("The reply does not begin with JSON.") from None
+    return found
+
+
+def whole_or_none(fields: Fields, name: str) -> int | None:
+    """The whole number in a field; None where it is null or missing. Raises ReplyFault."""
+    value = fields.get(name)
+    if isinstance(value, bool):
+        raise ReplyFault(f'The reply gives {json.dumps(value)} as "{name}" where a whole number was asked for.')
+    return None if value is None else integer_in(fields, name)
+
+
+def flag_or_none(fields: Fields, name: str) -> bool | None:
+    """The truth value in a field, perhaps as 0, 1 or text; None where it is null or missing. Raises ReplyFault."""
+    value = fields.get(name)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return value != 0
+    if isinstance(value, str) and value.strip().lower() in {"true", "false"}:
+        return value.strip().lower() == "true"
+    raise ReplyFault(f'The reply gives {json.dumps(value)} as "{name}" where true or false was asked for.')
+
+
+def number_or_none(fields: Fields, name: str) -> float | None:
+    """The number in a field, perhaps as text; None where it is null or missing. Raises ReplyFault."""
+    value = fields.get(name)
+    if value is None:
+        return None
+    try:
+        number = math.nan if isinstance(value, bool) or not isinstance(value, (int, float, str)) else float(value)
+    except (ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ReplyFault(f'The reply gives {json.dumps(value)} as "{name}" where a number was asked for.')
+    return number
+
+
+def text_or_blank(fields: Fields, name: str) -> str:
+    """The text in a field, or its JSON where it is something else; blank where it is null or missing."""
+    value = fields.get(name)
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def objects_in(value: object, name: str) -> tuple[Fields, ...]:
+    """The objects of the list in a field of a reply; none where it is null or missing. Raises ReplyFault."""
+    listed = fields_of(value).get(name)
+    return () if listed is None else tuple(fields_of(item) for item in items_of(listed))
+
+
+def texts_of(value: object, name: str) -> tuple[str, ...]:
+    """The texts of the list in a field of a reply; none where it is null or missing. Raises ReplyFault."""
+    listed = fields_of(value).get(name)
+    if listed is None:
+        return ()
+    return tuple(text_or_blank({name: item}, name) for item in items_of(listed))
+
+
+def numbered(texts: Sequence[str]) -> str:
+    """The texts one under the other, numbered from 1."""
+    return "\n".join(f"{place}. {text}" for place, text in enumerate(texts, start=1))
+
+
+def _no_constant(name: str) -> object:
+    raise ReplyFault(f"The reply holds {name}, which is not a JSON value.")
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant)

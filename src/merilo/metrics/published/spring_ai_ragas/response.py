@@ -1,0 +1,294 @@
+"""The metrics of spring-ai-ragas that hold the response to the contexts and to the question."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.errors import UsageError
+from merilo.judging.ask import AskFailed, attempt, together
+from merilo.judging.questions import Completion, Embeddings
+from merilo.judging.verdicts import Failure
+from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined
+from merilo.metrics.formulas import cosine, mean
+from merilo.metrics.published.replies import ReplyFault
+from merilo.metrics.published.spring_ai_ragas.models import DISAGREE, Ask, Panel, ScoresEmpty, Told, card
+from merilo.metrics.published.spring_ai_ragas.replies import (
+    numbered,
+    objects_in,
+    text_or_blank,
+    texts_of,
+    whole_or_none,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+    from merilo.judging.verdicts import MatrixVerdict
+
+
+_EMPTY: Final[Mapping[str, str]] = MappingProxyType({"needs": "empty_is_zero", "nothing to judge": "empty_is_zero"})
+_LIKELY_STATEMENTS: Final = '{"statements": ["A statement of the response."]}'
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """A statement with the word or the number that a model gave it."""
+
+    statement: str
+    verdict: str | int | None
+
+
+def _statements(value: object) -> tuple[str, ...]:
+    return texts_of(value, "statements")
+
+
+def _verdicts(value: object) -> tuple[_Judged, ...]:
+    return tuple(
+        _Judged(text_or_blank(fields, "statement"), whole_or_none(fields, "verdict"))
+        for fields in objects_in(value, "verdicts")
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faithfulness(ScoresEmpty):
+    """Share of the response's statements that follow from the contexts, by each model, then over the models, in [0, 1].
+
+    Formula: average over the models of verdicts that are 1 / verdicts. Two requests a model: the statements of the
+    response, then verdicts on them against the contexts, joined line by line. Each model judges its own statements,
+    and its verdicts are not held to their number (flagged). Failed when no model gives verdicts. Source:
+    spring-ai-ragas 0.3.3, FaithfulnessMetric.
+
+    - `empty_is_zero`: no verdicts score 0, and blank texts are judged like any others; off, they are Undefined.
+    """
+
+    name: ClassVar[str] = "spring-ai-ragas:faithfulness"
+    version: ClassVar[int] = 1
+    needs = frozenset({"user_input", "response", "retrieved_contexts"})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "empty_is_zero"})
+    card: ClassVar[Card] = card(
+        "Share of the response's statements that follow from the contexts, by one or several models.",
+        formula="Average over models of verdicts that are 1 / verdicts.",
+        questions="Two requests for each model.",
+        source="FaithfulnessMetric.",
+        undefined=(DISAGREE,),
+        when="To reproduce scores of spring-ai-ragas.",
+        when_not="Where a response without statements must not look unfaithful. Take faithfulness.",
+        relatives=("faithfulness", "spring-ai-ragas:hallucination", "spring-ai-ragas:response_groundedness"),
+    )
+
+    def at_most(self, sample: Sample) -> int:
+        """Two questions for each model."""
+        return 2 * len(self.names) if self.needs <= sample.present else 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        user_input, response = sample.require("user_input"), sample.require("response")
+        context = "\n".join(each.text for each in sample.contexts)
+        if not self.empty_is_zero and not (response.strip() and context.strip()):
+            return Undefined("the response or the contexts are blank")
+        panel = self.panel(sample)
+        values = {"user_input": user_input, "response": response}
+        stated = yield from panel.ask(
+            self.names, "faithfulness.statements", values, likely=_LIKELY_STATEMENTS, read=_statements
+        )
+        asks = [
+            Ask(role, "faithfulness.verdicts", {"context": context, "statements": numbered(each.found)}, _likely(each))
+            for role, each in stated.items()
+        ]
+        told = [each for each in (yield from panel.hear(asks, _verdicts)) if each is not None]
+        if any(len(each.found) != len(stated[each.role].found) for each in told):
+            panel.flag("a model gave another number of verdicts than statements")
+        yes = {each.role: sum(judged.verdict == 1 for judged in each.found) for each in told}
+        scores = {each.role: self.share(panel, yes[each.role], len(each.found), "verdict") for each in told}
+        evidence = [
+            Evidence(About.STATEMENT, index, each.verdict, text=judged.statement, value=float(judged.verdict == 1))
+            for each in told
+            for index, judged in enumerate(each.found)
+        ]
+        counts = {"statements": len(evidence), "supported": sum(yes.values())}
+        return self.judged(panel, scores, evidence, counts, what="verdict")
+
+
+def _likely(stated: Told[tuple[str, ...]]) -> str:
+    items = ", ".join('{"statement": "A statement.", "reason": "A reason.", "verdict": 1}' for _ in stated.found)
+    return f'{{"verdicts": [{items}]}}'
+
+
+def _claims(value: object) -> tuple[_Judged, ...]:
+    return tuple(
+        _Judged(text_or_blank(fields, "claim"), text_or_blank(fields, "status").upper())
+        for fields in objects_in(value, "claims")
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hallucination(ScoresEmpty):
+    """Share of the response's claims that the contexts contradict or do not hold, in [0, 1]; lower is better.
+
+    Formula: average over the models of (HALLUCINATED + CONTRADICTED) / claims. One request a model, against the
+    contexts joined line by line; any other status counts as fine. Failed when no reply can be read. Source:
+    spring-ai-ragas 0.3.3, HallucinationMetric.
+
+    - `empty_is_zero`: missing or blank fields and no claims score 0, which is the best score here.
+    """
+
+    name: ClassVar[str] = "spring-ai-ragas:hallucination"
+    version: ClassVar[int] = 1
+    higher_is_better: ClassVar[bool] = False
+    needs = frozenset({"user_input", "response", "retrieved_contexts"})
+    breaks: ClassVar[Mapping[str, str]] = _EMPTY
+    card: ClassVar[Card] = card(
+        "Share of the response's claims that the contexts do not support, by one or several models.",
+        formula="Average over models of (HALLUCINATED + CONTRADICTED) / claims.",
+        questions="One request for each model.",
+        source="HallucinationMetric.",
+        undefined=(DISAGREE,),
+        when="To reproduce scores of spring-ai-ragas.",
+        when_not="Where nothing to judge must not look like the best score. Take faithfulness.",
+        relatives=("faithfulness", "spring-ai-ragas:faithfulness"),
+    )
+
+    def at_most(self, sample: Sample) -> int:
+        """One question for each model."""
+        return len(self.names) if self.needs <= sample.present else 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        if (nothing := self.nothing(sample, ("user_input", "response", "retrieved_contexts"))) is not None:
+            return nothing
+        panel = self.panel(sample)
+        values = {
+            "user_input": sample.require("user_input"),
+            "context": "\n".join(each.text for each in sample.contexts),
+            "response": sample.require("response"),
+        }
+        likely = '{"claims": [{"claim": "A claim.", "status": "SUPPORTED", "reason": "A reason."}]}'
+        told = yield from panel.ask(self.names, "hallucination", values, likely=likely, read=_claims)
+        bad = {role: sum(_unsupported(each) for each in heard.found) for role, heard in told.items()}
+        scores = {role: self.share(panel, bad[role], len(told[role].found), "claim") for role in told}
+        evidence = [
+            Evidence(About.STATEMENT, index, heard.verdict, text=each.statement, value=float(_unsupported(each)))
+            for heard in told.values()
+            for index, each in enumerate(heard.found)
+        ]
+        counts = {"claims": len(evidence), "unsupported": sum(bad.values())}
+        return self.judged(panel, scores, evidence, counts, what="claim")
+
+
+def _unsupported(each: _Judged) -> bool:
+    return each.verdict in {"HALLUCINATED", "CONTRADICTED"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Questions:
+    texts: tuple[str, ...]
+    all_noncommittal: bool
+
+
+def _questions(value: object) -> _Questions:
+    found = objects_in(value, "questions")
+    marks = [whole_or_none(fields, "noncommittal") for fields in found]
+    if None in marks:
+        raise ReplyFault('A question has no "noncommittal".')
+    texts = tuple(text_or_blank(fields, "question") for fields in found)
+    return _Questions(texts, bool(marks) and all(mark == 1 for mark in marks))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseRelevancy(ScoresEmpty):
+    """How like the user input are the questions that the response could answer, in [-1, 1].
+
+    Formula: average over the models of the mean cosine between the user input and the questions of that model; 0 where
+    it calls every question noncommittal. One request a model for all questions, then one for the vectors of each
+    model's questions. A model without questions drops out. A vector without length has cosine 0. Failed when no model
+    has a score. Source: spring-ai-ragas 0.3.3, ResponseRelevancyMetric.
+
+    - `number_of_questions`: how many are asked for; as many as come count.
+    - `empty_is_zero`: missing or blank texts, and a model whose questions are all blank, score 0.
+    """
+
+    name: ClassVar[str] = "spring-ai-ragas:response_relevancy"
+    version: ClassVar[int] = 1
+    range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    needs = frozenset({"user_input", "response"})
+    asks = Kinds({Completion, Embeddings})
+    breaks: ClassVar[Mapping[str, str]] = _EMPTY
+    card: ClassVar[Card] = card(
+        "How like the user input are the questions that the response could answer.",
+        formula="Average over models of the mean cosine of its questions with the user input; 0 if all noncommittal.",
+        questions="One request for each model, and one for vectors for each model.",
+        source="ResponseRelevancyMetric.",
+        undefined=(DISAGREE,),
+        when="To reproduce scores of spring-ai-ragas.",
+        when_not="Across embedding models: cosines of different models cannot be compared. Take answer_relevancy.",
+        relatives=("answer_relevancy",),
+    )
+
+    number_of_questions: int = 3
+
+    def __post_init__(self) -> None:
+        ScoresEmpty.__post_init__(self)
+        if self.number_of_questions < 1:
+            raise UsageError(
+                f"Metric {self.name!r} takes number_of_questions of at least 1, got {self.number_of_questions}."
+            )
+
+    def at_most(self, sample: Sample) -> int:
+        """Two questions for each model."""
+        return 2 * len(self.names) if self.needs <= sample.present else 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        if (nothing := self.nothing(sample, ("user_input", "response"))) is not None:
+            return nothing
+        panel, user_input = self.panel(sample), sample.require("user_input")
+        values = {
+            "user_input": user_input,
+            "response": sample.require("response"),
+            "number_of_questions": str(self.number_of_questions),
+        }
+        likely = '{"questions": [{"question": "A question?", "noncommittal": 0}]}'
+        told = yield from panel.ask(self.names, "response_relevancy", values, likely=likely, read=_questions)
+        asked = {role: heard for role, heard in told.items() if heard.found.texts}
+        if len(asked) < len(told):
+            panel.flag("a model gave no question and was left out")
+        scores = yield from self._scores(panel, user_input, asked)
+        evidence = [
+            Evidence(About.STATEMENT, index, heard.verdict, text=text)
+            for heard in asked.values()
+            for index, text in enumerate(heard.found.texts)
+        ]
+        counts = {"questions": len(evidence)}
+        return self.judged(panel, scores, evidence, counts, what="question")
+
+    def _scores(
+        self, panel: Panel, user_input: str, asked: Mapping[str, Told[_Questions]]
+    ) -> Plan[dict[str, float | None]]:
+        texts = {
+            role: tuple(text for text in heard.found.texts if text.strip())
+            for role, heard in asked.items()
+            if not heard.found.all_noncommittal
+        }
+        questions = {role: Embeddings((user_input, *own), role=self.names[0]) for role, own in texts.items() if own}
+        vectors = yield from together([attempt(question) for question in questions.values()])
+        scores: dict[str, float | None] = {}
+        for role in asked:
+            if role in texts and not texts[role]:
+                scores[role] = self.share(panel, 0, 0, "question that is not blank")
+            elif role not in texts:
+                scores[role] = 0.0
+        for (role, question), matrix in zip(questions.items(), vectors, strict=True):
+            if isinstance(matrix, Failure):
+                panel.lose(AskFailed(question, matrix))
+            else:
+                scores[role] = _likeness(matrix)
+        return {role: scores[role] for role in asked if role in scores}
+
+
+def _likeness(matrix: MatrixVerdict) -> float:
+    first = matrix.row(0)
+    return mean(cosine(first, matrix.row(index)) or 0.0 for index in range(1, matrix.rows))

@@ -1,0 +1,261 @@
+"""The metrics of spring-ai-ragas that judge what was retrieved: precision, recall, and recall of entities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.metrics.base import About, Card, Evidence, Score, Undefined, choice
+from merilo.metrics.formulas import average_precision
+from merilo.metrics.published.replies import ReplyFault, fields_of
+from merilo.metrics.published.spring_ai_ragas.models import DISAGREE, Ask, Panel, ScoresEmpty, Told, card
+from merilo.metrics.published.spring_ai_ragas.replies import (
+    flag_or_none,
+    objects_in,
+    text_or_blank,
+    texts_of,
+    whole_or_none,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+
+
+_EMPTY: Final[Mapping[str, str]] = MappingProxyType({"needs": "empty_is_zero", "nothing to judge": "empty_is_zero"})
+
+
+class Strategy(StrEnum):
+    """What a context is judged against."""
+
+    AUTO = "auto"
+    """The reference, or the response where the reference is missing or blank."""
+    REFERENCE_BASED = "reference_based"
+    """As `auto`: it falls back to the response too."""
+    RESPONSE_BASED = "response_based"
+
+
+def _relevant(value: object) -> bool:
+    return flag_or_none(fields_of(value), "relevant") or False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextPrecision(ScoresEmpty):
+    """Average precision of the retrieved contexts by each model, then over the models, in [0, 1].
+
+    Formula: average over the models of (sum over ranks k of precision at k · relevant k) / relevant contexts; 0 where
+    none is relevant. No epsilon. All contexts are judged side by side. Source: spring-ai-ragas 0.3.3,
+    ContextPrecisionMetric.
+
+    - `evaluation_strategy`: what a context is judged against, see `Strategy`.
+    - `lost_is_irrelevant`: a call that fails means "not relevant", flagged, so a model that always fails scores 0
+      and still counts. Off, such a model drops out.
+    - `empty_is_zero`: no contexts score 0.
+    """
+
+    name: ClassVar[str] = "spring-ai-ragas:context_precision"
+    version: ClassVar[int] = 1
+    ranked: ClassVar[bool] = True
+    needs = frozenset({"user_input", "retrieved_contexts"})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "needs": "a reference or a response is needed, either will do",
+            "nothing to judge": "empty_is_zero",
+            "failures": "lost_is_irrelevant",
+        }
+    )
+    card: ClassVar[Card] = card(
+        "Average precision of the contexts, each found relevant or not by one or several models.",
+        formula="Average over models of the mean, over the ranks of relevant contexts, of precision at that rank.",
+        questions="One request for each context and model.",
+        source="ContextPrecisionMetric.",
+        undefined=("there is neither a reference nor a response", DISAGREE),
+        when="To reproduce scores of spring-ai-ragas.",
+        when_not="With judges that may fail: a lost call counts as an irrelevant context.",
+        relatives=("context_precision", "spring-ai-ragas:context_relevance"),
+    )
+
+    evaluation_strategy: Strategy = Strategy.AUTO
+    lost_is_irrelevant: bool = True
+
+    def __post_init__(self) -> None:
+        ScoresEmpty.__post_init__(self)
+        given = self.evaluation_strategy.lower()
+        member = choice(Strategy, given, metric=self.name, parameter="evaluation_strategy")
+        object.__setattr__(self, "evaluation_strategy", member)
+
+    def at_most(self, sample: Sample) -> int:
+        """One question for each context and model."""
+        return len(self.names) * len(sample.retrieved_contexts or ())
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        if (nothing := self.nothing(sample, ("retrieved_contexts",))) is not None:
+            return nothing
+        user_input, contexts = sample.require("user_input"), sample.contexts
+        reference = sample.reference or ""
+        by_reference = self.evaluation_strategy is not Strategy.RESPONSE_BASED and reference.strip()
+        against, text = ("reference", reference) if by_reference else ("response", sample.require("response"))
+        shared = {"user_input": user_input, against: text}
+        panel = self.panel(sample)
+        asks = [
+            Ask(role, f"context_precision.{against}", {**shared, "context": context.text}, '{"relevant": true}')
+            for context in contexts
+            for role in self.names
+        ]
+        told = yield from panel.hear(asks, _relevant)
+        flags = {role: told[at :: len(self.names)] for at, role in enumerate(self.names)}
+        scores = {role: self._precision(panel, heard) for role, heard in flags.items()}
+        evidence = [
+            Evidence(About.CONTEXT, index // len(self.names), each.verdict, value=float(each.found))
+            for index, each in enumerate(told)
+            if each is not None
+        ]
+        relevant = sum(each is not None and each.found for each in told)
+        counts = {"contexts": len(contexts), "relevant": relevant}
+        return self.outcome(panel, {r: s for r, s in scores.items() if s is not None}, evidence, counts)
+
+    def _precision(self, panel: Panel, heard: tuple[Told[bool] | None, ...]) -> float | None:
+        if None in heard:
+            if not self.lost_is_irrelevant:
+                return None
+            panel.flag("a model's call failed and was scored as not relevant")
+        return average_precision([each is not None and each.found for each in heard])
+
+
+@dataclass(frozen=True, slots=True)
+class _Attributed:
+    statement: str
+    value: int
+
+
+def _attributions(value: object) -> tuple[_Attributed, ...]:
+    found: list[_Attributed] = []
+    for fields in objects_in(value, "classifications"):
+        attributed = whole_or_none(fields, "attributed")
+        if attributed is None:
+            raise ReplyFault('A classification has no "attributed".')
+        found.append(_Attributed(text_or_blank(fields, "statement"), attributed))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextRecall(ScoresEmpty):
+    """Share of the reference's statements that the contexts account for, by each model, then over the models.
+
+    Formula: average over the models of sum of attributed / classifications. One request a model splits the reference
+    and judges its statements, against the contexts joined by blank lines. In [0, 1] as long as the models keep
+    to 0 and 1. Failed when no reply can be read. Source: spring-ai-ragas 0.3.3, ContextRecallMetric.
+
+    - `raw_sums`: the numbers are summed as they are, so that a 2 counts twice; off, only a 1 counts.
+    - `empty_is_zero`: missing or blank fields and an empty list of classifications score 0.
+    """
+
+    name: ClassVar[str] = "spring-ai-ragas:context_recall"
+    version: ClassVar[int] = 1
+    needs = frozenset({"user_input", "retrieved_contexts", "reference"})
+    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({**_EMPTY, "range": "raw_sums"})
+    card: ClassVar[Card] = card(
+        "Share of the reference's statements that the contexts account for, by one or several models.",
+        formula="Average over models of sum of attributed / classifications.",
+        questions="One request for each model.",
+        source="ContextRecallMetric.",
+        undefined=(DISAGREE,),
+        when="To reproduce scores of spring-ai-ragas.",
+        when_not="Where nothing to judge must not look like a bad score. Take context_recall.",
+        relatives=("context_recall", "spring-ai-ragas:context_entity_recall"),
+    )
+
+    raw_sums: bool = True
+
+    def at_most(self, sample: Sample) -> int:
+        """One question for each model."""
+        return len(self.names) if self.needs <= sample.present else 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        if (nothing := self.nothing(sample, ("reference", "retrieved_contexts", "user_input"))) is not None:
+            return nothing
+        panel = self.panel(sample)
+        values = {
+            "user_input": sample.require("user_input"),
+            "context": "\n\n".join(context.text for context in sample.contexts),
+            "reference": sample.require("reference"),
+        }
+        likely = '{"classifications": [{"statement": "A statement.", "reason": "A reason.", "attributed": 1}]}'
+        told = yield from panel.ask(self.names, "context_recall", values, likely=likely, read=_attributions)
+        sums = {role: sum(self._count(each) for each in heard.found) for role, heard in told.items()}
+        scores = {role: self.share(panel, sums[role], len(told[role].found), "statement") for role in told}
+        evidence = [
+            Evidence(About.STATEMENT, index, heard.verdict, text=each.statement, value=float(each.value))
+            for heard in told.values()
+            for index, each in enumerate(heard.found)
+        ]
+        counts = {"statements": len(evidence), "attributed": sum(sums.values())}
+        return self.judged(panel, scores, evidence, counts, what="statement")
+
+    def _count(self, each: _Attributed) -> int:
+        return each.value if self.raw_sums else int(each.value == 1)
+
+
+def _entities(value: object) -> frozenset[str]:
+    return frozenset(text.strip().lower() for text in texts_of(value, "entities") if text.strip())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextEntityRecall(ScoresEmpty):
+    """Share of the reference's entities that the contexts name too, by each model, then over the models, in [0, 1].
+
+    Formula: average over the models of |entities in both| / |entities of the reference|, compared as sets of
+    stripped, lower-cased texts, without an epsilon. Two requests a model, side by side: the reference, then the
+    contexts joined by blank lines. Failed when no model answers both. Source: spring-ai-ragas 0.3.3,
+    ContextEntityRecallMetric.
+
+    - `empty_is_zero`: missing or blank fields and a reference without entities score 0.
+    """
+
+    name: ClassVar[str] = "spring-ai-ragas:context_entity_recall"
+    version: ClassVar[int] = 1
+    needs = frozenset({"retrieved_contexts", "reference"})
+    breaks: ClassVar[Mapping[str, str]] = _EMPTY
+    card: ClassVar[Card] = card(
+        "Share of the reference's entities that the contexts name, by one or several models.",
+        formula="Average over models of |entities in both| / |entities of the reference|.",
+        questions="Two requests for each model.",
+        source="ContextEntityRecallMetric.",
+        undefined=(DISAGREE,),
+        when="To reproduce scores of spring-ai-ragas.",
+        when_not="Where one thing has several spellings: texts are compared letter by letter, but for their case.",
+        relatives=("spring-ai-ragas:context_recall", "context_recall"),
+    )
+
+    def at_most(self, sample: Sample) -> int:
+        """Two questions for each model."""
+        return 2 * len(self.names) if self.needs <= sample.present else 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        if (nothing := self.nothing(sample, ("reference", "retrieved_contexts"))) is not None:
+            return nothing
+        panel = self.panel(sample)
+        texts = (sample.require("reference"), "\n\n".join(context.text for context in sample.contexts))
+        likely = '{"entities": ["An entity"]}'
+        asks = [Ask(role, "context_entity_recall", {"text": text}, likely) for text in texts for role in self.names]
+        told = yield from panel.hear(asks, _entities)
+        half = len(self.names)
+        scores: dict[str, float | None] = {}
+        counts = {"entities": 0, "found": 0}
+        for role, wanted, found in zip(self.names, told[:half], told[half:], strict=True):
+            if wanted is not None and found is not None:
+                both = wanted.found & found.found
+                scores[role] = self.share(panel, len(both), len(wanted.found), "entity in the reference")
+                counts = {
+                    "entities": counts["entities"] + len(wanted.found),
+                    "found": counts["found"] + len(both),
+                }
+        evidence = [Evidence(About.TEXT, 0, each.verdict, value=float(len(each.found))) for each in told if each]
+        return self.judged(panel, scores, evidence, counts, what="entity in the reference")

@@ -1,0 +1,120 @@
+"""A metric without code: one question and a scale of labels, from a file that its user wrote."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from merilo.data.documents import read_document
+from merilo.errors import UsageError
+from merilo.judging.ask import ask
+from merilo.judging.questions import Choice
+from merilo.judging.scale import Scale
+from merilo.metrics.base import About, Card, Evidence, Family, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.steps import NOTHING_RETRIEVED, is_blank
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from merilo.data.sample import Context, Sample
+    from merilo.judging.ask import Plan
+
+TEXTS: Final = ("user_input", "retrieved_contexts", "response", "reference", "reference_contexts")
+"""The fields of a sample that a rubric may show to the judge."""
+
+_ALL_BLANK: Final = "every text that the rubric shows is blank"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RubricMetric(Ordinary):
+    """Where a sample stands on a scale of the user's own, in [0, 1]; 1 is the best.
+
+    Formula: (points of the label - lowest points) / (highest - lowest), or 1 minus that where the file says
+    `higher_is_better: false`. The file (YAML, TOML or JSON) is described in `merilo.judging.scale`. The judge sees the
+    texts that the file names, in its order, and picks one label.
+
+    `digest` names the file's content and is filled in when the metric is made, so that it stands in the metric's
+    text: results of an edited file are another metric's, and are never compared with those before by mistake. Where
+    it is written, a file with other content is an error.
+
+    Undefined when nothing was retrieved though the rubric shows contexts, and when every text shown is blank.
+    Raises UsageError for a file that cannot be read or does not hold a scale.
+
+    Source: our own; rubrics with labels and points as in the G-Eval and Prometheus families of judges.
+    """
+
+    name: ClassVar[str] = "rubric_metric"
+    version: ClassVar[int] = 1
+    asks = Kinds({Choice})
+    card: ClassVar[Card] = Card(
+        summary="Where a sample stands on a scale of your own, from a YAML, TOML or JSON file; 1 is the best.",
+        formula="(Points of the label - lowest points) / (highest - lowest); turned round where the file says that "
+        "fewer points are better.",
+        questions="One Choice question, about the texts that the file names.",
+        undefined=(f"{NOTHING_RETRIEVED} (where the rubric shows contexts)", _ALL_BLANK),
+        when="For what no other metric asks: tone, form, the rules of your house. Write "
+        "rubric_metric(file=politeness.yaml).",
+        when_not="For what another metric asks in smaller steps: one label over a whole text says less about what is "
+        "wrong, and is less repeatable.",
+        relatives=("critique",),
+        sources=("Our own: labels with definitions and points, one verdict a sample.",),
+        family=Family.RESPONSE,
+    )
+
+    file: str
+    """The path of the rubric."""
+    digest: str = ""
+    """12 hexadecimal digits that name the rubric's content; filled in where it is left out."""
+    scale: Scale = field(init=False, repr=False, compare=False)
+    """What the file holds."""
+
+    def __post_init__(self) -> None:
+        scale = Scale.of(read_document(self.file), source=Path(self.file).name, texts=TEXTS)
+        if self.digest not in {"", scale.digest}:
+            raise UsageError(
+                f"The rubric {self.file} has the digest {scale.digest}, not {self.digest}: its content is not what was "
+                "measured with. Bring the old file back, or leave the digest out to measure anew."
+            )
+        object.__setattr__(self, "digest", scale.digest)
+        object.__setattr__(self, "scale", scale)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The texts that the rubric shows."""
+        return frozenset(self.scale.texts)
+
+    def at_most(self, sample: Sample) -> int:
+        """One question."""
+        return 1 if self.needs <= sample.present else 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        shown = [(name, text) for field_name in self.scale.texts for name, text in _shown(sample, field_name)]
+        if "retrieved_contexts" in self.needs and not sample.contexts:
+            return Undefined(NOTHING_RETRIEVED)
+        if all(is_blank(text) for _, text in shown):
+            return Undefined(_ALL_BLANK)
+        verdict = yield from ask(
+            Choice(
+                self.scale.question,
+                labels=tuple(label.text for label in self.scale.labels),
+                definitions=tuple(label.definition for label in self.scale.labels),
+                names=tuple(name for name, _ in shown),
+                values=tuple(text for _, text in shown),
+                language=sample.resolved_language,
+            )
+        )
+        points = self.scale.points(verdict.label)
+        return Score(self.scale.share(points), evidence=(Evidence(About.TEXT, 0, verdict, value=points),))
+
+
+def _shown(sample: Sample, name: str) -> Iterator[tuple[str, str]]:
+    """The texts of a field, each with what the judge is told that it is. Raises MissingField."""
+    value: str | tuple[Context | str, ...] = sample.require(name)
+    if isinstance(value, str):
+        yield name.replace("_", " "), value
+        return
+    called = "context" if name == "retrieved_contexts" else "reference context"
+    for number, item in enumerate(value, start=1):
+        yield f"{called} {number}", item if isinstance(item, str) else item.text

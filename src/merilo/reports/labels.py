@@ -1,0 +1,194 @@
+"""The words in which spring-ai-ragas' context relevance is told to people: ratings, bands and results, by language.
+
+Pure ASCII is kept by the page's own words; these are the metric's, and have dashes and Cyrillic letters.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from merilo.metrics.base import About, Score
+from merilo.metrics.registry import parse_metric
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from merilo.data.sample import Sample
+    from merilo.metrics.base import Outcome
+    from merilo.reports.page import Page
+    from merilo.runs.run import Run
+
+METRIC: Final = "spring-ai-ragas:context_relevance"
+"""The metric that has these words."""
+
+
+class Band(NamedTuple):
+    """A stretch of the scale, from its lowest score up to the next band."""
+
+    lowest: float
+    title: str
+    meaning: str
+    result: str
+    """What a result in this band is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What things are called in one language."""
+
+    context: str
+    user_input: str
+    relevance: str
+    raw: str
+    normalised: str
+    interpretation: str
+    unscored: str
+    ratings: tuple[str, str, str]
+    """Of the ratings 0, 1 and 2."""
+    bands: tuple[Band, ...]
+    """Best first; the last begins at 0."""
+
+
+class ContextRating(NamedTuple):
+    """What was said of one context: ratings on the scale 0 to 2, one for each model, and their score in [0, 1]."""
+
+    raw: tuple[float, ...]
+    normalised: float | None
+    """None where no model gave a rating."""
+
+
+WORDS: Final[Mapping[str, Words]] = {
+    "en": Words(
+        context="Context",
+        user_input="User question",
+        relevance="Relevance score",
+        raw="raw score (0–2)",
+        normalised="normalised score (0–1)",
+        interpretation="Interpretation",
+        unscored="no score",
+        ratings=("Not relevant", "Partially relevant", "Fully relevant"),
+        bands=(
+            Band(0.9, "Excellent", "all contexts are highly relevant", "High relevance"),
+            Band(0.7, "Good", "most contexts contain relevant information", "Mostly relevant"),
+            Band(0.5, "Medium", "mixed relevance of contexts", "Mixed relevance"),
+            Band(0.0, "Poor", "contexts are mostly irrelevant", "Low relevance"),
+        ),
+    ),
+    "ru": Words(
+        context="Контекст",
+        user_input="Вопрос пользователя",
+        relevance="Оценка релевантности",
+        raw="сырая оценка (0–2)",
+        normalised="нормализованная оценка (0–1)",
+        interpretation="Интерпретация",
+        unscored="нет оценки",
+        ratings=("Нерелевантен", "Частично релевантен", "Полностью релевантен"),
+        bands=(
+            Band(0.9, "Отлично", "все контексты высоко релевантны", "Высокая релевантность"),
+            Band(
+                0.7,
+                "Хорошо",
+                "большинство контекстов содержат релевантную информацию",
+                "Преимущественно релевантные контексты",
+            ),
+            Band(0.5, "Средне", "смешанная релевантность контекстов", "Смешанная релевантность"),
+            Band(0.0, "Плохо", "контексты в основном нерелевантны", "Низкая релевантность"),
+        ),
+    ),
+}
+"""By primary language tag; English serves for all others."""
+
+
+def words(language: str) -> Words:
+    """The words of a language (BCP 47), English where there are none."""
+    return WORDS.get(re.split("[-_]", language)[0].lower(), WORDS["en"])
+
+
+def band(score: float, language: str) -> str:
+    """What a score in [0, 1] means: `Medium — mixed relevance of contexts`. The score is not rounded first."""
+    found = _band(score, language)
+    return f"{found.title} — {found.meaning}"
+
+
+def result_line(score: float, language: str) -> str:
+    """A score in [0, 1] as one line: `0.5 (50%) — Mixed relevance`. Cut, not rounded, so as not to enter a band."""
+    return f"{_short(score)} ({_cut(100 * score, 1):g}%) — {_band(score, language).result}"
+
+
+def explain_contexts(contexts: Sequence[ContextRating], language: str) -> list[tuple[str, str]]:
+    """For each context its name, and two lines: what its ratings are called, and the ratings with their score."""
+    known = words(language)
+    rows: list[tuple[str, str]] = []
+    for place, context in enumerate(contexts, start=1):
+        told = known.unscored
+        if context.normalised is not None:
+            called = ", ".join(_rating(rating, known) for rating in context.raw)
+            raw = ", ".join(f"{rating:g}" for rating in context.raw)
+            told = f"{called}\n{known.raw}: {raw}, {known.normalised}: {_short(context.normalised)}"
+        rows.append((f"{known.context} {place}", told))
+    return rows
+
+
+def explain(page: Page, metric: str, outcome: Outcome, sample: Sample) -> None:
+    """A sample's score in the words of its language; nothing for other metrics and where there is no score."""
+    if not _has_words(metric) or not isinstance(outcome, Score):
+        return
+    language = sample.resolved_language
+    known = words(language)
+    page.heading(f"{known.relevance} ({metric})")
+    page.text(result_line(outcome.value, language), indent=2)
+    page.text(f"{known.interpretation}: {band(outcome.value, language)}", indent=2)
+    contexts = _ratings(metric, outcome, len(sample.retrieved_contexts or ()))
+    page.entries([(known.user_input, sample.user_input or ""), *explain_contexts(contexts, language)])
+
+
+def interpret_means(page: Page, run: Run) -> None:
+    """The mean over a run's samples in the words of its language, for each metric that has words and a mean."""
+    found = {text: each.mean for text, each in run.metrics.items() if _has_words(text) and each.mean is not None}
+    if not found:
+        return
+    language = run.manifest.language or next((each.sample.resolved_language for each in run.samples), "en")
+    for text, mean in found.items():
+        page.heading(f"{words(language).relevance} ({text})")
+        page.text(result_line(mean, language), indent=2)
+        page.text(f"{words(language).interpretation}: {band(mean, language)}", indent=2)
+
+
+def _has_words(metric: str) -> bool:
+    return re.split(r"[(@]", metric)[0] == METRIC
+
+
+def _ratings(metric: str, outcome: Score, size: int) -> list[ContextRating]:
+    """What the evidence says of each context, combined over the models as the metric does."""
+    from merilo.metrics.published.spring_ai_ragas.metrics import ContextRelevance, normalised
+
+    built = parse_metric(metric)
+    raw: list[list[float]] = [[] for _ in range(size)]
+    for piece in outcome.evidence:
+        if piece.about is About.CONTEXT and piece.value is not None:
+            raw[piece.index].append(piece.value)
+    combine = built.combined if isinstance(built, ContextRelevance) else max
+    return [ContextRating(tuple(each), combine([normalised(x) for x in each]) if each else None) for each in raw]
+
+
+def _band(score: float, language: str) -> Band:
+    known = words(language).bands
+    return next((each for each in known if score >= each.lowest), known[-1])
+
+
+def _rating(rating: float, known: Words) -> str:
+    return known.ratings[min(2, max(0, round(rating)))]
+
+
+def _short(score: float) -> str:
+    """At most three decimals and at least one: `0.5`, `0.666`, `1.0`."""
+    return repr(_cut(score, 3))
+
+
+def _cut(number: float, digits: int) -> float:
+    """The number without further decimals; what misses one by the inexactness of floats alone has it."""
+    scale = 10.0**digits
+    return math.floor(number * scale + 1e-9) / scale

@@ -1,0 +1,168 @@
+"""How definitions of one name score the same data: as one JSON object, as tables, and for one sample."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from merilo.metrics.base import Failed, Score, Undefined
+from merilo.metrics.lineage.same_verdicts import FORMS
+from merilo.reports.overview import counts_text, judge_name
+from merilo.reports.page import GAP, Page, Span, Tone, columns, cut, pad
+from merilo.reports.words import NONE, count, number, span
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from merilo.metrics.base import Outcome
+    from merilo.reports.definitions import Definition, LineageTables
+
+_HEADINGS: Final = ("definition", "mean", "95 % interval", "unscored", "flags", "asked", "tau-b")
+_NARROWEST_NAME: Final = 24
+
+
+def lineage_record(tables: LineageTables) -> dict[str, Any]:  # Any: JSON
+    """The tables as a JSON-able object."""
+    return {
+        "run": str(tables.run.path),
+        "judge": judge_name(tables.run),
+        "samples": tables.run.manifest.samples,
+        "families": {
+            family.value: [_definition_record(each) for each in rows] for family, rows in tables.families.items()
+        },
+        "left_out": dict(tables.left_out),
+    }
+
+
+def lineage_page(tables: LineageTables, width: int) -> Page:
+    """One table for each family, and below it what each row computes and leaves out."""
+    page = Page(width)
+    manifest = tables.run.manifest
+    page.line(
+        Span(f"{count(manifest.samples, 'sample')} of {manifest.data}, judge {judge_name(tables.run)}", Tone.STRONG)
+    )
+    for family, rows in tables.families.items():
+        page.heading(_title(family.value))
+        _table(page, rows)
+        _notes(page, rows)
+    if tables.left_out:
+        page.heading("Left out")
+        for reason, names in _reasons(tables.left_out).items():
+            page.text(f"{reason}:", indent=2)
+            page.text(", ".join(names), indent=4, tone=Tone.QUIET)
+    page.blank()
+    page.text(
+        f"tau-b: Kendall's rank correlation over samples with the first row of its table; {NONE} where one of the two "
+        "gives every sample the same value. asked: questions behind the row; equal questions were asked once.",
+        tone=Tone.QUIET,
+    )
+    page.line(f"  kept in {tables.run.path}")
+    return page
+
+
+def lineage_sample_record(tables: LineageTables, sample: str) -> dict[str, Any]:  # Any: JSON
+    """How each definition arrives at its number for one sample. Raises RunError for an unknown id."""
+    outcomes = tables.run.sample(sample).outcomes
+    return {
+        "run": str(tables.run.path),
+        "sample": sample,
+        "families": {
+            family.value: [_outcome_record(each, outcomes[each.metric]) for each in rows]
+            for family, rows in tables.families.items()
+        },
+    }
+
+
+def lineage_sample_page(tables: LineageTables, sample: str, width: int) -> Page:
+    """How each definition arrives at its number for one sample. Raises RunError for an unknown id."""
+    page = Page(width)
+    outcomes = tables.run.sample(sample).outcomes
+    page.line(Span(f"sample {sample} of {tables.run.manifest.data}, judge {judge_name(tables.run)}", Tone.STRONG))
+    for family, rows in tables.families.items():
+        page.heading(_title(family.value))
+        for each in rows:
+            outcome = outcomes[each.metric]
+            value = number(outcome.value) if isinstance(outcome, Score) else NONE
+            page.line(f"  {value:>7}  ", Span(each.definition, Tone.STRONG))
+            page.text(_way(each, outcome), indent=11)
+    return page
+
+
+def _reasons(left_out: Mapping[str, str]) -> dict[str, list[str]]:
+    """Reason → the definitions left out for it; a form is called as its definition."""
+    found: dict[str, list[str]] = {}
+    for metric, reason in left_out.items():
+        named = next((each for each in FORMS if f"={each})" in metric or f'="{each}")' in metric), metric)
+        found.setdefault(reason, []).append(named)
+    return found
+
+
+def _title(family: str) -> str:
+    return family.replace("_", " ").capitalize()
+
+
+def _table(page: Page, rows: Sequence[Definition]) -> None:
+    numbers = columns([_HEADINGS[1:], *map(_cells, rows)], left=frozenset(), gaps=(2, 1, 1, 1, 1))
+    names = [_HEADINGS[0], *(each.definition for each in rows)]
+    room = max(page.width - len(numbers[0]) - GAP, _NARROWEST_NAME)
+    column = min(max(len(name) for name in names), room)
+    for place, (name, cells) in enumerate(zip(names, numbers, strict=True)):
+        page.line(Span(f"{pad(cut(name, column), column)}  {cells}", Tone.PLAIN if place else Tone.STRONG))
+
+
+def _cells(row: Definition) -> tuple[str, ...]:
+    aggregate = row.aggregate
+    tau = NONE if row.tau_b is None else f"{row.tau_b:.2f}"
+    missing = f"{aggregate.undefined + aggregate.failed:,}"
+    return (number(aggregate.mean), span(aggregate.interval), missing, f"{aggregate.flagged:,}", f"{row.asked:,}", tau)
+
+
+def _notes(page: Page, rows: Sequence[Definition]) -> None:
+    page.blank()
+    for each in rows:
+        if not each.formula:
+            continue
+        page.text(each.definition, indent=2)
+        page.text(each.formula, indent=4, tone=Tone.QUIET)
+        if each.left_out:
+            page.text(f"left out: {each.left_out}", indent=4, tone=Tone.QUIET)
+
+
+def _way(row: Definition, outcome: Outcome) -> str:
+    """How an outcome came about, in a line."""
+    match outcome:
+        case Undefined():
+            return f"undefined: {outcome.reason}"
+        case Failed():
+            return f"failed: {outcome.error.message}"
+        case Score():
+            form = FORMS.get(row.definition) if row.metric != row.definition else None
+            way = form.explain(outcome.counts) if form else counts_text(outcome.counts)
+            flags = f" ({'; '.join(outcome.flags)})" if outcome.flags else ""
+            return f"{way}{flags}" or "nothing was counted"
+
+
+def _definition_record(row: Definition) -> dict[str, Any]:  # Any: JSON
+    aggregate = row.aggregate
+    return {
+        "definition": row.definition,
+        "metric": row.metric,
+        "mean": aggregate.mean,
+        "interval": aggregate.interval,
+        "scored": aggregate.scored,
+        "undefined": aggregate.undefined,
+        "failed": aggregate.failed,
+        "flagged": aggregate.flagged,
+        "flags": dict(aggregate.flags),
+        "asked": row.asked,
+        "tau_b": row.tau_b,
+        "compared": row.compared,
+        "formula": row.formula,
+        "left_out": row.left_out,
+    }
+
+
+def _outcome_record(row: Definition, outcome: Outcome) -> dict[str, Any]:  # Any: JSON
+    record: dict[str, Any] = {"definition": row.definition, "metric": row.metric, "way": _way(row, outcome)}
+    record["value"] = outcome.value if isinstance(outcome, Score) else None
+    counts: Mapping[str, int | None] = outcome.counts if isinstance(outcome, Score) else {}
+    return {**record, "counts": dict(counts)}

@@ -1,0 +1,63 @@
+"""Small files that people write: YAML, TOML and JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from merilo.data.documents import read_document
+from merilo.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.yaml", "name: x\nlabels:\n  - {label: b, points: 1}\n"),
+        ("a.YML", "\ufeffname: x\nlabels: [{label: b, points: 1}]  # a note\n"),
+        ("a.toml", 'name = "x"\n[[labels]]\nlabel = "b"\npoints = 1\n'),
+        ("a.json", '{"name": "x", "labels": [{"label": "b", "points": 1}]}'),
+    ],
+)
+def test_each_form_gives_the_same_object(tmp_path: Path, name: str, text: str) -> None:
+    """The suffix tells the form; the content is the same plain object."""
+    path = tmp_path / name
+    path.write_text(text, "utf-8")
+    assert read_document(path) == {"name": "x", "labels": [{"label": "b", "points": 1}]}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.yaml", b"name: x\nlabels: [\n", "a.yaml, line 3: this is not YAML"),
+        ("a.yaml", b"name: x\nname: y\n", "a.yaml, line 2: this is not YAML (the key 'name' stands there twice)."),
+        ("a.yaml", b"? [a, b]\n: c\n", "a.yaml, line 1: this is not YAML (found unhashable key)."),
+        ("a.yaml", b"when: 2024-13-40\n", "a.yaml: this is not YAML (month must be in 1..12)."),
+        ("a.yaml", b"!!python/object/apply:os.getcwd []\n", "a.yaml, line 1: this is not YAML (could not determine"),
+        ("a.yaml", b"name: \x00\n", "a.yaml: this is not YAML"),
+        ("a.yaml", b"- a\n", "a.yaml must hold one object with text keys, got a list of 1."),
+        ("a.yaml", b"1: a\n", "a.yaml must hold one object with text keys"),
+        ("a.yaml", b"[" * 5_000, "a.yaml is nested too deeply."),
+        ("a.toml", b"name = \n", "a.toml: this is not TOML (Invalid value (at line 1, column 8))."),
+        ("a.json", b'{"name": \n}', "a.json, line 2: this is not JSON (Expecting value)."),
+        ("a.txt", b"", "a.txt must be named with .yaml, .yml, .toml or .json, got '.txt'."),
+        ("a.yaml", b"\xff\xfe", "a.yaml is not UTF-8 (byte 1); save it as UTF-8."),
+        ("a.yaml", b"#" * (2**20 + 1), "a.yaml must be at most 1,048,576 bytes long, got 1,048,577."),
+    ],
+)
+def test_what_cannot_be_read_says_where(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    """The error names the file, the line where there is one, and what is wrong."""
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(UsageError) as error:
+        read_document(path)
+    assert message in str(error.value)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    """A missing file is told by its whole path."""
+    with pytest.raises(UsageError, match=r"none\.yaml' cannot be read \(No such file or directory\); look at its path"):
+        read_document(tmp_path / "none.yaml")

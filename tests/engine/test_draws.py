@@ -1,0 +1,188 @@
+"""Several answers to the same words: each is kept by itself, and only those that are missing are asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from server import JudgeServer, status
+
+import merilo
+from merilo.data.sample import Sample
+from merilo.engine.answers import Answers, Roles
+from merilo.engine.drive import drive_blocking, drive_rounds
+from merilo.engine.walk import Walk
+from merilo.judges.llm import LLMJudge
+from merilo.judging.ask import draws
+from merilo.judging.questions import Completion, Question
+from merilo.judging.verdicts import Failure
+from merilo.metrics.base import Card, Kinds, Ordinary, Score, Undefined
+from merilo.providers.base import Reply
+from merilo.providers.openai import OpenAIProvider
+from merilo.runs.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from merilo.judges.base import Send
+    from merilo.judging.ask import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled(Ordinary):
+    """The share of different texts among several replies to the same words, from one draw on."""
+
+    name = "made:sampled"
+    version = 1
+    card = Card("How much replies differ.", family="made")
+    needs = frozenset({"user_input"})
+    asks = Kinds({Completion})
+
+    samples: int = 2
+    first: int = 0
+
+    def at_most(self, sample: Sample) -> int:
+        del sample
+        return self.samples
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        values = (sample.require("user_input"), "r")
+        question = Completion("en/noncommittal.v1", ("user_input", "response"), values, draw=self.first)
+        answers = yield from draws(question, self.samples)
+        texts = [answer.text for answer in answers if not isinstance(answer, Failure)]
+        return Score(len(set(texts)) / len(texts), counts=dict.fromkeys(texts, 1))
+
+
+def evaluate(server: JudgeServer, folder: Path, *metrics: Sampled, **arguments: Any) -> merilo.Run:
+    """A run of these metrics over one sample, asked of the server."""
+    judge = LLMJudge(OpenAIProvider("m", base_url=server.base_url), seed=100)
+    return merilo.evaluate(
+        [{"id": "1", "user_input": "q?"}],
+        metrics=metrics,
+        judge=judge,
+        **{"cache": folder / "cache.sqlite"} | arguments,
+    )
+
+
+def sampled(server: JudgeServer) -> list[tuple[int, int]]:
+    """How many replies each request wanted, and its seed."""
+    return [(asked.body.get("n", 1), asked.body["seed"]) for asked in server.asked]
+
+
+def test_draws_are_one_request(tmp_path: Path) -> None:
+    """Several samples of one question are asked for in one request, with the seed of the first draw."""
+    with JudgeServer() as server:
+        evaluate(server, tmp_path, Sampled(3), out=tmp_path / "a")
+        assert sampled(server) == [(3, 100)]
+
+
+def test_more_draws_cost_what_is_missing(tmp_path: Path) -> None:
+    """After a run with two samples, one with three asks for the third alone, with the seed of its draw."""
+    with JudgeServer() as server:
+        evaluate(server, tmp_path, Sampled(2), out=tmp_path / "a")
+        run = evaluate(server, tmp_path, Sampled(3), out=tmp_path / "b")
+        assert sampled(server) == [(2, 100), (1, 102)]
+        assert run.usage["requests"] == 1
+        assert run.usage["cached"] == 2
+
+
+def test_missing_draws_are_one_request_wherever_they_are(tmp_path: Path) -> None:
+    """Draws before and after the known ones are asked for together."""
+    with JudgeServer() as server:
+        evaluate(server, tmp_path, Sampled(2, first=1), out=tmp_path / "a")
+        evaluate(server, tmp_path, Sampled(5), out=tmp_path / "b")
+        assert sampled(server) == [(2, 101), (3, 100)]
+
+
+def test_fewer_draws_cost_nothing(tmp_path: Path) -> None:
+    """A run that wants some of the known draws asks for none."""
+    with JudgeServer() as server:
+        evaluate(server, tmp_path, Sampled(4), out=tmp_path / "a")
+        evaluate(server, tmp_path, Sampled(2, first=1), out=tmp_path / "b")
+        assert len(server.asked) == 1
+
+
+def test_metrics_side_by_side_share_their_draws(tmp_path: Path) -> None:
+    """What one metric has in the air, another does not ask for again."""
+    with JudgeServer(delay_s=0.05) as server:
+        run = evaluate(server, tmp_path, Sampled(2), Sampled(3), Sampled(4), out=tmp_path / "a", cache=False)
+        assert sampled(server) == [(2, 100), (1, 102), (1, 103)]
+        assert run.usage["requests"] == 3
+
+
+def test_failed_draws_alone_are_asked_again(tmp_path: Path) -> None:
+    """A request for draws that failed is asked again in the same run; what was known stays."""
+    with JudgeServer() as server:
+        evaluate(server, tmp_path, Sampled(2), out=tmp_path / "a")
+        server.fail_next(status(400))
+        evaluate(server, tmp_path, Sampled(4), out=tmp_path / "b")
+        run = evaluate(server, tmp_path, Sampled(4), out=tmp_path / "b", retry_failed=True)
+        assert sampled(server) == [(2, 100), (2, 102), (2, 102)]
+        assert run.metrics["made:sampled"].scored == 1
+
+
+class Teller:
+    """Sends nothing and gives each sample another text."""
+
+    def __init__(self) -> None:
+        self.sent: list[int] = []
+
+    def __call__(self, send: Send) -> Reply:
+        before = sum(self.sent)
+        self.sent.append(send.request.samples)
+        return Reply(tuple(f"reply {before + n}" for n in range(send.request.samples)))
+
+    def batch(self, sends: Sequence[Send]) -> list[Reply]:
+        """The replies to a round."""
+        return [self(send) for send in sends]
+
+
+def walks() -> list[Walk]:
+    """Plans that want the draws 0 and 1, 0 to 2, and 1 to 4 of one question."""
+    sample = Sample("1", user_input="q?")
+    return [Walk(metric, "m", sample) for metric in (Sampled(2), Sampled(3), Sampled(4, first=1))]
+
+
+@pytest.mark.parametrize("way", ["blocking", "rounds"])
+def test_every_driver_asks_for_the_missing_draws(way: str, tmp_path: Path) -> None:
+    """One after another or in rounds, each draw is asked for once and every plan sees the same text for it."""
+    store = Store.open(tmp_path / "s", create=True)
+    answers = Answers(Roles({"judge": LLMJudge(OpenAIProvider("m", base_url="http://h/v1"))}), store, None)
+    teller = Teller()
+    if way == "rounds":
+        done = drive_rounds(walks(), answers, teller.batch)
+    else:
+        done = list(drive_blocking(walks(), answers, teller))
+    assert teller.sent == [2, 1, 2]
+    assert [list(walk.result().outcome.counts) for walk in done] == [  # type: ignore[union-attr]
+        ["reply 0", "reply 1"],
+        ["reply 0", "reply 1", "reply 2"],
+        ["reply 1", "reply 2", "reply 3", "reply 4"],
+    ]
+    store.close()
+
+
+@dataclass(frozen=True, slots=True)
+class AsksTwice(Sampled):
+    """Asks the same draw twice in one step."""
+
+    name = "made:twice"
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        values = (sample.require("user_input"), "r")
+        question: Question[Any] = Completion("en/noncommittal.v1", ("user_input", "response"), values)
+        first, second = yield ((question, question),)
+        return Score(float(first is second or first == second))
+
+
+def test_one_draw_is_one_answer(tmp_path: Path) -> None:
+    """A draw that is asked for twice at once is asked for once: equal question and draw have one answer."""
+    store = Store.open(tmp_path / "s", create=True)
+    answers = Answers(Roles({"judge": LLMJudge(OpenAIProvider("m", base_url="http://h/v1"))}), store, None)
+    teller = Teller()
+    (walk,) = drive_blocking([Walk(AsksTwice(), "m", Sample("1", user_input="q?"))], answers, teller)
+    assert teller.sent == [1]
+    assert walk.result().outcome == Score(1.0)
+    store.close()

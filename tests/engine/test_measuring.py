@@ -1,0 +1,186 @@
+"""Embedder and cross-encoder in a run: there by default, named where they were asked, cached like verdicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from embedding_server import EmbeddingServer, vector
+from judged_rivers import rows
+from server import JudgeServer
+
+import merilo
+from merilo.judges.embedded import EmbeddedJudge
+from merilo.judging.ask import ask
+from merilo.judging.questions import Completion, Embeddings, Question, Similarities
+from merilo.judging.verdicts import MatrixVerdict
+from merilo.metrics.base import Card, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.formulas import cosine
+from merilo.reports.overview import overview_page
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Near(Ordinary):
+    """The cosine of response and reference."""
+
+    name = "made:near"
+    version = 1
+    range = (-1.0, 1.0)
+    card = Card("How near the response is to the reference.", family="made")
+    needs = frozenset({"response", "reference"})
+    asks = Kinds({Embeddings})
+
+    def at_most(self, sample: Sample) -> int:
+        del sample
+        return 1
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        verdict = yield from ask(Embeddings((sample.require("response"), sample.require("reference"))))
+        found = cosine(verdict.row(0), verdict.row(1))
+        return Undefined("a text has no vector") if found is None else Score(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Alike(Near):
+    """The likeness of response and reference."""
+
+    name = "made:alike"
+    asks = Kinds({Similarities})
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        question = Similarities((sample.require("response"),), (sample.require("reference"),))
+        verdict = yield from ask(question)
+        return Score(verdict.row(0)[0])
+
+
+@dataclass(frozen=True, slots=True)
+class AsksFreely(Near):
+    """Asks free text beside vectors."""
+
+    name = "made:freely"
+    asks = Kinds({Embeddings, Completion})
+
+
+def run(out: Path, *metrics: Any, **arguments: Any) -> merilo.Run:
+    """A run of these metrics over three samples."""
+    return merilo.evaluate(rows(3), **{"metrics": metrics, "out": out, "cache": False} | arguments)
+
+
+def test_both_are_there_by_default(tmp_path: Path) -> None:
+    """Vectors and similarities come from the embedded judge, which the manifest names in their roles."""
+    found = run(tmp_path / "run", Near(), Alike())
+    assert list(found.manifest.judges) == ["judge", "embedder", "similarity"]
+    assert found.metrics["made:near"].mean == pytest.approx(found.metrics["made:alike"].mean)
+    assert found.usage["requests"] == 0
+    assert str(overview_page(found, 100)).count("embedded (hashed character n-grams v1)") == 2
+
+
+def test_the_judge_does_not_make_vectors(tmp_path: Path) -> None:
+    """Whatever the judge answers, vectors are the embedder's: the same with every judge."""
+
+    def verdict(question: Question[Any]) -> MatrixVerdict:
+        raise AssertionError(question.kind)
+
+    found = run(tmp_path / "a", Near(), judge=merilo.ScriptedJudge.by(verdict))
+    assert found.metrics["made:near"].mean == run(tmp_path / "b", Near()).metrics["made:near"].mean
+
+
+def test_only_what_is_asked_is_named(tmp_path: Path) -> None:
+    """A run without vectors has no embedder in its manifest, whatever was given."""
+    found = run(tmp_path / "run", "context_relevance", embedder=EmbeddedJudge())
+    assert list(found.manifest.judges) == ["judge"]
+
+
+def test_what_the_judge_lacks_is_the_obstacle(tmp_path: Path) -> None:
+    """A metric that needs more than vectors is refused for what is missing."""
+    with pytest.raises(merilo.UsageError, match="the judge embedded does not answer questions of kind 'completion'"):
+        run(tmp_path / "run", AsksFreely())
+
+
+def test_a_callable_measures(tmp_path: Path) -> None:
+    """An embedder and a cross-encoder may be callables that take the question."""
+
+    def embed(question: Question[Any]) -> MatrixVerdict:
+        texts: Sequence[str] = question.texts  # type: ignore[attr-defined]
+        return MatrixVerdict.of([vector(text) for text in texts])
+
+    async def cross(question: Question[Any]) -> dict[str, Any]:
+        assert isinstance(question, Similarities)
+        return MatrixVerdict.of([[0.25]]).to_fields()
+
+    found = run(tmp_path / "run", Near(), Alike(), embedder=embed, cross_encoder=cross)
+    assert found.metrics["made:alike"].mean == 0.25
+    first = rows(3)[0]
+    expected = cosine(vector(first["response"]), vector(first["reference"]))
+    assert next(iter(found.samples)).outcomes["made:near"].value == pytest.approx(expected)  # type: ignore[union-attr]
+
+
+def test_vectors_are_cached_by_their_embedder(tmp_path: Path) -> None:
+    """A second run asks the endpoint for nothing; another model is asked anew. Tokens are counted."""
+    cache = tmp_path / "cache.sqlite"
+    with EmbeddingServer() as server:
+        arguments = {"base_url": server.base_url, "cache": cache}
+        first = run(tmp_path / "a", Near(), embedder="openai:m", **arguments)
+        second = run(tmp_path / "b", Near(), embedder="openai:m", **arguments)
+        assert (first.usage["requests"], second.usage["requests"]) == (3, 0)
+        assert first.usage["input_tokens"] == sum(len(text) for body in server.asked for text in body["input"])
+        assert first.usage["output_tokens"] == 0
+        assert first.metrics["made:near"] == second.metrics["made:near"]
+        run(tmp_path / "c", Near(), embedder="openai:n", **arguments)
+        assert [body["model"] for body in server.asked] == ["m"] * 3 + ["n"] * 3
+    assert first.manifest.judges["embedder"]["name"] == "openai-embeddings:m"
+
+
+@dataclass(frozen=True, slots=True)
+class Both(Near):
+    """Asks the judge and the embedder."""
+
+    name = "made:both"
+    asks = Kinds({Embeddings, Completion})
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        yield from ask(Completion("en/noncommittal.v1", ("user_input", "response"), ("q", "r")))
+        yield from ask(Embeddings((sample.require("response"),)))
+        return Score(1.0)
+
+
+@pytest.fixture
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("JUDGE", "EMBEDDER"):
+        monkeypatch.setenv(f"{name}_KEY", f"key-of-the-{name.lower()}")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+def test_an_address_of_its_own_is_not_sent_the_judges_key(tmp_path: Path, keys: None) -> None:
+    """With an address of its own the embedder has a key of its own, or none."""
+    with JudgeServer() as judges, EmbeddingServer() as server:
+        shared = {"judge": "openai:j", "base_url": judges.base_url, "api_key_env": "JUDGE_KEY"}
+        own = {"embedder": "openai:e", "embedder_base_url": server.base_url}
+        run(tmp_path / "a", Both(), **shared, **own)
+        assert set(server.keys) == {None}
+        run(tmp_path / "b", Both(), **shared, **own, embedder_api_key_env="EMBEDDER_KEY")
+        assert server.keys[-1] == "Bearer key-of-the-embedder"
+        assert {headers["Authorization"] for headers in judges.headers} == {"Bearer key-of-the-judge"}
+
+
+def test_one_address_serves_both(tmp_path: Path, keys: None) -> None:
+    """Without an address of its own the embedder has the judges' address and key."""
+    with EmbeddingServer() as server:
+        run(tmp_path / "a", Near(), embedder="openai:e", base_url=server.base_url, api_key_env="JUDGE_KEY")
+        assert set(server.keys) == {"Bearer key-of-the-judge"}
+
+
+def test_an_address_without_an_embedder_is_refused(tmp_path: Path) -> None:
+    """Options that nothing would use are errors."""
+    with pytest.raises(merilo.UsageError, match="not for the embedder 'embedded'"):
+        run(tmp_path / "a", Near(), embedder_base_url="http://127.0.0.1:9/v1")
+    with pytest.raises(merilo.UsageError, match="not for these judges"):
+        run(tmp_path / "a", Near(), base_url="http://127.0.0.1:9/v1")

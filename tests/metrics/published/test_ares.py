@@ -1,0 +1,88 @@
+"""ARES' labels: what counts as one, and what its parameters change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from merilo.data.sample import Sample
+from merilo.judging import rubric
+from merilo.judging.ask import AskFailed
+from merilo.judging.questions import Completion, Question
+from merilo.judging.verdicts import CompletionVerdict
+from merilo.metrics.base import Score, Undefined, drive
+from merilo.metrics.contract import broken_laws, check_metric
+from merilo.metrics.published.ares import METRICS, AnswerFaithfulness, ContextRelevance, label_in
+
+SAMPLE = Sample("s", user_input="q", retrieved_contexts=["one", "two"], response="a")
+
+
+def replies(*texts: str) -> Any:
+    """Answers a plan's questions by these texts, one after another."""
+    left = list(texts)
+
+    def answer(question: Question[Any]) -> CompletionVerdict:
+        assert isinstance(question, Completion)
+        rubric.render(question)
+        return CompletionVerdict(left.pop(0))
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("reply", "label"),
+    [
+        ("[[Yes]]", True),
+        ("[ No ]", False),
+        ("[[No]], or rather [[Yes]]", True),
+        ("[[Yes]], or rather [[No]]", True),
+        ("[[yes]]", None),
+        ("No", None),
+        ("[[Yes, it is]]", None),
+        ("", None),
+    ],
+)
+def test_reading(reply: str, label: bool | None) -> None:
+    """A label is Yes or No in brackets, spelled so; yes is looked for first."""
+    assert label_in(reply) is label
+
+
+def test_sane_reading() -> None:
+    """The last label counts, and case does not, where the parameters say so."""
+    assert label_in("[[Yes]], or rather [[No]]", yes_first=False) is False
+    assert label_in("[[yes]]", match_case=False) is True
+
+
+def test_documents_are_averaged() -> None:
+    """Each document is judged by itself; a reply without a label counts 0 and is counted as a failed extraction."""
+    outcome = drive(ContextRelevance().plan(SAMPLE), replies("[[Yes]]", "Yes"))
+    assert isinstance(outcome, Score)
+    assert outcome.value == 0.5
+    assert outcome.counts == {"contexts": 2, "yes": 1, "extraction_failed": 1}
+    assert outcome.flags
+
+
+def test_unread_may_fail() -> None:
+    """A reply without a label fails the sample where it may not be scored 0."""
+    with pytest.raises(AskFailed, match="neither"):
+        drive(AnswerFaithfulness(unread_is_zero=False).plan(SAMPLE), replies("Yes", "[[Yes]]"))
+
+
+def test_nothing_to_judge() -> None:
+    """Without a document, and with blank texts where these are not asked about, there is no value."""
+    bare = Sample("s", user_input="q", retrieved_contexts=[], response="a")
+    assert isinstance(drive(ContextRelevance().plan(bare), replies()), Undefined)
+    blank = Sample("s", user_input="q", retrieved_contexts=["one"], response=" ")
+    assert isinstance(drive(AnswerFaithfulness(ask_blank=False).plan(blank), replies()), Undefined)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_law(metric: Any) -> None:
+    """Each of the three keeps every law of metrics."""
+
+    def answer(question: Question[Any]) -> CompletionVerdict:
+        return CompletionVerdict(("[[Yes]]", "[[No]]", "Yes")[question.content[0] % 3])
+
+    check_metric(metric(), answer=answer)
+    assert set(broken_laws(metric(), answer=answer)) == set(metric.breaks)

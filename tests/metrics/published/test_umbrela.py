@@ -1,0 +1,94 @@
+"""UMBRELA's labels: the order of the patterns, and what its parameters change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from merilo.data.sample import Sample
+from merilo.errors import UsageError
+from merilo.judging import rubric
+from merilo.judging.ask import AskFailed
+from merilo.judging.questions import Completion, Question
+from merilo.judging.verdicts import CompletionVerdict
+from merilo.metrics.base import Score, Undefined, drive
+from merilo.metrics.contract import broken_laws, check_metric
+from merilo.metrics.published.umbrela import Prompt, Relevance, label_in
+
+SAMPLE = Sample("s", user_input="How long is the Rhine?", retrieved_contexts=["It is long.", "1,230 km."])
+
+
+def replies(*texts: str) -> Any:
+    """Answers a plan's questions by these texts, one after another."""
+    left = list(texts)
+
+    def answer(question: Question[Any]) -> CompletionVerdict:
+        assert isinstance(question, Completion)
+        rubric.render(question)
+        return CompletionVerdict(left.pop(0))
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("reply", "label"),
+    [
+        ("##final score: 2", 2),
+        ("M: 3\nT: 2\nO: 1", 1),
+        ('{"M": 3, "T": 3, "O": 2}', 2),
+        ("O: 1 ... O: 2", 2),
+        ("##final score: 3\n##final score: 0", 0),
+        ("**Final score**: 2", 2),
+        ("Relates to 3 topics. ##final score: 1", 3),
+        ("There are 3 of them, so 2.", 2),
+        ("7", None),
+        ("", None),
+    ],
+)
+def test_reading(reply: str, label: int | None) -> None:
+    """The first pattern that matches decides, and its last match; without any there is no label."""
+    assert label_in(reply) == label
+
+
+def test_mean_and_counts() -> None:
+    """The value is the mean of the labels; a reply without one counts 0, is not valid and raises a flag."""
+    outcome = drive(Relevance().plan(SAMPLE), replies("##final score: 3", "no idea"))
+    assert isinstance(outcome, Score)
+    assert (outcome.value, outcome.counts, len(outcome.flags)) == (1.5, {"contexts": 2, "valid": 1}, 1)
+    assert [piece.value for piece in outcome.evidence] == [3, 0]
+
+
+def test_no_contexts() -> None:
+    """Without a passage there is nothing to judge."""
+    assert isinstance(drive(Relevance().plan(Sample("s", user_input="q", retrieved_contexts=[])), replies()), Undefined)
+
+
+def test_sane_reading() -> None:
+    """Without the bare letter the named score counts; without bare numbers a lone digit still does."""
+    assert label_in("Relates to 3 topics. ##final score: 1", bare_letter=False) == 1
+    assert label_in("2 of 10", bare_number=False) is None
+    assert label_in(" 2\n", bare_number=False) == 2
+
+
+def test_unread_may_fail() -> None:
+    """A reply without a label fails the sample where it may not be scored 0."""
+    with pytest.raises(AskFailed, match="no label"):
+        drive(Relevance(unread_is_zero=False).plan(SAMPLE), replies("no idea", "2"))
+
+
+def test_prompts() -> None:
+    """Both prompts are there, and any other is refused."""
+    drive(Relevance(prompt=Prompt.BASIC).plan(SAMPLE), replies("1", "1"))
+    with pytest.raises(UsageError, match="prompt=bing or prompt=basic"):
+        Relevance(prompt="few-shot")  # type: ignore[arg-type]
+
+
+def test_law() -> None:
+    """It keeps every law of metrics."""
+
+    def answer(question: Question[Any]) -> CompletionVerdict:
+        return CompletionVerdict(f"##final score: {question.content[0] % 4}")
+
+    check_metric(Relevance(), answer=answer)
+    assert set(broken_laws(Relevance(), answer=answer)) == set(Relevance.breaks)

@@ -1,0 +1,61 @@
+"""Plays the cases that need no judge: aggregates over scores, pure functions, finished tables of labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from published.cases import Level
+from published.naming import snake, system_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from published.cases import Case
+
+
+@dataclass(frozen=True)
+class Computed:
+    """What a function gave: a number, numbers by name, or none; with its interval where it has one."""
+
+    value: float | Mapping[str, float] | None
+    interval: tuple[float, float] | None = None
+
+
+def compute(case: Case) -> Computed:
+    """The result of a case that is no sample. Fails the test where the function is unknown."""
+    system_of(case)
+    match case.level, case.system, case.metric:
+        case Level.AGGREGATE, "ragas", "ragas_score":
+            return Computed(_published("ragas_v0_0.score").ragas_score(**case.inputs))
+        case Level.FUNCTION, "ares", "ppi_mean":
+            estimate, interval = import_module("merilo.stats.correction").ppi_mean(**case.inputs)
+            return Computed(estimate, interval)
+        case Level.FUNCTION, "spring-ai-ragas", "ScoreAggregator":
+            return _aggregated(case)
+        case Level.TABLES, "ragchecker", "all":
+            module = _published("ragchecker.tables")
+            return Computed(module.scores_of(module.Tables.of_labels(**case.outputs)))
+        case _:
+            pytest.fail(f"{case.id}: {case.system} has no {case.level} {case.metric!r}.")
+
+
+def _aggregated(case: Case) -> Computed:
+    """By the aggregator that inputs or configuration name, else the word after `agg` in the id."""
+    spring = _published("spring_ai_ragas.metrics")
+    options = {snake(key): value for key, value in {**case.inputs, **case.config}.items()}
+    scores, named = options.pop("scores"), options.pop("aggregator", None)
+    word = snake(str(named)) if named else case.id.partition("-agg-")[2].partition("-")[0]
+    found = [each for each in spring.Aggregator if each.value.partition("_")[0] == word.partition("_")[0]]
+    if len(found) != 1 or options.keys() - {"tolerance"}:
+        pytest.fail(f"{case.id}: there is no aggregator {word!r} with {sorted(options)}.")
+    try:
+        return Computed(spring.aggregate(scores, found[0], **options))
+    except ValueError:  # nothing to aggregate, or no consensus
+        return Computed(None)
+
+
+def _published(name: str) -> Any:  # Any: a module is looked up by the name of the system
+    return import_module(f"merilo.metrics.published.{name}")

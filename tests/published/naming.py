@@ -1,0 +1,113 @@
+"""Which metric a case means: system, version, metric and configuration as a metric of merilo, by rule."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from merilo.metrics.registry import find_metric, parameters_of, published_metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from published.cases import Case
+
+    from merilo.metrics.base import Metric
+
+_WORDS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_CALL: Final = re.compile(r"(?P<name>[^(]+)\((?P<parameter>\w+)=(?P<value>\w+)\)")
+
+FOR_THE_JUDGES: Final = frozenset({"embeddings", "cross_encoder"})
+"""Configuration that is about who answers, not about the metric."""
+
+
+@dataclass(frozen=True)
+class System:
+    """How the cases of one published system name things."""
+
+    family: str
+    """What stands before the colon; `{version}` is filled in."""
+    versions: str
+    """A pattern of the versions that are reproduced."""
+    suffix: str = ""
+    """An ending of the system's names that merilo leaves out."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Metrics whose names are no names."""
+    parameters: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
+    """Keys of the configuration, in snake case, that merilo calls otherwise; a tuple takes a list apart."""
+    informative: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
+    """Keys that say what the metric does anyway, with the values that do so."""
+
+
+SYSTEMS: Final[Mapping[str, System]] = {
+    "ragas": System(
+        "ragas-{version}",
+        r"0\.[0-4]\.\d+",
+        parameters={"weights": ("factual_weight", "similarity_weight")},
+        informative={"distance": ("levenshtein",), "comparison": (">", ">=")},
+    ),
+    "axion": System("axion", r"git 7ab96dc( .*)?"),
+    "deepeval": System("deepeval", r"4\.3\.1", suffix="_metric"),
+    "spring-ai-ragas": System(
+        "spring-ai-ragas", r"0\.3\.3( .*)?", parameters={"weights": ("factual_weight", "semantic_weight")}
+    ),
+    "trulens": System("trulens", r"git 97f531a( .*)?"),
+    "umbrela": System("umbrela", r"git e2c4e41( .*)?", names={"relevance judgment 0-3": "relevance"}),
+    "ragchecker": System("ragchecker", r"git 6091f08( .*)?"),
+    "ares": System("ares", r"git c7c9018( .*)?"),
+}
+
+
+def system_of(case: Case) -> System:
+    """The system of a case; fails the test where system or version is not reproduced."""
+    system = SYSTEMS.get(case.system)
+    if system is None:
+        pytest.fail(f"{case.id}: there is no system {case.system!r}.")
+    if not re.fullmatch(system.versions, case.version):
+        pytest.fail(f"{case.id}: {case.system} is not reproduced in version {case.version!r}.")
+    family = system.family.format(version=case.version)
+    if not any(metric.name.startswith(f"{family}:") for metric in published_metrics()):
+        pytest.fail(f"{case.id}: no metric of {family} is known.")
+    return system
+
+
+def metric_of(case: Case) -> Callable[[], Metric]:
+    """What makes the metric of a case; it raises UsageError for an option that the metric refuses.
+
+    Fails the test where the metric or a key of the configuration is unknown.
+    """
+    system = system_of(case)
+    call = _CALL.fullmatch(case.metric)
+    own = system.names.get(case.metric) or snake(call["name"] if call else case.metric).removesuffix(system.suffix)
+    found = find_metric(f"{system.family.format(version=case.version)}:{own}")
+    values = {call["parameter"]: call["value"]} if call else {}
+    known = {parameter.name for parameter in parameters_of(found)}
+    for key, value in case.config.items():
+        if key not in FOR_THE_JUDGES:
+            values |= _parameters(case, system, known, snake(key), value)
+    unknown = sorted(values.keys() - known)
+    if unknown:
+        pytest.fail(f"{case.id}: {found.name} has no parameter {unknown}; it has {sorted(known)}.")
+    constructor: Any = found  # a Protocol does not say how its classes are made
+    return lambda: constructor(**values)
+
+
+def _parameters(case: Case, system: System, known: set[str], key: str, value: object) -> dict[str, Any]:
+    if key not in known and key in system.informative:
+        if value not in system.informative[key]:
+            pytest.fail(f"{case.id}: {key}={value!r} is none of {system.informative[key]}.")
+        return {}
+    name = key if key in known else system.parameters.get(key, key)
+    if isinstance(name, str):
+        return {name: value}
+    if not isinstance(value, list) or len(value) != len(name):
+        pytest.fail(f"{case.id}: {key} must be a list of {len(name)}, got {value!r}.")
+    return dict(zip(name, value, strict=True))
+
+
+def snake(name: str) -> str:
+    """A name in snake case: `ContextRecall`, `useDualJudge` and `context_recall` alike."""
+    return _WORDS.sub("_", name).lower()

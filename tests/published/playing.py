@@ -1,0 +1,111 @@
+"""Plays a case of one sample through the real engine: scripted provider, judge, answers, store, plan, outcome."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from published.naming import metric_of
+from published.replying import local_judges, queues
+
+from merilo.data.load import BadRecord, load
+from merilo.engine.answers import Answers, Roles
+from merilo.engine.carry import Carrier
+from merilo.engine.drive import AsyncDriver
+from merilo.engine.walk import Walk
+from merilo.errors import UsageError
+from merilo.judges.llm import LLMJudge
+from merilo.metrics.registry import metric_text
+from merilo.runs.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from published.cases import Case
+
+    from merilo.data.sample import Sample
+    from merilo.metrics.base import Metric, Outcome
+    from merilo.providers.base import Request
+
+COLUMNS: Final = {
+    "document": "retrieved_contexts",
+    "passage": "retrieved_contexts",
+    "prompt": "user_input",
+    "summary": "response",
+}
+"""Inputs that no loader knows, since they mean this in golden cases only."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """What a case came to: an outcome, or the sentence with which the metric refused an option."""
+
+    outcome: Outcome | None
+    refusal: str
+    requests: tuple[Request, ...]
+
+
+async def play(case: Case, cases: Mapping[str, Case], folder: Path) -> Played:
+    """The outcome of a case, in a run store that the cases before it (`after`) have filled."""
+    store = Store.open(folder / "store.sqlite", create=True)
+    try:
+        for earlier in _before(case, cases):
+            await _play(earlier, store)
+        return await _play(case, store)
+    finally:
+        store.close()
+
+
+def sample_of(case: Case) -> Sample:
+    """The inputs as a sample, by the names that the loaders know. Fails the test for an input that nothing reads."""
+    mapping = {column: name for column, name in COLUMNS.items() if column in case.inputs}
+    if isinstance(case.inputs.get("context"), str):
+        mapping["context"] = "retrieved_contexts"
+    data = load([dict(case.inputs)], mapping=mapping)
+    (sample,) = data
+    if isinstance(sample, BadRecord):
+        pytest.fail(f"{case.id}: {' '.join(map(str, sample.problems))}")
+    unread = [column for column in data.columns.kept if case.inputs[column] is not None]
+    if unread:
+        pytest.fail(f"{case.id}: nothing reads the inputs {unread}.")
+    return sample
+
+
+async def _play(case: Case, store: Store) -> Played:
+    make = metric_of(case)
+    replies = queues(case)
+    judges = {role: LLMJudge(provider) for role, provider in replies.items()}
+    roles = Roles({**judges, **local_judges(case)})
+    try:
+        metric = make()
+    except UsageError as error:
+        return Played(None, str(error), ())
+    bind: Callable[[Sequence[str]], Metric] | None = getattr(metric, "for_judges", None)
+    metric = metric if bind is None else bind(roles.named)
+    for role in metric.roles:
+        if (lacking := roles.lacking(metric.asks, role)) is not None:
+            pytest.fail(f"{case.id}: {lacking}.")
+    walk = Walk(metric, metric_text(metric), sample_of(case))
+    async with Carrier(concurrency=1) as carrier:
+        driver = AsyncDriver(Answers(roles, store, None), carrier)
+        try:
+            await driver.walk(walk)
+        finally:
+            await driver.close()
+    result = walk.result()
+    json.dumps(result.record(), allow_nan=False)  # an outcome that no file can hold is none
+    sent = tuple(request for provider in replies.values() for request in provider.requests)
+    return Played(result.outcome, "", sent)
+
+
+def _before(case: Case, cases: Mapping[str, Case]) -> list[Case]:
+    """The cases that this one comes after, first one first."""
+    chain: list[Case] = []
+    while (named := (chain[0] if chain else case).raw.get("after")) is not None:
+        if named not in cases or cases[named] in chain or cases[named] is case:
+            pytest.fail(f"{case.id}: it comes after {named!r}, which is no case before it.")
+        chain.insert(0, cases[named])
+    return chain

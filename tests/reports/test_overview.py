@@ -1,0 +1,120 @@
+"""What a run's summary says beside its table: what was scored all the same, and composites."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import pytest
+from judged_rivers import rows
+
+import merilo
+from merilo.metrics.base import Card, Ordinary, Score, Undefined
+from merilo.reports.case import Case
+from merilo.reports.explain import case_page
+from merilo.reports.overview import overview_page, overview_record
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+    from pathlib import Path
+
+    from merilo.data.sample import Sample
+
+LOST = "a judge call failed and was scored 0"
+
+
+@dataclass(frozen=True, slots=True)
+class Flagged(Ordinary):
+    """0 with a flag for every other sample, 1 for the rest; Undefined for s3."""
+
+    name = "made:flagged"
+    version = 1
+    card = Card("What goes wrong is scored all the same.", family="made")
+    needs = frozenset({"user_input"})
+    asks = frozenset()
+
+    shift: int = 0
+
+    def at_most(self, sample: Sample) -> int:
+        del sample
+        return 0
+
+    def plan(self, sample: Sample) -> Generator[None, None, Score | Undefined]:
+        yield from ()
+        number = int(sample.id[1:])
+        if number == 3:
+            return Undefined("it is the third")
+        odd = (number + self.shift) % 2
+        return Score(float(odd), flags=() if odd else (LOST, "the reply has no verdict"))
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """The sum of one mean."""
+
+    name: ClassVar[str] = "made:sum"
+    version: ClassVar[int] = 1
+    range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    higher_is_better: ClassVar[bool] = True
+    card: ClassVar[Card] = Card("One mean.", family="made")
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return ("made:flagged",)
+
+    def combine(self, means: Sequence[float]) -> float | None:
+        return sum(means)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def known() -> None:
+    merilo.register(Flagged)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> merilo.Run:
+    """Five samples; of four scored ones three are flagged with shift 1, else two."""
+    metrics = [Flagged(), Flagged(shift=1), Sum()]
+    return merilo.evaluate(rows(5), metrics=metrics, out=tmp_path / "run", cache=False)
+
+
+def shown(run: merilo.Run) -> str:
+    """The overview as text, in one line."""
+    return " ".join(str(overview_page(run, 100)).split())
+
+
+def test_flags_are_told(run: merilo.Run) -> None:
+    """The page names each flag with the metric and on how many samples it stands."""
+    page = shown(run)
+    assert "Scored all the same, and so in the means above" in page
+    assert f"made:flagged {LOST} (3 samples); the reply has no verdict (3 samples)" in page
+    assert f"made:flagged(shift=1) {LOST} (1 sample); the reply has no verdict (1 sample)" in page
+
+
+def test_flags_are_in_the_record(run: merilo.Run) -> None:
+    """As JSON: how many samples are flagged, and each flag with its number of samples."""
+    found = overview_record(run)["metrics"]["made:flagged"]
+    assert found["flagged"] == 3
+    assert found["flags"] == {LOST: 3, "the reply has no verdict": 3}
+
+
+def test_a_sample_shows_its_flags(run: merilo.Run) -> None:
+    """Where a sample's values are shown, each flag stands below its value."""
+    page = str(case_page(Case.of(run, "s0"), 100, full=False))
+    lines = [line.strip() for line in page.splitlines()]
+    assert lines[lines.index(LOST) + 1] == "the reply has no verdict"
+
+
+def test_a_composite_without_a_value_says_why(run: merilo.Run) -> None:
+    """It stands in the table without a mean, and below with the part that lacks a sample; its parts tell the rest."""
+    page = shown(run)
+    assert "Composites without a value made:sum no value, because" in page
+    assert "1 without made:flagged" in page
+    assert page.count("it is the third") == 1
+    assert overview_record(run)["metrics"]["made:sum"]["made_of"] == ["made:flagged"]
+
+
+def test_without_flags_nothing_is_said(tmp_path: Path) -> None:
+    """A run that has none has no such heading."""
+    run = merilo.evaluate(rows(1), metrics=["context_relevance"], out=tmp_path / "run", cache=False)
+    assert "Scored all the same" not in shown(run)

@@ -1,0 +1,212 @@
+"""One set of verdicts, many definitions: `merilo.lineage` and `merilo lineage`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import merilo
+from merilo.judges.scripted import ScriptedJudge
+from merilo.judging.questions import (
+    KINDS,
+    Addresses,
+    Embeddings,
+    Noncommittal,
+    Question,
+    Relevance,
+    Sentences,
+    Similarities,
+    Statements,
+    Support,
+    Usefulness,
+)
+from merilo.metrics.lineage.form import Lineage
+from merilo.metrics.lineage.same_verdicts import FORMS, SameVerdicts
+from merilo.metrics.registry import metric_text, parse_metric
+
+if TYPE_CHECKING:
+    from merilo.reports.definitions import LineageTables
+
+CONTEXTS = [
+    "Paris is the capital of France. It lies on the Seine. It has two million people.",
+    "France is known for its wine.",
+    "The capital of France was moved more than once. Kings lived in Versailles.",
+]
+ROW: dict[str, Any] = {
+    "id": "capital",
+    "user_input": "What is the capital of France?",
+    "retrieved_contexts": CONTEXTS,
+    "response": "Paris is the capital. It has ten million people.",
+    "reference": "Paris is the capital of France.",
+}
+SILENT: dict[str, Any] = {**ROW, "id": "silent", "retrieved_contexts": []}
+
+
+def answer(question: Question[Any]) -> dict[str, Any]:
+    """Grades 2, 0 and 1; the first context supports what is said of the capital, and contradicts the people."""
+    match question:
+        case Relevance():
+            grade = 2 if question.sentences[0].startswith("Paris") else int("capital" in question.sentences[0])
+            return {"grade": grade, "evidence": [0] if grade else []}
+        case Usefulness():
+            useful = "Paris" in question.sentences[0]
+            return {"useful": useful, "evidence": [0] if useful else []}
+        case Statements():
+            return {"statements": [{"text": text, "sentence": i} for i, text in enumerate(question.sentences)]}
+        case Support():
+            told = "capital" in question.statement
+            return {"label": "supported" if told else "contradicted", "evidence": [0]}
+        case Addresses():
+            return {"addresses": "capital" in question.statement}
+        case Noncommittal():
+            return {"noncommittal": False}
+    raise AssertionError(question.kind)
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> LineageTables:
+    judge = ScriptedJudge.by(answer)
+    return merilo.lineage([ROW, SILENT], judge=judge, out=tmp_path_factory.mktemp("run") / "r", cache=False)
+
+
+def value(tables: LineageTables, definition: str, sample: str = "capital") -> float | None:
+    row = next(row for rows in tables.families.values() for row in rows if row.definition == definition)
+    outcome = tables.run.sample(sample).outcomes[row.metric]
+    return outcome.value if isinstance(outcome, merilo.Score) else None
+
+
+@pytest.mark.parametrize(
+    ("definition", "expected"),
+    [
+        ("context_relevance", 0.5),
+        ("context_relevance(unit=context)", 2 / 3),
+        ("context_relevance(unit=sentence)", 2 / 6),
+        ("ragas-0.0.12:context_relevancy", 2 / 4),
+        ("ragas-0.1.9:context_relevancy", 2 / 6),
+        ("nvidia:context_relevance", 1.0),
+        ("spring-ai-ragas:context_relevance", 0.5),
+        ("axion:contextual_relevancy", 2 / 3),
+        ("axion:contextual_relevancy(mode=holistic, mode_effect=documented)", 1.0),
+        ("deepeval:contextual_relevancy", 2 / 6),
+        ("trulens:context_relevance", 5 / 9),
+        ("ares:context_relevance", 2 / 3),
+        ("ragas-0.1.9:context_precision", 1.0),
+        ("axion:contextual_ranking", (1 + 2 / 3) / 2),
+        ("ragchecker:context_precision", 1 / 3),
+        ("ragas-0.0.12:faithfulness", 0.5),
+        ("nvidia:response_groundedness", 0.5),
+        ("axion:faithfulness", 0.0),
+        ("deepeval:faithfulness", 0.5),
+        ("ares:answer_faithfulness", 0.0),
+        ("axion:answer_relevancy", 0.5),
+        ("trulens:relevance", 2 / 3),
+        ("ares:answer_relevance", 1.0),
+        ("deepeval:contextual_recall", 1.0),
+    ],
+)
+def test_each_definition_makes_its_own_number_of_the_same_verdicts(
+    tables: LineageTables, definition: str, expected: float
+) -> None:
+    """Grades 2, 0, 1 over six sentences are 0.5, 2/3, 1/3 or 1, by the definition."""
+    assert value(tables, definition) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("definition", "expected"),
+    [
+        ("context_relevance", None),
+        ("spring-ai-ragas:context_relevance", None),
+        ("trulens:context_relevance", None),
+        ("ragas-0.1.9:context_relevancy", 0.0),
+        ("axion:contextual_relevancy", 0.0),
+        ("deepeval:contextual_relevancy", 0.0),
+        ("nvidia:context_relevance", 0.0),
+        ("ragas-0.1.9:context_precision", 0.0),
+        ("faithfulness", 0.0),
+    ],
+)
+def test_nothing_retrieved_is_what_the_definition_makes_of_it(
+    tables: LineageTables, definition: str, expected: float | None
+) -> None:
+    """Where nothing was retrieved some definitions give 0 and others no number."""
+    assert value(tables, definition, "silent") == expected
+
+
+def test_nine_definitions_of_context_relevance_stand_side_by_side(tables: LineageTables) -> None:
+    """The family of context relevance has at least nine published definitions, beside our own."""
+    rows = tables.families[Lineage.CONTEXT_RELEVANCE]
+    assert sum(":" in row.definition for row in rows) >= 9
+
+
+def test_nothing_is_asked_twice(tables: LineageTables) -> None:
+    """All definitions together ask what the native metrics ask: one question for each thing to know."""
+    asked = {key for record in tables.run.records() for key in record.get("trail", ())}
+    relevance = len(CONTEXTS)
+    usefulness = len(CONTEXTS)
+    recall = 1 + 1
+    faithfulness = 1 + 2
+    addresses = 1 + 2
+    assert len(asked) == relevance + usefulness + recall + faithfulness + addresses
+
+
+def test_every_form_says_what_it_leaves_out() -> None:
+    """Each form names its formula, what of the definition is left out, and only counts that it has."""
+    for form in FORMS.values():
+        assert form.formula
+        assert form.left_out
+
+
+def test_a_judge_that_does_not_tell_contradicted_gives_no_biased_number(tmp_path: Any) -> None:
+    """Definitions that need contradicted told apart are Undefined for every sample, not for the bad ones only."""
+
+    def untold(question: Question[Any]) -> dict[str, Any]:
+        found = answer(question)
+        if isinstance(question, Support):
+            found |= {"tells_contradicted": False}
+            found |= {} if found["label"] == "supported" else {"label": "unsupported", "evidence": []}
+        return found
+
+    good = {**ROW, "response": "Paris is the capital."}
+    tables = merilo.lineage([good], judge=ScriptedJudge.by(untold), out=tmp_path / "r", cache=False)
+    assert value(tables, "axion:faithfulness") is None
+    assert value(tables, "deepeval:faithfulness") is None
+    assert value(tables, "ragas-0.1.9:faithfulness") == 1.0
+
+
+def test_a_form_has_a_text_that_reads_back() -> None:
+    """`same_verdicts(of=...)` is a metric's text like any other."""
+    for definition in FORMS:
+        form = SameVerdicts(of=definition)
+        assert parse_metric(metric_text(form)) == form
+
+
+def test_every_form_is_of_a_published_metric() -> None:
+    """What a form is of can be asked for as published."""
+    for definition in FORMS:
+        assert metric_text(parse_metric(definition)) == definition
+
+
+def test_as_published_each_definition_asks_its_own_questions(tmp_path: Any) -> None:
+    """With `as_published` every definition of every family has a number of its own, from its own questions."""
+
+    def free(question: Question[Any]) -> Any:
+        return question.guess() if question.kind == "completion" else answer(question)
+
+    tables = merilo.lineage(
+        [ROW, {**ROW, "id": "other", "user_input": "Where does the Seine flow?"}],
+        judge=ScriptedJudge.by(free, answers=frozenset(KINDS.values()) - {Sentences, Embeddings, Similarities}),
+        as_published=True,
+        out=tmp_path / "r",
+        cache=False,
+    )
+    assert not tables.left_out
+    rows = [row for family in tables.families.values() for row in family]
+    assert {row.definition for row in rows if ":" in row.definition} == set(FORMS)
+    assert all(row.metric == row.definition for row in rows)
+    for row in rows:
+        assert row.aggregate.failed == 0, row
+        assert row.asked > 0, row
+    asked = {row.definition: row.asked for row in rows}
+    assert asked["nvidia:context_relevance"] == 2 * 2
+    assert asked["deepeval:contextual_relevancy"] == 2 * (len(CONTEXTS) + 1)
