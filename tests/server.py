@@ -1,4 +1,4 @@
-"""A small OpenAI-compatible server on 127.0.0.1 for tests: it judges, and misbehaves on demand.
+"""A small server on 127.0.0.1 for tests that speaks as OpenAI, Azure and Anthropic do: it judges, and misbehaves.
 
     with JudgeServer({"Paris is the capital of France.": "supported"}) as server:
         provider = OpenAIProvider("test-model", base_url=server.base_url)
@@ -8,8 +8,9 @@
         ...
         assert server.count == 3
 
-How it answers. The reply's kind is read from the JSON Schema's name (sent as `response_format` or in
-words). `answer` is either
+`base_url` is for OpenAI's wire, `root_url` for Anthropic's and Azure's; tests/wires.py is how it speaks them.
+
+How it answers. The reply's kind is read from the JSON Schema (sent as a parameter or in words). `answer` is either
 
 - a table from text to answer: the first key found in what is asked about decides (the statement, part or
   entity where there is one, else the whole user message). An answer is a mapping of reply fields, or just
@@ -39,6 +40,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Self
 
+import wires
 from aiohttp import web
 
 Answer = object
@@ -92,8 +94,8 @@ class Asked:
 
     @property
     def messages(self) -> list[dict[str, str]]:
-        """All messages as sent."""
-        return list(self.body["messages"])
+        """All messages as sent, a system part first."""
+        return wires.messages_of(self.body)
 
     @property
     def user(self) -> str:
@@ -110,7 +112,8 @@ class Asked:
         """`json_schema`, `json_mode`, `prompted`, or `text` for free text."""
         if self.kind == "completion":
             return "text"
-        return _FORMAT.get((self.body.get("response_format") or {}).get("type", ""), "prompted")
+        asked_by = "json_schema" if "output_config" in self.body else ""
+        return _FORMAT.get((self.body.get("response_format") or {}).get("type", asked_by), "prompted")
 
 
 Answerer = Callable[[Asked], Answer | None] | Mapping[str, Answer]
@@ -161,9 +164,11 @@ def slow(seconds: float) -> Fault:
     return Fault("slow", seconds=seconds)
 
 
-def bare(text: str, code: int = 200) -> Fault:
-    """This text as the whole HTTP body."""
-    return Fault("bare", status=code, body=text)
+def bare(text: str, code: int = 200, /, **headers: str) -> Fault:
+    """This text as the whole HTTP body; `headers` are written with `_` for `-`."""
+    return Fault(
+        "bare", status=code, body=text, headers={name.replace("_", "-"): each for name, each in headers.items()}
+    )
 
 
 def malformed() -> Fault:
@@ -249,8 +254,14 @@ class JudgeServer:
 
     def __init__(self, answer: Answerer | None = None, *, model: str = "test-model", delay_s: float = 0.0) -> None:
         self.asked: list[Asked] = []
-        """Every request to chat completions, in the order of arrival; of a pack, the first statement."""
+        """Every request to a model, in the order of arrival; of a pack, the first statement."""
         self.headers: list[Mapping[str, str]] = []
+        self.paths: list[str] = []
+        """Path and query of each."""
+        self.sent: list[bytes] = []
+        """Each body as it came."""
+        self.keys: frozenset[str] | None = None
+        """The keys that are taken, as whole header values; None takes any request."""
         self.most_at_once = 0
         """The most requests that were being answered at the same time."""
         self.given = Counter[str]()
@@ -262,6 +273,7 @@ class JudgeServer:
         self._chances: list[_Chance] = []
         self._refused: tuple[str, ...] = ()
         self._attempts = Counter[str]()
+        self._written: set[str] = set()
         self._now = 0
         self._lock = threading.Lock()
         self._loop = asyncio.new_event_loop()
@@ -275,8 +287,13 @@ class JudgeServer:
         return f"http://127.0.0.1:{self._port}/v1"
 
     @property
+    def root_url(self) -> str:
+        """`http://127.0.0.1:PORT`."""
+        return f"http://127.0.0.1:{self._port}"
+
+    @property
     def count(self) -> int:
-        """Requests to chat completions so far, failed ones included."""
+        """Requests to a model so far, failed ones included."""
         return len(self.asked)
 
     def fail_next(self, *faults: Fault) -> None:
@@ -284,17 +301,18 @@ class JudgeServer:
         self._queue.extend(faults)
 
     def fail(self, fault: Fault, *, share: float = 1.0, seed: int = 0, first_attempt_only: bool = False) -> None:
-        """A share of requests fails like this, decided by the seed, the body and how often it came before.
+        """A share of requests fails like this, decided by the seed, the question and how often it was asked before.
 
-        So it does not depend on the order of arrival. With `first_attempt_only`, a body that comes again
-        is answered well.
+        So it does not depend on the order of arrival. A question that is asked again (a retry, a re-ask, or with more
+        room) is another attempt, which has its own luck; with `first_attempt_only` it is answered well.
         """
         self._chances.append(_Chance(fault, share, seed, first_attempt_only))
 
     def refuse(self, *parameters: str) -> None:
         """Requests with any of these fields get a 400 that names it.
 
-        `json_schema` and `json_object` refuse one type of `response_format`, `system` a system message.
+        `json_schema` and `json_object` refuse one type of `response_format`, `system` a system message,
+        `cache_control` a mark for the prompt cache, wherever it stands.
         """
         self._refused = parameters
 
@@ -325,7 +343,9 @@ class JudgeServer:
     async def _main(self) -> None:
         self._stop = asyncio.Event()
         app = web.Application(client_max_size=64 * 1024 * 1024)
-        app.router.add_post("/v1/chat/completions", self._complete)
+        for path in ("/v1", "/openai/v1", "/openai/deployments/{deployment}"):
+            app.router.add_post(f"{path}/chat/completions", self._complete)
+        app.router.add_post("/v1/messages", self._complete)
         app.router.add_get("/v1/models", self._models)
         runner = web.AppRunner(app, shutdown_timeout=0.05, access_log=None)  # 0 would be for ever
         await runner.setup()
@@ -340,12 +360,15 @@ class JudgeServer:
         return web.json_response({"object": "list", "data": [{"id": self._model, "object": "model"}]})
 
     async def _complete(self, request: web.Request) -> web.StreamResponse:
-        body = json.loads(await request.text())
+        raw = await request.read()
+        body = json.loads(raw)
         asked = _understood(body)
         with self._lock:
             self.asked.append(asked[0])
-            self.headers.append(dict(request.headers))
-            fault = self._fault(body)
+            self.headers.append(request.headers)
+            self.paths.append(str(request.rel_url))
+            self.sent.append(raw)
+            fault = self._locked_out(request) or self._fault(asked[0], anthropic=wires.is_anthropic(request.path))
             self._now += 1
             self.most_at_once = max(self.most_at_once, self._now)
         try:
@@ -364,14 +387,37 @@ class JudgeServer:
                 status=fault.status, headers=fault.headers, text=fault.body, content_type="application/json"
             )
         text = self._text(asked)
-        samples = int(asked[0].body.get("n", 1))
-        return web.json_response(_completion(text, samples, fault, self._model, asked[0]))
+        text = fault.rewrite(text) if fault is not None and fault.rewrite else text
+        finish, refused = (fault.finish, fault.refusal) if fault is not None else ("stop", None)
+        body = asked[0].body
+        if wires.is_anthropic(request.path):
+            with self._lock:
+                told = wires.message(
+                    text, body, model=self._model, finish=finish, refusal=refused, written=self._written
+                )
+        else:
+            choices = int(body.get("n", 1))
+            told = wires.completion(text, body, model=self._model, finish=finish, refusal=refused, choices=choices)
+        return web.json_response(told)
 
-    def _fault(self, body: Mapping[str, Any]) -> Fault | None:
-        digest = sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+    def _locked_out(self, request: web.Request) -> Fault | None:
+        """A 401 for a request without one of the keys."""
+        names = ("Authorization", "api-key", "x-api-key")
+        if self.keys is None or self.keys.intersection(request.headers.get(name, "") for name in names):
+            return None
+        return status(401, "Incorrect API key provided.", code="invalid_api_key")
+
+    def _fault(self, asked: Asked, *, anthropic: bool) -> Fault | None:
+        body = asked.body
+        beginning = [message["content"] for message in asked.messages[:2]]
+        told = json.dumps([beginning, body.get("seed"), body.get("n"), asked.structured])
+        digest = sha256(told.encode()).hexdigest()
         attempt = self._attempts[digest]
         self._attempts[digest] += 1
-        fault = next((_refusal_of(name) for name in self._refused if _holds(body, name)), None)
+        refused = next((name for name in self._refused if wires.holds(body, name)), None)
+        fault = None
+        if refused is not None:
+            fault = Fault("status 400", status=400, body=wires.refusal_of(refused, anthropic=anthropic))
         if fault is None and self._queue:
             fault = self._queue.pop(0)
         if fault is None:
@@ -400,9 +446,9 @@ class JudgeServer:
 
 def _understood(body: Mapping[str, Any]) -> list[Asked]:
     """One entry for each statement of a pack, else one."""
-    name = ((body.get("response_format") or {}).get("json_schema") or {}).get("name")
+    name = wires.schema_name(body)
     if name is None:
-        in_words = _SCHEMA_IN_WORDS.search("\n".join(str(message["content"]) for message in body["messages"]))
+        in_words = _SCHEMA_IN_WORDS.search("\n".join(message["content"] for message in wires.messages_of(body)))
         name = in_words[1] if in_words else "completion"
     kind = name.removesuffix("_together")
     asked = Asked(body, kind, together=name != kind, about="")
@@ -434,38 +480,6 @@ def _fields(asked: Asked, answer: Answer | None) -> Any:
     if asked.kind == "sufficiency":
         fields["missing"] = "" if answer == "sufficient" else "Something."
     return fields
-
-
-def _completion(text: str, samples: int, fault: Fault | None, model: str, asked: Asked) -> dict[str, object]:
-    text = fault.rewrite(text) if fault is not None and fault.rewrite else text
-    message = {"role": "assistant", "content": text}
-    if fault is not None and fault.refusal:
-        message = {"role": "assistant", "content": None, "refusal": fault.refusal}
-    finish = fault.finish if fault is not None else "stop"
-    prompt = sum(len(message["content"]) for message in asked.messages) // 4
-    return {
-        "id": "completion",
-        "object": "chat.completion",
-        "model": model,
-        "choices": [{"index": n, "message": message, "finish_reason": finish} for n in range(samples)],
-        "usage": {"prompt_tokens": prompt, "completion_tokens": samples * (len(text) // 4 + 1)},
-    }
-
-
-def _holds(body: Mapping[str, Any], name: str) -> bool:
-    if name == "system":
-        return any(message["role"] == "system" for message in body["messages"])
-    if name in {"json_schema", "json_object"}:
-        return bool((body.get("response_format") or {}).get("type") == name)
-    return name in body
-
-
-def _refusal_of(name: str) -> Fault:
-    if name == "system":
-        return status(400, "System role not supported")
-    if name in {"json_schema", "json_object"}:
-        return status(400, f"'response_format.type' {name} is not supported", param="response_format")
-    return status(400, f"Unsupported parameter: '{name}' is not supported with this model.", param=name)
 
 
 def _break_off(request: web.Request) -> None:

@@ -19,7 +19,7 @@ from merilo.judging.questions import KINDS
 from merilo.judging.verdicts import Verdict
 
 _ITEM_INDENT: Final = 4
-_COMMANDS: Final = ("run", "show", "metrics", "judge test", "demo")
+_COMMANDS: Final = ("run", "show", "replay", "metrics", "lineage", "judge test", "judge check", "demo")
 
 
 def commands() -> str:

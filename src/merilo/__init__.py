@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from merilo.api import aevaluate, evaluate, lineage
+    from merilo.api import aevaluate, evaluate, lineage, plan, replay
     from merilo.data.load import load
     from merilo.data.sample import Context, Dataset, Sample
     from merilo.errors import DataError, Interrupted, MeriloError, ProviderDown, RunError, UsageError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from merilo.runs.run import Run
 
 _HOMES = {
-    "merilo.api": ("aevaluate", "evaluate", "lineage"),
+    "merilo.api": ("aevaluate", "evaluate", "lineage", "plan", "replay"),
     "merilo.data.load": ("load",),
     "merilo.data.sample": ("Context", "Dataset", "Sample"),
     "merilo.errors": ("DataError", "Interrupted", "MeriloError", "ProviderDown", "RunError", "UsageError"),
@@ -59,7 +59,9 @@ __all__ = [
     "lineage",
     "load",
     "parse_metric",
+    "plan",
     "register",
+    "replay",
 ]
 
 

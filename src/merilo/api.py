@@ -7,13 +7,17 @@ import threading
 from typing import TYPE_CHECKING, Generic, TypeVar, Unpack
 
 from merilo.errors import Interrupted
-from merilo.evaluation import EvaluateArguments, Options, run_evaluation
+from merilo.evaluation import run_evaluation
+from merilo.options import EvaluateArguments, Options
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
     from os import PathLike
 
     from merilo.data.load import Records
+    from merilo.engine.amounts import Estimate
+    from merilo.metrics.base import Definition
+    from merilo.replaying.replay import Replay
     from merilo.reports.definitions import LineageTables
     from merilo.runs.run import Run
 
@@ -31,11 +35,12 @@ def evaluate(data: str | PathLike[str] | Records, **arguments: Unpack[EvaluateAr
 
             - metrics: texts such as "faithfulness", or `Metric`s. None: every native one that data and judge allow.
               A composite is computed from its parts, which come with it.
-            - judge: "embedded" (the default), "openai:MODEL", "scripted:FILE", each perhaps as "NAME=SPEC", a
-              judge, an async callable, or a list of these. The first answers unless a metric asks for another.
+            - judge: "embedded" (the default), "openai:MODEL", "anthropic:MODEL", "azure:DEPLOYMENT", "scripted:FILE",
+              each perhaps as "NAME=SPEC", a judge, an async callable, or a list of these. The first answers unless a
+              metric asks for another.
             - embedder: who makes vectors of texts: "embedded" (the default: hashed character n-grams),
-              "openai:MODEL" (an embedding model), "scripted:FILE", a judge or a callable. Asked only by metrics
-              that compare texts by their vectors.
+              "openai:MODEL" (an embedding model), "azure:DEPLOYMENT", "scripted:FILE", a judge or a callable. Asked
+              only by metrics that compare texts by their vectors.
             - cross_encoder: who says how alike two texts are: "embedded" (the default), "scripted:FILE", a judge or
               a callable.
             - out: the run's directory, made if need be; an interrupted run there is resumed. None: a new one
@@ -43,17 +48,29 @@ def evaluate(data: str | PathLike[str] | Records, **arguments: Unpack[EvaluateAr
             - limit: look at so many records only.
             - mapping: column → field, for columns with names of their own.
             - language: of rubrics and sentence splitting (such as "ru"). None: the sample's own.
-            - concurrency: requests in the air at once, at least 1; 16 by default.
-            - base_url: of an OpenAI-compatible server, for "openai:" judges and an "openai:" embedder.
+            - concurrency: requests in the air at once at each model, at least 1; 16 by default. Runs of one process
+              share what a model bears: each sends only while fewer than its own number are in the air there.
+            - requests_per_minute, tokens_per_minute: the most that each model is sent. None: no limit of ours.
+            - timeout_s: seconds to wait for one reply before it is asked for again. None: the provider's own (120).
+            - max_cost_usd, max_requests, max_seconds: of this call. No request is begun that would pass one; the run
+              is then returned incomplete (`run.complete` is False, `run.usage["stopped"]` says why), and the same
+              call resumes it.
+            - base_url: of the server, for "openai:", "anthropic:" and "azure:" judges and an embedder of that kind.
             - api_key_env: name of the environment variable that holds the key, for the same.
             - embedder_base_url: of the embedder's server, where it is another; it is not sent the judges' key then.
             - embedder_api_key_env: name of the environment variable that holds the embedder's own key.
-            - judged: "each" or "together": whether an "openai:" judge gets statements one by one, or in packs of
+            - judged: "each" or "together": whether a judge at an address gets statements one by one, or in packs of
               at most ten (the default).
             - skip_invalid: leave bad records out instead of refusing the data.
             - cache: True (the default) for the user's verdict cache, False for none, or the path of a file.
             - retry_failed: ask again what failed in the run that is resumed.
+            - prices: what models cost, before the list prices that come with merilo: the path of a TOML file, or
+              its rows, such as [{"model": "qwen3", "input": 0.1, "output": 0.4}] in USD per million tokens. None:
+              the file that MERILO_PRICES names, if any.
+            - record: a file that gets the run with every reply, a tape, such as "tape.jsonl.gz"; also where the run
+              is stopped. None: no tape.
             - progress: a `Progress` that is told how far the run is. None: nothing is shown.
+            - log_json: a file to which the events of the run are appended, one JSON object a line. None: none.
 
     Raises:
         DataError: the data cannot be read, or has bad records that are not to be skipped.
@@ -71,6 +88,61 @@ async def aevaluate(data: str | PathLike[str] | Records, **arguments: Unpack[Eva
     Cancelling it leaves a run that the same call resumes.
     """
     return await run_evaluation(data, _options(**arguments))
+
+
+def plan(
+    data: str | PathLike[str] | Records,
+    *,
+    sample: int | None = 2_000,
+    latency_s: float | None = None,
+    **arguments: Unpack[EvaluateArguments],
+) -> Estimate:
+    """What `evaluate` with the same arguments would ask and cost; asks nothing and needs no key.
+
+    The metrics' plans are run with likely verdicts, so the amounts are typical ones; `at_most` bounds them. What
+    the run at `out` or the verdict cache holds costs nothing. Tokens are characters / 4, or what that run measured.
+
+    Args:
+        data: as in `evaluate`.
+        sample: how many samples to look at, spread evenly over a larger data set, whose amounts are scaled up. None:
+            all of them.
+        latency_s: seconds that a reply takes, where the run has not measured it.
+        **arguments: those of `evaluate`.
+
+    Raises what `evaluate` raises, but for what happens while asking.
+    """
+    from merilo.estimate import run_estimate
+
+    return _in_own_thread(run_estimate(data, _options(**arguments), sample=sample, latency_s=latency_s))
+
+
+def replay(
+    source: str | PathLike[str],
+    *,
+    metrics: Sequence[str | Definition] | None = None,
+    out: str | PathLike[str] | None = None,
+    reread: bool = False,
+) -> Replay:
+    """The scores of a run or a tape, recomputed without a call from the answers that it holds.
+
+    Each plan is driven again and sent what was recorded under its trail; the scores are bit-equal unless a metric
+    has changed. Failures are replayed as failures.
+
+    Args:
+        source: the directory of a run, or a tape that `record` made.
+        metrics: those to compute, as in `evaluate`; None: those of the run. One that the run did not have is
+            answered by whatever the run was asked in the same words, of the same judge.
+        out: a new directory for the recomputed run. None: it is there as long as the result's `run`.
+        reread: take the answers that the reading rules of today find in the raw replies of language models.
+
+    Raises:
+        RunError: the run or tape cannot be read, or holds no answer to a question; the message names the question
+            and the command to record it.
+        UsageError: a metric cannot be made as named.
+    """
+    from merilo.replaying.replay import replay_run
+
+    return replay_run(source, metrics=metrics, out=out, reread=reread)
 
 
 def lineage(

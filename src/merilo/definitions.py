@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from merilo.data.load import Records
-    from merilo.evaluation import Options
     from merilo.metrics.base import Metric
+    from merilo.options import Options
 
 NATIVE: Final[Mapping[Lineage, tuple[str, ...]]] = {
     Lineage.CONTEXT_RELEVANCE: (

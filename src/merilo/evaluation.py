@@ -2,120 +2,65 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sqlite3
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from contextlib import ExitStack, aclosing, nullcontext
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, NamedTuple
 
 from merilo.data.load import load
 from merilo.data.sentences import SPLITTER_ID
 from merilo.engine.answers import Answers, Roles
+from merilo.engine.budget import check_prices
 from merilo.engine.cache import VerdictCache, default_path
 from merilo.engine.carry import Carrier
 from merilo.engine.drive import AsyncDriver
-from merilo.engine.progress import Silent
+from merilo.engine.progress import Audience
+from merilo.engine.rounds import Batches, asks_in_rounds, in_rounds
 from merilo.engine.schedule import stream, window_for
 from merilo.errors import RunError, UsageError
-from merilo.judges.spec import cross_encoder_from, embedder_from, is_wire, judges_from
-from merilo.judges.splitter import SplitterJudge
-from merilo.judging.digests import digest_of
-from merilo.reports.summary import CompositeTally, Tally
+from merilo.options import checked, judges_of
+from merilo.reports.log import EventLog
+from merilo.reports.summary import CompositeTally, Tally, composite_seed
+from merilo.runs.directory import run_directory
 from merilo.runs.intake import Intake, take_in
 from merilo.runs.lock import RunLock
 from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, USAGE, Manifest, Run, write_json
 from merilo.runs.store import Store
+from merilo.runs.tape import write_tape
 from merilo.selection import Selection, select
 from merilo.version import version
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncGenerator
     from os import PathLike
 
     from merilo.data.load import Records
     from merilo.data.sample import Dataset
-    from merilo.engine.progress import Progress
     from merilo.judges.base import Judge
-    from merilo.judges.spec import JudgeLike
-    from merilo.metrics.base import Definition
-
-RUNS = Path(".merilo") / "runs"
-CONCURRENCY = 16
-
-
-class EvaluateArguments(TypedDict, total=False):
-    """What `merilo.evaluate` takes besides the data; explained there."""
-
-    metrics: Sequence[str | Definition] | None
-    judge: JudgeLike | Sequence[JudgeLike]
-    embedder: JudgeLike
-    cross_encoder: JudgeLike
-    out: str | PathLike[str] | None
-    limit: int | None
-    mapping: Mapping[str, str] | None
-    language: str | None
-    concurrency: int
-    base_url: str | None
-    api_key_env: str | None
-    embedder_base_url: str | None
-    embedder_api_key_env: str | None
-    judged: str | None
-    skip_invalid: bool
-    cache: bool | str | PathLike[str]
-    retry_failed: bool
-    progress: Progress | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """The arguments of one evaluation, with their defaults."""
-
-    metrics: Sequence[str | Definition] | None = None
-    judge: JudgeLike | Sequence[JudgeLike] = "embedded"
-    embedder: JudgeLike = "embedded"
-    cross_encoder: JudgeLike = "embedded"
-    out: str | PathLike[str] | None = None
-    limit: int | None = None
-    mapping: Mapping[str, str] | None = None
-    language: str | None = None
-    concurrency: int = CONCURRENCY
-    base_url: str | None = None
-    api_key_env: str | None = None
-    embedder_base_url: str | None = None
-    embedder_api_key_env: str | None = None
-    judged: str | None = None
-    skip_invalid: bool = False
-    cache: bool | str | PathLike[str] = True
-    retry_failed: bool = False
-    progress: Progress | None = None
-    lenient: bool = False
-    """Leave out named metrics that cannot be computed, with the reason, instead of refusing them."""
+    from merilo.options import Options
+    from merilo.runs.outcomes import Result
 
 
 async def run_evaluation(data: str | PathLike[str] | Records, options: Options) -> Run:
-    """Evaluate a data set; returns the finished run.
+    """Evaluate a data set; returns the finished run, or an incomplete one when a limit of the call was reached.
 
     On cancellation or when a provider is down, what was answered is kept and the same call resumes it.
     """
-    if isinstance(options.metrics, str):
-        options = replace(options, metrics=[options.metrics])
-    if options.metrics is not None and not options.metrics:
-        raise UsageError("No metric is named; leave metrics out for every one that data and judge allow.")
-    if options.concurrency < 1:
-        raise UsageError(f"concurrency must be at least 1, got {options.concurrency}.")
-    judges = _judges(options)
+    options = checked(options)
+    judges = judges_of(options)
+    check_prices(options.budget, judges.values(), options.price)
     dataset = load(data, mapping=options.mapping, language=options.language, limit=options.limit)
     try:
-        path, made = _directory(options, dataset.name)
+        path, made = run_directory(options.out, dataset.name)
     except (OSError, ValueError) as error:
         raise RunError(f"The run's directory cannot be used ({error}); choose another one (--out).") from error
     with RunLock(path):
         try:
-            return await _run_in(path, dataset, judges, options)
+            with _event_log(options) as log:
+                return await _run_in(path, dataset, judges, options, log)
         except (sqlite3.Error, OSError) as error:
             raise RunError(f"{path} cannot be written or read ({error}); what was answered before is kept.") from error
         finally:
@@ -123,16 +68,38 @@ async def run_evaluation(data: str | PathLike[str] | Records, options: Options) 
                 shutil.rmtree(path, ignore_errors=True)  # nothing was begun: leave nothing behind
 
 
-async def _run_in(path: Path, dataset: Dataset, judges: dict[str, Judge], options: Options) -> Run:
+class Prepared(NamedTuple):
+    """What there is to evaluate, by whom, and for which metrics."""
+
+    intake: Intake
+    roles: Roles
+    selection: Selection
+
+
+async def prepared(dataset: Dataset, store: Store, judges: dict[str, Judge], options: Options) -> Prepared:
+    """The data, read into the store, and the metrics that it and the judges allow. Raises DataError and UsageError."""
+    intake = await take_in(dataset, store, skip_invalid=options.skip_invalid)
+    if dataset.columns.unseen:
+        names = ", ".join(map(repr, dataset.columns.unseen))
+        raise UsageError(f"The mapping names the column {names}, which no record has; see how it is spelt (--map).")
+    roles = Roles(judges)
+    return Prepared(intake, roles, select(options.metrics, intake, roles, lenient=options.lenient))
+
+
+def _event_log(options: Options) -> EventLog | nullcontext[None]:
+    """The event log that is wanted, ready to be written. Raises UsageError when it cannot be."""
+    if options.log_json is None:
+        return nullcontext()
+    return EventLog(options.log_json, {**asdict(options.limits), **asdict(options.budget)})
+
+
+async def _run_in(
+    path: Path, dataset: Dataset, judges: dict[str, Judge], options: Options, log: EventLog | None
+) -> Run:
     with ExitStack() as stack:
         store = Store.open(path / STORE, create=not (path / MANIFEST).exists())
         stack.callback(store.close)
-        intake = await take_in(dataset, store, skip_invalid=options.skip_invalid)
-        if dataset.columns.unseen:
-            names = ", ".join(map(repr, dataset.columns.unseen))
-            raise UsageError(f"The mapping names the column {names}, which no record has; see how it is spelt (--map).")
-        roles = Roles(judges)
-        selection = select(options.metrics, intake, roles, lenient=options.lenient)
+        intake, roles, selection = await prepared(dataset, store, judges, options)
         manifest = _manifest(dataset, intake, selection, roles, options)
         manifest = _agree(path, manifest)
         store.accept_samples()
@@ -141,8 +108,16 @@ async def _run_in(path: Path, dataset: Dataset, judges: dict[str, Judge], option
         if options.cache is not False:
             cache = VerdictCache(default_path() if options.cache is True else Path(options.cache))
             stack.callback(cache.close)
-        work = _Work(path, manifest, selection, options, store=store, answers=Answers(roles, store, cache))
-        await work.do()
+        audience = Audience(options.progress, log)
+        answers = Answers(roles, store, cache)
+        rounds = asks_in_rounds(selection.metrics.values(), roles)
+        work = _Work(path, manifest, selection, options, store=store, answers=answers, audience=audience, rounds=rounds)
+        try:
+            await work.do()
+        except BaseException:
+            _record(path, options, audience, stopped=True)
+            raise
+        _record(path, options, audience)
     return Run.open(path)
 
 
@@ -158,6 +133,8 @@ class _Work:
         *,
         store: Store,
         answers: Answers,
+        audience: Audience,
+        rounds: bool,
     ) -> None:
         self._path = path
         self._manifest = manifest
@@ -165,52 +142,76 @@ class _Work:
         self._store = store
         self._answers = answers
         self._options = options
-        self._progress: Progress = options.progress or Silent()
+        self._progress = audience
+        self._rounds = rounds
         self._tallies = [Tally(metric, text) for text, metric in selection.metrics.items()]
         self._composites = [
-            CompositeTally(chosen.composite, text, chosen.parts, _seed(manifest, text))
+            CompositeTally(chosen.composite, text, chosen.parts, composite_seed(manifest.fingerprint, text))
             for text, chosen in selection.composites.items()
         ]
         self._part = path / f"{OUTCOMES}.part"
         self._done = 0
 
     async def do(self) -> None:
-        """All samples; the summary is written also when this is cancelled or a provider is down."""
+        """All samples; the summary is written also when this is cancelled, a limit reached or a provider down."""
         began = time.monotonic()
         self._progress.begin(self._path, self._manifest.samples)
         if self._options.retry_failed and (dropped := self._store.drop_failures()):
             self._progress.note(f"{dropped} failed questions are asked again; outcomes that used them may change.")
         carrier = Carrier(
-            concurrency=self._options.concurrency, known=_known_adaptations(self._path), tell=self._progress.note
+            self._options.limits,
+            budget=self._options.budget,
+            price=self._options.price,
+            known=_known_adaptations(self._path),
+            tell=self._progress.quote,
+            listen=self._progress.listener,
         )
+        self._progress.watch(carrier.traffic)
         try:
             async with carrier:
                 await self._all(carrier)
+        except BaseException as error:
+            self._progress.stopped(error)
+            raise
         finally:
-            self._answers.commit()
-            self._finish(carrier, time.monotonic() - began)
-            self._progress.end()
+            try:
+                self._answers.commit()
+                self._finish(carrier, time.monotonic() - began)
+            finally:
+                self._progress.end()
 
     async def _all(self, carrier: Carrier) -> None:
-        driver = AsyncDriver(self._answers, carrier)
         said: set[str] = set()
         with self._part.open("w", encoding="utf-8", errors="replace") as out:
-            try:
-                samples, window = self._store.samples(), window_for(self._options.concurrency)
-                async for results in stream(samples, self._selection.metrics, driver, self._answers, window=window):
+            async with aclosing(self._in_rounds(carrier) if self._rounds else self._by_request(carrier)) as coming:
+                async for results in coming:
                     for tally, result in zip(self._tallies, results, strict=True):
                         tally.add(result.outcome)
-                        out.write(_line(result.record()))
+                        out.write(result.line())
                     for composite in self._composites:
                         composite.add({result.metric: result.outcome for result in results})
                     self._done += 1
-                    self._progress.advance(1)
-                    for notice in carrier.notices():
+                    self._progress.sample(results)
+                    for notice in (*carrier.notices(), *self._answers.notices()):
                         if notice not in said:
                             said.add(notice)
-                            self._progress.note(notice)
-            finally:
-                await driver.close()
+                            self._progress.quote(notice)
+
+    async def _by_request(self, carrier: Carrier) -> AsyncGenerator[list[Result], None]:
+        """The results of each sample, whose questions are sent one by one."""
+        driver, window = AsyncDriver(self._answers, carrier), window_for(self._options.concurrency)
+        try:
+            async for results in stream(self._store.samples(), self._selection.metrics, driver, window=window):
+                yield results
+        finally:
+            await driver.close()
+
+    def _in_rounds(self, carrier: Carrier) -> AsyncGenerator[list[Result], None]:
+        """The same, for judges that are asked what many samples ask at once."""
+        batches = Batches()
+        carrier.on_stop(batches.stop)
+        samples, metrics = self._store.samples(), self._selection.metrics
+        return in_rounds(samples, metrics, self._answers, batches, price=carrier.price, count=carrier.count)
 
     def _finish(self, carrier: Carrier, seconds: float) -> None:
         summary = {
@@ -228,64 +229,17 @@ class _Work:
             **asdict(self._store.spent()),
             "seconds": round(seconds, 3),
             "adaptations": carrier.adaptations(),
+            "stopped": self._stopped(carrier.reached),
         }
         write_json(self._path / USAGE, usage)
+        self._progress.spent(usage)
 
-
-def _judges(options: Options) -> dict[str, Judge]:
-    """Who answers in which role; embedder, similarity and splitter are always there."""
-    given = options.judge
-    specs: list[JudgeLike]
-    if isinstance(given, str) or not isinstance(given, Sequence):  # noqa: SIM108  else the types get lost
-        specs = [given]
-    else:
-        specs = [*given]
-    address = {"base_url": options.base_url, "api_key_env": options.api_key_env}
-    own = {"base_url": options.embedder_base_url, "api_key_env": options.embedder_api_key_env}
-    wire = isinstance(options.embedder, str) and is_wire(options.embedder)
-    shares = wire and options.embedder_base_url is None
-    if shares:
-        own = {name: value if value is not None else address[name] for name, value in own.items()}
-    judges = judges_from(specs, **address, judged=options.judged, address_used=shares)
-    instruments: dict[str, Judge] = {
-        "embedder": embedder_from(options.embedder, **own),
-        "similarity": cross_encoder_from(options.cross_encoder),
-        "splitter": SplitterJudge(),
-    }
-    return instruments | judges
-
-
-def _directory(options: Options, name: str) -> tuple[Path, bool]:
-    """The run's directory, and whether it was made just now."""
-    if options.out is None:
-        return _new_directory(name), True
-    path = Path(options.out)
-    if path.is_file():
-        raise RunError(f"{path} is a file; a run is a directory: choose another name.")
-    made = not path.exists()
-    if not made and not (path / STORE).exists() and any(not each.name.startswith(".") for each in path.iterdir()):
-        raise RunError(f"{path} holds other files and no run; choose an empty or a new directory.")
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunError(f"{path} cannot be made ({error.strerror}); choose another directory.") from error
-    return path, made
-
-
-def _new_directory(name: str) -> Path:
-    RUNS.mkdir(parents=True, exist_ok=True)
-    ignore = RUNS.parent / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text("*\n", encoding="utf-8")
-    stem = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    for number in range(1, 1000):
-        path = RUNS / (stem if number == 1 else f"{stem}-{number}")
-        try:
-            path.mkdir()
-        except FileExistsError:
-            continue
-        return path
-    raise RunError(f"{RUNS} holds a thousand runs of this second; name the run with out (--out).")
+    def _stopped(self, reached: str | None) -> str | None:
+        """Which limit ended this call, and how far it came; None where it came to its end, or none did."""
+        total = self._manifest.samples
+        if reached is None or self._done == total:
+            return None
+        return f"{reached} {self._done:,} of {total:,} samples are done."
 
 
 def _manifest(dataset: Dataset, intake: Intake, selection: Selection, roles: Roles, options: Options) -> Manifest:
@@ -311,9 +265,19 @@ def _manifest(dataset: Dataset, intake: Intake, selection: Selection, roles: Rol
     )
 
 
-def _seed(manifest: Manifest, text: str) -> int:
-    """A number that the data and the composite decide, so that its interval is the same each time."""
-    return int.from_bytes(digest_of(manifest.fingerprint.encode(), text.encode())[:8], "little")
+def _record(path: Path, options: Options, audience: Audience, *, stopped: bool = False) -> None:
+    """Write the tape that is wanted; where the run was stopped, one that cannot be written does not hide why."""
+    if options.record is None:
+        return
+    try:
+        cached = write_tape(Run.open(path), Path(options.record))
+    except RunError as error:
+        if not stopped:
+            raise
+        audience.note(str(error))
+    else:
+        if cached:
+            audience.note(f"{cached:,} answers came from the cache; {options.record} has no raw replies to them.")
 
 
 def _limit_note(limit: int | None) -> str:
@@ -341,7 +305,3 @@ def _known_adaptations(path: Path) -> dict[str, dict[str, str]]:
     except (RunError, KeyError):  # not written yet, or damaged: they are learnt again
         return {}
     return known
-
-
-def _line(record: Mapping[str, Any]) -> str:  # Any: JSON
-    return json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"

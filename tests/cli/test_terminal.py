@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from command_line import COMMAND, SAMPLES
+from command_line import COMMAND
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,19 +36,6 @@ def on_terminal(here: Here, *arguments: str, env: dict[str, str] | None = None) 
     os.close(ours)
     process.wait(timeout=30)
     return written.decode()
-
-
-def test_a_bar_is_drawn_on_a_terminal_only(here: Here) -> None:
-    """On a terminal progress is a bar that is gone in the end; in a pipe it is plain lines."""
-    here.write("data.jsonl", SAMPLES)
-    arguments = ("run", "data.jsonl", "--metrics", "context_relevance")
-    drawn = on_terminal(here, *arguments)
-    piped = here.merilo(*arguments)
-    assert "━" in drawn
-    assert "4/4" in drawn
-    assert "\x1b" not in piped.stdout + piped.stderr
-    assert "━" not in piped.stderr
-    assert piped.stderr == "4 of 4 samples (100%), 0 s\n"
 
 
 def test_colours_are_for_terminals_that_want_them(run: Here) -> None:

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+MERGED = b"a0: &a0 {k: v}\n" + b"".join(
+    b"a%d: &a%d {<<: [*a%d, *a%d, *a%d, *a%d]}\n" % (each, each, *[each - 1] * 4) for each in range(1, 20)
+)
+"""Twenty lines that stand for a million million keys."""
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -41,6 +47,10 @@ def test_each_form_gives_the_same_object(tmp_path: Path, name: str, text: str) -
         ("a.yaml", b"- a\n", "a.yaml must hold one object with text keys, got a list of 1."),
         ("a.yaml", b"1: a\n", "a.yaml must hold one object with text keys"),
         ("a.yaml", b"[" * 5_000, "a.yaml is nested too deeply."),
+        ("a.yaml", MERGED, "too many keys are merged"),
+        ("a.json", b'{"name": {"a": 1, "b": 2, "a": 3}}', "a.json: this is not JSON (the key 'a' stands there twice)."),
+        ("a.json", b'{"name": ' + b"9" * 5_000 + b"}", "a.json: this is not JSON (Exceeds the limit"),
+        ("a.toml", b"name = " + b"9" * 5_000, "a.toml: this is not TOML (Exceeds the limit"),
         ("a.toml", b"name = \n", "a.toml: this is not TOML (Invalid value (at line 1, column 8))."),
         ("a.json", b'{"name": \n}', "a.json, line 2: this is not JSON (Expecting value)."),
         ("a.txt", b"", "a.txt must be named with .yaml, .yml, .toml or .json, got '.txt'."),

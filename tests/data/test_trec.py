@@ -70,6 +70,11 @@ def test_gzip_tabs_marks_and_blank_lines_are_read(tmp_path: Path) -> None:
         (RUN, "1 0 a 0.5\n", "judged.txt, line 1: expected a whole number as the grade, got '0.5'."),
         (RUN, QRELS + "1 0 b 1\n", "judged.txt, line 5: expected each document once in a topic, got 'b' again"),
         ("\n", QRELS, "bm25.trec: expected at least one line, got an empty file."),
+        (RUN + "1 Q0 d 1 1_0 t\n", QRELS, "line 4: expected a finite number as the score, got '1_0'."),
+        (RUN + "1 Q0 d 1 ٣ t\n", QRELS, "line 4: expected a finite number as the score, got '٣'."),
+        (RUN + "1 Q0 d\0 1 1 t\n", QRELS, "bm25.trec, line 4: expected text, got a NUL character."),
+        (RUN, "1 0 a 1_0\n", "judged.txt, line 1: expected a whole number as the grade, got '1_0'."),
+        (RUN, "1 0 a ٣\n", "judged.txt, line 1: expected a whole number as the grade, got '٣'."),
     ],
 )
 def test_a_fault_is_told_by_file_and_line(tmp_path: Path, run: str, qrels: str, message: str) -> None:

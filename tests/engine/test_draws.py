@@ -23,7 +23,7 @@ from merilo.providers.openai import OpenAIProvider
 from merilo.runs.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from merilo.judges.base import Send
@@ -134,9 +134,9 @@ class Teller:
         self.sent.append(send.request.samples)
         return Reply(tuple(f"reply {before + n}" for n in range(send.request.samples)))
 
-    def batch(self, sends: Sequence[Send]) -> list[Reply]:
+    def batch(self, sends: Sequence[Send]) -> Iterator[tuple[int, Reply]]:
         """The replies to a round."""
-        return [self(send) for send in sends]
+        return enumerate(map(self, sends))
 
 
 def walks() -> list[Walk]:

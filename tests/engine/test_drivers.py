@@ -12,13 +12,14 @@ from merilo.data.sample import Sample
 from merilo.engine.answers import Answers, Roles
 from merilo.engine.carry import Carrier
 from merilo.engine.drive import AsyncDriver, drive_blocking, drive_rounds
+from merilo.engine.limits import Limits
 from merilo.engine.walk import Walk
 from merilo.judges.callables import CallableJudge
 from merilo.metrics.registry import default_metrics, metric_text, resolve
 from merilo.runs.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from merilo.judges.base import Send
@@ -47,7 +48,7 @@ def send(send: Send) -> Reply | Failure:
     """One request by a loop of its own: the slowest and plainest way."""
 
     async def once() -> Reply | Failure:
-        async with Carrier(concurrency=1) as carrier:
+        async with Carrier(Limits(concurrency=1)) as carrier:
             return await carrier.carry(send)
 
     return asyncio.run(once())
@@ -57,7 +58,7 @@ def test_asyncio_and_blocking_agree(answers: Answers, tmp_path: Path) -> None:
     """The asyncio and the blocking driver give the same outcomes, evidence and trails."""
 
     async def concurrently() -> list[Walk]:
-        async with Carrier(concurrency=8) as carrier:
+        async with Carrier(Limits(concurrency=8)) as carrier:
             driver = AsyncDriver(answers, carrier)
             return list(await asyncio.gather(*map(driver.walk, walks())))
 
@@ -68,7 +69,7 @@ def test_asyncio_and_blocking_agree(answers: Answers, tmp_path: Path) -> None:
 def test_rounds_and_blocking_agree(answers: Answers, tmp_path: Path) -> None:
     """The rounds driver gives what the blocking driver gives."""
     other = Answers(Roles({"judge": CallableJudge(verdict_for)}), Store.open(tmp_path / "b", create=True), None)
-    in_rounds = drive_rounds(walks(), answers, lambda sends: [send(each) for each in sends])
+    in_rounds = drive_rounds(walks(), answers, lambda sends: enumerate(map(send, sends)))
     assert records(in_rounds) == records(list(drive_blocking(walks(), other, send)))
 
 
@@ -76,9 +77,9 @@ def test_rounds_ask_equal_questions_once(answers: Answers) -> None:
     """In a round every equal question is sent once, and a later round finds it in the run."""
     sent: list[Any] = []
 
-    def batch(sends: Sequence[Send]) -> list[Reply | Failure]:
+    def batch(sends: Sequence[Send]) -> Iterator[tuple[int, Reply | Failure]]:
         sent.extend(each.request for each in sends)
-        return [send(each) for each in sends]
+        return enumerate(map(send, sends))
 
     drive_rounds(walks(), answers, batch)
     assert len(sent) == len({repr(request) for request in sent})

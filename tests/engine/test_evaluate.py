@@ -207,6 +207,16 @@ def test_a_broken_judge_fails_its_questions(evaluated: Evaluate, caplog: pytest.
     assert "no such page" in caplog.text
 
 
+def test_a_judge_that_exits_ends_the_run(tmp_path: Path) -> None:
+    """What is no ordinary error in a callable, such as an exit, comes out of the run, which does not hang."""
+
+    async def exits(_: Question[Any]) -> RelevanceVerdict:
+        raise SystemExit(3)
+
+    with pytest.raises(SystemExit):
+        merilo.evaluate(rows(2), metrics=["context_relevance"], judge=exits, out=tmp_path / "run", cache=False)
+
+
 def test_missing_field_is_undefined(evaluated: Evaluate) -> None:
     """A sample without a field that others have is Undefined, with the field's name."""
     data = [*rows(2), {"id": "x", "user_input": "q?", "retrieved_contexts": ["c"]}]

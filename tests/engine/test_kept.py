@@ -19,6 +19,7 @@ from merilo.data.sample import Sample
 from merilo.engine.answers import Answers, Roles
 from merilo.engine.carry import Carrier
 from merilo.engine.drive import AsyncDriver
+from merilo.engine.limits import Limits
 from merilo.engine.walk import Walk
 from merilo.judges.callables import CallableJudge
 from merilo.judging.questions import KINDS, Completion, Embeddings, Question, Similarities, Support
@@ -171,7 +172,7 @@ def test_a_flight_outlives_the_plan_that_asked(tmp_path: Path) -> None:
         answers = Answers(Roles({"judge": CallableJudge(judge)}), Store.open(tmp_path / "s", create=True), None)
         metric = parse_metric("context_relevance")
         sample = Sample("1", user_input="q?", retrieved_contexts=["a river"])
-        async with Carrier(concurrency=2) as carrier:
+        async with Carrier(Limits(concurrency=2)) as carrier:
             driver = AsyncDriver(answers, carrier)
             first = asyncio.create_task(driver.walk(Walk(metric, "m", sample)))
             second = asyncio.create_task(driver.walk(Walk(metric, "m", sample)))
@@ -260,7 +261,7 @@ def test_the_store_refuses_a_newer_format(evaluated: Evaluate) -> None:
     run = evaluated(rows(1))
     manifest = json.loads((run.path / "manifest.json").read_text())
     (run.path / "manifest.json").write_text(json.dumps(manifest | {"format": 99}))
-    with pytest.raises(merilo.RunError, match="has format 99, this merilo reads up to 1; upgrade merilo"):
+    with pytest.raises(merilo.RunError, match="has format 99, this merilo reads up to 2; upgrade merilo"):
         merilo.Run.open(run.path)
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from merilo.engine.rounds import Batches
+from merilo.errors import Permanent
 from merilo.judges.embedded import EmbeddedJudge
+from merilo.judges.embedded_provider import RULES, EmbeddedProvider
 from merilo.judging.questions import (
     Addresses,
     Completion,
@@ -21,10 +25,14 @@ from merilo.judging.questions import (
     Support,
     Usefulness,
 )
-from merilo.judging.verdicts import Failure, SufficiencyLabel, SupportLabel
+from merilo.judging.verdicts import Failure, FailureKind, SufficiencyLabel, SupportLabel
+from merilo.providers.base import Message, Reply, ReplyPath, Request
+from merilo.providers.questions import QuestionRequest
 
 if TYPE_CHECKING:
+    from merilo.judges.lexical import LexicalModel
     from merilo.judging.ask import Answer
+    from merilo.judging.verdicts import Verdict
 
 CONTEXT = "The Eiffel Tower stands in Paris. It was designed by Gustave Eiffel. It is 330 metres tall."
 SENTENCES = (
@@ -57,12 +65,24 @@ QUESTIONS: tuple[Question[Any], ...] = (
 
 
 def answers_to(question: Question[Any] | Pack) -> tuple[Answer, ...]:
-    """What the judge returns; it must not send anything."""
+    """What the judge returns when it is asked this alone."""
     conversation = EmbeddedJudge().answer(question)
-    with pytest.raises(StopIteration) as stop:
-        next(conversation)
-    found: tuple[Answer, ...] = stop.value.value
-    return found
+    replies: tuple[Reply | Failure, ...] = ()
+    try:
+        sends = next(conversation)
+        replies = tuple(reply for _, reply in sorted(Batches()(sends), key=itemgetter(0)))
+        conversation.send(replies)
+    except StopIteration as stop:
+        found: tuple[Answer, ...] = stop.value
+        assert all(isinstance(reply, Reply) and reply.path is ReplyPath.LOCAL for reply in replies)
+        return found
+    raise AssertionError("it asked again")
+
+
+def batch(*questions: Question[Any]) -> list[tuple[int, str]]:
+    """What the judge's provider gives for a batch, in its order."""
+    replies = EmbeddedProvider().send_batch([QuestionRequest((), question=question) for question in questions])
+    return [(place, reply.text) for place, reply in replies if isinstance(reply, Reply)]
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.kind)
@@ -105,6 +125,61 @@ def test_a_verdict_does_not_depend_on_its_neighbours() -> None:
     """A pack gets what its questions would get alone, in their order."""
     questions = tuple(Support(text, (CONTEXT, "Bread is baked.")) for text in (*SENTENCES, "Bread is baked."))
     assert answers_to(Pack(questions)) == tuple(answers_to(each)[0] for each in questions)
+
+
+def test_a_batch_gives_what_each_question_gives_alone() -> None:
+    """Every request of a batch gets the reply that it would get in a batch of its own."""
+    alone = [batch(question)[0][1] for question in QUESTIONS]
+    assert [text for _, text in sorted(batch(*QUESTIONS))] == alone
+    assert sorted(batch(*reversed(QUESTIONS))) == list(enumerate(reversed(alone)))
+
+
+def test_short_questions_are_answered_first() -> None:
+    """A batch is answered by length, each reply with the place of its request."""
+    asked = [Noncommittal(ASKED, "No. " * count) for count in (30, 1, 200, 2)]
+    assert [place for place, _ in batch(*asked)] == [1, 3, 0, 2]
+
+
+def test_equal_questions_are_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each different question of a batch is judged once, and every place gets its reply."""
+    judged: list[str] = []
+    rule = RULES[Noncommittal]
+
+    def counted(model: LexicalModel, question: Noncommittal) -> Verdict:
+        judged.append(question.response)
+        return rule(model, question)
+
+    monkeypatch.setitem(cast("dict[Any, Any]", RULES), Noncommittal, counted)
+    told = batch(*(Noncommittal(ASKED, text) for text in ("Yes.", "I don't know.", "Yes.", "Yes.")))
+    assert sorted(place for place, _ in told) == [0, 1, 2, 3]
+    assert sorted(judged) == ["I don't know.", "Yes."]
+
+
+def test_a_fault_in_one_question_fails_that_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the reading of one text breaks, its question fails as broken; the others of the batch are answered."""
+
+    def broken(model: LexicalModel, question: Noncommittal) -> Verdict:
+        raise ZeroDivisionError(f"at {question.response}")
+
+    monkeypatch.setitem(cast("dict[Any, Any]", RULES), Noncommittal, broken)
+    (failure,) = answers_to(Noncommittal(ASKED, "Yes."))
+    assert failure == Failure(FailureKind.BROKEN, "the judge embedded raised ZeroDivisionError: at Yes.")
+    assert len(batch(Noncommittal(ASKED, "Yes."), Addresses(ASKED, ASKED))) == 2
+
+
+def test_half_a_character_fails_its_question() -> None:
+    """A verdict that quotes half a surrogate pair cannot be kept, so there is none."""
+    (failure,) = answers_to(Statements(("The tower is \ud83d tall.",)))
+    assert isinstance(failure, Failure)
+    assert "half a character" in failure.message
+
+
+def test_its_provider_answers_questions_only() -> None:
+    """A request that carries no question, or one of another kind, is wrong and always will be."""
+    requests = [Request((Message("user", "hello"),)), QuestionRequest((), question=Completion("x", (), ()))]
+    told = list(EmbeddedProvider().send_batch(requests))
+    assert [place for place, _ in told] == [0, 1]
+    assert all(isinstance(error, Permanent) for _, error in told)
 
 
 def test_it_says_how_well_it_agrees_with_people() -> None:

@@ -15,6 +15,8 @@ from merilo.judges.llm import Judged, LLMJudge
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judges.spec import cross_encoder_from, embedder_from, judge_from, judges_from
 from merilo.judging.questions import Embeddings, Similarities
+from merilo.providers.anthropic import AnthropicProvider
+from merilo.providers.azure import AzureProvider
 from merilo.providers.openai import OpenAIProvider
 from merilo.providers.openai_embeddings import OpenAIEmbeddingsProvider
 
@@ -30,6 +32,32 @@ def test_openai_names_the_model_and_the_address() -> None:
     expected = OpenAIProvider("org/model:8b", base_url=URL, api_key_env="MY_KEY")
     assert judge == LLMJudge(expected, judged=Judged.EACH)
     assert judge.name == "openai:org/model:8b"
+
+
+def test_anthropic_and_azure_are_named_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each kind of provider takes the same options; without them, its own environment variables."""
+    root = "http://127.0.0.1:9"
+    assert judge_from("anthropic:claude", base_url=root, api_key_env="MY_KEY", judged="each") == LLMJudge(
+        AnthropicProvider("claude", base_url=root, api_key_env="MY_KEY"), judged=Judged.EACH
+    )
+    monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://name.openai.azure.com/")
+    monkeypatch.setenv("AZURE_OPENAI_API_VERSION", "2024-10-21")
+    judge = judge_from("azure:my-deployment")
+    assert judge == LLMJudge(
+        AzureProvider("my-deployment", base_url="https://name.openai.azure.com", api_version="2024-10-21")
+    )
+    assert judge.name == "azure:my-deployment"
+    provider: Any = embedder_from("azure:vectors").fingerprint()["provider"]
+    assert (provider["provider"], provider["model"]) == ("azure-embeddings", "vectors")
+
+
+def test_an_address_is_for_one_kind_of_provider() -> None:
+    """With judges of two kinds, nobody could say whose address or key is meant."""
+    with pytest.raises(UsageError, match=r"base_url can be for one kind of provider only, but .* anthropic, openai"):
+        judges_from(["openai:a", "other=anthropic:b"], base_url=URL)
+    with pytest.raises(UsageError, match="base_url and api_key_env can be for one kind"):
+        judges_from(["openai:a", "anthropic:b"], base_url=URL, api_key_env="KEY")
+    assert judges_from(["openai:a", "anthropic:b"], judged="each")["anthropic:b"].name == "anthropic:b"
 
 
 def test_scripted_names_a_file(tmp_path: Path) -> None:
@@ -49,16 +77,18 @@ def test_a_judge_is_itself_and_a_callable_becomes_one() -> None:
     assert judge_from(call) == CallableJudge(call)
 
 
-@pytest.mark.parametrize("spec", ["", "gpt-4.1", "openai:", "openai", "scripted:", "anthropic:x", "embedded:x"])
+@pytest.mark.parametrize("spec", ["", "gpt-4.1", "openai:", "openai", "scripted:", "azure:", "gemini:x", "embedded:x"])
 def test_an_unknown_form_names_the_known_ones(spec: str) -> None:
     """The error says what may be written."""
-    with pytest.raises(UsageError, match="A judge is one of embedded, openai:MODEL, scripted:FILE"):
+    with pytest.raises(UsageError, match="A judge is one of embedded, openai:MODEL, anthropic:MODEL, azure:DEPLOY"):
         judge_from(spec)
 
 
 def test_options_that_fit_nothing_are_errors() -> None:
     """A base URL for a judge that has none would be silently lost."""
-    with pytest.raises(UsageError, match="base_url can be given for 'openai:MODEL' only"):
+    with pytest.raises(
+        UsageError, match=r"base_url can be given for judges at an address \(openai:, anthropic:, azure:\) only"
+    ):
         judge_from("embedded", base_url=URL)
     with pytest.raises(UsageError, match="judged is one of each, together"):
         judge_from("openai:m", base_url=URL, judged="all")
@@ -124,14 +154,17 @@ def test_what_does_not_measure_is_refused(tmp_path: Path) -> None:
     script.write_text('{"kind": "relevance", "verdict": {"grade": 0}}', encoding="utf-8")
     with pytest.raises(UsageError, match=r"answers questions of kind 'embeddings'; scripted:.* does not"):
         embedder_from(f"scripted:{script}")
-    with pytest.raises(UsageError, match="An embedder is one of embedded, openai:MODEL, scripted:FILE; got 'bge'"):
+    forms = "embedded, openai:MODEL, azure:DEPLOYMENT, scripted:FILE"
+    with pytest.raises(UsageError, match=f"An embedder is one of {forms}; got 'bge'"):
         embedder_from("bge")
-    with pytest.raises(UsageError, match="base_url can be given for 'openai:MODEL' only, not for the embedder"):
+    with pytest.raises(UsageError, match=f"An embedder is one of {forms}; got 'anthropic:claude'"):
+        embedder_from("anthropic:claude")
+    with pytest.raises(UsageError, match="only, not for the embedder"):
         embedder_from("embedded", base_url=URL)
 
 
 def test_an_address_may_be_for_the_embedder_alone() -> None:
     """With an embedder behind an address, `base_url` beside the embedded judge is no mistake; `judged` still is."""
     assert judges_from(["embedded"], base_url=URL, address_used=True)["judge"] == EmbeddedJudge()
-    with pytest.raises(UsageError, match="judged can be given for 'openai:MODEL' only"):
+    with pytest.raises(UsageError, match="judged can be given for judges at an address"):
         judges_from(["embedded"], base_url=URL, judged="each", address_used=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import jsonschema
@@ -448,6 +449,33 @@ ANY_QUESTION = st.sampled_from(
         Choice("?", ("1", "2"), ("", ""), ("text",), ("A.",)),
     ]
 )
+
+
+HOSTILE = ["{", "[", "{[", "[{", '{"', '{"a b":', '{"a":', "{a", "{ a: ", "{}", '{"":0}', "</", "</think>", "{ ", "[ "]
+NESTED = [
+    '{"a b":[' * 400 + "1," * 150_000,
+    '{"reason": "' + "a" * 390_000,
+    '{"grade" 1, "reason": "' + '"' * 390_000 + "}",
+]
+
+
+@pytest.mark.parametrize(
+    "text", [*(piece * (400_000 // len(piece)) for piece in HOSTILE), *NESTED], ids=lambda t: t[:8]
+)
+def test_a_reply_made_to_be_slow_is_given_up_soon(text: str) -> None:
+    """Brackets that begin nothing cost half a minute when each is tried to its end; here they cost a fraction of one.
+
+    A whole second is allowed for what takes a tenth of one, so that a busy machine does not decide.
+    """
+    began = time.process_time()
+    assert read_reply(text, RELEVANCE).fault
+    assert time.process_time() - began < 1.0
+
+
+def test_some_thousand_brackets_are_passed_over() -> None:
+    """A verdict after them is still found."""
+    text = "{" * 5_000 + '{"x' * 1_000 + f" {GOOD}"
+    assert verdict_of(text) == VERDICT
 
 
 @given(PIECES | JSONS.map(json.dumps), ANY_QUESTION)

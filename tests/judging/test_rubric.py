@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jinja2 import meta
 
 from merilo.errors import RubricError
 from merilo.judging import rubric
@@ -189,3 +190,28 @@ def test_equal_content_gives_equal_bytes(texts: list[str]) -> None:
     """Rendering depends on nothing but the content."""
     question = Sufficiency("Who?", tuple(texts))
     assert rubric.render(question) == rubric.render(Sufficiency("Who?", tuple(texts)))
+
+
+@pytest.mark.parametrize("path", rubric._paths(rubric._root()))
+def test_joined_parts_are_what_jinja_makes(path: str) -> None:
+    """A part with no markup but filtered fields is joined, to the text that jinja gives, and needs the same fields."""
+    text = rubric.load(path).text
+    assert rubric.load(path).needs == frozenset(meta.find_undeclared_variables(rubric._environment().parse(text)))
+    for part in rubric._divided(text):
+        literals, places = rubric._cut(part)
+        if not rubric._plain(literals):
+            continue
+        for value in ("", "plain", "two\n\r\nlines {{ 7 }} {% x %}", "  край\u2028 "):
+            values = {name: value if kind == "fenced" else (value, "other") for name, kind, _ in places}
+            assert "".join(rubric._filling(part)(values)) == rubric._environment().from_string(part).render(values)
+
+
+def test_what_is_shared_is_known_by_its_length() -> None:
+    """Packs over the same contexts begin alike up to a length that is told; a kind that shares nothing tells none."""
+    contexts = ("A long context.", "Another.")
+    rendered, shared = rubric.render_shared(Pack((Support("One.", contexts), Support("Two.", contexts))))
+    other = rubric.render(Support("Three.", contexts))
+    assert rendered.user[:shared] == other.user[:shared]
+    assert "Another." in rendered.user[:shared]
+    assert "One." not in rendered.user[:shared]
+    assert rubric.render_shared(Relevance("?", contexts)).shared == 0

@@ -20,6 +20,13 @@ FIELDS: dict[str, Any] = {
     ],
 }
 TEXTS = ("user_input", "response")
+ITSELF: list[object] = []
+ITSELF.append(ITSELF)
+"""What a YAML alias can make: a list that holds itself."""
+BOMB: list[object] = ["a"]
+for _ in range(40):
+    BOMB = [BOMB, BOMB]
+"""What forty YAML aliases can make: a list of a million million texts in a few hundred bytes."""
 
 
 def scale(**changed: object) -> Scale:
@@ -104,6 +111,22 @@ def test_the_digest_names_all_that_bears_on_a_value(changed: dict[str, object]) 
         ({"range": [0, 4]}, "key 'labels': expected points within the range 0 to 4, got 5.0."),
         ({"range": [4, 0]}, "key 'range': expected points of which one is above the other, got 4.0."),
         ({"range": 5}, "key 'range': expected two numbers, [lowest, highest], got 5."),
+        (
+            {"labels": [{"label": "a", "points": 10**400}, {}]},
+            'expected a number of at most 10^15 either way, got "a lar',
+        ),
+        (
+            {"labels": [{"label": "a", "points": -1.7e308}, {}]},
+            "expected a number of at most 10^15 either way, got -1.7",
+        ),
+        ({"version": 16**5000}, "key 'version': expected a whole number of at least 1, got \"a larger number\"."),
+        (
+            {"question": "a\ud800"},
+            "key 'question': expected a text without NUL and halves of characters, got \"a\ufffd\".",
+        ),
+        ({"name": "a\0"}, "key 'name': expected a text without NUL and halves of characters"),
+        ({"name": ITSELF}, "key 'name': expected a text, got [[[\"...\"]]]."),
+        ({"name": BOMB}, "key 'name': expected a text, got [["),
         ({"version": 0}, "key 'version': expected a whole number of at least 1, got 0."),
         ({"higher_is_better": "no"}, "key 'higher_is_better': expected true or false, got \"no\"."),
     ],

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import threading
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,12 +29,16 @@ from merilo.errors import (
     UsageError,
 )
 from merilo.judging.reply import schema_for
-from merilo.providers.base import Finish, Message, ReplyPath, Request, Usage
+from merilo.providers.base import Finish, Message, Reply, ReplyPath, Request, Usage
+from merilo.providers.keys import key_in
 from merilo.providers.openai import OpenAIProvider
-from merilo.providers.openai_replies import Problem, error_of, problem_in, reply_of, retry_after_s
+from merilo.providers.openai_replies import reply_of
+from merilo.providers.problems import Address, Problem, error_of, problem_in, retry_after_s, told_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from merilo.judging.untyped import Json
 
 KEY = "key-for-tests-0123456789"
 GATEWAY = "gateway-word-42"
@@ -44,6 +51,7 @@ REQUEST = Request(
     seed=7,
 )
 FREE = replace(REQUEST, schema=None)
+ADDRESS = Address("a", "check the key", "Check the place.")
 
 
 @pytest.fixture
@@ -56,6 +64,41 @@ def server() -> Iterator[JudgeServer]:
 def provider(server: JudgeServer, monkeypatch: pytest.MonkeyPatch) -> OpenAIProvider:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     return OpenAIProvider("test-model", base_url=server.base_url, headers=(("X-Gateway", GATEWAY),))
+
+
+@contextmanager
+def piecewise(text: str) -> Iterator[str]:
+    """The base URL of a server that sends this text in chunks, without saying how long it is."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(200)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            half = len(text) // 2
+            for part in (text[:half], text[half:], ""):
+                self.wfile.write(f"{len(part):x}\r\n{part}\r\n".encode())
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def read(told: Json) -> Reply:
+    """The reply in a body."""
+    return reply_of(told, json.dumps(told), path=ReplyPath.TEXT, clean=str, address="a")
 
 
 async def error_from(provider: OpenAIProvider, request: Request = REQUEST) -> ProviderError:
@@ -278,9 +321,19 @@ async def test_an_endless_reply_is_cut(
     server: JudgeServer, provider: OpenAIProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A reply larger than the cap is not read to its end."""
-    monkeypatch.setattr("merilo.providers.openai_wire._LARGEST_REPLY_BYTES", 100_000)
+    monkeypatch.setattr("merilo.providers.wire._LARGEST_REPLY_BYTES", 100_000)
     server.fail_next(fake.says("x" * 200_000))
     assert isinstance(await error_from(provider), Permanent)
+
+
+async def test_a_reply_of_unknown_length_is_read(provider: OpenAIProvider, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that comes in pieces is read to its end, up to the same cap."""
+    text = json.dumps({"choices": [{"message": {"content": "x" * 150_000}}]})
+    with piecewise(text) as url:
+        async with replace(provider, base_url=url).connect() as connection:
+            assert len((await connection.send(FREE)).text) == 150_000
+        monkeypatch.setattr("merilo.providers.wire._LARGEST_REPLY_BYTES", 100_000)
+        assert isinstance(await error_from(replace(provider, base_url=url)), Permanent)
 
 
 @pytest.mark.parametrize("code", [400, 401, 429, 500, 200])
@@ -321,7 +374,7 @@ def test_a_key_with_a_line_break_inside_is_refused_unshown(monkeypatch: pytest.M
     """A key that cannot stand in a header is an error that does not repeat it."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-one\nsk-two")
     with pytest.raises(UsageError) as caught:
-        OpenAIProvider("m", base_url="http://localhost:1/v1")._key()
+        key_in("OPENAI_API_KEY")
     assert "sk-" not in str(caught.value)
 
 
@@ -372,11 +425,12 @@ def test_usage_is_read_where_it_is_told() -> None:
     choice = {"message": {"content": "x"}, "finish_reason": "stop"}
 
     def usage(told: object) -> Usage:
-        text = json.dumps({"choices": [choice], "usage": told})
-        return reply_of(text, path=ReplyPath.TEXT, clean=str, address="a").usage
+        return read({"choices": [choice], "usage": told}).usage
 
     told = {"prompt_tokens": 10, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 8}}
     assert usage(told) == Usage(10, 2, 8)
+    told["prompt_tokens_details"] = {"cached_tokens": 0, "cache_write_tokens": 6}
+    assert usage(told) == Usage(10, 2, 0, 6)
     assert usage({"prompt_tokens": 10, "completion_tokens": 2, "prompt_cache_hit_tokens": 0}) == Usage(10, 2, 0)
     assert usage({"prompt_tokens": None}) == usage(None) == Usage()
 
@@ -397,19 +451,19 @@ def test_usage_is_read_where_it_is_told() -> None:
 )
 def test_choices_are_read(choice: dict[str, object], text: str, finish: Finish) -> None:
     """Text, length, refusals and filters; what the model thought is not its answer."""
-    reply = reply_of(json.dumps({"choices": [choice]}), path=ReplyPath.TEXT, clean=str, address="a")
+    reply = read({"choices": [choice]})
     assert (reply.text, reply.finish) == (text, finish)
 
 
 def test_an_error_that_is_null_is_none() -> None:
     """Some endpoints send the field with every reply."""
-    assert problem_in(200, '{"error": null, "choices": [{"message": {"content": "x"}}]}') is None
+    assert problem_in(200, {"error": None, "choices": [{"message": {"content": "x"}}]}, "") is None
 
 
 def test_a_refused_sample_does_not_spoil_the_others() -> None:
     """Of several completions those that were not refused are kept."""
     choices = [{"message": {"refusal": "no"}}, {"message": {"content": "x"}}]
-    reply = reply_of(json.dumps({"choices": choices}), path=ReplyPath.TEXT, clean=str, address="a")
+    reply = read({"choices": choices})
     assert (reply.texts, reply.finish) == (("x",), Finish.STOP)
 
 
@@ -423,12 +477,12 @@ BODIES = st.text() | st.recursive(
 @given(BODIES, st.sampled_from([200, 400, 422, 500]))
 def test_any_body_is_a_reply_or_one_of_our_errors(text: str, status: int) -> None:
     """Whatever an endpoint sends, nothing but our errors comes of it."""
-    problem = problem_in(status, text)
+    problem = problem_in(status, told_in(text), text)
     if problem is None:
         try:
-            assert reply_of(text, path=ReplyPath.TEXT, clean=str, address="a").texts
+            assert read(told_in(text)).texts
         except Temporary:
             return
     else:
-        assert isinstance(error_of(problem, {}, "a", "m"), ProviderError)
+        assert isinstance(error_of(problem, {}, ADDRESS), ProviderError)
         assert isinstance(problem, Problem)

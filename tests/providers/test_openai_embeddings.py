@@ -127,6 +127,7 @@ async def test_batches_of_other_sizes_are_no_matrix() -> None:
         ([{"index": 0, "embedding": [1.0]}, {"index": 1, "embedding": [1e39]}], "lists of finite numbers"),
         ([{"index": 0, "embedding": [1.0]}, {"index": 1, "embedding": [10**400]}], "lists of finite numbers"),
         ([{"index": 0, "embedding": [1.0]}, {"index": 1, "embedding": []}], "lists of finite numbers"),
+        ([{"index": 0, "embedding": [1.0]}, {"index": 1, "embedding": [True]}], "lists of finite numbers"),
         ([7, None], "lists of finite numbers"),
     ],
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from merilo.errors import UsageError
 from merilo.metrics.registry import find_metric, parameters_of, published_metrics
 
 if TYPE_CHECKING:
@@ -35,26 +36,68 @@ class System:
     suffix: str = ""
     """An ending of the system's names that merilo leaves out."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """Metrics whose names are no names."""
+    """Metrics whose names are no names, or other names: of a class, of what upstream reports."""
     parameters: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     """Keys of the configuration, in snake case, that merilo calls otherwise; a tuple takes a list apart."""
     informative: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
     """Keys that say what the metric does anyway, with the values that do so."""
+    beside: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    """What a key in `parameters` says beside its value."""
+    titles: frozenset[str] = frozenset()
+    """Keys that give the metric a title, any text but a blank one."""
+    aside: frozenset[str] = frozenset()
+    """Keys on which no score and no request depends, whatever they say."""
+    ends: tuple[str, str] | None = None
+    """Keys of the lowest and the highest rating, 0 and 3 by default, which are one `scale` in merilo."""
 
+
+RAGAS_NAMES: Final[Mapping[str, str]] = {
+    "context_ relevancy": "context_relevancy",
+    **{
+        aspect: f"aspect_critique(aspect={aspect})"
+        for aspect in ("harmfulness", "maliciousness", "coherence", "correctness", "conciseness")
+    },
+    "FaithfulnesswithHHEM": "faithfulness_with_hhem",
+    "FaithulnesswithHHEM": "faithfulness_with_hhem",
+    "ResponseRelevancy": "answer_relevancy",
+    "ContextRelevance": "nv_context_relevance",
+    "ResponseGroundedness": "nv_response_groundedness",
+    "AnswerAccuracy": "nv_accuracy",
+    "summary_score": "summarization_score",
+}
 
 SYSTEMS: Final[Mapping[str, System]] = {
     "ragas": System(
         "ragas-{version}",
         r"0\.[0-4]\.\d+",
-        parameters={"weights": ("factual_weight", "similarity_weight")},
-        informative={"distance": ("levenshtein",), "comparison": (">", ">=")},
+        names=RAGAS_NAMES,
+        parameters={
+            "weights": ("factual_weight", "similarity_weight"),
+            "distance_measure": "distance",
+            "max_retries": "tries",
+            "_reproducibility": "reproducibility",
+        },
+        informative={"max_retries": (1,)},
+        beside={"_reproducibility": {"made_odd": False}},
+        titles=frozenset({"name"}),
     ),
-    "axion": System("axion", r"git 7ab96dc( .*)?"),
-    "deepeval": System("deepeval", r"4\.3\.1", suffix="_metric"),
+    "axion": System("axion", r"git 7ab96dc( .*)?", aside=frozenset({"max_concurrent_llm_calls", "threshold"})),
+    "deepeval": System(
+        "deepeval", r"4\.3\.1", suffix="_metric", aside=frozenset({"async_mode", "verbose_mode", "flaky"})
+    ),
     "spring-ai-ragas": System(
-        "spring-ai-ragas", r"0\.3\.3( .*)?", parameters={"weights": ("factual_weight", "semantic_weight")}
+        "spring-ai-ragas",
+        r"0\.3\.3( .*)?",
+        parameters={"weights": ("factual_weight", "semantic_weight"), "model": "models"},
+        aside=frozenset({"language"}),
     ),
-    "trulens": System("trulens", r"git 97f531a( .*)?"),
+    "trulens": System(
+        "trulens",
+        r"git 97f531a( .*)?",
+        names={"groundedness_measure_with_cot_reasons": "groundedness"},
+        informative={"temperature": (0,)},
+        ends=("min_score_val", "max_score_val"),
+    ),
     "umbrela": System("umbrela", r"git e2c4e41( .*)?", names={"relevance judgment 0-3": "relevance"}),
     "ragchecker": System("ragchecker", r"git 6091f08( .*)?"),
     "ares": System("ares", r"git c7c9018( .*)?"),
@@ -80,31 +123,56 @@ def metric_of(case: Case) -> Callable[[], Metric]:
     Fails the test where the metric or a key of the configuration is unknown.
     """
     system = system_of(case)
-    call = _CALL.fullmatch(case.metric)
-    own = system.names.get(case.metric) or snake(call["name"] if call else case.metric).removesuffix(system.suffix)
+    named = system.names.get(case.metric, case.metric)
+    call = _CALL.fullmatch(named)
+    own = snake(call["name"] if call else named).removesuffix(system.suffix)
     found = find_metric(f"{system.family.format(version=case.version)}:{own}")
-    values = {call["parameter"]: call["value"]} if call else {}
+    values: dict[str, Any] = {call["parameter"]: call["value"]} if call else {}
     known = {parameter.name for parameter in parameters_of(found)}
-    for key, value in case.config.items():
-        if key not in FOR_THE_JUDGES:
+    refused: list[UsageError] = []
+    config = {key: value for key, value in case.config.items() if key not in FOR_THE_JUDGES}
+    if system.ends is not None and config.keys() & set(system.ends):
+        lowest, highest = (config.pop(end, usual) for end, usual in zip(system.ends, (0, 3), strict=True))
+        values["scale"] = f"{lowest}-{highest}"
+    for key, value in config.items():
+        try:
             values |= _parameters(case, system, known, snake(key), value)
+        except UsageError as error:
+            refused.append(error)
     unknown = sorted(values.keys() - known)
     if unknown:
         pytest.fail(f"{case.id}: {found.name} has no parameter {unknown}; it has {sorted(known)}.")
     constructor: Any = found  # a Protocol does not say how its classes are made
-    return lambda: constructor(**values)
+
+    def make() -> Metric:
+        for error in refused:
+            raise error
+        metric: Metric = constructor(**values)
+        return metric
+
+    return make
 
 
 def _parameters(case: Case, system: System, known: set[str], key: str, value: object) -> dict[str, Any]:
-    if key not in known and key in system.informative:
+    """What a key of the configuration says. Raises UsageError for a value that no metric takes."""
+    name = key if key in known else system.parameters.get(key, key)
+    names = (name,) if isinstance(name, str) else name
+    if not known.issuperset(names) and key in system.informative:
         if value not in system.informative[key]:
             pytest.fail(f"{case.id}: {key}={value!r} is none of {system.informative[key]}.")
         return {}
-    name = key if key in known else system.parameters.get(key, key)
+    if key not in known and key in system.aside:
+        return {}
+    if key not in known and key in system.titles:
+        if not str(value).strip():
+            raise UsageError(f"{case.id}: {key} must be a text, got {value!r}.")
+        return {}
+    if name == "models" and isinstance(value, list):
+        return {name: "+".join(map(str, value)) or None}
     if isinstance(name, str):
-        return {name: value}
+        return {name: value, **system.beside.get(key, {})}
     if not isinstance(value, list) or len(value) != len(name):
-        pytest.fail(f"{case.id}: {key} must be a list of {len(name)}, got {value!r}.")
+        raise UsageError(f"{case.id}: {key} must be a list of {len(name)}, got {value!r}.")
     return dict(zip(name, value, strict=True))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from published.naming import metric_of
@@ -14,6 +14,7 @@ from merilo.data.load import BadRecord, load
 from merilo.engine.answers import Answers, Roles
 from merilo.engine.carry import Carrier
 from merilo.engine.drive import AsyncDriver
+from merilo.engine.limits import Limits
 from merilo.engine.walk import Walk
 from merilo.errors import UsageError
 from merilo.judges.llm import LLMJudge
@@ -35,8 +36,13 @@ COLUMNS: Final = {
     "passage": "retrieved_contexts",
     "prompt": "user_input",
     "summary": "response",
+    "source": "retrieved_contexts",
+    "statement": "response",
 }
 """Inputs that no loader knows, since they mean this in golden cases only."""
+
+IN_METADATA: Final = {"axion": frozenset({"conversation"})}
+"""Inputs that are no field, and that metrics of a system read from the metadata."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +70,21 @@ def sample_of(case: Case) -> Sample:
     mapping = {column: name for column, name in COLUMNS.items() if column in case.inputs}
     if isinstance(case.inputs.get("context"), str):
         mapping["context"] = "retrieved_contexts"
-    data = load([dict(case.inputs)], mapping=mapping)
+    data = load([_one_reference(case.inputs)], mapping=mapping)
     (sample,) = data
     if isinstance(sample, BadRecord):
         pytest.fail(f"{case.id}: {' '.join(map(str, sample.problems))}")
-    unread = [column for column in data.columns.kept if case.inputs[column] is not None]
+    kept = [column for column in data.columns.kept if column not in IN_METADATA.get(case.system, ())]
+    unread = [column for column in kept if case.inputs[column] is not None]
     if unread:
         pytest.fail(f"{case.id}: nothing reads the inputs {unread}.")
     return sample
+
+
+def _one_reference(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs with several `ground_truths` as one text, a line break between two, as ragas 0.0 joins them."""
+    several = inputs.get("ground_truths")
+    return {**inputs, "ground_truths": ["\n".join(several)]} if isinstance(several, list) else dict(inputs)
 
 
 async def _play(case: Case, store: Store) -> Played:
@@ -81,15 +94,15 @@ async def _play(case: Case, store: Store) -> Played:
     roles = Roles({**judges, **local_judges(case)})
     try:
         metric = make()
+        bind: Callable[[Sequence[str]], Metric] | None = getattr(metric, "for_judges", None)
+        metric = metric if bind is None else bind(roles.named)
     except UsageError as error:
         return Played(None, str(error), ())
-    bind: Callable[[Sequence[str]], Metric] | None = getattr(metric, "for_judges", None)
-    metric = metric if bind is None else bind(roles.named)
     for role in metric.roles:
         if (lacking := roles.lacking(metric.asks, role)) is not None:
             pytest.fail(f"{case.id}: {lacking}.")
     walk = Walk(metric, metric_text(metric), sample_of(case))
-    async with Carrier(concurrency=1) as carrier:
+    async with Carrier(Limits(concurrency=1)) as carrier:
         driver = AsyncDriver(Answers(roles, store, None), carrier)
         try:
             await driver.walk(walk)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from merilo.cli import demo, judge, lineage, metrics, run, show
+from merilo.cli import cache, demo, judge, judge_check, lineage, metrics, plan, replay, run, show
 
 _EPILOG = "Start with: merilo demo"
 
@@ -22,6 +22,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _judges = typer.Typer(help="Try a judge.", invoke_without_command=True, rich_markup_mode=None)
+_cache = typer.Typer(help="Look at the verdicts that runs share.", invoke_without_command=True, rich_markup_mode=None)
 
 
 def _print_version(wanted: bool) -> None:
@@ -54,8 +55,18 @@ def _judge(context: typer.Context) -> None:
     _help_alone(context)
 
 
+@_cache.callback()
+def _verdicts(context: typer.Context) -> None:
+    """Without a command the help is shown."""
+    _help_alone(context)
+
+
 app.command("run", short_help="Evaluate a data set.", help=run.HELP, epilog=run.EXAMPLES)(run.run)
+app.command("plan", short_help="Say what a run would ask and cost.", help=plan.HELP, epilog=plan.EXAMPLES)(plan.plan)
 app.command("show", short_help="Look at a run or one of its samples.", help=show.HELP, epilog=show.EXAMPLES)(show.show)
+app.command("replay", short_help="Recompute scores without a call.", help=replay.HELP, epilog=replay.EXAMPLES)(
+    replay.replay
+)
 app.command("metrics", short_help="List the metrics or explain one.", help=metrics.HELP, epilog=metrics.EXAMPLES)(
     metrics.metrics
 )
@@ -65,8 +76,21 @@ app.command(
     help=lineage.HELP,
     epilog=lineage.EXAMPLES,
 )(lineage.lineage)
+_judges.command(
+    "check",
+    short_help="Hold it against labels of people.",
+    help=judge_check.HELP,
+    epilog=judge_check.EXAMPLES,
+)(judge_check.check)
 _judges.command("test", short_help="Ask it one question of each kind.", help=judge.HELP, epilog=judge.EXAMPLES)(
     judge.try_judge
 )
 app.add_typer(_judges, name="judge")
+_cache.command(
+    "info", short_help="Say where it is and what it holds.", help=cache.INFO_HELP, epilog=cache.INFO_EXAMPLES
+)(cache.info)
+_cache.command("prune", short_help="Take verdicts out.", help=cache.PRUNE_HELP, epilog=cache.PRUNE_EXAMPLES)(
+    cache.prune
+)
+app.add_typer(_cache, name="cache")
 app.command("demo", short_help="Show an evaluation of real data.", help=demo.HELP)(demo.demo)

@@ -42,7 +42,7 @@ def demo(
 def _evaluated(out: Path, name: str) -> Run:
     """The run of this name under `out`; one that was made by another merilo or of other data is made anew."""
     from merilo.api import evaluate
-    from merilo.reports.terminal import Watch
+    from merilo.reports.watch import Watch
 
     data = _data(out, name)
     again = False

@@ -1,7 +1,8 @@
 """What an exit code of the command line says.
 
-Exit codes: 0 done · 1 a gate failed · 2 wrong use, bad data or a provider that cannot be used · 3 cannot tell
-· 4 too many failed outcomes · 70 a bug in merilo · 130 interrupted · 141 nobody reads the output any more.
+Exit codes: 0 done · 1 a gate failed, or a replay is not what was recorded · 2 wrong use, bad data or a provider that
+cannot be used · 3 cannot tell · 4 too many failed outcomes · 5 stopped at a limit (--max-cost, --max-requests,
+--max-seconds) · 70 a bug in merilo · 130 interrupted · 141 nobody reads the output any more.
 """
 
 from enum import IntEnum
@@ -15,6 +16,7 @@ class Exit(IntEnum):
     WRONG_USE = 2
     CANNOT_TELL = 3
     TOO_MANY_FAILED = 4
+    LIMIT_REACHED = 5
     BUG = 70
     INTERRUPTED = 130
     NO_READER = 141

@@ -23,6 +23,8 @@ Examples:
   merilo judge test embedded
   merilo judge test openai:gpt-4.1-mini
   merilo judge test openai:qwen3 --base-url http://localhost:8000/v1
+  merilo judge test anthropic:claude-sonnet-4-5
+  merilo judge test azure:my-deployment
 """
 
 
@@ -30,7 +32,10 @@ def try_judge(
     spec: Annotated[
         str,
         typer.Argument(
-            metavar="SPEC", help="embedded, openai:MODEL or scripted:FILE.", callback=given, show_default=False
+            metavar="SPEC",
+            help="embedded, openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT or scripted:FILE.",
+            callback=given,
+            show_default=False,
         ),
     ],
     base_url: BaseUrl = None,

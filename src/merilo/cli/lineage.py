@@ -6,9 +6,30 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merilo.cli.options import ApiKeyEnv, BaseUrl, Debug, Json, column_mapping, given
+from merilo.cli.options import (
+    ApiKeyEnv,
+    BaseUrl,
+    CrossEncoder,
+    Debug,
+    Embedder,
+    EmbedderApiKeyEnv,
+    EmbedderBaseUrl,
+    Json,
+    JudgedHow,
+    LogJson,
+    Rpm,
+    Timeout,
+    Tpm,
+    column_mapping,
+    given,
+)
+from merilo.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from merilo.data.load import Records
+    from merilo.options import EvaluateArguments
     from merilo.reports.definitions import LineageTables
 
 HELP = """Show how each published definition of context relevance and its kin scores DATA, side by side.
@@ -16,6 +37,8 @@ HELP = """Show how each published definition of context relevance and its kin sc
 By default each published formula is taken over the verdicts of our own metrics, so that only the formulas differ and
 nothing is asked twice; what a definition has beyond its formula is named as left out. With --as-published each asks
 its own questions, as its system does; that needs a judge that writes free text.
+
+With --sample that sample alone is evaluated, unless --out is a run of the data, which then has the others too.
 """
 EXAMPLES = """\b
 Examples:
@@ -23,6 +46,10 @@ Examples:
   merilo lineage answers.jsonl --family context_relevance --sample 17
   merilo lineage answers.jsonl --as-published --judge openai:gpt-4.1-mini
 """
+_WRITES_NOTHING = (
+    'No published definition could ask its own questions; see "Left out". Take a judge that writes free text, such as '
+    "--judge openai:MODEL, or leave --as-published out."
+)
 
 
 def lineage(
@@ -38,6 +65,8 @@ def lineage(
         str | None, typer.Option(metavar="ID", help="Show how each definition arrives at its number for this sample.")
     ] = None,
     judge: Annotated[list[str] | None, typer.Option(metavar="SPEC", help="As in merilo run. May be repeated.")] = None,
+    embedder: Embedder = "embedded",
+    cross_encoder: CrossEncoder = "embedded",
     out: Annotated[str | None, typer.Option(metavar="RUN", help="Directory of the run.")] = None,
     limit: Annotated[int | None, typer.Option(metavar="N", help="Look at so many records only.")] = None,
     mapping: Annotated[
@@ -46,36 +75,89 @@ def lineage(
     ] = None,
     language: Annotated[str | None, typer.Option(metavar="CODE", help="Language of the data, such as ru.")] = None,
     concurrency: Annotated[int, typer.Option(metavar="N", help="Requests in the air at once.")] = 16,
+    rpm: Rpm = None,
+    tpm: Tpm = None,
+    timeout: Timeout = None,
     base_url: BaseUrl = None,
     api_key_env: ApiKeyEnv = None,
+    embedder_base_url: EmbedderBaseUrl = None,
+    embedder_api_key_env: EmbedderApiKeyEnv = None,
+    judged: JudgedHow = None,
     skip_invalid: Annotated[
         bool, typer.Option("--skip-invalid", help="Leave bad records out instead of stopping.")
     ] = False,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Do not use verdicts of other runs, nor lend them these.")
+    ] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask again what failed in this run.")] = False,
     json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no messages.")] = False,
+    log_json: LogJson = None,
     debug: Debug = False,
 ) -> None:
     """Evaluate all definitions and report; the help stands in HELP."""
-    del debug  # read in main, where errors are told
     from merilo import api
-    from merilo.reports.terminal import Watch
+    from merilo.reports.terminal import tell
+    from merilo.reports.watch import Watch
 
-    tables = api.lineage(
-        data,
-        families=family or (),
-        as_published=as_published,
-        judge=judge or ["embedded"],
-        out=out,
-        limit=limit,
-        mapping=column_mapping(mapping or []) or None,
-        language=language,
-        concurrency=concurrency,
-        base_url=base_url,
-        api_key_env=api_key_env,
-        skip_invalid=skip_invalid,
-        progress=Watch(quiet=quiet),
-    )
+    arguments: EvaluateArguments = {
+        "judge": judge or ["embedded"],
+        "embedder": embedder,
+        "cross_encoder": cross_encoder,
+        "out": out,
+        "limit": limit,
+        "mapping": column_mapping(mapping or []) or None,
+        "language": language,
+        "concurrency": concurrency,
+        "requests_per_minute": rpm,
+        "tokens_per_minute": tpm,
+        "timeout_s": timeout,
+        "base_url": base_url,
+        "api_key_env": api_key_env,
+        "embedder_base_url": embedder_base_url,
+        "embedder_api_key_env": embedder_api_key_env,
+        "judged": judged,
+        "skip_invalid": skip_invalid,
+        "cache": not no_cache,
+        "retry_failed": retry_failed,
+        "progress": Watch(quiet=quiet, plain=debug),
+        "log_json": log_json,
+    }
+    records: str | Records = data
+    if sample is not None and not (out and _is_run(out)):
+        records = _only(data, sample, arguments)
+    tables = api.lineage(records, families=family or (), as_published=as_published, **arguments)
     _report(tables, sample, json=json)
+    if as_published and not any(":" in row.definition for rows in tables.families.values() for row in rows):
+        tell(_WRITES_NOTHING)
+
+
+def _is_run(out: str) -> bool:
+    from pathlib import Path
+
+    from merilo.runs.run import MANIFEST
+
+    return (Path(out) / MANIFEST).exists()
+
+
+def _only(data: str, sample: str, arguments: EvaluateArguments) -> Records:
+    """The one sample of the data with this id, read by `arguments`, which lose what says how to read.
+
+    Raises UsageError when there is none, and DataError for a file that cannot be read.
+    """
+    from merilo.data.load import load
+    from merilo.data.sample import BadRecord, Dataset, Sample
+
+    mapping: Mapping[str, str] | None = arguments.pop("mapping", None)
+    dataset = load(data, mapping=mapping, language=arguments.get("language"), limit=arguments.pop("limit", None))
+    ids: list[str] = []
+    for each in dataset:
+        if isinstance(each, Sample):
+            if each.id == sample:
+                chosen: list[Sample | BadRecord] = [each]
+                return Dataset(dataset.name, chosen.__iter__)
+            ids.append(str(each.id))
+    raise UsageError(f"{dataset.name} has no sample with the id {sample!r}; its first ones are {', '.join(ids[:3])}.")
 
 
 def _report(tables: LineageTables, sample: str | None, *, json: bool) -> None:

@@ -21,6 +21,10 @@ def main() -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         code = _no_reader()
+    try:
+        sys.stderr.flush()
+    except BrokenPipeError:  # nobody reads the progress: no reason to fail
+        _no_reader()
     if any(thread.name == "merilo" for thread in threading.enumerate()):
         os._exit(code)  # it waits for something that never comes (standard input, a judge that hangs)
     sys.exit(code)
@@ -113,7 +117,9 @@ def _prepare_logging(*, debug: bool) -> None:
     import logging
 
     handler = logging.StreamHandler() if debug else logging.NullHandler()
-    for name in ("merilo", "stamina", "asyncio"):
+    for name in ("merilo", "asyncio"):
         log = logging.getLogger(name)
         log.addHandler(handler)
+        if debug:
+            log.setLevel(logging.INFO)
         log.propagate = False

@@ -12,15 +12,17 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on sta
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error arose.")]
 BaseUrl = Annotated[
     str | None,
-    typer.Option(metavar="URL", help="Address of an OpenAI-compatible server, for openai: judges and embedders."),
+    typer.Option(metavar="URL", help="Address of the server, for openai:, anthropic: and azure: judges and embedders."),
 ]
 ApiKeyEnv = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Environment variable that holds the key, for openai: judges and embedders."),
+    typer.Option(
+        metavar="NAME", help="Environment variable that holds the key, for judges and embedders at an address."
+    ),
 ]
 Embedder = Annotated[
     str,
-    typer.Option(metavar="SPEC", help="Who makes vectors: embedded, openai:MODEL or scripted:FILE."),
+    typer.Option(metavar="SPEC", help="Who makes vectors: embedded, openai:MODEL, azure:DEPLOYMENT or scripted:FILE."),
 ]
 EmbedderBaseUrl = Annotated[
     str | None,
@@ -32,9 +34,24 @@ EmbedderApiKeyEnv = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Environment variable that holds the embedder's own key."),
 ]
+Prices = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Prices of your own, in TOML; before the list prices that come with merilo."),
+]
+LogJson = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Append what happens to this file as it happens, one JSON object a line."),
+]
 CrossEncoder = Annotated[
     str,
     typer.Option(metavar="SPEC", help="Who says how alike two texts are: embedded or scripted:FILE."),
+]
+
+
+Rpm = Annotated[float | None, typer.Option(metavar="N", help="Requests a minute, per model.")]
+Tpm = Annotated[float | None, typer.Option(metavar="N", help="Tokens a minute, per model.")]
+Timeout = Annotated[
+    float | None, typer.Option(metavar="SECONDS", help="Give up waiting for one reply; it is asked again.")
 ]
 
 

@@ -19,6 +19,11 @@ from merilo.cli.options import (
     EmbedderBaseUrl,
     Json,
     JudgedHow,
+    LogJson,
+    Prices,
+    Rpm,
+    Timeout,
+    Tpm,
     column_mapping,
     given,
     metric_texts,
@@ -29,8 +34,8 @@ from merilo.errors import Interrupted, MeriloError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from merilo.evaluation import EvaluateArguments
-    from merilo.reports.terminal import Watch
+    from merilo.options import EvaluateArguments
+    from merilo.reports.watch import Watch
     from merilo.runs.run import Run
 
 HELP = """Evaluate DATA and print the summary.
@@ -38,7 +43,8 @@ HELP = """Evaluate DATA and print the summary.
 DATA is a file (.jsonl, .json, .csv, .tsv, each perhaps .gz) or "-" for JSON Lines on standard input. The run is
 kept in a directory; the same command with that directory as --out goes on where it was stopped.
 
-Exit codes: 0 done, 2 wrong use, bad data or no usable provider, 4 too many failed outcomes, 130 interrupted.
+Exit codes: 0 done, 2 wrong use, bad data or no usable provider, 4 too many failed outcomes, 5 stopped at a limit,
+130 interrupted.
 """
 EXAMPLES = """\b
 Examples:
@@ -62,7 +68,8 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="SPEC",
-            help="embedded (the default), openai:MODEL or scripted:FILE, perhaps as NAME=SPEC. May be repeated.",
+            help="embedded (the default), openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT or scripted:FILE, perhaps as "
+            "NAME=SPEC. May be repeated.",
         ),
     ] = None,
     embedder: Embedder = "embedded",
@@ -77,7 +84,17 @@ def run(
         typer.Option("--map", metavar="COLUMN=FIELD", help="Which field a column fills. May be repeated."),
     ] = None,
     language: Annotated[str | None, typer.Option(metavar="CODE", help="Language of the data, such as ru.")] = None,
-    concurrency: Annotated[int, typer.Option(metavar="N", help="Requests in the air at once.")] = 16,
+    concurrency: Annotated[int, typer.Option(metavar="N", help="Requests in the air at once, per model.")] = 16,
+    rpm: Rpm = None,
+    tpm: Tpm = None,
+    timeout: Timeout = None,
+    max_cost: Annotated[float | None, typer.Option(metavar="USD", help="Stop before this call costs more.")] = None,
+    max_requests: Annotated[
+        int | None, typer.Option(metavar="N", help="Stop after so many requests of this call.")
+    ] = None,
+    max_seconds: Annotated[
+        float | None, typer.Option(metavar="N", help="Begin no request after so many seconds.")
+    ] = None,
     base_url: BaseUrl = None,
     api_key_env: ApiKeyEnv = None,
     embedder_base_url: EmbedderBaseUrl = None,
@@ -90,15 +107,20 @@ def run(
         bool, typer.Option("--no-cache", help="Do not use verdicts of other runs, nor lend them these.")
     ] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask again what failed in this run.")] = False,
+    record: Annotated[
+        str | None,
+        typer.Option(metavar="TAPE", help="Keep the run with every reply in one file too, such as tape.jsonl.gz."),
+    ] = None,
+    prices: Prices = None,
     max_failed: Annotated[
         str, typer.Option(metavar="SHARE", help="Exit with 4 when more of the outcomes failed.")
     ] = "1%",
     json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no messages.")] = False,
+    log_json: LogJson = None,
     debug: Debug = False,
 ) -> None:
     """Evaluate and report; the help stands in HELP."""
-    del debug  # read in main, where errors are told
     most_failed = share(max_failed)
     arguments: EvaluateArguments = {
         "metrics": metric_texts(metrics) if metrics else None,
@@ -110,6 +132,12 @@ def run(
         "mapping": column_mapping(mapping or []) or None,
         "language": language,
         "concurrency": concurrency,
+        "requests_per_minute": rpm,
+        "tokens_per_minute": tpm,
+        "timeout_s": timeout,
+        "max_cost_usd": max_cost,
+        "max_requests": max_requests,
+        "max_seconds": max_seconds,
         "base_url": base_url,
         "api_key_env": api_key_env,
         "embedder_base_url": embedder_base_url,
@@ -118,23 +146,28 @@ def run(
         "skip_invalid": skip_invalid,
         "cache": not no_cache,
         "retry_failed": retry_failed,
+        "record": record,
+        "prices": prices,
+        "log_json": log_json,
     }
-    found = _evaluated(data, qrels, arguments, quiet=quiet)
+    found = _evaluated(data, qrels, arguments, quiet=quiet, plain=debug)  # where tracebacks are shown, no line is drawn
     _report(found, json=json)
+    _check_whole(found)
     _check_failed(found, most_failed)
 
 
-def _evaluated(data: str, qrels: str | None, arguments: EvaluateArguments, *, quiet: bool) -> Run:
+def _evaluated(data: str, qrels: str | None, arguments: EvaluateArguments, *, quiet: bool, plain: bool) -> Run:
     from merilo.api import evaluate
     from merilo.data.trec import load_trec
-    from merilo.reports.terminal import Watch
+    from merilo.reports.watch import Watch
 
     source = data if qrels is None else load_trec(data, qrels)
-    watch = Watch(quiet=quiet)
+    watch = Watch(quiet=quiet, plain=plain)
     arguments["progress"] = watch
     try:
         return evaluate(source, **arguments)
     except Interrupted:
+        watch.end()  # stopped at once, the run is still busy in its thread
         raise Interrupted(_resumable("Stopped.", watch)) from None
     except MeriloError as error:  # a key that is missing, a server that is gone: the run has begun
         if watch.run is None:
@@ -165,6 +198,15 @@ def _report(found: Run, *, json: bool) -> None:
         write(json_text(overview_record(found)) + "\n")
     else:
         show(overview_page(found, page_width(), again=again(found.path, "--retry-failed")))
+
+
+def _check_whole(found: Run) -> None:
+    from merilo.reports.terminal import tell
+
+    stopped = found.usage.get("stopped")
+    if stopped is not None:
+        tell(f"{stopped} What was answered is kept. To go on: {again(found.path)}")
+        raise typer.Exit(Exit.LIMIT_REACHED)
 
 
 def _check_failed(found: Run, most: float) -> None:

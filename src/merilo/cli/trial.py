@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from merilo.engine.answers import Unit
 from merilo.engine.carry import Carrier
 from merilo.engine.drive import Talk
+from merilo.engine.limits import Limits
 from merilo.judging.questions import (
     KINDS,
     Addresses,
@@ -32,6 +33,7 @@ from merilo.judging.questions import (
     Usefulness,
 )
 from merilo.judging.verdicts import Failure
+from merilo.providers.base import ReplyPath
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,7 +122,7 @@ def unanswered(judge: Judge) -> list[str]:
 
 async def _try_all(judge: Judge, seen: Callable[[Trial], None]) -> list[Trial]:
     trials: list[Trial] = []
-    async with Carrier(concurrency=1) as carrier:
+    async with Carrier(Limits(concurrency=1)) as carrier:
         for pair in QUESTIONS:
             kind = type(pair[0])
             if kind in judge.answers:
@@ -135,4 +137,6 @@ async def _try(judge: Judge, questions: tuple[Question[Any], ...], carrier: Carr
     talk = Talk(Unit(judge, asked, questions, (b"",) * len(questions)))
     while talk.sends is not None:
         talk.reply(tuple([await carrier.carry(send) for send in talk.sends]))
-    return Trial(questions[0].kind, talk.answers, tuple(talk.replies), time.perf_counter() - began)
+    seconds = time.perf_counter() - began
+    sent = [each for each in talk.replies if isinstance(each, Failure) or each.path is not ReplyPath.LOCAL]
+    return Trial(questions[0].kind, talk.answers, tuple(sent), seconds)

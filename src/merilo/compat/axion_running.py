@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from merilo.api import aevaluate
 from merilo.compat.axion_items import item_from
 from merilo.compat.axion_metrics import AxionMetric, threshold_from
+from merilo.engine.limits import CONCURRENCY
 from merilo.errors import UsageError
-from merilo.evaluation import CONCURRENCY
 from merilo.judges.spec import judge_from
 from merilo.metrics.base import Undefined
 from merilo.metrics.registry import metric_text

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from yaml import MappingNode, SafeLoader
 
 MAX_BYTES: Final = 2**20
+_MOST_MERGED: Final = 10_000
 _FORMS: Final = ".yaml, .yml, .toml or .json"
 
 
@@ -53,18 +54,28 @@ def _text(path: Path) -> str:
 
 def _json(text: str, name: str) -> object:
     try:
-        value: object = json.loads(text)
+        value: object = json.loads(text, object_pairs_hook=_no_key_twice)
     except json.JSONDecodeError as error:
         raise UsageError(f"{name}, line {error.lineno}: this is not JSON ({error.msg}).") from error
+    except ValueError as error:  # a key twice, or a number of thousands of digits
+        raise UsageError(f"{name}: this is not JSON ({error}).") from error
     except RecursionError:
         raise UsageError(f"{name} is nested too deeply.") from None
     return value
 
 
+def _no_key_twice(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} stands there twice")
+    return fields
+
+
 def _toml(text: str, name: str) -> object:
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # TOMLDecodeError, or a number of thousands of digits
         raise UsageError(f"{name}: this is not TOML ({error}).") from error
     except RecursionError:
         raise UsageError(f"{name} is nested too deeply.") from None
@@ -101,5 +112,11 @@ def _loader() -> type[SafeLoader]:
                         raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
                     seen.add(key.value)
             return super().construct_mapping(node, deep=deep)
+
+        def flatten_mapping(self, node: MappingNode) -> None:
+            """A few merges of merges would make millions of keys."""
+            super().flatten_mapping(node)
+            if len(node.value) > _MOST_MERGED:
+                raise yaml.MarkedYAMLError(problem="too many keys are merged", problem_mark=node.start_mark)
 
     return NoKeyTwice

@@ -143,6 +143,7 @@ class _Reader:
                 values[field] = self._list(value, field, sources[0], problems) if field in LIST_FIELDS else value
         if values["id"] is None:
             values["id"] = str(number)
+            self.rules.planner.columns.note_number(number)
         if self.rules.language is not None:
             values["language"] = self.rules.language
         self._check_columns(record, plan, problems)

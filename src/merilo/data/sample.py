@@ -48,6 +48,7 @@ FIELDS: Final = (
 """The fields that a metric may need, in the order in which they are written."""
 
 _KEYS: Final = frozenset({"id", *FIELDS, "language", "metadata"})
+_LONGEST_NUMBER: Final = 18
 _NO_METADATA: Final[Mapping[str, JSON]] = {}  # shared by all that have none; typed so that nobody writes to it
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
@@ -221,6 +222,23 @@ class Columns:
     kept: dict[str, None] = field(default_factory=dict)
     unseen: dict[str, str] = field(default_factory=dict)
     single: dict[str, None] = field(default_factory=dict)
+    _without_id: bytearray = field(default_factory=bytearray, repr=False)
+
+    def note_number(self, number: int) -> None:
+        """Record ``number``, from 1, has no id of its own and goes by its number."""
+        byte = number >> 3
+        if byte >= len(self._without_id):
+            self._without_id.extend(bytes(byte + 1024 - len(self._without_id)))
+        self._without_id[byte] |= 1 << (number & 7)
+
+    def numbered(self, sample_id: str) -> int | None:
+        """The record that goes by this id because it has none of its own; None where no record so far does."""
+        if not sample_id.isdecimal() or len(sample_id) > _LONGEST_NUMBER or str(int(sample_id)) != sample_id:
+            return None
+        number = int(sample_id)
+        byte = number >> 3
+        found = byte < len(self._without_id) and self._without_id[byte] & (1 << (number & 7))
+        return number if found else None
 
     def sentence(self) -> str:
         """What to tell the user once: which column fills which field, and which are only kept."""

@@ -19,7 +19,9 @@ __all__ = ["SPLITTER_ID", "Span", "sentences", "split"]
 SPLITTER_ID: Final = "merilo-sentences-1"
 """Names the rules; goes into every run, and changes when any text could be split differently."""
 
-_CACHED_CHARS: Final = 4_000_000
+_CACHED_CHARS: Final = 8_000_000
+_CACHED_TEXTS: Final = 10_000
+"""So many at most, since a short text costs far more than its characters."""
 _WORD: Final = re.compile(r"\w")
 
 
@@ -105,7 +107,7 @@ class _Cache:
                 return held if held is not None else made
             self._entries[key] = made
             self._chars += len(text)
-            while self._chars > self._most_chars:
+            while self._chars > self._most_chars or len(self._entries) > _CACHED_TEXTS:
                 (dropped, _), _ = self._entries.popitem(last=False)
                 self._chars -= len(dropped)
         return made

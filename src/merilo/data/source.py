@@ -65,7 +65,8 @@ def format_of(path: Path) -> Format:
     if found is None:
         names = ", ".join(_SUFFIXES)
         raise UsageError(
-            f"{path.name!r} has no known format; name the file with one of {names}, each perhaps with .gz."
+            f"{path.name!r} has no known format; name the file with one of {names}, each perhaps with .gz. "
+            "A TREC run is read beside its --qrels."
         )
     return found
 

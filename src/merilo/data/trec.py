@@ -9,6 +9,7 @@ rank column, the second column of both files and the tag bear on nothing.
 from __future__ import annotations
 
 import gzip
+import re
 import struct
 import zlib
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from merilo.data.check import JSON
 
 _GZIP: Final = b"\x1f\x8b"
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,9}")
 _MOST_PROBLEMS: Final = 20
 _RUN_FIELDS: Final = "six fields: topic Q0 document rank score tag"
 _QRELS_FIELDS: Final = "four fields: topic iteration document grade"
@@ -132,11 +134,16 @@ def _read(
         problems.append(Problem("a file that can be read to its end", f"an error ({reason})", source=name))
         return
     for number, line in lines:
+        if len(problems) >= _MOST_PROBLEMS:
+            break
 
         def problem(expected: str, got: str, number: int = number) -> None:
             problems.append(Problem(expected, got, source=name, line=number))
 
-        take(line.split(), problem)
+        if "\0" in line:
+            problem("text", "a NUL character")
+        else:
+            take(line.split(), problem)
     if not lines:
         problems.append(Problem("at least one line", "an empty file", source=name))
 
@@ -152,7 +159,9 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _number(text: str) -> float | None:
-    """A finite number as trec_eval holds it: in 32 bits; None for anything else."""
+    """A finite number as trec_eval holds it: in 32 bits; None for anything else, also for `1_0` and other digits."""
+    if not text.isascii() or "_" in text:
+        return None
     try:
         number = float(text)
         return float(struct.unpack("<f", struct.pack("<f", number))[0]) if isfinite(number) else None
@@ -161,10 +170,8 @@ def _number(text: str) -> float | None:
 
 
 def _whole(text: str) -> int | None:
-    try:
-        return int(text) if len(text) <= 9 else None
-    except ValueError:
-        return None
+    """A whole number in digits from 0 to 9; None for anything else."""
+    return int(text) if _WHOLE.fullmatch(text) else None
 
 
 def _name(source: str | PathLike[str]) -> str:

@@ -6,11 +6,12 @@ The part of the engine that all drivers share; it does no waiting and no sending
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.errors import UsageError
 from merilo.judges.base import PACK_SIZE
-from merilo.judging.digests import digest_json, digest_of, digest_text
+from merilo.judging.digests import FRAME, digest_bytes, digest_json, digest_of, digest_text, framed
 from merilo.judging.questions import Completion, Embeddings, Pack, Question, Sentences, Similarities
 from merilo.judging.verdicts import Failure, Verdict
 from merilo.providers.base import ReplyPath
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from merilo.runs.store import Store
 
     Held = dict[bytes, Answer]
+
+_REMEMBERED: Final = 4_096
 
 SPECIAL: Final[Mapping[type[Question[Any]], str]] = {
     Embeddings: "embedder",
@@ -100,6 +103,8 @@ class Unit:
 
         Questions judged together are asked whole or not at all.
         """
+        if len(self.keys) == 1:
+            return None if self.keys[0] in held else self
         left = {key: question for key, question in zip(self.keys, self.questions, strict=True) if key not in held}
         if not left or self.whole or len(left) == len(self.keys):
             return self if left else None
@@ -113,7 +118,7 @@ class Answers:
         self._roles = roles
         self._store = store
         self._cache = cache
-        self._fingerprints: dict[int, bytes] = {}
+        self._commons: dict[tuple[int, str, type[Verdict]], bytes] = {}
 
     def units(self, step: Step) -> list[Unit]:
         """The units of a step, in ask order; their questions together are the step's questions in order."""
@@ -121,29 +126,39 @@ class Answers:
 
     def known(self, unit: Unit) -> tuple[Held, Unit | None]:
         """The answers that this run or the cache holds, and what is left to ask; None when nothing is."""
-        held: Held = {}
-        for key, question in zip(unit.keys, unit.questions, strict=True):
-            answer = self._store.answer(key, question.verdict)
-            if answer is not None:
-                held[key] = answer
-        rest = unit.without(held)
-        if rest is None or self._cache is None or not unit.judge.cacheable:
-            return held, rest
-        held |= self._cached(rest, self._cache)
-        return held, rest.without(held)
+        return self.known_all((unit,))[0]
 
-    def _cached(self, unit: Unit, cache: VerdictCache) -> Held:
-        """The unit's verdicts that the cache holds, now held by the run too."""
-        found: list[tuple[bytes, Question[Any], Answer]] = []
-        for key, question in zip(unit.keys, unit.questions, strict=True):
-            verdict = cache.get(key, question.verdict)
-            if verdict is not None and question.fault(verdict) is None:
-                found.append((key, question, verdict))
-        if not found or (unit.whole and len(found) < len(unit.keys)):
+    def known_all(self, units: Sequence[Unit]) -> list[tuple[Held, Unit | None]]:
+        """`known` for each of these units, with one look-up in the run and one in the cache for all of them."""
+        wanted: dict[bytes, type[Verdict]] = {}
+        for unit in units:
+            wanted.update(dict.fromkeys(unit.keys, unit.questions[0].verdict))
+        held = self._store.answers(wanted)
+        cache = self._cache
+        if cache is not None and len(held) < len(wanted):
+            rests = [unit.without(held) for unit in units]
+            held |= self._cached([unit for unit in rests if unit is not None and unit.judge.cacheable], cache)
+        found: list[tuple[Held, Unit | None]] = []
+        for unit in units:
+            own = {key: held[key] for key in unit.keys if key in held}
+            found.append((own, unit.without(own)))
+        return found
+
+    def _cached(self, units: Sequence[Unit], cache: VerdictCache) -> Held:
+        """The units' verdicts that the cache holds, now held by the run too."""
+        wanted = {key: question for unit in units for key, question in zip(unit.keys, unit.questions, strict=True)}
+        verdicts = cache.find(wanted)
+        if not verdicts:
             return {}
-        kept = self._store.keep(found, None)
+        torn = {
+            key for unit in units if unit.whole and not all(map(verdicts.__contains__, unit.keys)) for key in unit.keys
+        }
+        rows: list[tuple[bytes, Question[Any], Answer]] = [
+            (key, wanted[key], verdict) for key, verdict in verdicts.items() if key not in torn
+        ]
+        kept = self._store.keep(rows, None)
         self.commit_if_due()
-        return {key: answer for (key, *_), answer in zip(found, kept, strict=True)}
+        return {key: answer for (key, *_), answer in zip(rows, kept, strict=True)}
 
     def keep(
         self,
@@ -154,30 +169,34 @@ class Answers:
         seconds: float,
     ) -> Held:
         """Store what a conversation gave; returns what the run holds now (an earlier verdict wins)."""
-        kept = tuple(answers)
-        if self._cache is not None and unit.judge.cacheable:
-            asked = zip(unit.keys, unit.questions, answers, strict=True)
-            kept = tuple(_winner(self._cache, key, question, answer) for key, question, answer in asked)
-            self._cache.commit()  # at once: others wait for it while a long question is thought about
         sent = tuple(reply for reply in replies if isinstance(reply, Failure) or reply.path is not ReplyPath.LOCAL)
+        rows = list(zip(unit.keys, unit.questions, answers, strict=True))
+        if self._cache is not None and unit.judge.cacheable:
+            rows = _winners(self._cache, rows, unit.judge.name, paid=bool(sent))
         exchange = Exchange(unit.judge.name, unit.judge.rubric(unit.asked), sent, cost)
-        rows = list(zip(unit.keys, unit.questions, kept, strict=True))
         held = self._store.keep(rows, exchange, seconds=seconds)
         self.commit_if_due()
         return dict(zip(unit.keys, held, strict=True))
 
     def commit_if_due(self) -> None:
         """Commit run and cache when enough rows or time have gathered."""
-        if self._store.due():
-            self._store.commit()
-        if self._cache is not None and self._cache.due():
-            self._cache.commit()
+        if self._store.due() or (self._cache is not None and self._cache.due()):
+            self.commit()
+
+    def due_in(self) -> float | None:
+        """Seconds until `commit_if_due` has something to do; 0.0 when it has, None while nothing waits."""
+        waits = (self._store.due_in(), None if self._cache is None else self._cache.due_in())
+        return min((wait for wait in waits if wait is not None), default=None)
 
     def commit(self) -> None:
-        """Commit run and cache now."""
-        self._store.commit()
+        """Commit run and cache now; the cache first, so that a stop between the two loses nothing."""
         if self._cache is not None:
             self._cache.commit()
+        self._store.commit()
+
+    def notices(self) -> Sequence[str]:
+        """What the user should be told once of the cache."""
+        return () if self._cache is None else self._cache.notices()
 
     def _cut(self, group: Group) -> Iterable[Question[Any] | Pack]:
         """Consecutive questions that may be judged together, in packs of at most ten; others alone."""
@@ -209,40 +228,55 @@ class Answers:
             )
         return judge
 
-    def _fingerprint(self, judge: Judge) -> bytes:
-        found = self._fingerprints.get(id(judge))  # judges live as long as the roles
-        if found is None:
-            found = self._fingerprints[id(judge)] = digest_json(judge.fingerprint())
-        return found
+    def _common(self, judge: Judge, rubric: str, verdict: type[Verdict]) -> bytes:
+        """What the keys of all questions have in common that are asked so of this judge, framed."""
+        common = self._commons.get((id(judge), rubric, verdict))  # judges live as long as the roles
+        if common is None:
+            if len(self._commons) >= _REMEMBERED:  # a judge of one's own may have a rubric for each question
+                self._commons.clear()
+            parts = (digest_text(rubric), digest_json(judge.fingerprint()), _schema(verdict))
+            common = self._commons[id(judge), rubric, verdict] = framed(*parts)
+        return common
 
     def _unit(self, asked: Question[Any] | Pack) -> Unit:
         questions = asked.questions if isinstance(asked, Pack) else (asked,)
-        judge = self._judge(questions[0])
-        together = isinstance(asked, Pack) and not isinstance(questions[0], Completion)
-        common = (digest_text(judge.rubric(asked)), self._fingerprint(judge), _schema(questions[0].verdict))
-        pack = asked.content if together else b""
+        first = questions[0]
+        judge = self._judge(first)
+        common = self._common(judge, judge.rubric(asked), first.verdict)
+        if not isinstance(asked, Pack):
+            return Unit(judge, asked, questions, (_key(asked.content, common, asked.draw, _ALONE),))
+        if isinstance(first, Completion):
+            draws = tuple(_key(question.content, common, question.draw, _ALONE) for question in questions)
+            return Unit(judge, asked, questions, draws)
+        contents = [question.content for question in questions]
+        pack = digest_of(b"pack", *contents)
         keys = tuple(
-            digest_of(
-                question.content,
-                *common,
-                question.draw.to_bytes(4, "little"),
-                pack,
-                place.to_bytes(2, "little") if together else b"",
-            )
-            for place, question in enumerate(questions)
+            _key(content, common, question.draw, framed(pack, place.to_bytes(2, "little")))
+            for place, (content, question) in enumerate(zip(contents, questions, strict=True))
         )
         return Unit(judge, asked, questions, keys)
 
 
-def _winner(cache: VerdictCache, key: bytes, question: Question[Any], answer: Answer) -> Answer:
-    """The verdict that the cache holds now; one that contradicts its question is replaced by ours."""
-    if isinstance(answer, Failure):
-        return answer
-    held = cache.put(key, answer)
-    if held is answer or question.fault(held) is None:
-        return held
-    cache.replace(key, answer)
-    return answer
+_ALONE: Final = framed(b"", b"")
+"""The place in a pack of a question that is asked alone."""
+
+
+def _key(content: bytes, common: bytes, draw: int, place: bytes) -> bytes:
+    return digest_bytes(b"".join((FRAME, content, common, _framed_draw(draw), place)))
+
+
+@lru_cache(maxsize=256)
+def _framed_draw(draw: int) -> bytes:
+    return framed(draw.to_bytes(4, "little"))
+
+
+def _winners(
+    cache: VerdictCache, rows: list[tuple[bytes, Question[Any], Answer]], judge: str, *, paid: bool
+) -> list[tuple[bytes, Question[Any], Answer]]:
+    """The rows with the verdicts that the cache holds now, which are earlier ones where it had any."""
+    verdicts = [(key, question, answer) for key, question, answer in rows if not isinstance(answer, Failure)]
+    held = dict(zip((key for key, *_ in verdicts), cache.put(verdicts, judge, paid=paid), strict=True))
+    return [(key, question, held.get(key, answer)) for key, question, answer in rows]
 
 
 def _packed(pack: list[Question[Any]]) -> Question[Any] | Pack:

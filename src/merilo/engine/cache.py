@@ -1,97 +1,192 @@
-"""Verdicts across runs: one SQLite file in the user's cache directory, first writer wins."""
+"""Verdicts across runs: one SQLite file in the user's cache directory, first writer wins.
+
+A shortcut, never a source of trouble: every row is held to its seal and to the question asked, and a file that turns
+out to be damaged is set aside, after which the run goes on with a new one.
+"""
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import sys
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from merilo.errors import RunError
-from merilo.runs.store import COMMIT_ROWS, COMMIT_SECONDS
+from merilo.engine.cache_file import CacheFile, default_path
+from merilo.runs.database import ERRORS, MOST_AT_ONCE, Due, Trouble, places, seal, trouble_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from merilo.judging.questions import Question
     from merilo.judging.verdicts import Verdict
 
-FORMAT = 1
-_BUSY_MS = 10_000
+__all__ = ["VerdictCache", "default_path"]
 
+_MOST_WAITING = 20_000
+_AGAIN_S = 1.0
+_LAST_WAIT_S = 30.0
 
-def default_path() -> Path:
-    """`$MERILO_CACHE`, else `merilo/verdicts.sqlite` in the user's cache directory."""
-    if named := os.environ.get("MERILO_CACHE"):
-        return Path(named)
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "merilo" / "verdicts.sqlite"
+_KEEP = "INSERT OR IGNORE INTO verdicts VALUES (?, ?, ?, ?, ?)"
+_MEND = (
+    "INSERT INTO verdicts VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE"
+    " SET verdict = excluded.verdict, seal = excluded.seal, source = excluded.source, added = excluded.added"
+)
 
 
 class VerdictCache:
-    """An open cache; holds verdicts only, never failures. Belongs to one thread; processes may share the file."""
+    """An open cache; holds verdicts only, never failures. Belongs to one thread; processes may share the file.
+
+    What is put waits in memory, where look-ups find it, until `commit`.
+    """
 
     def __init__(self, path: Path) -> None:
         """Open or make the cache. Raises RunError when it cannot be used."""
-        self._pending = 0
-        self._since = 0.0
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            self._db.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
-            self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.execute("PRAGMA synchronous=NORMAL")
-            self._db.execute("CREATE TABLE IF NOT EXISTS verdicts (key BLOB NOT NULL, verdict TEXT NOT NULL)")
-            self._db.execute("CREATE UNIQUE INDEX IF NOT EXISTS verdicts_key ON verdicts (key)")
-            self._db.execute(f"PRAGMA user_version = {FORMAT}")
-        except (OSError, sqlite3.Error) as error:
-            raise RunError(
-                f"The verdict cache {path} cannot be used ({error}); remove it, set MERILO_CACHE to another file, "
-                "or run without it (--no-cache)."
-            ) from error
+        self._notices: list[str] = []
+        self._file: CacheFile | None = CacheFile.open(path, tell=self._notices.append)
+        self._due = Due()
+        self._waiting: dict[bytes, tuple[Verdict, Question[Any], str]] = {}  # pending: verdict, question, judge
+        self._bad: set[bytes] = set()  # rows that are not believed, to be replaced
+        self._sources: dict[tuple[str, str], int] = {}
+        self._not_before = 0.0
+
+    def notices(self) -> Sequence[str]:
+        """What the user should be told once: that a damaged file was set aside, or that the cache is not used."""
+        return tuple(self._notices)
 
     def get(self, key: bytes, verdict: type[Verdict]) -> Verdict | None:
-        """The verdict under this key, or None."""
-        row = self._db.execute("SELECT verdict FROM verdicts WHERE key = ?", (key,)).fetchone()
-        try:
-            return verdict.from_json(row[0]) if row else None
-        except ValueError:  # written by another hand
-            return None
+        """The verdict under this key, whatever was asked; None where there is none."""
+        waiting = self._waiting.get(key)
+        if waiting is not None:
+            return waiting[0]
+        row = next(iter(self._rows([key])), None)
+        return None if row is None else _read(row, verdict)
 
-    def replace(self, key: bytes, verdict: Verdict) -> None:
-        """Store a verdict in the place of a damaged one."""
-        self._begin()
-        self._db.execute("UPDATE verdicts SET verdict = ? WHERE key = ?", (verdict.to_json(), key))
+    def find(self, wanted: Mapping[bytes, Question[Any]]) -> dict[bytes, Verdict]:
+        """Those of the wanted verdicts that are held and stand as answers to their questions; one look-up."""
+        found: dict[bytes, Verdict] = {}
+        unknown: list[bytes] = []
+        for key in wanted:
+            waiting = self._waiting.get(key)
+            if waiting is not None:
+                found[key] = waiting[0]
+            else:
+                unknown.append(key)
+        for row in self._rows(unknown):
+            verdict = _believed(row, wanted)
+            if verdict is not None:
+                found[row[0]] = verdict
+            elif isinstance(row[0], bytes):
+                self._bad.add(row[0])
+        return found
 
-    def put(self, key: bytes, verdict: Verdict) -> Verdict:
-        """Store a verdict; returns the one that the cache holds now: this one, or an earlier one."""
-        self._begin()
-        added = self._db.execute("INSERT OR IGNORE INTO verdicts VALUES (?, ?)", (key, verdict.to_json()))
-        if added.rowcount:
-            return verdict
-        return self.get(key, type(verdict)) or verdict
-
-    def _begin(self) -> None:
-        if not self._pending:
-            self._db.execute("BEGIN IMMEDIATE")
-            self._since = time.monotonic()
-        self._pending += 1
+    def put(self, answered: Sequence[tuple[bytes, Question[Any], Verdict]], judge: str, *, paid: bool) -> list[Verdict]:
+        """Store verdicts of a judge; returns those that the cache holds now: an earlier one where it had one."""
+        held = self.find({key: question for key, question, _ in answered})
+        kept: list[Verdict] = []
+        for key, question, verdict in answered:
+            earlier = held.get(key)
+            if earlier is None and self._file is not None and len(self._waiting) < _MOST_WAITING:
+                self._waiting[key] = (verdict, question, judge)
+                self._due.add(paid=int(paid))
+            kept.append(verdict if earlier is None else earlier)
+        return kept
 
     def due(self) -> bool:
-        """True when the pending rows should be committed."""
-        return self._pending >= COMMIT_ROWS or (self._pending > 0 and time.monotonic() - self._since >= COMMIT_SECONDS)
+        """True when what waits should be committed."""
+        return self._due.due() and time.monotonic() >= self._not_before
 
-    def commit(self) -> None:
-        """Make everything put so far visible to others and durable."""
-        if self._pending:
-            self._db.execute("COMMIT")
-            self._pending = 0
+    def due_in(self) -> float | None:
+        """Seconds until a commit is due; 0.0 when it is, None while nothing waits."""
+        seconds = self._due.due_in()
+        return None if seconds is None else max(seconds, self._not_before - time.monotonic())
+
+    def commit(self, *, wait_s: float | None = None) -> None:
+        """Make everything put so far visible to others and durable.
+
+        Where another process writes for longer than `wait_s` (by default a moment), it goes on waiting in memory.
+        """
+        if self._due.pending and self._file is not None:
+            try:
+                self._write(self._file, wait_s)
+            except ERRORS as error:
+                self._suffer(error)
+                return
+        self._waiting.clear()
+        self._bad.clear()
+        self._due.clear()
 
     def close(self) -> None:
         """Commit and close."""
-        self.commit()
-        self._db.close()
+        self.commit(wait_s=_LAST_WAIT_S)
+        self.commit(wait_s=_LAST_WAIT_S)  # into the new file, where the old one turned out to be damaged just now
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _rows(self, keys: list[bytes]) -> Iterator[tuple[Any, ...]]:  # Any: a damaged file may hold anything
+        for start in range(0, len(keys), MOST_AT_ONCE):
+            some = keys[start : start + MOST_AT_ONCE]
+            if self._file is None:
+                return
+            asked = f"SELECT key, verdict, seal FROM verdicts WHERE key IN ({places(len(some))})"  # noqa: S608  our own constants
+            try:
+                rows = self._file.db.execute(asked, some).fetchall()
+            except ERRORS as error:
+                self._suffer(error)
+                continue
+            yield from rows
+
+    def _write(self, file: CacheFile, wait_s: float | None) -> None:
+        now = int(time.time())
+        with file.writing(wait_s) as db:
+            new: list[tuple[object, ...]] = []
+            mended: list[tuple[object, ...]] = []
+            for key, (verdict, question, judge) in self._waiting.items():
+                text = verdict.to_json().encode()
+                row = (key, text, seal(key, text), self._source(db, judge, question.kind), now)
+                (mended if key in self._bad else new).append(row)
+            db.executemany(_KEEP, new)
+            db.executemany(_MEND, mended)
+
+    def _source(self, db: sqlite3.Connection, judge: str, kind: str) -> int:
+        number = self._sources.get((judge, kind))
+        if number is None:
+            db.execute("INSERT OR IGNORE INTO sources (judge, kind) VALUES (?, ?)", (judge, kind))
+            found = db.execute("SELECT id FROM sources WHERE judge = ? AND kind = ?", (judge, kind)).fetchone()
+            if found is None or not isinstance(found[0], int):
+                raise sqlite3.DatabaseError("its table of sources is damaged")
+            number = self._sources[judge, kind] = found[0]
+        return number
+
+    def _suffer(self, error: Exception) -> None:
+        """After an error: try again later, go on with a new file, or go on without a cache."""
+        trouble = trouble_of(error)
+        if trouble is Trouble.BUSY:
+            self._not_before = time.monotonic() + _AGAIN_S
+            return
+        self._sources.clear()
+        self._bad.clear()
+        if self._file is None:
+            return
+        if trouble is Trouble.DAMAGED:
+            self._file = self._file.replaced(error)
+        else:
+            self._file.given_up(error)
+            self._file = None
+
+
+def _believed(row: tuple[Any, ...], wanted: Mapping[bytes, Question[Any]]) -> Verdict | None:
+    """The verdict in a row, where it has not changed since it was written and answers its question."""
+    question = wanted.get(row[0]) if isinstance(row[0], bytes) else None
+    verdict = None if question is None else _read(row, type(question).verdict)
+    return verdict if question is not None and verdict is not None and question.fault(verdict) is None else None
+
+
+def _read(row: tuple[Any, ...], kind: type[Verdict]) -> Verdict | None:
+    key, text, sealed = row
+    if not isinstance(text, bytes) or seal(key, text) != sealed:
+        return None
+    try:
+        return kind.from_json(text)
+    except ValueError:  # of a merilo that wrote other fields
+        return None

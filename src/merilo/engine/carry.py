@@ -1,136 +1,293 @@
-"""Sends requests: one open connection a provider, a limit on requests in the air, retries of what may pass."""
+"""Carries requests to their providers within one event loop: one open connection a provider, one queue an endpoint."""
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import time
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, Any, Self, cast
 
-from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Refused, Temporary, Unreachable
-from merilo.judging.verdicts import Failure, FailureKind
+from merilo.engine.budget import Budget, Spending, own_price
+from merilo.engine.lane import Lane
+from merilo.engine.limits import Limits, asks_no_model
+from merilo.engine.parcel import Parcel
+from merilo.engine.traffic import Event, EventKind, Traffic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import TracebackType
 
+    from merilo.engine.budget import Price
+    from merilo.engine.parcel import Order, Recipient
+    from merilo.errors import ProviderError
     from merilo.judges.base import Send
-    from merilo.providers.base import Connection, Provider, Reply, Request
+    from merilo.judging.verdicts import Failure
+    from merilo.providers.base import Connection, Provider, Reply, Usage
 
-RETRIES = 5
-FIRST_WAIT_S = 0.5
-LONGEST_WAIT_S = 30.0
-_LONGEST_RETRY_AFTER_S = 120.0
-_TOLD = 5
+UNTIMED_S = 600.0
+"""How long a provider may take that names no time of its own."""
+_LATE_S = 5.0
+"""A provider keeps its own time; it is broken off when it has not done so by this much."""
+_MOST_TOLD = 5
+_LONGEST_CLOSING_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An open connection, and how long one request may take before it is broken off."""
+
+    connection: Connection
+    limit_s: float
 
 
 class Carrier:
-    """Carries requests to their providers within one event loop; an async context manager."""
+    """Carries requests for one run; an async context manager.
+
+    `stop` and `halt` end it: `stop` at once and with an error, `halt` when what is in the air has landed. Whoever
+    waits is told through `on_stop`.
+    """
 
     def __init__(
         self,
+        limits: Limits | None = None,
         *,
-        concurrency: int,
+        budget: Budget | None = None,
+        price: Price = own_price,
         known: Mapping[str, Mapping[str, str]] | None = None,
         tell: Callable[[str], None] = lambda _: None,
+        listen: Callable[[Event], None] | None = None,
     ) -> None:
         """`known` are the `adaptations` of an earlier part of the run, so as not to learn them again.
 
-        `tell` is told once of each kind of trouble that makes requests wait.
+        `tell` is told once of each kind of trouble that makes requests wait; `listen` of every event.
         """
-        self._tell = tell
+        self.limits = limits or Limits()
+        self.price = price
+        self.halted = False
+        """True once nothing more is sent."""
+        self.reached: str | None = None
+        """The limit that ended this call, as a sentence; None where none did."""
+        self.over = False
+        """True once nothing more can land."""
+        self.spending = Spending(budget or Budget(), price)
+        self._say = tell
+        self._listen = listen
         self._told: set[str] = set()
         self._known = dict(known or {})
-        self._slots = asyncio.Semaphore(concurrency)
         self._stack = AsyncExitStack()
-        self._open: dict[int, asyncio.Task[Connection]] = {}
-        self._providers: dict[int, Provider] = {}  # keeps the ids in _open valid
-        self.in_flight = 0
+        self._opening: dict[int, asyncio.Task[Opened]] = {}
+        self._opened: dict[int, Opened] = {}
+        self._providers: dict[int, Provider] = {}  # keeps the ids in the two above valid
+        self._lanes: dict[str, Lane] = {}
+        self._lane_of: dict[int, Lane] = {}
+        self._stops: set[Callable[[BaseException | None], None]] = set()
+        self._deadline: asyncio.TimerHandle | None = None
+        self._watching: asyncio.TimerHandle | None = None
+        self._shortest_s = inf
+        self.known = 0
+        """Answers that nothing was sent for; whoever looks them up counts them here."""
+        self._counts = dict.fromkeys(EventKind, 0)
+        self._input_tokens = self._output_tokens = 0
+        self._cost_usd: float | None = 0.0
 
     async def __aenter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
+        if self.spending.seconds_left < inf:
+            self._deadline = self._loop.call_later(max(0.0, self.spending.seconds_left), self._time_is_up)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.halted = self.over = True
+        for timer in (self._deadline, self._watching):
+            if timer is not None:
+                timer.cancel()
+        tasks = [task for lane in self._lanes.values() for task in lane.close()]
+        if tasks:
+            await asyncio.wait(tasks, timeout=_LONGEST_CLOSING_S)
         await self._stack.aclose()
 
+    # sending
+
+    def post(self, send: Send, to: Recipient, place: int, order: Order, *, proven: bool = False) -> None:
+        """Put a request into its endpoint's queue; `to` gets what comes back for it, with its `place`.
+
+        `proven`: its judge has answered before, so that a request that is wrong says nothing about the endpoint.
+        """
+        lane = self._lane_of.get(id(send.provider)) or self._lane(send.provider)
+        lane.post(Parcel(send, to, place, order, proven=proven))
+
     async def carry(self, send: Send) -> Reply | Failure:
-        """The reply, or why there is none. Raises ProviderDown when no request to this provider can work."""
-        connection = await self._connection(send.provider)
-        async with self._slots:
-            self.in_flight += 1
-            try:
-                return await self._send(connection, send.request)
-            except Unreachable as error:
-                raise ProviderDown(str(error)) from error
-            except (RateLimited, Temporary) as error:
-                return Failure(FailureKind.TEMPORARY, str(error))
-            except Refused as error:
-                return Failure(FailureKind.REFUSED, str(error))
-            except ProviderDown:
-                raise
-            except (Permanent, ProviderError) as error:
-                return Failure(FailureKind.PERMANENT, str(error))
-            finally:
-                self.in_flight -= 1
+        """The reply to one request, or why there is none. Raises ProviderDown when no request can work."""
+        single = _Single(self._loop.create_future())
+        self._stops.add(single.stopped)
+        try:
+            self.post(send, single, 0, (0, 1, "", ""))
+            return await single.future
+        finally:
+            self._stops.discard(single.stopped)
+
+    def count(self, known: int) -> None:
+        """So many answers were known, so that nothing was sent for them."""
+        self.known += known
+
+    def on_stop(self, callback: Callable[[BaseException | None], None]) -> None:
+        """Call this once when nothing more can land: with the error, or with None when a limit was reached."""
+        self._stops.add(callback)
+
+    def stop(self, error: BaseException | None) -> None:
+        """End at once."""
+        if not self.over:
+            self.over = self.halted = True
+            for callback in tuple(self._stops):
+                callback(error)
+
+    def halt(self, sentence: str) -> None:
+        """Send nothing more, and end when what is in the air has landed."""
+        if not self.halted:
+            self.halted, self.reached = True, sentence
+            self._loop.call_soon(self.landed)
+
+    def landed(self) -> None:
+        """A request has ended: see whether that was the last, or whether others can be paid for now."""
+        if self.halted and not self.over and not any(lane.flying for lane in self._lanes.values()):
+            self.stop(None)
+        elif self.spending.needs_price:
+            for lane in self._lanes.values():
+                lane.pump_soon()
+
+    # telling
+
+    def traffic(self) -> Traffic:
+        """The figures of this moment."""
+        lanes = self._lanes.values()
+        return Traffic(
+            sent=self.spending.sent,
+            in_flight=sum(lane.flying for lane in lanes),
+            queued=sum(lane.queued for lane in lanes),
+            retries=self._counts[EventKind.RETRIED],
+            given_up=self._counts[EventKind.GAVE_UP],
+            known=self.known,
+            input_tokens=self._input_tokens,
+            output_tokens=self._output_tokens,
+            cost_usd=self._cost_usd,
+            paused_s=max((lane.limiter.paused_s for lane in lanes), default=0.0),
+        )
+
+    def tell(self, kind: EventKind, endpoint: str, seconds: float = 0.0, error: ProviderError | None = None) -> None:
+        """An event: counted, and handed on where somebody listens."""
+        self._counts[kind] += 1
+        if self._listen is not None:
+            detail, status = ("", None) if error is None else (str(error), error.status)
+            self._listen(Event(kind, endpoint, seconds, detail, status))
+
+    def say_once(self, sentence: str) -> None:
+        """Tell the user of some trouble, each only once, and of a few only."""
+        if sentence not in self._told and len(self._told) < _MOST_TOLD:
+            self._told.add(sentence)
+            self._say(sentence)
+
+    def paid(self, send: Send, usage: Usage, aside_usd: float) -> None:
+        """A reply came, and took so much."""
+        self._input_tokens += usage.input_tokens or 0
+        self._output_tokens += usage.output_tokens or 0
+        cost = self.price(send.provider, usage)
+        self._cost_usd = None if cost is None or self._cost_usd is None else self._cost_usd + cost
+        self.spending.end(
+            aside_usd, aside_usd if cost is None else cost
+        )  # a reply that does not tell: what was set aside
 
     def notices(self) -> list[str]:
         """What the open connections want the user to see once."""
-        return [notice for opened in self._opened() for notice in opened.notices()]
+        return [notice for opened in self._opened.values() for notice in opened.connection.notices()]
 
     def adaptations(self) -> Mapping[str, Mapping[str, str]]:
         """Provider → parameters that it made us drop or rename, with what was done; what was known is in it."""
         found = {
-            _title(self._providers[key]): dict(task.result().adaptations())
-            for key, task in self._open.items()
-            if task.done() and not task.exception()
+            _title(self._providers[key]): dict(each.connection.adaptations()) for key, each in self._opened.items()
         }
         return {**self._known, **{title: made for title, made in found.items() if made}}
 
-    def _opened(self) -> list[Connection]:
-        return [task.result() for task in self._open.values() if task.done() and not task.exception()]
+    # connections
 
-    async def _send(self, connection: Connection, request: Request) -> Reply:
-        try:
-            return await connection.send(request)
-        except (RateLimited, Temporary) as error:
-            if str(error) not in self._told and len(self._told) < _TOLD:
-                self._told.add(str(error))
-                self._tell(f"{error} Trying again.")
-            return await self._again(connection, request, error)
+    def opened(self, provider: Provider) -> Opened | None:
+        """The provider's connection, where it is open."""
+        return self._opened.get(id(provider))
 
-    async def _again(self, connection: Connection, request: Request, first: ProviderError) -> Reply:
-        import stamina
-
-        def wait_or_stop(error: Exception) -> bool | float:
-            if isinstance(error, RateLimited) and error.retry_after_s is not None:
-                return min(error.retry_after_s, _LONGEST_RETRY_AFTER_S)
-            return isinstance(error, RateLimited | Temporary)
-
-        made = False
-        async for attempt in stamina.retry_context(
-            on=wait_or_stop,
-            attempts=RETRIES + 1,
-            timeout=None,
-            wait_initial=FIRST_WAIT_S,
-            wait_max=LONGEST_WAIT_S,
-            wait_jitter=FIRST_WAIT_S,
-        ):
-            with attempt:
-                if not made:  # the first attempt was made before stamina was needed
-                    made = True
-                    raise first
-                return await connection.send(request)
-        raise first
-
-    async def _connection(self, provider: Provider) -> Connection:
-        opening = self._open.get(id(provider))
+    async def open(self, provider: Provider) -> Opened:
+        """The provider's connection, opened once for all that wait for it. Raises UsageError for a missing key."""
+        opening = self._opening.get(id(provider))
         if opening is None:
-            self._providers[id(provider)] = provider
-            known = self._known.get(_title(provider), {})
-            opening = asyncio.create_task(self._stack.enter_async_context(provider.connect(known=known)))
-            self._open[id(provider)] = opening
+            opening = self._opening[id(provider)] = asyncio.create_task(self._connect(provider))
         return await asyncio.shield(opening)
+
+    async def _connect(self, provider: Provider) -> Opened:
+        timed, limit_s = _timed(provider, self.limits.timeout_s)
+        known = self._known.get(_title(provider), {})
+        connection = await self._stack.enter_async_context(timed.connect(known=known))
+        opened = self._opened[id(provider)] = Opened(connection, limit_s)
+        self._shortest_s = min(self._shortest_s, limit_s)
+        if self._watching is None and limit_s < inf:
+            self._watch()
+        return opened
+
+    def _lane(self, provider: Provider) -> Lane:
+        """The lane of the provider's endpoint: providers of one address and model share it."""
+        title = _title(provider) if "base_url" in provider.fingerprint() else f"{_title(provider)} {id(provider)}"
+        lane = self._lanes.get(title)
+        if lane is None:
+            lane = self._lanes[title] = Lane(self, provider)
+        self._lane_of[id(provider)] = lane
+        self._providers[id(provider)] = provider
+        return lane
+
+    def _watch(self) -> None:
+        """Look now and then for what has outlived its time."""
+        now = time.monotonic()
+        for lane in self._lanes.values():
+            lane.check(now)
+        if not self.over:
+            self._watching = self._loop.call_later(min(1.0, self._shortest_s / 4), self._watch)
+
+    def _time_is_up(self) -> None:
+        self.halt(self.spending.time_is_up.sentence)
+
+
+class _Single:
+    """Waits for the reply to one request."""
+
+    def __init__(self, future: asyncio.Future[Reply | Failure]) -> None:
+        self.future = future
+
+    def landed(self, place: int, reply: Reply | Failure) -> None:
+        del place
+        if not self.future.done():
+            self.future.set_result(reply)
+
+    def stopped(self, error: BaseException | None) -> None:
+        if not self.future.done():
+            self.future.set_exception(error or asyncio.CancelledError())
+
+
+def _timed(provider: Provider, timeout_s: float | None) -> tuple[Provider, float]:
+    """The provider with the run's own timeout where it takes one, and the seconds after which a request is broken off.
+
+    What runs on this machine and asks no model keeps its own time.
+    """
+    if asks_no_model(provider):
+        return provider, inf
+    holder: Any = getattr(provider, "endpoint", provider)  # an embedder's timeout is its endpoint's
+    own: float | None = getattr(holder, "timeout_s", None)
+    if timeout_s is None or own is None or not hasattr(holder, "__dataclass_fields__"):
+        return provider, timeout_s or (UNTIMED_S if own is None else own + _LATE_S)
+    timed: Any = dataclasses.replace(holder, timeout_s=timeout_s)
+    if holder is not provider:
+        timed = dataclasses.replace(cast("Any", provider), endpoint=timed)
+    return cast("Provider", timed), timeout_s + _LATE_S
 
 
 def _title(provider: Provider) -> str:

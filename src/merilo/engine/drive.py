@@ -1,7 +1,8 @@
 """Three ways to run the same plans and judges: under asyncio, in rounds, or blocking.
 
 A driver differs only in how it waits. What was asked before, how questions are packed and what is kept is
-the business of `Answers`; how a request travels that of a carrier.
+the business of `Answers`; how a request travels that of a carrier. Over 400 lines: the drivers stand side by side, so
+that one sees that nothing else is different.
 """
 
 from __future__ import annotations
@@ -9,17 +10,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from merilo.engine.budget import UNPAID, own_price
 from merilo.errors import UsageError
-from merilo.judging.verdicts import Failure, FailureKind
-from merilo.providers.base import Usage
+from merilo.judging.verdicts import Failure, FailureKind, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from merilo.engine.answers import Answers, Held, Unit
+    from merilo.engine.budget import Price
     from merilo.engine.carry import Carrier
     from merilo.engine.walk import Walk
     from merilo.judges.base import Send
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from merilo.providers.base import Reply
 
     Sender = Callable[[Send], Reply | Failure]
-    BatchSender = Callable[[Sequence[Send]], Sequence[Reply | Failure]]
+    BatchSender = Callable[[Sequence[Send]], Iterable[tuple[int, Reply | Failure]]]
+    """Takes all sends of a round; gives what comes back, with its place, in any order. Ends early to end the run."""
 
 _log = logging.getLogger("merilo")
 
@@ -35,8 +37,9 @@ _log = logging.getLogger("merilo")
 class Talk:
     """One conversation with a judge about one unit; `sends` is what it waits for, None once it has answered."""
 
-    def __init__(self, unit: Unit) -> None:
+    def __init__(self, unit: Unit, price: Price = own_price) -> None:
         self.unit = unit
+        self._price = price
         self.sends: tuple[Send, ...] | None = None
         self.answers: tuple[Answer, ...] = ()
         self.replies: list[Reply | Failure] = []
@@ -49,7 +52,7 @@ class Talk:
         """Hand over what came back for the current sends, in order."""
         replies = tuple(_kept(reply) if isinstance(reply, Failure) else reply for reply in replies)
         for send, reply in zip(self.sends or (), replies, strict=True):
-            price = send.provider.price_usd(Usage() if isinstance(reply, Failure) else reply.usage)
+            price = self._price(send.provider, UNPAID if isinstance(reply, Failure) else reply.usage)
             self._cost = None if price is None or self._cost is None else self._cost + price
         self.replies.extend(replies)
         self._advance(replies)
@@ -62,6 +65,8 @@ class Talk:
     def _advance(self, replies: tuple[Reply | Failure, ...] | None) -> None:
         try:
             self.sends = next(self._conversation) if replies is None else self._conversation.send(replies)
+            while not self.sends:
+                self.sends = self._conversation.send(())
         except StopIteration as stop:
             self.sends = None
             self.answers = tuple(map(_storable, stop.value))
@@ -104,91 +109,221 @@ def _keyed(units: Iterable[Unit], held: Held) -> list[tuple[bytes, Answer]]:
     return [(key, held[key]) for unit in units for key in unit.keys]
 
 
-@dataclass(slots=True)
-class _Waiting:
-    """What is known of a unit, and the flights that bring the rest."""
+class _Flight:
+    """One conversation in the air; it lands by itself, whoever still waits for it."""
 
-    held: Held
-    flights: list[asyncio.Future[Held]]
+    __slots__ = ("_driver", "_missing", "_replies", "block", "talk", "waiting")
+
+    def __init__(self, driver: AsyncDriver, talk: Talk, block: int) -> None:
+        self.talk = talk
+        self.block = block
+        self.waiting: list[Going] = []
+        self._driver = driver
+        self._missing = 0
+        self._replies: list[Reply | Failure | None] = []
+
+    def send(self, *, again: bool) -> None:
+        """Post what the conversation wants sent; re-asks go before what was not asked yet."""
+        sends = self.talk.sends or ()
+        self._missing = len(sends)
+        self._replies = [None for _ in sends]
+        for place, send in enumerate(sends):
+            self._driver.post(send, self, place, again=again)
+
+    def landed(self, place: int, reply: Reply | Failure) -> None:
+        """One of the replies is there; with the last of them the conversation goes on or ends."""
+        self._replies[place] = reply
+        self._missing -= 1
+        if self._missing:
+            return
+        self.talk.reply(tuple(reply for reply in self._replies if reply is not None))
+        if self.talk.sends is None:
+            self._driver.land(self)
+        else:
+            self.send(again=True)
+
+
+class Going:
+    """A walk on its way: what is known for its step, and how many flights it still waits for."""
+
+    __slots__ = ("abandoned", "block", "done", "held", "missing", "units", "walk")
+
+    def __init__(self, walk: Walk, block: int, done: Callable[[Walk], None]) -> None:
+        self.walk = walk
+        self.block = block
+        self.done = done
+        self.held: Held = {}
+        self.missing = 0
+        self.units: list[Unit] = []
+        self.abandoned = False
 
 
 class AsyncDriver:
-    """Answers steps under asyncio: equal units share one flight, which outlives the plan that asked first."""
+    """Answers steps under asyncio: equal units share one flight, which outlives the plan that asked first.
+
+    There is no task a plan or a question: walks go on from the callbacks of what they wait for.
+    """
 
     def __init__(self, answers: Answers, carrier: Carrier) -> None:
         self._answers = answers
         self._carrier = carrier
-        self._flights: dict[bytes, asyncio.Task[Held]] = {}  # by the key of each question in the air
+        self._price = carrier.price
+        self._flights: dict[bytes, _Flight] = {}  # by the key of each question in the air
+        self._ready: list[Going] = []
+        self._proven: set[int] = set()  # ids of judges that have answered; they live as long as the roles
+        self._loop = asyncio.get_running_loop()
+        self._commit: asyncio.TimerHandle | None = None
+        self.ended: asyncio.Future[None] = self._loop.create_future()
+        """Done when nothing more can land: with the error, or with None when a limit was reached."""
+        carrier.on_stop(self._stopped)
+
+    def begin(self, walk: Walk, done: Callable[[Walk], None], *, block: int = 0) -> Going:
+        """Make a plan ready to go; `go_on` sets it going, and `done` is called when it has its outcome.
+
+        `block`: requests of a lower block go first.
+        """
+        going = Going(walk.start(), block, done)
+        self._ready.append(going)
+        return going
+
+    def go_on(self) -> None:
+        """Run all plans that are ready on until they wait for a flight or have their outcome.
+
+        What they ask is looked up together. Raises UsageError for a question that nobody answers.
+        """
+        while self._ready:
+            ready, self._ready = self._ready, []
+            steps = [(going, units) for going in ready if (units := self._cut(going)) is not None]
+            looked = iter(self._answers.known_all([unit for _, units in steps for unit in units]))
+            fresh: Held = {}  # answered just now, without a request
+            for going, units in steps:
+                going.units, going.held = units, {}
+                flights: set[_Flight] = set()
+                for unit, (held, rest) in zip(units, looked, strict=False):
+                    if held:
+                        self._count(unit, held)
+                        going.held.update(held)
+                    if rest is not None:
+                        self._ask(rest, going, flights, fresh)
+                going.missing = len(flights)
+                for flight in flights:
+                    flight.waiting.append(going)
+                if not flights:
+                    self._answered(going)
+        self._arm()
 
     async def walk(self, walk: Walk) -> Walk:
-        """Run a plan to its end; returns it."""
+        """Run one plan to its end; returns it. Raises what ends the run."""
+        ended: asyncio.Future[None] = self._loop.create_future()
+
+        def done(_: Walk) -> None:
+            if not ended.done():
+                ended.set_result(None)
+
+        going = self.begin(walk, done)
+        self.go_on()
         try:
-            walk.start()
-            while walk.step is not None:
-                units = _units(walk, self._answers)
-                if units is None:
-                    break
-                held: Held = {}
-                for waiting in [self._ready(unit) for unit in units]:
-                    held |= waiting.held
-                    for flight in waiting.flights:
-                        held |= await flight
-                walk.send(_keyed(units, held))
+            await asyncio.wait({ended, self.ended}, return_when=asyncio.FIRST_COMPLETED)
+            if not ended.done():
+                self.ended.result()
+                raise asyncio.CancelledError  # a limit was reached before this plan was done
         finally:
-            walk.close()
+            self.abandon(going)
         return walk
 
+    def abandon(self, going: Going) -> None:
+        """Close a plan; what it asked for lands all the same, and is kept."""
+        going.abandoned = True
+        going.walk.close()
+
     async def close(self) -> None:
-        """Abandon what is still in the air."""
-        flights = set(self._flights.values())
-        for flight in flights:
-            flight.cancel()
-        await asyncio.gather(*flights, return_exceptions=True)
+        """Keep nothing more."""
+        if self._commit is not None:
+            self._commit.cancel()
+        if self.ended.done():
+            self.ended.exception()  # seen, also where nobody waits any more
+        self._flights.clear()
 
-    def _ready(self, unit: Unit) -> _Waiting:
-        flights = {flight for key in unit.keys if (flight := self._flights.get(key)) is not None}
-        rest = unit.without(self._flights) if flights else unit
-        held: Held = {}
-        if rest is not None:
-            held, rest = self._answers.known(rest)
-        if rest is not None:
-            talk = Talk(rest)
-            if talk.sends is None:
-                held |= talk.keep(self._answers)
-            else:
-                flights.add(self._sent(talk))
-        return _Waiting(held, [_shielded(flight) for flight in flights])
+    def post(self, send: Send, flight: _Flight, place: int, *, again: bool) -> None:
+        """Put a request of a flight into its queue."""
+        messages = send.request.messages
+        first = messages[0].text if messages else ""
+        order = (flight.block, 0 if again else 1, first, messages[1].text if len(messages) > 1 else "")
+        self._carrier.post(send, flight, place, order, proven=id(flight.talk.unit.judge) in self._proven)
 
-    def _sent(self, talk: Talk) -> asyncio.Task[Held]:
-        flight = asyncio.create_task(self._fly(talk))
-        self._flights.update(dict.fromkeys(talk.unit.keys, flight))
+    def land(self, flight: _Flight) -> None:
+        """Keep what a flight brought, and let those go on who wait for it."""
+        held = flight.talk.keep(self._answers)
+        for key in flight.talk.unit.keys:
+            self._flights.pop(key, None)
+        for going in flight.waiting:
+            going.held.update(held)
+            going.missing -= 1
+            if not going.missing and not going.abandoned:
+                self._answered(going)
+        self.go_on()
 
-        def landed(_: asyncio.Task[Held]) -> None:
-            for key in talk.unit.keys:
-                self._flights.pop(key, None)
+    def _cut(self, going: Going) -> list[Unit] | None:
+        """The units of a plan's step; None when it has its outcome, and is done."""
+        units = None if going.walk.step is None else _units(going.walk, self._answers)
+        if units is None:
+            going.walk.close()
+            going.done(going.walk)
+        return units
 
-        flight.add_done_callback(landed)
-        return flight
+    def _answered(self, going: Going) -> None:
+        going.walk.send(_keyed(going.units, going.held))
+        self._ready.append(going)
 
-    async def _fly(self, talk: Talk) -> Held:
-        while talk.sends is not None:
-            if len(talk.sends) == 1:
-                talk.reply((await self._carrier.carry(talk.sends[0]),))
-            else:
-                talk.reply(tuple(await asyncio.gather(*map(self._carrier.carry, talk.sends))))
-        return talk.keep(self._answers)
+    def _ask(self, unit: Unit, going: Going, flights: set[_Flight], fresh: Held) -> None:
+        """Join the flights that bring some of this, and begin one for the rest."""
+        rest: Unit | None = unit
+        in_the_air = [flight for key in unit.keys if (flight := self._flights.get(key)) is not None]
+        if in_the_air:
+            flights.update(in_the_air)
+            rest = unit.without(self._flights)
+        if rest is not None and fresh:
+            held = {key: fresh[key] for key in rest.keys if key in fresh}
+            going.held.update(held)
+            rest = rest.without(held)
+        if rest is None:
+            return
+        talk = Talk(rest, self._price)
+        if talk.sends is None:
+            kept = talk.keep(self._answers)
+            going.held.update(kept)
+            fresh.update(kept)
+            return
+        flight = _Flight(self, talk, going.block)
+        self._flights.update(dict.fromkeys(rest.keys, flight))
+        flights.add(flight)
+        flight.send(again=False)
 
+    def _count(self, unit: Unit, held: Held) -> None:
+        self._carrier.known += len(held)
+        if id(unit.judge) not in self._proven and any(isinstance(answer, Verdict) for answer in held.values()):
+            self._proven.add(id(unit.judge))
 
-def _shielded(flight: asyncio.Task[Held]) -> asyncio.Future[Held]:
-    waiting = asyncio.shield(flight)
-    waiting.add_done_callback(_seen)
-    return waiting
+    def _arm(self) -> None:
+        """See to it that what was answered is committed in time, also when nothing else happens."""
+        if self._commit is None and (due_s := self._answers.due_in()) is not None:
+            self._commit = self._loop.call_later(due_s, self._commit_due)
 
+    def _commit_due(self) -> None:
+        self._commit = None
+        try:
+            self._answers.commit_if_due()
+            self._arm()
+        except Exception as error:  # noqa: BLE001  a full disk: told by whoever runs the plans
+            self._carrier.stop(error)
 
-def _seen(waiting: asyncio.Future[Held]) -> None:
-    """Look at a failure that nobody waits for any more, since the first one ended the walk; asyncio complains else."""
-    if not waiting.cancelled():
-        waiting.exception()
+    def _stopped(self, error: BaseException | None) -> None:
+        if self.ended.done():
+            return
+        if error is None:
+            self.ended.set_result(None)
+        else:
+            self.ended.set_exception(error)
 
 
 def drive_blocking(walks: Iterable[Walk], answers: Answers, send: Sender) -> Iterator[Walk]:
@@ -203,6 +338,7 @@ def drive_blocking(walks: Iterable[Walk], answers: Answers, send: Sender) -> Ite
             for unit in units:
                 held |= _answer_blocking(unit, answers, send)
             walk.send(_keyed(units, held))
+        answers.commit_if_due()
         yield walk
 
 
@@ -216,35 +352,79 @@ def _answer_blocking(unit: Unit, answers: Answers, send: Sender) -> Held:
     return held | talk.keep(answers)
 
 
-def drive_rounds(walks: Sequence[Walk], answers: Answers, send_batch: BatchSender) -> Sequence[Walk]:
-    """Run plans side by side: in each round all that wait ask at once, equal questions once; returns them done."""
+def drive_rounds(
+    walks: Sequence[Walk],
+    answers: Answers,
+    send_batch: BatchSender,
+    *,
+    price: Price = own_price,
+    count: Callable[[int], None] = lambda _: None,
+) -> Sequence[Walk]:
+    """Run plans side by side: in each round all that wait ask at once, equal questions once; returns them done.
+
+    Each answer is kept when its last reply comes. Where `send_batch` ends early, so does this, and some plans still
+    wait for answers. `count` is told how many answers were known.
+    """
     for walk in walks:
         walk.start()
     while waiting := [walk for walk in walks if walk.step is not None]:
         cut = [_units(walk, answers) for walk in waiting]
-        held = _answer_round([unit for units in cut for unit in units or ()], answers, send_batch)
+        talks, held = _looked_up([unit for units in cut for unit in units or ()], answers, price, count)
+        if not _held_out(talks, answers, send_batch, held):
+            break
         for walk, units in zip(waiting, cut, strict=True):
             if units is not None:
                 walk.send(_keyed(units, held))
+        answers.commit_if_due()
     return walks
 
 
-def _answer_round(units: Sequence[Unit], answers: Answers, send_batch: BatchSender) -> Held:
+def _looked_up(
+    units: Sequence[Unit], answers: Answers, price: Price, count: Callable[[int], None]
+) -> tuple[list[Talk], Held]:
+    """A conversation about whatever is not known, equal questions once, and what is."""
     held: Held = {}
     talks: list[Talk] = []
     asked: set[bytes] = set()
-    for unit in units:
-        rest = unit.without(held.keys() | asked)
+    for known, missing in answers.known_all(units):
+        count(len(known))
+        held |= known
+        rest = None if missing is None else missing.without(asked)
         if rest is not None:
-            known, rest = answers.known(rest)
-            held |= known
-        if rest is not None:
-            talks.append(Talk(rest))
+            talks.append(Talk(rest, price))
             asked.update(rest.keys)
-    while open_talks := [talk for talk in talks if talk.sends is not None]:
-        replies = iter(send_batch([send for talk in open_talks for send in talk.sends or ()]))
-        for talk in open_talks:
-            talk.reply(tuple(next(replies) for _ in talk.sends or ()))
+    return talks, held
+
+
+def _held_out(talks: Sequence[Talk], answers: Answers, send_batch: BatchSender, held: Held) -> bool:
+    """Hold all conversations and keep what they give in `held`; false when `send_batch` ended too early for that."""
     for talk in talks:
-        held |= talk.keep(answers)
-    return held
+        if talk.sends is None:
+            held |= talk.keep(answers)
+    while waiting := [talk for talk in talks if talk.sends is not None]:
+        left = len(waiting)
+        for talk in _replied(waiting, send_batch):
+            left -= 1
+            if talk.sends is None:
+                held |= talk.keep(answers)
+        if left:
+            return False
+    return True
+
+
+def _replied(talks: Sequence[Talk], send_batch: BatchSender) -> Iterator[Talk]:
+    """Each conversation as soon as it has all replies to what it wanted sent, and has gone on."""
+    sends: list[Send] = []
+    of: list[tuple[Talk, int]] = []  # by place: the conversation, and the place of its first send
+    for talk in talks:
+        own = talk.sends or ()
+        of += [(talk, len(sends))] * len(own)
+        sends += own
+    replies: list[Reply | Failure | None] = [None] * len(sends)
+    for place, reply in send_batch(sends):
+        replies[place] = reply
+        talk, first = of[place]
+        got = tuple(each for each in replies[first : first + len(talk.sends or ())] if each is not None)
+        if len(got) == len(talk.sends or ()):
+            talk.reply(got)
+            yield talk

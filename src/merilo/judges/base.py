@@ -40,7 +40,8 @@ class Judge(Protocol):
     """Who answers questions. Implementations are frozen dataclasses.
 
     A judge may also have `unready: str | None`: why it can answer nothing here (a package is missing), as a phrase
-    that is told before a run begins.
+    that is told before a run begins; and `batched: bool`: whether all that it sends goes to providers that answer
+    batches (`BatchProvider`), and the order in which it is asked does not matter, so that a run may ask in rounds.
     """
 
     @property

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from merilo.judges.base import Send
 from merilo.judging.questions import KINDS, Pack, Question
-from merilo.judging.verdicts import Failure, FailureKind
-from merilo.providers.callables import AnswerWith, CallableProvider, QuestionRequest
+from merilo.judging.verdicts import Failure
+from merilo.providers.callables import AnswerWith, CallableProvider
+from merilo.providers.questions import QuestionRequest, answer_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -77,9 +77,4 @@ class CallableJudge:
 
 
 def _read(question: Question[Any], reply: Reply | Failure) -> Answer:
-    if isinstance(reply, Failure):
-        return reply
-    loaded = json.loads(reply.text)
-    if "failure" in loaded:
-        return Failure(FailureKind(loaded["failure"]["kind"]), loaded["failure"]["message"])
-    return type(question).verdict.from_json(reply.text)
+    return reply if isinstance(reply, Failure) else answer_in(reply.text, question)

@@ -14,47 +14,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.data.sentences import SPLITTER_ID, sentences
+from merilo.data.sentences import SPLITTER_ID
+from merilo.judges.base import Send
+from merilo.judges.embedded_provider import RULES, EmbeddedProvider
 from merilo.judges.lexical import FORMAT, LexicalModel
 from merilo.judges.lexical_match import RULES_VERSION
-from merilo.judges.ngrams import NAME, likeness, ngram_vector
-from merilo.judging.questions import (
-    Addresses,
-    Embeddings,
-    Noncommittal,
-    Pack,
-    Question,
-    Relevance,
-    Similarities,
-    Statements,
-    Sufficiency,
-    Support,
-    Usefulness,
-)
-from merilo.judging.verdicts import (
-    AddressesVerdict,
-    Failure,
-    FailureKind,
-    MatrixVerdict,
-    NoncommittalVerdict,
-    RelevanceVerdict,
-    Statement,
-    StatementsVerdict,
-    SufficiencyLabel,
-    SufficiencyVerdict,
-    SupportLabel,
-    SupportVerdict,
-    UsefulnessVerdict,
-    Verdict,
-)
+from merilo.judges.ngrams import NAME
+from merilo.judging.questions import Pack, Question
+from merilo.judging.verdicts import Failure, FailureKind
+from merilo.providers.questions import QuestionRequest, answer_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from merilo.judges.base import Conversation
     from merilo.judging.ask import Answer
+    from merilo.providers.base import Reply
 
-_LEVELS: Final = (SufficiencyLabel.INSUFFICIENT, SufficiencyLabel.PARTLY, SufficiencyLabel.SUFFICIENT)
+_PROVIDER: Final = EmbeddedProvider()
 
 _RATED: Final = {
     "sentence": "evidence sentences",
@@ -79,7 +56,7 @@ class EmbeddedJudge:
     @property
     def answers(self) -> frozenset[type[Question[Any]]]:
         """Judgements, vectors and similarities; no free text and no sentences of other splitters."""
-        return frozenset(_ANSWERS)
+        return frozenset(RULES)
 
     @property
     def together(self) -> frozenset[type[Question[Any]]]:
@@ -99,6 +76,11 @@ class EmbeddedJudge:
         """Yes: the model's digest, the rules' version and the splitter decide every verdict."""
         return True
 
+    @property
+    def batched(self) -> bool:
+        """Yes: its model takes what many samples ask at once."""
+        return True
+
     def fingerprint(self) -> Mapping[str, object]:
         """The digest of the model file, the version of the reading, the sentence splitter and the vectors."""
         return {
@@ -116,102 +98,22 @@ class EmbeddedJudge:
         return ""
 
     def answer(self, question: Question[Any] | Pack) -> Conversation:
-        """One answer for each question, at once and without a request."""
-        yield from ()
+        """One request to the model for each question that it answers, side by side."""
         questions = question.questions if isinstance(question, Pack) else (question,)
-        return tuple(_answer(each) for each in questions)
+        own = [QuestionRequest((), question=each) for each in questions if type(each) in RULES]
+        replies = iter((yield tuple(Send(_PROVIDER, request) for request in own)) if own else ())
+        return tuple(_read(each, next(replies)) if type(each) in RULES else _unknown(each) for each in questions)
 
 
-def _answer(question: Question[Any]) -> Answer:
-    rule = _ANSWERS.get(type(question))
-    if rule is None:
-        return Failure(
-            FailureKind.PERMANENT,
-            f"The embedded judge does not answer questions of kind {question.kind!r}; ask a language model.",
-        )
-    return rule(LexicalModel.load(), question)
+def _unknown(question: Question[Any]) -> Failure:
+    return Failure(
+        FailureKind.PERMANENT,
+        f"The embedded judge does not answer questions of kind {question.kind!r}; ask a language model.",
+    )
 
 
-def _relevance(model: LexicalModel, question: Relevance) -> RelevanceVerdict:
-    found = model.relevance(question.user_input, question.sentences)
-    reason = f"{_percent(found.coverage)} of the user input, by the weight of its words, stands in the context; "
-    reason += _cut(model, "relevant")
-    return RelevanceVerdict(found.grade, found.evidence, reason, found.probability)
-
-
-def _usefulness(model: LexicalModel, question: Usefulness) -> UsefulnessVerdict:
-    found = model.usefulness(question.user_input, question.reference, question.sentences)
-    reason = f"{_percent(found.coverage)} of the reference, by the weight of its words, stands in the context; "
-    reason += _cut(model, "useful")
-    return UsefulnessVerdict(found.useful, found.evidence, reason, found.probability)
-
-
-def _statements(model: LexicalModel, question: Statements) -> StatementsVerdict:
-    """One statement for each sentence that claims something: questions and refusals do not."""
-    claims = (Statement(text, index) for index, text in enumerate(question.sentences) if model.claims(text))
-    return StatementsVerdict(tuple(claims))
-
-
-def _support(model: LexicalModel, question: Support) -> SupportVerdict:
-    contexts = [sentences(context) for context in question.contexts]
-    found = model.support(question.statement, contexts)
-    label = SupportLabel.SUPPORTED if found.supported else SupportLabel.UNSUPPORTED
-    reason = f"{_percent(found.coverage)} of the statement, by the weight of its words, stands in one place; "
-    reason += _cut(model, "supported")
-    return SupportVerdict(label, found.evidence, reason, found.probability, tells_contradicted=False)
-
-
-def _sufficiency(model: LexicalModel, question: Sufficiency) -> SufficiencyVerdict:
-    found = model.sufficiency(question.user_input, [sentences(context) for context in question.contexts])
-    reason = f"{_percent(found.coverage)} of the user input, by the weight of its words, stands in the contexts; "
-    reason += _cut(model, "sufficient")
-    return SufficiencyVerdict(_LEVELS[found.level], reason=reason, probability=found.probability)
-
-
-def _addresses(model: LexicalModel, question: Addresses) -> AddressesVerdict:
-    found = model.addresses(question.user_input, question.statement)
-    return AddressesVerdict(found.addresses, probability=found.probability)
-
-
-def _noncommittal(model: LexicalModel, question: Noncommittal) -> NoncommittalVerdict:
-    declines = model.noncommittal(question.user_input, question.response)
-    return NoncommittalVerdict(declines, reason="It holds a phrase of refusal and little else." if declines else "")
-
-
-def _embeddings(model: LexicalModel, question: Embeddings) -> MatrixVerdict:
-    """Vectors of 512 numbers and length 1; of zeros for a text without a word."""
-    del model
-    return MatrixVerdict.of([ngram_vector(text) for text in question.texts])
-
-
-def _similarities(model: LexicalModel, question: Similarities) -> MatrixVerdict:
-    """The cosine of the same vectors, 0 where it is negative; 0 too for a text without a word."""
-    del model
-    right = [ngram_vector(text) for text in question.right]
-    rows = [[likeness(vector, other) for other in right] for vector in map(ngram_vector, question.left)]
-    return MatrixVerdict.of(rows) if rows else MatrixVerdict(0, len(right), b"")
-
-
-_ANSWERS: Final[Mapping[type[Question[Any]], Callable[[LexicalModel, Any], Verdict]]] = {
-    Relevance: _relevance,
-    Usefulness: _usefulness,
-    Statements: _statements,
-    Support: _support,
-    Sufficiency: _sufficiency,
-    Addresses: _addresses,
-    Noncommittal: _noncommittal,
-    Embeddings: _embeddings,
-    Similarities: _similarities,
-}
-
-
-def _cut(model: LexicalModel, task: str) -> str:
-    """From which probability on the answer is yes: the cut was fitted, and is not one half."""
-    return f"yes from p = {model.curves[task].thresholds['yes']:.2f}."
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+def _read(question: Question[Any], reply: Reply | Failure) -> Answer:
+    return reply if isinstance(reply, Failure) else answer_in(reply.text, question)
 
 
 def _rate(called: str, table: Mapping[str, Any] | None) -> str:  # Any: the model file's tables

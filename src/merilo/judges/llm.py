@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from merilo.judges.base import Conversation
     from merilo.judging.ask import Answer
-    from merilo.judging.rubric import Rendered
+    from merilo.judging.rubric import Beginning
     from merilo.providers.base import Provider
 
 _VERSION = 1
@@ -156,7 +156,7 @@ class LLMJudge:
     def _judgement(self, question: Question[Any] | Pack, schema: Mapping[str, object], name: str) -> Request:
         first = question.questions[0] if isinstance(question, Pack) else question
         return Request(
-            messages=_messages(rubric.render(question, language=self.language)),
+            messages=_messages(rubric.render_shared(question, language=self.language)),
             schema=schema,
             schema_name=name,
             max_tokens=self.max_tokens,
@@ -169,7 +169,7 @@ class LLMJudge:
         first = questions[0]
         temperature = first.temperature if isinstance(first, Completion) else None
         request = Request(
-            messages=_messages(rubric.render(first, language=self.language)),
+            messages=_messages(rubric.render_shared(first, language=self.language)),
             max_tokens=self.max_tokens,
             temperature=self.temperature if temperature is None else temperature,
             seed=self._seed(first.draw),
@@ -194,6 +194,7 @@ def _texts(heard: Heard, wanted: int) -> tuple[Answer, ...]:
     return tuple(CompletionVerdict(text) for text in heard.reply.texts[:wanted])
 
 
-def _messages(text: Rendered) -> tuple[Message, ...]:
-    user = Message("user", text.user)
+def _messages(filled: Beginning) -> tuple[Message, ...]:
+    text, shared = filled
+    user = Message("user", text.user, shared)
     return (Message("system", text.system), user) if text.system else (user,)

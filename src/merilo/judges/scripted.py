@@ -117,6 +117,11 @@ class ScriptedJudge:
         return self.script.cacheable
 
     @property
+    def batched(self) -> bool:
+        """A file's answers: they need no request, and the order of questions does not matter."""
+        return isinstance(self.script, FileScript)
+
+    @property
     def rates(self) -> str | None:
         """Not known: a script repeats what it was given."""
         return None

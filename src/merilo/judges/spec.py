@@ -1,4 +1,5 @@
-"""Judges from what a user wrote: `embedded`, `openai:MODEL`, `scripted:FILE`, a callable or a judge.
+"""Judges from what a user wrote: `embedded`, `openai:MODEL`, `anthropic:MODEL`, `azure:DEPLOYMENT`, `scripted:FILE`, a
+callable or a judge.
 
 An embedder and a cross-encoder are judges that answer one kind of question, and are named alike.
 """
@@ -6,24 +7,28 @@ An embedder and a cross-encoder are judges that answer one kind of question, and
 from __future__ import annotations
 
 import re
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
 
 from merilo.errors import UsageError
 from merilo.judging.questions import Embeddings, Question, Similarities
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from merilo.judges.base import Judge
+    from merilo.providers.anthropic import AnthropicProvider
+    from merilo.providers.azure import AzureProvider
     from merilo.providers.callables import AnswerWith
     from merilo.providers.openai import OpenAIProvider
 
 JudgeLike: TypeAlias = "str | Judge | AnswerWith"
 """What a user may give as a judge."""
 
-KNOWN_FORMS = ("embedded", "openai:MODEL", "scripted:FILE")
+KNOWN_FORMS = ("embedded", "openai:MODEL", "anthropic:MODEL", "azure:DEPLOYMENT", "scripted:FILE")
+_EMBEDDER_FORMS = ("embedded", "openai:MODEL", "azure:DEPLOYMENT", "scripted:FILE")
 _LOCAL_FORMS = ("embedded", "scripted:FILE")
+_WIRES = ("openai", "anthropic", "azure")
+_AT_AN_ADDRESS = "judges at an address (openai:, anthropic:, azure:)"
 _NAMED = re.compile(r"([A-Za-z_][\w-]*)=(.+)", re.DOTALL)
 
 
@@ -33,13 +38,13 @@ def judge_from(
     """The judge that a text names; a judge is itself, a callable that takes a question becomes one.
 
     `base_url`, `api_key_env` (the name of the environment variable that holds the key) and `judged`
-    ("each" or "together") are for `openai:`; elsewhere they are an error. Raises UsageError.
+    ("each" or "together") are for `openai:`, `anthropic:` and `azure:`; elsewhere they are an error. Raises UsageError.
     """
     if not isinstance(spec, str):
         return _from_object(spec)
     scheme, _, rest = spec.strip().partition(":")
-    if scheme == "openai" and rest:
-        return _openai(rest, base_url=base_url, api_key_env=api_key_env, judged=judged)
+    if scheme in _WIRES and rest:
+        return _llm(scheme, rest, _given(base_url, api_key_env), judged)
     _refuse_options({"base_url": base_url, "api_key_env": api_key_env, "judged": judged}, f"the judge {spec!r}")
     if spec.strip() == "embedded":
         from merilo.judges.embedded import EmbeddedJudge
@@ -62,13 +67,14 @@ def judges_from(
 ) -> dict[str, Judge]:
     """Judges by role, from `SPEC`, `NAME=SPEC`, judges and callables; an unnamed one is its own name.
 
-    The first also has the role `judge`. `base_url`, `api_key_env` and `judged` hold for those of the form
-    `openai:MODEL`. Raises UsageError when there is none, a name stands twice, or an option fits none of them;
-    with `address_used` the address and the key are for somebody else too.
+    The first also has the role `judge`. `base_url`, `api_key_env` and `judged` hold for those at an address. Raises
+    UsageError when there is none, a name stands twice, an option fits none of them, or an address or a key is given
+    for several kinds of provider; with `address_used` the address and the key are for somebody else too.
     """
     if not specs:
         raise UsageError(f"At least one judge is needed: {', '.join(KNOWN_FORMS)}.")
     options = {"base_url": base_url, "api_key_env": api_key_env, "judged": judged}
+    _check_one_kind(specs, {"base_url": base_url, "api_key_env": api_key_env})
     judges: dict[str, Judge] = {}
     for given in specs:
         name, spec = _split(given)
@@ -92,15 +98,31 @@ def _split(given: JudgeLike) -> tuple[str | None, JudgeLike]:
     return (named[1], named[2]) if named else (None, given.strip())
 
 
+def wire_kinds(specs: Iterable[JudgeLike]) -> frozenset[str]:
+    """The kinds of provider among judges and embedders that are reached at an address: `openai`, `azure`, ..."""
+    texts = (_split(spec)[1] for spec in specs)
+    kinds = (text.partition(":")[0].strip() for text in texts if isinstance(text, str) and ":" in text)
+    return frozenset(kind for kind in kinds if kind in _WIRES)
+
+
 def is_wire(spec: JudgeLike) -> bool:
-    """True for a judge or embedder that is reached at an address: `openai:MODEL`."""
-    return isinstance(spec, str) and spec.strip().startswith("openai:")
+    """True for a judge or embedder that is reached at an address: `openai:MODEL`, `anthropic:MODEL`, ..."""
+    return bool(wire_kinds([spec]))
+
+
+def _check_one_kind(specs: Sequence[JudgeLike], options: dict[str, str | None]) -> None:
+    kinds, given = wire_kinds(specs), [name for name, value in options.items() if value is not None]
+    if len(kinds) > 1 and given:
+        raise UsageError(
+            f"{' and '.join(given)} can be for one kind of provider only, but the judges are of "
+            f"{', '.join(sorted(kinds))}; set each kind's own environment variables instead."
+        )
 
 
 def _refuse_options(options: dict[str, str | None], whom: str) -> None:
     given = [name for name, value in options.items() if value is not None]
     if given:
-        raise UsageError(f"{', '.join(given)} can be given for 'openai:MODEL' only, not for {whom}.")
+        raise UsageError(f"{', '.join(given)} can be given for {_AT_AN_ADDRESS} only, not for {whom}.")
 
 
 def _from_object(spec: Judge | AnswerWith) -> Judge:
@@ -116,18 +138,19 @@ def _from_object(spec: Judge | AnswerWith) -> Judge:
 
 
 def embedder_from(spec: JudgeLike, *, base_url: str | None = None, api_key_env: str | None = None) -> Judge:
-    """Who answers `Embeddings`: `embedded`, `openai:MODEL`, `scripted:FILE`, a judge or a callable.
+    """Who answers `Embeddings`: `embedded`, `openai:MODEL`, `azure:DEPLOYMENT`, `scripted:FILE`, a judge or a callable.
 
-    `base_url` and `api_key_env` are for `openai:`; elsewhere they are an error. Raises UsageError.
+    `base_url` and `api_key_env` are for `openai:` and `azure:`; elsewhere they are an error. Raises UsageError.
     """
-    if isinstance(spec, str) and is_wire(spec):
+    scheme, _, model = spec.strip().partition(":") if isinstance(spec, str) else ("", "", "")
+    if scheme in {"openai", "azure"} and model:
         from merilo.judges.embeddings import OpenAIEmbeddingsJudge
         from merilo.providers.openai_embeddings import OpenAIEmbeddingsProvider
 
-        endpoint = _endpoint(spec.strip().partition(":")[2], base_url=base_url, api_key_env=api_key_env)
+        endpoint = _endpoint(scheme, model, _given(base_url, api_key_env))
         return OpenAIEmbeddingsJudge(OpenAIEmbeddingsProvider(endpoint))
     _refuse_options({"base_url": base_url, "api_key_env": api_key_env}, f"the embedder {_shown(spec)}")
-    return _measuring(spec, Embeddings, "An embedder", KNOWN_FORMS)
+    return _measuring(spec, Embeddings, "An embedder", _EMBEDDER_FORMS)
 
 
 def cross_encoder_from(spec: JudgeLike) -> Judge:
@@ -152,10 +175,17 @@ def _shown(spec: JudgeLike) -> str:
     return repr(spec) if isinstance(spec, str) else type(spec).__name__
 
 
-def _openai(model: str, *, base_url: str | None, api_key_env: str | None, judged: str | None) -> Judge:
+class _Given(TypedDict, total=False):
+    """What a user gave of an address; what is not given stands in the environment variables of its kind."""
+
+    base_url: str
+    api_key_env: str
+
+
+def _llm(scheme: str, model: str, given: _Given, judged: str | None) -> Judge:
     from merilo.judges.llm import Judged, LLMJudge
 
-    provider = _endpoint(model, base_url=base_url, api_key_env=api_key_env)
+    provider = _anthropic(model, given) if scheme == "anthropic" else _endpoint(scheme, model, given)
     if judged is None:
         return LLMJudge(provider)
     if judged not in set(Judged):
@@ -163,12 +193,26 @@ def _openai(model: str, *, base_url: str | None, api_key_env: str | None, judged
     return LLMJudge(provider, judged=Judged(judged))
 
 
-def _endpoint(model: str, *, base_url: str | None, api_key_env: str | None) -> OpenAIProvider:
+def _anthropic(model: str, given: _Given) -> AnthropicProvider:
+    from merilo.providers.anthropic import AnthropicProvider
+
+    return AnthropicProvider(model, **given)
+
+
+def _endpoint(scheme: str, model: str, given: _Given) -> OpenAIProvider | AzureProvider:
+    if scheme == "azure":
+        from merilo.providers.azure import AzureProvider
+
+        return AzureProvider(model, **given)
     from merilo.providers.openai import OpenAIProvider
 
-    provider = OpenAIProvider(model)
+    return OpenAIProvider(model, **given)
+
+
+def _given(base_url: str | None, api_key_env: str | None) -> _Given:
+    given: _Given = {}
     if base_url is not None:
-        provider = replace(provider, base_url=base_url)
+        given["base_url"] = base_url
     if api_key_env is not None:
-        provider = replace(provider, api_key_env=api_key_env)
-    return provider
+        given["api_key_env"] = api_key_env
+    return given

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SIZE = 16
-_LONG = 100_000
+_LONG = 20_000  # longer texts are hashed again rather than held
 
 
 def digest_bytes(data: bytes) -> bytes:
@@ -31,11 +31,19 @@ def digest_texts(texts: tuple[str, ...]) -> bytes:
 
 def digest_of(*parts: bytes) -> bytes:
     """The digest of a sequence of digests or short tagged bytes; each part's length is part of the content."""
-    state = blake2b(digest_size=SIZE)
-    for part in parts:
-        state.update(len(part).to_bytes(4, "little"))
-        state.update(part)
-    return state.digest()
+    return digest_bytes(framed(*parts))
+
+
+def framed(*parts: bytes) -> bytes:
+    """What `digest_of` hashes, for those who hash the same parts often and frame them once.
+
+    `digest_bytes(framed(a) + framed(b))` is `digest_of(a, b)`.
+    """
+    return b"".join([piece for part in parts for piece in (len(part).to_bytes(4, "little"), part)])
+
+
+FRAME = SIZE.to_bytes(4, "little")
+"""What stands before a digest in `framed`."""
 
 
 def digest_json(value: Mapping[str, object]) -> bytes:
@@ -43,11 +51,11 @@ def digest_json(value: Mapping[str, object]) -> bytes:
     return digest_bytes(json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode())
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=8_192)
 def _short_text(text: str) -> bytes:
     return digest_bytes(text.encode("utf-8", "surrogatepass"))
 
 
-@lru_cache(maxsize=8_192)
+@lru_cache(maxsize=4_096)
 def _tuple(texts: tuple[str, ...]) -> bytes:
     return digest_of(*(digest_text(text) for text in texts))

@@ -15,9 +15,10 @@ The module is long because each kind of question stands beside the others: toget
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, cast
 
-from merilo.judging.digests import digest_of, digest_text, digest_texts
+from merilo.judging.digests import FRAME, digest_bytes, digest_of, digest_text, digest_texts, framed
 from merilo.judging.verdicts import (
     AddressesVerdict,
     AnsweredVerdict,
@@ -65,7 +66,7 @@ class Question(Generic[V]):
     @property
     def content(self) -> bytes:
         """The 16-byte digest of the question's kind, texts and language; role and draw are not in it."""
-        return digest_of(*_content_parts(self))
+        return digest_bytes(_content(self))
 
     def fault(self, verdict: V) -> str | None:
         """What is wrong with a verdict as an answer to this question (index out of range, a verdict that
@@ -82,29 +83,35 @@ class Question(Generic[V]):
         return replace(self, draw=draw)
 
 
-def _content_parts(question: Question[Any]) -> list[bytes]:
-    parts = [question.kind.encode(), question.language.encode()]
-    for name in _content_fields(type(question)):
+def _content(question: Question[Any]) -> bytes:
+    """What is hashed: kind, language, then name and value of each field, every part with its length before it."""
+    pieces = [_opening(question.kind, question.language)]
+    for name, head in _content_fields(type(question)):
         value = getattr(question, name)
-        parts.append(name.encode())
         if isinstance(value, str):
-            parts.append(digest_text(value))
+            pieces += (head, FRAME, digest_text(value))
         elif isinstance(value, tuple):
-            parts.append(digest_texts(cast("Texts", value)))  # the only tuples that questions have
+            pieces += (head, FRAME, digest_texts(cast("Texts", value)))  # the only tuples that questions have
         else:
-            parts.append(repr(value).encode())
-    return parts
+            pieces += (head, framed(repr(value).encode()))
+    return b"".join(pieces)
 
 
-_FIELDS: dict[type, tuple[str, ...]] = {}
+@lru_cache(maxsize=256)
+def _opening(kind: str, language: str) -> bytes:
+    return framed(kind.encode(), language.encode())
 
 
-def _content_fields(question: type[Question[Any]]) -> tuple[str, ...]:
-    if question not in _FIELDS:
-        _FIELDS[question] = tuple(
-            f.name for f in fields(question) if f.compare and f.name not in {"role", "draw", "language"}
-        )
-    return _FIELDS[question]
+_FIELDS: dict[type, tuple[tuple[str, bytes], ...]] = {}
+
+
+def _content_fields(question: type[Question[Any]]) -> tuple[tuple[str, bytes], ...]:
+    """The fields that are content, each with its framed name."""
+    found = _FIELDS.get(question)
+    if found is None:
+        names = [f.name for f in fields(question) if f.compare and f.name not in {"role", "draw", "language"}]
+        found = _FIELDS[question] = tuple((name, framed(name.encode())) for name in names)
+    return found
 
 
 def _fold(text: str) -> str:
@@ -113,10 +120,10 @@ def _fold(text: str) -> str:
 
 
 def _outside(evidence: tuple[int, ...], size: int, unit: str) -> str | None:
-    bad = [index + 1 for index in evidence if not 0 <= index < size]
-    if bad:
-        return f"names {unit} {bad[0]}, but there are {size}, numbered from 1"
-    if len(set(evidence)) != len(evidence):
+    for index in evidence:
+        if not 0 <= index < size:
+            return f"names {unit} {index + 1}, but there are {size}, numbered from 1"
+    if len(evidence) > 1 and len(set(evidence)) != len(evidence):
         return f"names the same {unit} twice"
     return None
 

@@ -25,10 +25,18 @@ _REASONING_END = re.compile(
     re.IGNORECASE,
 )
 _OPENING = re.compile(r"\{|\[(?=\s*\{)")
+_MAY_BEGIN = re.compile(r"\{\s*[\"'“”«\w]|\[")
 _BEGINS_OBJECT = re.compile(r"\[?\s*\{\s*[\"'“”«]?\w+[\"'“”»]?\s*:")
 _FENCED = re.compile(r"\s*```[\w-]*\n?(.*?)```\s*", re.DOTALL)
 _LONGEST = 400_000
 """Characters of a reply that are looked at; no verdict is that long."""
+_MOST_EFFORT = 100_000
+_EFFORT_IN_VAIN = 10
+_CHARACTERS_AN_EFFORT = 40
+"""What brackets that begin no object may cost: one each, ten more where something had to be read, and one more for
+each forty characters read in vain. Some 0.1 s in all; without a bound, brackets alone take half a minute."""
+_LONGEST_REPAIRED = 60_000
+"""Characters of damaged JSON that are repaired; the repair takes a microsecond or more for each."""
 
 
 class Unreadable(Exception):
@@ -79,17 +87,21 @@ def _read(text: str, shape: Shape) -> Json | list[object]:
 
 def _whole(text: str, shape: Shape) -> Json | list[object] | None:
     """The value when it is all there is, or all there is after the reasoning; else None."""
+    value = _alone(text, shape)
+    if value is not None:
+        return value
     ends = [match.end() for match in _REASONING_END.finditer(text)]
-    for start in (0, *ends[-1:]):
-        part = text[start:].strip()
-        fenced = _FENCED.fullmatch(part)
-        try:
-            value = _DECODER.decode(fenced[1].strip() if fenced else part)
-        except ValueError:  # JSONDecodeError, or a number of thousands of digits
-            continue
-        if (wanted := _wanted(value, shape)) is not None:
-            return wanted
-    return None
+    return _alone(text[ends[-1] :].strip(), shape) if ends else None
+
+
+def _alone(text: str, shape: Shape) -> Json | list[object] | None:
+    """The value that a whole text is, perhaps within a fence; else None."""
+    fenced = _FENCED.fullmatch(text) if text.startswith("`") else None
+    try:
+        value = _DECODER.decode(fenced[1].strip() if fenced else text)
+    except ValueError:  # JSONDecodeError, or a number of thousands of digits
+        return None
+    return _wanted(value, shape)
 
 
 def _without_reasoning(text: str) -> str:
@@ -101,21 +113,37 @@ def _without_reasoning(text: str) -> str:
     return text[end.end() :]
 
 
-def _scanned(text: str, shape: Shape) -> Json | list[object]:
+class _Text(str):
+    """A text in which an error need not be placed: a JSONDecodeError counts the lines before it, each time anew."""
+
+    __slots__ = ()
+
+    def count(self, *_: object) -> int:
+        """None."""
+        return 0
+
+    def rfind(self, *_: object) -> int:
+        """Nowhere."""
+        return -1
+
+
+def _scanned(said: str, shape: Shape) -> Json | list[object]:
+    text, effort = _Text(said), 0
     found: dict[str, Json | list[object]] = {}
     position = 0
     while opening := _OPENING.search(text, position):
         if _REASONING_END.search(text, position, opening.start()):
             found.clear()  # what stood before was reasoning
         start = opening.start()
-        try:
-            value, position = _DECODER.raw_decode(text, start)
-        except ValueError:  # JSONDecodeError, or a number of thousands of digits
-            position = start + 1
+        value, position, vain = _begun(text, start)
+        if vain:
+            effort += vain
+            if effort > _MOST_EFFORT:
+                raise Unreadable("Your reply holds too many brackets that begin no JSON object.")
             if _BEGINS_OBJECT.match(text, start):
                 if found or _REASONING_END.search(text, start):
                     break  # a quotation or a draft: no telling which value is meant
-                return _repaired(text[start:], shape)
+                return _repaired(said[start:], shape)
             continue
         if (wanted := _wanted(value, shape)) is not None:
             found[json.dumps(wanted, sort_keys=True)] = wanted
@@ -125,6 +153,17 @@ def _scanned(text: str, shape: Shape) -> Json | list[object]:
         if not found:
             raise Unreadable(f'Your reply holds no JSON object with the field "{shape.keys[0]}".')
     raise Unreadable("Your reply holds more than one JSON object, or one that cannot be told from the rest.")
+
+
+def _begun(text: str, start: int) -> tuple[object, int, int]:
+    """The value that begins at a bracket, the place after it, and 0; or None, the next place, and the effort made."""
+    if not _MAY_BEGIN.match(text, start):
+        return None, start + 1, 1
+    try:
+        return *_DECODER.raw_decode(text, start), 0
+    except ValueError as error:  # JSONDecodeError, or a number of thousands of digits
+        read: int = getattr(error, "pos", len(text)) - start
+        return None, start + 1, 1 + _EFFORT_IN_VAIN + read // _CHARACTERS_AN_EFFORT
 
 
 def _wanted(value: object, shape: Shape) -> Json | list[object] | None:
@@ -145,6 +184,8 @@ def _repaired(text: str, shape: Shape) -> Json | list[object]:
     text = text[: max(text.rfind("}"), text.rfind("]")) + 1]
     if text.count("{") != text.count("}") or text.count("[") != text.count("]") or not text:
         raise Unreadable("Your reply is not valid JSON: its brackets do not close.")
+    if len(text) > _LONGEST_REPAIRED:
+        raise Unreadable("Your reply is not valid JSON.")
     try:
         value: object = repair_json(text, return_objects=True, skip_json_loads=True)
     except ValueError:  # what json-repair raises for nesting it will not follow

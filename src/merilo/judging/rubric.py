@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
@@ -34,9 +34,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from importlib.resources.abc import Traversable
 
-    from jinja2 import Environment, Template
+    from jinja2 import Environment
 
     from merilo.judging.questions import Question
+
+    Fill = Callable[[Mapping[str, object]], list[str]]
 
 DIVIDER = "=== user ==="
 FALLBACK_LANGUAGE = "en"
@@ -44,6 +46,8 @@ LOCK = "rubrics.lock"
 _VERSION = 1
 _TOKEN_DIGITS = 12
 _NAME = re.compile(r"[\w-]+(\.[\w-]+)*(/[\w-]+(\.[\w-]+)*)*")
+_PLACE = re.compile(r"\{\{ *(\w+) *\| *(fenced|fenced_each|numbered)\(\"([^\"{}\\]*)\"\) *\}\}")
+_MARKUP = re.compile(r"\{[{%#]|[}%#]\}")
 
 
 class Rendered(NamedTuple):
@@ -51,6 +55,14 @@ class Rendered(NamedTuple):
 
     system: str
     user: str
+
+
+class Beginning(NamedTuple):
+    """A rubric filled in, and how much of the user part other questions begin with too."""
+
+    rendered: Rendered
+    shared: int
+    """Characters at the beginning of the user part that hold what questions of one pack share; 0 where unknown."""
 
 
 @dataclass(frozen=True)
@@ -70,11 +82,18 @@ class Rubric:
 
     def fill(self, values: Mapping[str, object]) -> Rendered:
         """Both parts with these values. Raises RubricError when the fields are not those it needs."""
+        return self.begin(values, frozenset()).rendered
+
+    def begin(self, values: Mapping[str, object], shared: frozenset[str]) -> Beginning:
+        """As `fill`, and how much of the user part comes before the first field that is not shared."""
         if frozenset(values) != self.needs:
             title = self.name.rpartition("/")[2]
             raise RubricError(f"Rubric '{title}' needs the fields {sorted(self.needs)}, got {sorted(values)}.")
-        system, user = _templates(self.text)
-        return Rendered(system.render(values), user.render(values))
+        system, user = _parts(self.text)
+        texts = user(values)
+        beginning = _leading(self.text, shared)
+        length = sum(map(len, texts[:beginning])) if beginning > 1 else 0
+        return Beginning(Rendered("".join(system(values)), "".join(texts)), length)
 
 
 def load(name: str) -> Rubric:
@@ -92,13 +111,18 @@ def rubric_for(question: Question[Any] | Pack, *, language: str | None = None) -
     if isinstance(first, Completion):
         return load(first.rubric)
     together = ".together" if isinstance(question, Pack) else ""
-    tag = re.split("[-_]", language or first.language)[0].lower()
-    return _of_kind(tag, f"{first.kind}{together}.v{_VERSION}")
+    return _of_kind(_tag(language or first.language), f"{first.kind}{together}.v{_VERSION}")
 
 
 def render(question: Question[Any] | Pack, *, language: str | None = None) -> Rendered:
     """The system and user text that ask a question, or a pack of questions at once. Raises RubricError."""
     return rubric_for(question, language=language).fill(values_of(question))
+
+
+def render_shared(question: Question[Any] | Pack, *, language: str | None = None) -> Beginning:
+    """As `render`, and how much of the user text other questions about the same contexts begin with."""
+    first = question.questions[0] if isinstance(question, Pack) else question
+    return rubric_for(question, language=language).begin(values_of(question), first.shared)
 
 
 def values_of(question: Question[Any] | Pack) -> dict[str, object]:
@@ -110,7 +134,7 @@ def values_of(question: Question[Any] | Pack) -> dict[str, object]:
     first = question.questions[0] if isinstance(question, Pack) else question
     if isinstance(first, Completion):
         return dict(zip(first.names, first.values, strict=True))
-    names = [field.name for field in fields(first) if field.name not in {"role", "draw", "language"}]
+    names = _names(type(first))
     if not isinstance(question, Pack):
         return {name: getattr(first, name) for name in names}
     shared: dict[str, object] = {name: getattr(first, name) for name in names if name in first.shared}
@@ -167,6 +191,19 @@ def _token(digest: bytes, text: str) -> str:
     return token
 
 
+@lru_cache(maxsize=1_024)
+def _tag(language: str) -> str:
+    """The primary tag of a language: `ru` of `ru-RU`."""
+    return re.split("[-_]", language)[0].lower()
+
+
+def _names(kind: type[Question[Any]]) -> tuple[str, ...]:
+    """The fields of a type of question that a rubric may be filled with."""
+    if kind not in _NAMES:
+        _NAMES[kind] = tuple(each.name for each in fields(kind) if each.name not in {"role", "draw", "language"})
+    return _NAMES[kind]
+
+
 @cache
 def _of_kind(language: str, file: str) -> Rubric:
     root = _root()
@@ -186,18 +223,69 @@ def _load(name: str) -> Rubric:
 
 
 def _needs(text: str) -> frozenset[str]:
+    literals, places = _cut(text)
+    if _plain(literals):
+        return frozenset(name for name, *_ in places)
     from jinja2 import meta
 
     return frozenset(meta.find_undeclared_variables(_environment().parse(text)))
 
 
 @cache
-def _templates(text: str) -> tuple[Template, Template]:
+def _parts(text: str) -> tuple[Fill, Fill]:
+    """What fills the system and the user part of a rubric, with pieces of text."""
+    return _filling(_divided(text)[0]), _filling(_divided(text)[1])
+
+
+def _divided(text: str) -> tuple[str, str]:
+    """The system and the user part; without a division all is the user part."""
     system, divider, user = text.partition(f"\n{DIVIDER}\n")
-    if not divider:
-        system, user = "", text
-    environment = _environment()
-    return environment.from_string(system), environment.from_string(user)
+    return (system, user) if divider else ("", text)
+
+
+@cache
+def _leading(text: str, shared: frozenset[str]) -> int:
+    """How many pieces of the filled user part come before its first field that is not shared."""
+    literals, places = _cut(_divided(text)[1])
+    own = [number for number, (name, *_) in enumerate(places) if name not in shared]
+    return 1 + 2 * own[0] if own and _plain(literals) else 0
+
+
+def _filling(text: str) -> Fill:
+    """What fills one part. Most parts are plain text between filtered fields, for which jinja is not needed."""
+    literals, places = _cut(text)
+    if _plain(literals):
+        return _joined(literals, places)
+    template = _environment().from_string(text)
+    return lambda values: [template.render(values)]
+
+
+def _plain(literals: list[str]) -> bool:
+    """Whether there is no markup but that of the filtered fields."""
+    return not any(_MARKUP.search(literal) for literal in literals)
+
+
+def _cut(text: str) -> tuple[list[str], list[tuple[str, str, str]]]:
+    """The plain texts of a part, and between them each field's name, filter and label; white space as jinja has it."""
+    pieces = _PLACE.split(re.sub(r"\r\n?", "\n", text).removesuffix("\n"))
+    return pieces[::4], list(zip(pieces[1::4], pieces[2::4], pieces[3::4], strict=True))
+
+
+def _joined(literals: list[str], places: list[tuple[str, str, str]]) -> Fill:
+    if not places:
+        return lambda _: literals
+    filled = [
+        (name, _FILTERS[filtered], label, after)
+        for (name, filtered, label), after in zip(places, literals[1:], strict=True)
+    ]
+
+    def fill(values: Mapping[str, object]) -> list[str]:
+        texts = [literals[0]]
+        for name, filtered, label, after in filled:
+            texts += (filtered(values[name], label), after)
+        return texts
+
+    return fill
 
 
 @cache
@@ -206,8 +294,7 @@ def _environment() -> Environment:
     from jinja2.sandbox import SandboxedEnvironment
 
     environment = SandboxedEnvironment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    filters: dict[str, Callable[..., str]] = {"fenced": fenced, "fenced_each": fenced_each, "numbered": numbered}
-    environment.filters.update(filters)
+    environment.filters.update(_FILTERS)
     return environment
 
 
@@ -225,6 +312,10 @@ def _paths(folder: Traversable, prefix: str = "") -> list[str]:
         path = f"{prefix}{item.name}"
         found += _paths(item, f"{path}/") if item.is_dir() else [path] if path.endswith(".md") else []
     return sorted(found)
+
+
+_NAMES: dict[type[Question[Any]], tuple[str, ...]] = {}
+_FILTERS: dict[str, Callable[..., str]] = {"fenced": fenced, "fenced_each": fenced_each, "numbered": numbered}
 
 
 if __name__ == "__main__":

@@ -17,13 +17,15 @@ The file's keys, of which the first four are needed::
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
-from math import isfinite
+from itertools import islice
+from math import inf
 from typing import TYPE_CHECKING, Final, Self
 
 from merilo.errors import UsageError
 from merilo.judging.digests import digest_json
-from merilo.judging.untyped import as_list, as_object
+from merilo.judging.untyped import as_list, as_mapping, as_object
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -32,6 +34,8 @@ KEYS: Final = ("name", "question", "texts", "labels", "version", "range", "highe
 _NEEDED: Final = KEYS[:4]
 _LABEL_KEYS: Final = ("label", "points", "definition")
 _MOST_SHOWN: Final = 60
+_LARGEST: Final = 1e15
+_UNWRITABLE: Final = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +128,8 @@ class _Reader:
             raise self.wrong(key, f"a text{advice}", value)
         if not (blank or value.strip()):
             raise self.wrong(key, "a text that is not blank", value)
+        if _UNWRITABLE.search(value):
+            raise self.wrong(key, "a text without NUL and halves of characters", value)
         return value.strip()
 
     def flag(self, value: object, key: str) -> bool:
@@ -132,13 +138,15 @@ class _Reader:
         return value
 
     def version(self, value: object) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _LARGEST:
             raise self.wrong("version", "a whole number of at least 1", value)
         return value
 
     def number(self, value: object, key: str) -> float:
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < inf:
             raise self.wrong(key, "a number", value)
+        if abs(value) > _LARGEST:
+            raise self.wrong(key, "a number of at most 10^15 either way", value)
         return float(value)
 
     def texts(self, value: object, known: Collection[str]) -> tuple[str, ...]:
@@ -157,10 +165,12 @@ class _Reader:
         if items is None or len(items) < 2:
             raise self.wrong("labels", "a list of at least two labels", value)
         found: list[Label] = []
+        seen: set[str] = set()
         for place, item in enumerate(items, start=1):
             label = self.label(item, f"labels[{place}]")
-            if label.text.casefold() in {each.text.casefold() for each in found}:
+            if label.text.casefold() in seen:
                 raise self.wrong(f"labels[{place}].label", "a label that stands in the list once", label.text)
+            seen.add(label.text.casefold())
             found.append(label)
         return tuple(found)
 
@@ -195,5 +205,19 @@ class _Reader:
 def _shown(value: object) -> str:
     if value is None:
         return "nothing"
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    text = json.dumps(_cut(value), ensure_ascii=False, default=str)
+    text = _UNWRITABLE.sub("\N{REPLACEMENT CHARACTER}", text)
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+
+
+def _cut(value: object, levels: int = 3) -> object:
+    """The value without most of what it holds, since a YAML file can hold itself, or more than memory does."""
+    items, fields = as_list(value), as_object(value)
+    if items is not None:
+        return [_cut(item, levels - 1) for item in items[:_MOST_SHOWN]] if levels else "..."
+    if fields is not None:
+        first = islice(fields.items(), _MOST_SHOWN)
+        return {name: _cut(item, levels - 1) for name, item in first} if levels else "..."
+    if as_mapping(value) is not None:
+        return "an object"
+    return "a larger number" if isinstance(value, int) and abs(value) > _LARGEST else value

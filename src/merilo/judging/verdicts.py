@@ -59,13 +59,25 @@ class SufficiencyLabel(StrEnum):
     INSUFFICIENT = "insufficient"
 
 
+class _Written:
+    """Room for a text that is made once; no field, so that neither equality nor any key knows of it."""
+
+    __slots__ = ("_json",)
+    _json: str
+
+
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(_Written):
     """Base of all verdict types."""
 
     def to_json(self) -> str:
-        """This verdict as compact JSON with sorted keys; equal verdicts give equal bytes."""
-        return _adapter(type(self)).dump_json(self).decode()
+        """This verdict as compact JSON, its fields in order; equal verdicts give equal bytes. Written once."""
+        try:
+            return self._json
+        except AttributeError:
+            text = _adapter(type(self)).serializer.to_json(self).decode()
+            object.__setattr__(self, "_json", text)
+            return text
 
     def to_fields(self) -> dict[str, Any]:  # Any: the JSON-able fields of any verdict type
         """This verdict as a JSON-able mapping of its fields."""
@@ -75,7 +87,7 @@ class Verdict:
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
         """The verdict that `to_json` wrote. Raises pydantic's ValidationError on anything else."""
-        verdict: Self = _adapter(cls).validate_json(text)
+        verdict: Self = _adapter(cls).validator.validate_json(text)
         return verdict
 
     @classmethod
@@ -270,10 +282,11 @@ _ADAPTERS: dict[type, TypeAdapter[Any]] = {}  # Any: one adapter for each verdic
 
 
 def _adapter(verdict: type) -> TypeAdapter[Any]:  # Any: as above
-    if verdict not in _ADAPTERS:
+    found = _ADAPTERS.get(verdict)
+    if found is None:
         from pydantic import ConfigDict, TypeAdapter
 
         config = ConfigDict(extra="forbid", ser_json_bytes="base64", val_json_bytes="base64", allow_inf_nan=False)
         verdict.__pydantic_config__ = config  # type: ignore[attr-defined]  # where pydantic looks on a dataclass
-        _ADAPTERS[verdict] = TypeAdapter(verdict)
-    return _ADAPTERS[verdict]
+        found = _ADAPTERS[verdict] = TypeAdapter(verdict)
+    return found

@@ -62,9 +62,9 @@ def majority(values: Sequence[H]) -> H:
 
 
 def cosine(left: Sequence[float], right: Sequence[float]) -> float | None:
-    """The cosine of the angle between two vectors, in [-1, 1]; None when one of them has no length."""
+    """The cosine of the angle between two vectors, in [-1, 1]; None when one has no length, or no finite one."""
     lengths = hypot(*left) * hypot(*right)
-    if lengths == 0:
+    if not 0 < lengths < inf:
         return None
     return max(-1.0, min(1.0, fsum(a * b for a, b in zip(left, right, strict=True)) / lengths))
 
@@ -98,6 +98,8 @@ def f_measure(precision: float, recall: float, *, beta: float = 1.0) -> float:
     weight = beta * beta
     if precision == 0 or recall == 0:
         return 0.0
+    if weight == inf:
+        return recall
     return (1 + weight) / (weight / recall + 1 / precision)
 
 

@@ -102,6 +102,17 @@ PUBLISHED: Final = (
 )
 """The modules of published definitions, in the order in which they are shown; imported when one is asked for."""
 
+_ALSO_CALLED: Final = {
+    "mrr": "reciprocal_rank",
+    "map": "average_precision",
+    "ap": "average_precision",
+    "p": "precision",
+    "r": "recall",
+    "hit": "hit_rate",
+    "hits": "hit_rate",
+}
+"""Short names of the field, in lower case, and our metric of that meaning."""
+
 _OWN: Final[tuple[type[Definition], ...]] = (*NATIVE, SameVerdicts)
 _known: dict[str, type[Definition]] = {metric.name: metric for metric in _OWN}
 
@@ -179,11 +190,21 @@ def find_metric(name: str) -> type[Definition]:
         published_metrics()
     if name in _known:
         return _known[name]
-    near = get_close_matches(name.lower(), _known, n=3, cutoff=0.5)
-    there = [known for known in _known if ":" not in known]
-    there += [f"{system}:..." for system in systems()] if ":" in name else []
+    near = _near(name)
+    there = [*native_metrics(), *(f"{system}:..." for system in systems() if ":" in name)]
     advice = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(there)}."
     raise UsageError(f"There is no metric {name!r}; {advice}")
+
+
+def _near(name: str) -> list[str]:
+    """What somebody who writes this name may mean; the nearest first."""
+    low = name.lower()
+    if low in _ALSO_CALLED:
+        return [_ALSO_CALLED[low]]
+    if low and (of_system := [f"{system}:..." for system in systems() if system.startswith(low)]):
+        return of_system
+    shown = {known.lower(): known for known in _known if known != SameVerdicts.name and (":" in known) == (":" in low)}
+    return [shown[found] for found in get_close_matches(low, shown, n=3, cutoff=0.5)]
 
 
 def parse_metric(text: str) -> Definition:

@@ -54,7 +54,8 @@ class RubricMetric(Ordinary):
         questions="One Choice question, about the texts that the file names.",
         undefined=(f"{NOTHING_RETRIEVED} (where the rubric shows contexts)", _ALL_BLANK),
         when="For what no other metric asks: tone, form, the rules of your house. Write "
-        "rubric_metric(file=politeness.yaml).",
+        "rubric_metric(file=politeness.yaml); the file's keys are name, question, texts and labels, each label with "
+        "points and perhaps a definition.",
         when_not="For what another metric asks in smaller steps: one label over a whole text says less about what is "
         "wrong, and is less repeatable.",
         relatives=("critique",),

@@ -11,8 +11,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
+
+    from merilo.errors import ProviderError
 
 
 class ReplyPath(StrEnum):
@@ -41,6 +43,8 @@ class Message:
 
     author: str
     text: str
+    shared: int = 0
+    """Characters at the beginning of the text that other questions about the same contexts begin with too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +67,12 @@ class Usage:
     """Tokens of one request; None where the provider does not say."""
 
     input_tokens: int | None = None
+    """All that was sent, what was read from or written to the provider's prompt cache included."""
     output_tokens: int | None = None
     cached_tokens: int | None = None
+    """Those of the input that were read from the provider's prompt cache."""
+    written_tokens: int | None = None
+    """Those of the input that were written to the provider's prompt cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,4 +126,16 @@ class Provider(Protocol):
 
     def price_usd(self, usage: Usage) -> float | None:
         """What a request with this usage costs; None when unknown, 0.0 only when it is free."""
+        ...
+
+
+class BatchProvider(Provider, Protocol):
+    """A provider that answers many requests together; where a run asks in rounds, it needs no event loop."""
+
+    def send_batch(self, requests: Sequence[Request]) -> Generator[tuple[int, Reply | ProviderError], None, None]:
+        """What came back for each request, with its place among them, in any order, each as soon as it is there.
+
+        Called in a thread, by one run one batch at a time; whoever takes the replies may close it early. A reply
+        never depends on what else is in the batch. Raises ProviderDown where no request can work.
+        """
         ...

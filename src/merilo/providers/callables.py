@@ -4,39 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from merilo.errors import Permanent, ProviderError
 from merilo.judging.given import Given, verdict_given
-from merilo.judging.verdicts import Failure
-from merilo.providers.base import Message, Reply, ReplyPath, Request
+from merilo.providers.base import Reply, ReplyPath
+from merilo.providers.questions import QuestionRequest, answer_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
+    from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Verdict
-    from merilo.providers.base import Connection, Usage
+    from merilo.providers.base import Connection, Request, Usage
 
 AnswerWith = Callable[["Question[Any]"], Given | Awaitable[Given]]
 """Takes a question; returns, or is awaited for, a verdict, a mapping of its fields, or a Failure."""
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionRequest(Request):
-    """A request that carries the question itself beside its text."""
-
-    question: Question[Any] | None = None
-
-    @classmethod
-    def of(cls, question: Question[Any]) -> QuestionRequest:
-        """The request for one question; its message is the question as JSON, for whoever reads the record."""
-        text = json.dumps({"kind": question.kind, **asdict(question)}, ensure_ascii=False)
-        return cls(messages=(Message("user", text),), question=question)
 
 
 @dataclass(frozen=True)
@@ -82,11 +68,7 @@ class _CallableConnection:
         answer = verdict_given(request.question, await self._call(request.question))
         if isinstance(answer, str):
             raise Permanent(f"What {self.provider.name} returned for a {request.question.kind} question {answer}.")
-        if isinstance(answer, Failure):
-            text = json.dumps({"failure": {"kind": answer.kind.value, "message": answer.message}}, ensure_ascii=False)
-        else:
-            text = _text_of(answer, self.provider.name)
-        return Reply(texts=(text,), path=ReplyPath.TEXT, model=self.provider.name)
+        return Reply(texts=(_text_of(answer, self.provider.name),), path=ReplyPath.TEXT, model=self.provider.name)
 
     async def _call(self, question: Question[Any]) -> Given:
         call = self.provider.call
@@ -129,8 +111,8 @@ def _called(call: AnswerWith, question: Question[Any]) -> Any:  # Any: what a st
         raise RuntimeError("StopIteration: nothing is left to return") from error
 
 
-def _text_of(verdict: Verdict, name: str) -> str:
+def _text_of(answer: Answer, name: str) -> str:
     try:
-        return verdict.to_json()
+        return answer_text(answer)
     except ValueError:
         raise Permanent(f"What {name} returned holds half a character, which cannot be kept.") from None

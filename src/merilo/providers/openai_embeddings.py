@@ -8,18 +8,21 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from merilo.errors import Permanent, Temporary
-from merilo.judging.untyped import as_list, as_object, loaded
+from merilo.judging.untyped import as_list, as_object
 from merilo.judging.verdicts import MatrixVerdict
 from merilo.providers.base import Reply, ReplyPath, Request
-from merilo.providers.openai_replies import Problem, error_of, problem_in, usage_of
+from merilo.providers.bodies import json_bytes, json_text
+from merilo.providers.openai_replies import usage_of
+from merilo.providers.problems import error_of, problem_in, told_in
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping
+    from collections.abc import AsyncGenerator, Mapping
 
     from merilo.judging.untyped import Json
+    from merilo.providers.azure import AzureProvider
     from merilo.providers.base import Connection, Usage
     from merilo.providers.openai import OpenAIProvider
-    from merilo.providers.openai_wire import Wire
+    from merilo.providers.wire import Wire
 
 _LARGEST_REPLY_BYTES = 128 * 1024 * 1024  # some hundred vectors of some thousand numbers, written out
 
@@ -38,7 +41,7 @@ class OpenAIEmbeddingsProvider:
     A reply is the JSON of a `MatrixVerdict`: one row for each text, in the order of the texts.
     """
 
-    endpoint: OpenAIProvider
+    endpoint: OpenAIProvider | AzureProvider
 
     @property
     def model(self) -> str:
@@ -47,7 +50,8 @@ class OpenAIEmbeddingsProvider:
 
     def fingerprint(self) -> Mapping[str, object]:
         """Address, model and extra body; no key and no headers."""
-        return {**self.endpoint.fingerprint(), "provider": "openai-embeddings"}
+        own = self.endpoint.fingerprint()
+        return {**own, "provider": f"{own['provider']}-embeddings"}
 
     @asynccontextmanager
     async def connect(self, *, known: Mapping[str, str] | None = None) -> AsyncGenerator[Connection, None]:
@@ -63,7 +67,7 @@ class OpenAIEmbeddingsProvider:
 
 @dataclass(frozen=True)
 class _EmbeddingsConnection:
-    endpoint: OpenAIProvider
+    endpoint: OpenAIProvider | AzureProvider
     wire: Wire
 
     async def send(self, request: Request) -> Reply:
@@ -71,12 +75,24 @@ class _EmbeddingsConnection:
             raise Permanent(f"{self.endpoint.model} makes vectors of texts, but was sent messages.")
         began = perf_counter()
         body = {"model": self.endpoint.model, "input": list(request.inputs), **self.endpoint.body}
-        answer = await self.wire.post("/embeddings", body, largest=_LARGEST_REPLY_BYTES)
-        problem = problem_in(answer.status, answer.text)
+        route = self.endpoint.route("/embeddings")
+        answer = await self.wire.post(route, json_bytes(json_text(body)), largest=_LARGEST_REPLY_BYTES)
+        told = told_in(answer.text)
+        problem = problem_in(answer.status, told, answer.text)
         if problem is not None:
-            told = Problem(problem.status, self.wire.clean(problem.message), problem.code, problem.parameter)
-            raise error_of(told, answer.headers, self.endpoint.base_url, self.endpoint.model)
-        return _reply(answer.text, len(request.inputs), perf_counter() - began, self.wire.clean, self.endpoint.base_url)
+            raise error_of(problem.cleaned(self.wire.clean), answer.headers, self.endpoint.address)
+        data = as_list(told.get("data"))
+        if data is None:
+            said = self.wire.clean(answer.text[:300])
+            raise Temporary(f"{self.endpoint.base_url} sent no embeddings but: {said!r}.")
+        matrix = _matrix(data, len(request.inputs), self.endpoint.base_url)
+        return Reply(
+            texts=(matrix.to_json(),),
+            usage=usage_of(as_object(told.get("usage")) or {}, output=0),
+            path=ReplyPath.TEXT,
+            model=self.wire.clean(str(told.get("model") or "")),
+            seconds=perf_counter() - began,
+        )
 
     def adaptations(self) -> Mapping[str, str]:
         return {}
@@ -85,26 +101,12 @@ class _EmbeddingsConnection:
         return ()
 
 
-def _reply(text: str, wanted: int, seconds: float, clean: Callable[[str], str], address: str) -> Reply:
-    """The reply in a body. Raises Temporary for a body without vectors, Permanent for vectors that do not fit."""
-    try:
-        told = as_object(loaded(text)) or {}
-    except ValueError:
-        told = {}
-    data = as_list(told.get("data"))
-    if data is None:
-        raise Temporary(f"{address} sent no embeddings but: {clean(text[:300])!r}.")
+def _matrix(data: list[object], wanted: int, address: str) -> MatrixVerdict:
+    """The vectors in their order. Raises Permanent for vectors that do not fit."""
     fault, rows = _in_order([as_object(item) or {} for item in data], wanted)
     if fault:
         raise Permanent(f"{address} sent embeddings that cannot be used: {fault}.")
-    matrix = MatrixVerdict.of(rows)
-    return Reply(
-        texts=(matrix.to_json(),),
-        usage=usage_of(as_object(told.get("usage")) or {}, output=0),
-        path=ReplyPath.TEXT,
-        model=clean(str(told.get("model") or "")),
-        seconds=seconds,
-    )
+    return MatrixVerdict.of(rows)
 
 
 def _in_order(items: list[Json], wanted: int) -> tuple[str, list[list[float]]]:
@@ -126,8 +128,9 @@ def _in_order(items: list[Json], wanted: int) -> tuple[str, list[list[float]]]:
 
 def _numbers(item: Json) -> list[float]:
     """The vector of an item; empty where it holds none."""
-    found = [value for value in as_list(item.get("embedding")) or () if isinstance(value, int | float)]
-    whole = len(found) == len(as_list(item.get("embedding")) or ())
+    given = as_list(item.get("embedding")) or []
+    found = [value for value in given if isinstance(value, int | float) and not isinstance(value, bool)]
+    whole = len(found) == len(given)
     return [float(value) for value in found] if whole and all(map(_fits, found)) else []
 
 

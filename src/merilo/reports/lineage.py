@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from merilo.metrics.base import Failed, Score, Undefined
 from merilo.metrics.lineage.same_verdicts import FORMS
-from merilo.reports.overview import counts_text, judge_name
-from merilo.reports.page import GAP, Page, Span, Tone, columns, cut, pad
+from merilo.reports.overview import command, counts_text, judge_name
+from merilo.reports.page import GAP, Page, Span, Tone, columns, pad
 from merilo.reports.words import NONE, count, number, span
 
 if TYPE_CHECKING:
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from merilo.metrics.base import Outcome
     from merilo.reports.definitions import Definition, LineageTables
+    from merilo.runs.run import Aggregate, Run
 
 _HEADINGS: Final = ("definition", "mean", "95 % interval", "unscored", "flags", "asked", "tau-b")
-_NARROWEST_NAME: Final = 24
 
 
 def lineage_record(tables: LineageTables) -> dict[str, Any]:  # Any: JSON
@@ -34,12 +34,10 @@ def lineage_record(tables: LineageTables) -> dict[str, Any]:  # Any: JSON
 
 
 def lineage_page(tables: LineageTables, width: int) -> Page:
-    """One table for each family, and below it what each row computes and leaves out."""
+    """One table for each family; below it what each row computes and leaves out, and why which samples lack a score."""
     page = Page(width)
     manifest = tables.run.manifest
-    page.line(
-        Span(f"{count(manifest.samples, 'sample')} of {manifest.data}, judge {judge_name(tables.run)}", Tone.STRONG)
-    )
+    page.text(f"{count(manifest.samples, 'sample')} of {manifest.data}, {_judges(tables.run)}", tone=Tone.STRONG)
     for family, rows in tables.families.items():
         page.heading(_title(family.value))
         _table(page, rows)
@@ -51,8 +49,9 @@ def lineage_page(tables: LineageTables, width: int) -> Page:
             page.text(", ".join(names), indent=4, tone=Tone.QUIET)
     page.blank()
     page.text(
-        f"tau-b: Kendall's rank correlation over samples with the first row of its table; {NONE} where one of the two "
-        "gives every sample the same value. asked: questions behind the row; equal questions were asked once.",
+        f"tau-b: Kendall's rank correlation with the first row of the table, over the samples that both scored; {NONE} "
+        "where there are not two, or one of the rows gives them all the same value. asked: questions behind the row; "
+        "equal questions were asked once. merilo metrics NAME says how each is computed.",
         tone=Tone.QUIET,
     )
     page.line(f"  kept in {tables.run.path}")
@@ -76,7 +75,7 @@ def lineage_sample_page(tables: LineageTables, sample: str, width: int) -> Page:
     """How each definition arrives at its number for one sample. Raises RunError for an unknown id."""
     page = Page(width)
     outcomes = tables.run.sample(sample).outcomes
-    page.line(Span(f"sample {sample} of {tables.run.manifest.data}, judge {judge_name(tables.run)}", Tone.STRONG))
+    page.text(f"sample {sample} of {tables.run.manifest.data}, {_judges(tables.run)}", tone=Tone.STRONG)
     for family, rows in tables.families.items():
         page.heading(_title(family.value))
         for each in rows:
@@ -84,6 +83,8 @@ def lineage_sample_page(tables: LineageTables, sample: str, width: int) -> Page:
             value = number(outcome.value) if isinstance(outcome, Score) else NONE
             page.line(f"  {value:>7}  ", Span(each.definition, Tone.STRONG))
             page.text(_way(each, outcome), indent=11)
+    page.heading("Every reply behind these numbers")
+    page.line("  " + command("show", str(tables.run.path), "--sample", sample))
     return page
 
 
@@ -96,6 +97,12 @@ def _reasons(left_out: Mapping[str, str]) -> dict[str, list[str]]:
     return found
 
 
+def _judges(run: Run) -> str:
+    """Who answered; the embedder and the cross-encoder only where a definition asked them."""
+    others = [f"{role} {judge.get('name', NONE)}" for role, judge in run.manifest.judges.items() if role != "judge"]
+    return ", ".join([f"judge {judge_name(run)}", *others])
+
+
 def _title(family: str) -> str:
     return family.replace("_", " ").capitalize()
 
@@ -103,10 +110,14 @@ def _title(family: str) -> str:
 def _table(page: Page, rows: Sequence[Definition]) -> None:
     numbers = columns([_HEADINGS[1:], *map(_cells, rows)], left=frozenset(), gaps=(2, 1, 1, 1, 1))
     names = [_HEADINGS[0], *(each.definition for each in rows)]
-    room = max(page.width - len(numbers[0]) - GAP, _NARROWEST_NAME)
-    column = min(max(len(name) for name in names), room)
+    room = page.width - len(numbers[0]) - GAP
+    column = max(len(name) for name in names if len(name) <= room or name == _HEADINGS[0])
     for place, (name, cells) in enumerate(zip(names, numbers, strict=True)):
-        page.line(Span(f"{pad(cut(name, column), column)}  {cells}", Tone.PLAIN if place else Tone.STRONG))
+        tone, label = Tone.PLAIN if place else Tone.STRONG, name
+        if len(name) > column:
+            page.line(Span(name, tone))
+            label = ""
+        page.line(Span(f"{pad(label, column)}  {cells}", tone))
 
 
 def _cells(row: Definition) -> tuple[str, ...]:
@@ -117,14 +128,34 @@ def _cells(row: Definition) -> tuple[str, ...]:
 
 
 def _notes(page: Page, rows: Sequence[Definition]) -> None:
-    page.blank()
+    """What there is to say of each row; what holds for several is said once."""
+    told: dict[tuple[str, ...], list[str]] = {}
     for each in rows:
-        if not each.formula:
+        told.setdefault((*_formula(each), *_unlike_others(each.aggregate)), []).append(each.definition)
+    page.blank()
+    for lines, names in told.items():
+        if not lines:
             continue
-        page.text(each.definition, indent=2)
-        page.text(each.formula, indent=4, tone=Tone.QUIET)
-        if each.left_out:
-            page.text(f"left out: {each.left_out}", indent=4, tone=Tone.QUIET)
+        page.text(", ".join(names), indent=2)
+        for line in lines:
+            page.text(line, indent=4, tone=Tone.QUIET)
+
+
+def _formula(row: Definition) -> list[str]:
+    left_out = [f"left out: {row.left_out}"] if row.left_out else []
+    return [row.formula, *left_out] if row.formula else []
+
+
+def _unlike_others(aggregate: Aggregate) -> list[str]:
+    """Why samples have no score, and which have one though something went wrong."""
+    parts = [("undefined", aggregate.undefined), ("failed", aggregate.failed)]
+    missing = ", ".join(f"{amount:,} {name}" for name, amount in parts if amount)
+    reasons = "; ".join(f"{reason.rstrip('.')} ({amount:,})" for reason, amount in aggregate.reasons.items())
+    flags = "; ".join(f"{flag} ({amount:,})" for flag, amount in aggregate.flags.items())
+    return [
+        *([f"unscored: {missing}: {reasons}"] if missing else []),
+        *([f"scored all the same: {flags}"] if flags else []),
+    ]
 
 
 def _way(row: Definition, outcome: Outcome) -> str:
@@ -136,9 +167,14 @@ def _way(row: Definition, outcome: Outcome) -> str:
             return f"failed: {outcome.error.message}"
         case Score():
             form = FORMS.get(row.definition) if row.metric != row.definition else None
-            way = form.explain(outcome.counts) if form else counts_text(outcome.counts)
+            way = form.explain(outcome.counts) if form else counts_text(_counted(row, outcome.counts))
             flags = f" ({'; '.join(outcome.flags)})" if outcome.flags else ""
             return f"{way}{flags}" or "nothing was counted"
+
+
+def _counted(row: Definition, counts: Mapping[str, int | None]) -> dict[str, int | None]:
+    """The counts to tell: one that a published definition does not make is none, whoever judged."""
+    return {name: amount for name, amount in counts.items() if amount is not None or ":" not in row.definition}
 
 
 def _definition_record(row: Definition) -> dict[str, Any]:  # Any: JSON

@@ -6,7 +6,7 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rich.cells import cell_len
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 HEADINGS = ("metric", "mean", "95 % interval", "scored", "undef", "failed")
 _GAPS = (2, 2, 1, 1)  # the last three are apart enough by their headings
 _SHOWN_SKIPPED = 3
-_NOT_TOLD = "not told apart by this judge"
+_NOT_TOLD = {"contradicted": "not told apart by this judge", "not_stated": "not told apart by this judge"}
 
 
 def overview_record(run: Run) -> dict[str, Any]:  # Any: JSON
@@ -46,10 +46,11 @@ def overview_record(run: Run) -> dict[str, Any]:  # Any: JSON
     }
 
 
-def overview_page(run: Run, width: int, *, again: str = "") -> Page:
+def overview_page(run: Run, width: int, *, again: str = "", kept: bool = True) -> Page:
     """The summary: the table, what stands behind and beside its numbers, who judged, and where to look next.
 
-    `again`: the command that would ask failed questions again; shown where there are any.
+    `again`: the command that would ask failed questions again; shown where there are any. `kept`: False for a run
+    that is gone once it was shown, so that nothing points at its directory.
     """
     page = Page(width)
     aggregates = tuple(run.metrics.values())
@@ -59,10 +60,11 @@ def overview_page(run: Run, width: int, *, again: str = "") -> Page:
     interpret_means(page, run)
     _behind(page, aggregates)
     _beside(page, run)
-    _made_by(page, run)
-    page.heading("Next")
-    for text in _next(run, again):
-        page.line("  " + text)
+    _made_by(page, run, kept=kept)
+    if kept:
+        page.heading("Next")
+        for text in _next(run, again):
+            page.line("  " + text)
     return page
 
 
@@ -112,9 +114,10 @@ def _program() -> str:
 
 
 def counts_text(counts: Mapping[str, int | None]) -> str:
-    """Named counts in one line; a count that the judge cannot give says so."""
+    """Named counts in one line; a count that the judge cannot give, or the definition does not make, says so."""
     return ", ".join(
-        f"{name.replace('_', ' ')} {_NOT_TOLD if amount is None else f'{amount:,}'}" for name, amount in counts.items()
+        f"{name.replace('_', ' ')} {_NOT_TOLD.get(name, 'not counted') if amount is None else f'{amount:,}'}"
+        for name, amount in counts.items()
     )
 
 
@@ -216,17 +219,32 @@ def _beside(page: Page, run: Run) -> None:
             page.text(f"... and {more:,} more", indent=2)
 
 
-def _made_by(page: Page, run: Run) -> None:
+def _made_by(page: Page, run: Run, *, kept: bool) -> None:
     manifest = run.manifest
     page.heading("This run")
     rows = [("judge", f"{judge_name(run)}; {_agreement_text(run)}")]
     rows += [(role, _named(role, judge)) for role, judge in manifest.judges.items() if role != "judge"]
     rows += [("cost", spent_text(run.usage))]
+    rows += [("price", text) for text in _unpriced(run)]
     rows += [("data", note) for note in manifest.notes]
     adaptations: dict[str, dict[str, str]] = run.usage.get("adaptations") or {}
     rows += [("adapted", f"{name}: {what}") for done in adaptations.values() for name, what in done.items()]
-    rows += [("kept in", str(run.path))]
+    rows += [("kept in", str(run.path))] if kept else []
     page.entries(rows)
+
+
+def _unpriced(run: Run) -> list[str]:
+    """What to do where the cost is not known, once; nothing where it is, or where no model was asked."""
+    usage = run.usage
+    if not usage.get("requests") or usage.get("cost_usd") is not None:
+        return []
+    marks = [_fields(_fields(judge.get("fingerprint")).get("provider")) for judge in run.manifest.judges.values()]
+    models = dict.fromkeys(str(mark["model"]) for mark in marks if "model" in mark)
+    return [f"not known of {', '.join(models)}; name it in a file (--prices FILE)"] if models else []
+
+
+def _fields(value: object) -> Mapping[str, Any]:  # Any: JSON
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _named(role: str, judge: Mapping[str, Any]) -> str:  # Any: JSON

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from math import fsum, isfinite
 from typing import TYPE_CHECKING
 
+from merilo.judging.digests import digest_of
 from merilo.metrics.base import Failed, Score, Undefined
 from merilo.runs.run import Aggregate
 from merilo.stats.bootstrap import percentile_interval
@@ -84,6 +85,11 @@ class Tally:
         kept = self.moments.mean * (1 - share)
         worst, best = kept + low * share, kept + high * share
         return (worst if isfinite(worst) else None, best if isfinite(best) else None)
+
+
+def composite_seed(fingerprint: str, text: str) -> int:
+    """A number that the data and the composite decide, so that its interval is the same each time."""
+    return int.from_bytes(digest_of(fingerprint.encode(), text.encode())[:8], "little")
 
 
 @dataclass(slots=True)

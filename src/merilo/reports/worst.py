@@ -70,7 +70,7 @@ def worst(run: Run, metric: str, most: int) -> Worst:
             if value is not None:
                 found.append((value if higher else -value, len(found), record["sample"]))
     chosen = heapq.nsmallest(most, found)
-    store = Store.open(run.path / STORE)
+    store = Store.read(run.path / STORE)
     try:
         samples = tuple(
             Ranked(sample, value if higher else -value, _user_input(store, sample)) for value, _, sample in chosen

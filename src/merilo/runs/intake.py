@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from merilo.data.sample import BadRecord, Fingerprint
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from merilo.runs.store import Store
 
 _SHOWN = 20
+_BATCH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +58,10 @@ async def take_in(dataset: Dataset, store: Store, *, skip_invalid: bool) -> Inta
     """
     store.expect_samples()
     tally = _Tally()
-    for number, item in enumerate(dataset, start=1):
-        if isinstance(item, BadRecord):
-            _note(tally, item.problems)
-            continue
-        earlier = store.add_sample(item)
-        if earlier is None:
-            tally.add(item)
-        else:
-            got = f"{item.id!r}, which sample {earlier} has already"
-            _note(tally, (Problem("an id of its own", got, "id", dataset.name, number, "record"),))
-        if store.due():
-            store.commit()
-            await asyncio.sleep(0)
+    records = enumerate(dataset, start=1)
+    while batch := list(islice(records, _BATCH)):
+        _take(batch, dataset, store, tally)
+        await asyncio.sleep(0)
     store.commit()
     if tally.skipped and not skip_invalid:
         raise DataError(_refusal(dataset.name, tally), problems=tuple(tally.problems))
@@ -82,6 +75,34 @@ async def take_in(dataset: Dataset, store: Store, *, skip_invalid: bool) -> Inta
         tally.in_every or frozenset(),
         tally.in_some,
     )
+
+
+def _take(batch: list[tuple[int, Sample | BadRecord]], dataset: Dataset, store: Store, tally: _Tally) -> None:
+    """Store the good records of a batch, and note what is wrong with the others, in their order."""
+    known = store.positions([item.id for _, item in batch if not isinstance(item, BadRecord)])
+    for number, item in batch:
+        if isinstance(item, BadRecord):
+            _note(tally, item.problems)
+        elif (earlier := known.get(item.id)) is not None:
+            _note(tally, (_taken(item.id, earlier, dataset, number),))
+        else:
+            tally.add(item)
+            known[item.id] = tally.samples
+            store.add_new(item)
+
+
+def _taken(sample_id: str, earlier: int, dataset: Dataset, number: int) -> Problem:
+    """What to say of an id that an earlier sample has; one of the two may go by its number, for want of an id."""
+    numbered = dataset.columns.numbered(sample_id)
+    if numbered is None:
+        got, advice = f"{sample_id!r}, which sample {earlier} has already", ""
+    elif numbered == number:
+        got = f"none, so that it goes by its number {number}, which sample {earlier} has as its id"
+        advice = "give every record an id, or none"
+    else:
+        got = f"{sample_id!r}, by which record {numbered} goes already, since it has none and {numbered} is its number"
+        advice = "give every record an id, or none"
+    return Problem("an id of its own", got, "id", dataset.name, number, "record", advice)
 
 
 def _note(tally: _Tally, problems: tuple[Problem, ...]) -> None:

@@ -6,6 +6,7 @@ import sqlite3
 from typing import TYPE_CHECKING, Self
 
 from merilo.errors import RunError
+from merilo.runs.database import ERRORS, Trouble, trouble_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,17 +24,29 @@ class RunLock:
         self._db: sqlite3.Connection | None = None
 
     def __enter__(self) -> Self:
-        self._db = sqlite3.connect(self._directory / ".lock", timeout=0, isolation_level=None, check_same_thread=False)
         try:
+            self._db = sqlite3.connect(
+                self._directory / ".lock", timeout=0, isolation_level=None, check_same_thread=False
+            )
             self._db.execute("BEGIN EXCLUSIVE")
-        except sqlite3.Error as error:
-            self._db.close()
-            if "locked" not in str(error):
-                raise RunError(f"{self._directory} cannot be written ({error}); choose another directory.") from error
-            raise RunError(
-                f"{self._directory} is being written by another process; wait for it or choose another directory."
-            ) from error
+        except ERRORS as error:
+            if self._db is not None:
+                self._db.close()
+            raise self._told(error) from error
         return self
+
+    def _told(self, error: Exception) -> RunError:
+        path = self._directory / ".lock"
+        match trouble_of(error):
+            case Trouble.BUSY:
+                said = (
+                    f"{self._directory} is being written by another process; wait for it or choose another directory."
+                )
+            case Trouble.DAMAGED:
+                said = f"{path} is not the lock that it should be ({error}); remove it and try again."
+            case _:
+                said = f"{self._directory} cannot be written ({error}); choose another directory (--out)."
+        return RunError(said)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from json.encoder import encode_basestring
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 from merilo.judging.questions import KINDS
@@ -71,6 +74,31 @@ class Result:
         record["trail"] = [key.hex() for key in self.trail]
         return record
 
+    def line(self) -> str:
+        """`record()` as one line of compact JSON; a verdict's JSON is taken as it was written for the run's store."""
+        outcome = self.outcome
+        start = f'{{"sample":{_quoted(self.sample)},"metric":{_quoted(self.metric)},"outcome":'
+        trail = f',"trail":{_keys_text(self.trail)}}}\n'
+        if isinstance(outcome, Undefined):
+            return f'{start}"undefined","reason":{_quoted(outcome.reason)}{trail}'
+        if isinstance(outcome, Failed):
+            kind, message = outcome.error.kind, outcome.error.message
+            return f'{start}"failed","error":{{"kind":{_quoted(kind)},"message":{_quoted(message)}}}{trail}'
+        counts = f',"counts":{_compact(dict(outcome.counts))}' if outcome.counts else ""
+        evidence = ",".join([self._evidence_text(piece) for piece in outcome.evidence])
+        flags = f',"flags":{_compact(list(outcome.flags))}' if outcome.flags else ""
+        return f'{start}"score","value":{_number(outcome.value)}{counts},"evidence":[{evidence}]{flags}{trail}'
+
+    def _evidence_text(self, piece: Evidence) -> str:
+        key = self.keys.get(id(piece.verdict)) if self.keys else None
+        asked = f'"{key.hex()}"' if key else "null"
+        text = f',"text":{_quoted(piece.text)}' if piece.text else ""
+        value = "" if piece.value is None else f',"value":{_number(piece.value)}'
+        return (
+            f'{{"about":"{piece.about.value}","index":{piece.index},"kind":"{kind_of(piece.verdict)}",'
+            f'"verdict":{piece.verdict.to_json()},"question":{asked}{text}{value}}}'
+        )
+
     def _evidence(self, piece: Evidence) -> EvidenceRecord:
         key = (self.keys or {}).get(id(piece.verdict))
         record: EvidenceRecord = {
@@ -85,6 +113,18 @@ class Result:
         if piece.value is not None:
             record["value"] = piece.value
         return record
+
+
+def _number(value: float) -> str:
+    return repr(value) if type(value) is float and isfinite(value) else _compact(value)
+
+
+def _keys_text(keys: tuple[bytes, ...]) -> str:
+    return '["' + '","'.join([key.hex() for key in keys]) + '"]' if keys else "[]"
+
+
+_quoted = encode_basestring
+_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def outcome_from(record: OutcomeRecord) -> Outcome:

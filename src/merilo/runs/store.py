@@ -1,71 +1,42 @@
 """What a run holds on disk: its samples, every answer and failure its outcomes used, and the raw replies.
 
 One SQLite file (plain rowid tables with unique indices, write-ahead log). Texts are stored once, under their
-digest; a question is a row of digests. Writes gather in a transaction that is committed when it is due.
+digest; a question is a row of digests. Rows gather in memory, where look-ups find them, and are written by `commit`:
+that alone makes them durable. The module is long since one class owns the file and all its tables.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-import time
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from merilo.errors import RunError
-from merilo.judging.digests import digest_text, digest_texts
-from merilo.judging.questions import KINDS, Question
-from merilo.judging.verdicts import Failure, FailureKind, Verdict
+from merilo.judging.digests import digest_text
+from merilo.providers.base import Reply
+from merilo.runs import migrations, records
+from merilo.runs.database import ERRORS, MOST_AT_ONCE, Due, connected, places, seal
+from merilo.runs.migrations import FORMAT
+from merilo.runs.records import Asked, Conversation, Damaged, Exchange
+from merilo.runs.telling import Telling, demand, newer, told
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Answer
-    from merilo.providers.base import Reply
+    from merilo.judging.questions import Question
+    from merilo.judging.verdicts import Verdict
 
-FORMAT = 1
-COMMIT_ROWS = 50
-COMMIT_SECONDS = 0.02
+__all__ = ["FORMAT", "Asked", "Conversation", "Exchange", "Spent", "Store"]
+
 _REMEMBERED_TEXTS = 20_000
-
-_SCHEMA = """
-CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE samples (row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, record TEXT NOT NULL);
-CREATE TABLE texts (digest BLOB NOT NULL, text TEXT NOT NULL);
-CREATE UNIQUE INDEX texts_digest ON texts (digest);
-CREATE TABLE exchanges (id INTEGER PRIMARY KEY, judge TEXT NOT NULL, rubric BLOB NOT NULL,
-    replies TEXT NOT NULL, requests INTEGER NOT NULL, input_tokens INTEGER, output_tokens INTEGER,
-    cost_usd REAL, seconds REAL NOT NULL);
-CREATE TABLE answers (key BLOB NOT NULL, kind TEXT NOT NULL, question TEXT NOT NULL,
-    verdict TEXT, failure TEXT, cached INTEGER NOT NULL, exchange INTEGER);
-CREATE UNIQUE INDEX answers_key ON answers (key);
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """What was sent and received to get some answers: one conversation with a judge."""
-
-    judge: str
-    rubric: str
-    replies: tuple[Reply | Failure, ...] = ()
-    cost_usd: float | None = None
-    """None when the price is unknown; 0.0 when it is free."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A question as stored, with its answer and the raw replies behind it."""
-
-    key: bytes
-    question: Question[Any]
-    answer: Answer
-    cached: bool
-    judge: str
-    rubric: str
-    replies: tuple[dict[str, Any], ...]  # Any: replies as they were recorded
+_REMEMBERED_KEYS = 50_000
+_REMEMBERED_SORTS = 1_000
+_WAIT_S = 10.0
+_PAGE = 256
+_WAITING_SAMPLES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,49 +51,78 @@ class Spent:
 
 
 class Store:
-    """An open `store.sqlite`. Belongs to one thread; not for sharing."""
+    """An open `store.sqlite`. Belongs to one thread; not for sharing. Any call may raise RunError: the file is
+    damaged, or the disk does not take it.
+    """
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path, *, sealed: bool = True) -> None:
+        """`sealed`: its answers have seals, as they have from format 2 on."""
         self._db = connection
-        self._pending = 0
-        self._since = time.monotonic()
-        self._texts: dict[bytes, None] = {}
+        self._telling = Telling(connection, path)
+        self._seal = "seal" if sealed else "NULL"
+        self._due = Due()
+        self._incoming = 0
+        self._sample_rows: dict[str, tuple[int, str]] = {}  # pending, by id
+        self._answers: dict[bytes, Answer] = {}  # pending, for look-ups
+        self._answer_rows: list[tuple[object, ...]] = []
+        self._text_rows: list[tuple[bytes, str]] = []
+        self._exchange_rows: list[tuple[object, ...]] = []
+        self._texts: dict[bytes, None] = {}  # written or pending
+        self._absent: set[bytes] = set()  # looked up and not found, so that keeping them needs no look-up
+        self._unsent: dict[tuple[str, str, float | None], int] = {}  # exchanges without a request, shared
+        self._exchanges: int | None = None  # the highest number in use
 
     @classmethod
     def open(cls, path: Path, *, create: bool = False) -> Store:
-        """The store at `path`; made there with `create`. Raises RunError when it is missing, damaged or newer."""
-        if not create and not path.exists():
-            raise RunError(f"{path} does not exist: this is not the directory of a run.")
+        """The store at `path`; made there with `create`. Raises RunError when it is missing, damaged or newer.
+
+        A store of an earlier format is brought to this one.
+        """
+        if not create:
+            demand(path)
+        db: sqlite3.Connection | None = None
         try:
-            db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            db.execute("PRAGMA journal_mode=WAL")
-            db.execute("PRAGMA synchronous=NORMAL")
-            made = db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'meta'").fetchone()[0]
-            if create and not made:
-                db.executescript(f"BEGIN; {_SCHEMA} INSERT INTO meta VALUES ('format', '{FORMAT}'); COMMIT;")  # noqa: S608  our own constants
-            (found,) = db.execute("SELECT value FROM meta WHERE name = 'format'").fetchone()
-        except (sqlite3.Error, TypeError) as error:
-            raise RunError(f"{path} cannot be read as the store of a run ({error}); start a new run.") from error
-        if int(found) > FORMAT:
-            raise RunError(f"{path} has format {found}, this merilo reads up to {FORMAT}; upgrade merilo.")
-        return cls(db)
+            db = connected(path, wait_s=_WAIT_S)
+            db.execute("PRAGMA journal_mode = WAL")
+            if create:
+                migrations.create(db)
+            found = migrations.format_of(db)
+            if found < FORMAT:
+                migrations.migrate(db)
+        except BaseException as error:
+            if db is not None:
+                db.close()  # with it goes what was begun and not ended
+            if isinstance(error, sqlite3.Error | TypeError | ValueError):
+                raise told(path, error) from error
+            raise
+        if found > FORMAT:
+            db.close()
+            raise newer(path, found)
+        return cls(db, path)
 
     @classmethod
     def read(cls, path: Path) -> Store:
         """The store at `path` for reading only, also where nothing may be written. Raises RunError."""
+        demand(path)
+        db: sqlite3.Connection | None = None
         try:
             db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
-            db.execute("SELECT value FROM meta").fetchone()
-        except sqlite3.Error as error:
-            raise RunError(f"{path} cannot be read as the store of a run ({error}).") from error
-        return cls(db)
+            found = migrations.format_of(db)
+        except (sqlite3.Error, TypeError, ValueError) as error:
+            if db is not None:
+                db.close()
+            raise told(path, error) from error
+        if found > FORMAT:
+            db.close()
+            raise newer(path, found)
+        return cls(db, path, sealed=found > 1)
 
     def close(self) -> None:
         """Commit what is pending, fold the write-ahead log into the one file and close."""
         try:
             self.commit()
-            self._db.execute("PRAGMA journal_mode=DELETE")
-        except sqlite3.OperationalError:
+            self._db.execute("PRAGMA journal_mode = DELETE")
+        except ERRORS:
             pass  # read only, or a reader is at it: the log stays beside the file, nothing is lost
         finally:
             self._db.close()
@@ -132,59 +132,98 @@ class Store:
     def expect_samples(self) -> None:
         """Make room for samples to be added; the present ones stay until `accept_samples`."""
         self.commit()
-        self._db.execute("DROP TABLE IF EXISTS incoming")
-        self._db.execute(
-            "CREATE TABLE incoming (row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, record TEXT NOT NULL)"
-        )
+        self._incoming = 0
+        with self._telling:
+            self._db.execute("DROP TABLE IF EXISTS incoming")
+            self._db.execute(
+                "CREATE TABLE incoming (row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, record TEXT NOT NULL)"
+            )
 
     def accept_samples(self) -> None:
         """Let the samples added since `expect_samples` take the place of the present ones."""
         self.commit()
-        self._db.execute("BEGIN IMMEDIATE")
-        self._db.execute("DROP TABLE samples")
-        self._db.execute("ALTER TABLE incoming RENAME TO samples")
-        self._db.execute("COMMIT")
+        with self._telling:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute("DROP TABLE samples")
+            self._db.execute("ALTER TABLE incoming RENAME TO samples")
+            self._db.execute("COMMIT")
+
+    def positions(self, ids: Sequence[str]) -> dict[str, int]:
+        """Those of these ids that were added already, each with its sample's position from 1."""
+        found = {each: self._sample_rows[each][0] for each in ids if each in self._sample_rows}
+        unknown = [each for each in ids if each not in found]
+        for start in range(0, len(unknown), MOST_AT_ONCE):
+            some = unknown[start : start + MOST_AT_ONCE]
+            asked = f"SELECT id, row FROM incoming WHERE id IN ({places(len(some))})"  # noqa: S608  our own constants
+            found.update(self._all(asked, *some))
+        return found
 
     def add_sample(self, sample: Sample) -> int | None:
         """Store a sample; None when stored, else the position (from 1) of the sample that has its id already."""
-        record = json.dumps(sample.to_record(), ensure_ascii=False, separators=(",", ":"))
-        try:
-            self._write("INSERT INTO incoming (id, record) VALUES (?, ?)", (sample.id, record))
-        except sqlite3.IntegrityError:
-            (row,) = self._db.execute("SELECT row FROM incoming WHERE id = ?", (sample.id,)).fetchone()
-            return int(row)
-        return None
+        earlier = self.positions((sample.id,)).get(sample.id)
+        if earlier is None:
+            self.add_new(sample)
+        return earlier
+
+    def add_new(self, sample: Sample) -> None:
+        """Store a sample whose id no other has, as `positions` says."""
+        self._incoming += 1
+        self._sample_rows[sample.id] = (self._incoming, _compact(sample.to_record()))
+        self._due.add(paid=0)
+        if len(self._sample_rows) >= _WAITING_SAMPLES:
+            self.commit()
 
     def samples(self) -> Iterator[Sample]:
         """All samples in dataset order, read in pages."""
-        from merilo.data.sample import Sample
-
-        last, page = 0, 256
-        while rows := self._db.execute(
-            "SELECT row, record FROM samples WHERE row > ? ORDER BY row LIMIT ?", (last, page)
-        ).fetchall():
-            for row, record in rows:
-                yield Sample.from_record(json.loads(record))
-                last = row
+        last = 0
+        while rows := self._all("SELECT row, record FROM samples WHERE row > ? ORDER BY row LIMIT ?", last, _PAGE):
+            for _, record in rows:
+                yield self._sample(record)
+            last = rows[-1][0]
 
     def sample(self, sample_id: str) -> Sample | None:
         """The sample with this id."""
-        from merilo.data.sample import Sample
-
-        row = self._db.execute("SELECT record FROM samples WHERE id = ?", (sample_id,)).fetchone()
-        return Sample.from_record(json.loads(row[0])) if row else None
+        row = self._one("SELECT record FROM samples WHERE id = ?", sample_id)
+        return self._sample(row[0]) if row else None
 
     def sample_count(self) -> int:
         """How many samples are stored."""
-        (count,) = self._db.execute("SELECT count(*) FROM samples").fetchone()
-        return int(count)
+        return int(self._one("SELECT count(*) FROM samples")[0])
 
     # answers
 
     def answer(self, key: bytes, verdict: type[Verdict]) -> Answer | None:
         """The verdict or failure stored under this key; None when it was not asked in this run."""
-        row = self._db.execute("SELECT verdict, failure FROM answers WHERE key = ?", (key,)).fetchone()
-        return None if row is None else _answer(row[0], row[1], verdict)
+        return self.answers({key: verdict}).get(key)
+
+    def answers(self, wanted: Mapping[bytes, type[Verdict]]) -> dict[bytes, Answer]:
+        """Those of the wanted answers that this run holds, by key; one look-up for all of them."""
+        held: dict[bytes, Answer] = {}
+        unknown: list[bytes] = []
+        for key in wanted:
+            pending = self._answers.get(key)
+            if pending is not None:
+                held[key] = pending
+            elif key not in self._absent:
+                unknown.append(key)
+        for start in range(0, len(unknown), MOST_AT_ONCE):
+            self._look_up(unknown[start : start + MOST_AT_ONCE], wanted, held)
+        return held
+
+    def _look_up(self, keys: list[bytes], wanted: Mapping[bytes, type[Verdict]], held: dict[bytes, Answer]) -> None:
+        with self._telling:
+            rows = self._db.execute(
+                f"SELECT key, verdict, failure, {self._seal} FROM answers WHERE key IN ({places(len(keys))})",  # noqa: S608  our own constants
+                keys,
+            ).fetchall()
+            for key, verdict, failure, sealed in rows:
+                if key not in wanted:
+                    raise Damaged("an answer stands under the key of another")
+                held[key] = records.answer_from(key, verdict, failure, sealed, wanted[key])
+        if len(rows) < len(keys):
+            if len(self._absent) > _REMEMBERED_KEYS:
+                self._absent.clear()
+            self._absent.update(key for key in keys if key not in held)
 
     def keep(
         self,
@@ -197,43 +236,78 @@ class Store:
 
         Returns what is held now, answer by answer: the one that came first under its key.
         """
-        number = None if exchange is None else self._exchange(exchange, seconds)
+        number = None if exchange is None else self._exchange(exchange, seconds, alone=len(questions) == 1)
+        paid = 1 if exchange is not None and exchange.replies else 0
         held: list[Answer] = []
         for key, question, answer in questions:
-            verdict, failure = _columns(answer)
-            written = self._write(
-                "INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (key, question.kind, self._question(question), verdict, failure, exchange is None, number),
-            )
-            earlier = None if written.rowcount else self.answer(key, question.verdict)
-            held.append(answer if earlier is None else earlier)
+            earlier = None if key in self._absent else self.answer(key, question.verdict)
+            self._absent.discard(key)
+            if earlier is not None:
+                held.append(earlier)
+                continue
+            verdict, failure = records.answer_texts(answer)
+            sealed = seal(key, failure or "", failure=True) if verdict is None else seal(key, verdict)
+            text = records.question_text(question, self._text)
+            self._answer_rows.append((key, question.kind, text, verdict, failure, exchange is None, number, sealed))
+            self._answers[key] = answer
+            self._due.add(paid=paid)
+            held.append(answer)
         return held
 
     def drop_failures(self) -> int:
         """Forget all failures so that they are asked again; how many there were."""
-        (count,) = self._db.execute("SELECT count(*) FROM answers WHERE failure IS NOT NULL").fetchone()
-        self._write("DELETE FROM answers WHERE failure IS NOT NULL", ())
-        return int(count)
+        self.commit()
+        with self._telling:
+            dropped = self._db.execute("DELETE FROM answers WHERE failure IS NOT NULL")
+        return dropped.rowcount
 
     def asked(self, key: bytes) -> Asked | None:
         """The question under this key with its answer, rubric and raw replies."""
-        row = self._db.execute(
-            "SELECT kind, question, verdict, failure, cached, exchange FROM answers WHERE key = ?", (key,)
-        ).fetchone()
+        self.commit()
+        row = self._one(self._select("key = ?"), key)
         if row is None:
             return None
-        kind, question, verdict, failure, cached, number = row
-        judge, rubric, replies = self._exchange_of(number)
-        answer = _answer(verdict, failure, KINDS[kind].verdict)
-        return Asked(key, self._read_question(kind, question), answer, bool(cached), judge, rubric, replies)
+        with self._telling:
+            sent = self._exchange_of(row[-1])
+            return self._asked(row, sent)
+
+    def conversation(self, key: bytes) -> Conversation | None:
+        """The conversation that answered the question under this key, with all that was asked in it, in its order.
+
+        For an answer from the cache: that one alone, without judge, rubric and replies.
+        """
+        self.commit()
+        row = self._one(self._select("key = ?"), key)
+        if row is None:
+            return None
+        with self._telling:
+            sent = self._exchange_of(row[-1])
+            rows = [row] if sent.replies is None else self._beside(row)
+            asked = tuple(self._asked(each, sent) for each in rows)
+        return Conversation(sent.judge, sent.rubric, sent.replies or (), asked, cached=asked[0].cached)
+
+    def keys(self) -> Iterator[bytes]:
+        """Every key that holds an answer, in ascending order, read in pages."""
+        self.commit()
+        last = b""
+        while rows := self._all("SELECT key FROM answers WHERE key > ? ORDER BY key LIMIT ?", last, _PAGE):
+            for (last,) in rows:
+                yield last
+
+    def copy(self, path: Path) -> None:
+        """Write this store as one closed file at `path`, where there is none."""
+        self.commit()
+        with self._telling:
+            self._db.execute("VACUUM INTO ?", (str(path),))
 
     def spent(self) -> Spent:
         """Requests, tokens and money over all conversations; None where any part is unknown."""
-        requests, known_in, known_out, known_cost, count, tokens_in, tokens_out, cost = self._db.execute(
+        self.commit()
+        requests, known_in, known_out, known_cost, count, tokens_in, tokens_out, cost = self._one(
             "SELECT coalesce(sum(requests), 0), count(input_tokens), count(output_tokens), count(cost_usd),"
             " count(*), sum(input_tokens), sum(output_tokens), sum(cost_usd) FROM exchanges"
-        ).fetchone()
-        (cached,) = self._db.execute("SELECT count(*) FROM answers WHERE cached").fetchone()
+        )
+        (cached,) = self._one("SELECT count(*) FROM answers WHERE cached")
         return Spent(
             requests=requests,
             cached=cached,
@@ -246,111 +320,124 @@ class Store:
 
     def due(self) -> bool:
         """True when the pending rows should be committed."""
-        return self._pending >= COMMIT_ROWS or (self._pending > 0 and time.monotonic() - self._since >= COMMIT_SECONDS)
+        return self._due.due()
+
+    def due_in(self) -> float | None:
+        """Seconds until a commit is due; 0.0 when it is, None while nothing is pending."""
+        return self._due.due_in()
 
     def commit(self) -> None:
-        """Make everything written so far durable against a crash of the process."""
-        if self._pending:
-            self._pending = 0
-            if self._db.in_transaction:
-                self._db.execute("COMMIT")
-
-    def _write(self, statement: str, values: tuple[object, ...]) -> sqlite3.Cursor:
-        if not self._pending:
+        """Make everything kept so far durable against a crash of the process."""
+        if not self._due.pending:
+            return
+        with self._telling:
             self._db.execute("BEGIN IMMEDIATE")
-            self._since = time.monotonic()
-        self._pending += 1
-        return self._db.execute(statement, values)
+            if self._sample_rows:
+                samples = ((row, sample_id, record) for sample_id, (row, record) in self._sample_rows.items())
+                self._db.executemany("INSERT INTO incoming VALUES (?, ?, ?)", samples)
+            self._db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", self._text_rows)
+            self._db.executemany("INSERT INTO exchanges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._exchange_rows)
+            self._db.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._answer_rows)
+            self._db.execute("COMMIT")
+        self._due.clear()
+        for rows in (self._answers, self._sample_rows, self._text_rows, self._exchange_rows, self._answer_rows):
+            rows.clear()
 
-    def _exchange(self, exchange: Exchange, seconds: float) -> int:
-        rubric = self._text(digest_text(exchange.rubric), exchange.rubric)
-        replies = [_reply_record(reply) for reply in exchange.replies]
-        usages = [reply["usage"] for reply in replies if "usage" in reply]
-        written = self._write(
-            "INSERT INTO exchanges VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)",
+    def _exchange(self, exchange: Exchange, seconds: float, *, alone: bool) -> int:
+        """The number of the row for a conversation; those about one question in which nothing was sent share one."""
+        if exchange.replies or not alone:
+            return self._new_exchange(exchange, records.replies_text(exchange.replies), seconds)
+        sort = (exchange.judge, exchange.rubric, exchange.cost_usd)
+        number = self._unsent.get(sort)
+        if number is None:
+            if len(self._unsent) >= _REMEMBERED_SORTS:
+                self._unsent.clear()
+            number = self._unsent[sort] = self._new_exchange(exchange, records.NOT_SENT, 0.0)
+        return number
+
+    def _new_exchange(self, exchange: Exchange, replies: str, seconds: float) -> int:
+        if self._exchanges is None:
+            self._exchanges = int(self._one("SELECT coalesce(max(id), 0) FROM exchanges")[0])
+        self._exchanges += 1
+        rubric = digest_text(exchange.rubric)
+        self._text(rubric, exchange.rubric)
+        usages = [reply.usage for reply in exchange.replies if isinstance(reply, Reply)]
+        self._exchange_rows.append(
             (
+                self._exchanges,
                 exchange.judge,
                 rubric,
-                json.dumps(replies, ensure_ascii=False, separators=(",", ":")),
-                len(replies),
-                _total(usage["input_tokens"] for usage in usages),
-                _total(usage["output_tokens"] for usage in usages),
+                replies,
+                len(exchange.replies),
+                records.total(usage.input_tokens for usage in usages),
+                records.total(usage.output_tokens for usage in usages),
                 exchange.cost_usd,
                 seconds,
-            ),
+            )
         )
-        return written.lastrowid or 0
+        self._due.add(paid=0)
+        return self._exchanges
 
-    def _exchange_of(self, number: int | None) -> tuple[str, str, tuple[dict[str, Any], ...]]:
-        row = self._db.execute(
-            "SELECT judge, text, replies FROM exchanges JOIN texts ON digest = rubric WHERE id = ?", (number,)
-        ).fetchone()
-        return (row[0], row[1], tuple(json.loads(row[2]))) if row else ("", "", ())
+    def _select(self, where: str) -> str:
+        columns = f"rowid, key, kind, question, verdict, failure, {self._seal}, cached, exchange"
+        return f"SELECT {columns} FROM answers WHERE {where}"  # noqa: S608  our own constants
 
-    def _text(self, digest: bytes, text: str) -> bytes:
+    def _asked(self, row: tuple[Any, ...], sent: _Sent) -> Asked:
+        _, key, kind, record, verdict, failure, sealed, cached, _ = row
+        question = records.question_from(kind, record, self._read_text)
+        answer = records.answer_from(key, verdict, failure, sealed, question.verdict)
+        return Asked(key, question, answer, bool(cached), sent.judge, sent.rubric, sent.replies or ())
+
+    def _beside(self, row: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        """The rows of the same conversation: they were written one after another."""
+        found = [row]
+        for where, end in (("rowid < ? ORDER BY rowid DESC", 0), ("rowid > ? ORDER BY rowid", -1)):
+            for other in self._db.execute(self._select(where), (row[0],)):
+                if other[-1] != row[-1]:
+                    break
+                found.insert(0 if end == 0 else len(found), other)
+        return found
+
+    def _exchange_of(self, number: int | None) -> _Sent:
+        row = self._one("SELECT judge, text, replies FROM exchanges JOIN texts ON digest = rubric WHERE id = ?", number)
+        return _Sent(row[0], row[1], records.replies_from(row[2])) if row else _Sent("", "", None)
+
+    def _text(self, digest: bytes, text: str | tuple[str, ...]) -> None:
         if digest not in self._texts:
-            self._write("INSERT OR IGNORE INTO texts VALUES (?, ?)", (digest, text))
             if len(self._texts) >= _REMEMBERED_TEXTS:
                 self._texts.clear()
             self._texts[digest] = None
-        return digest
-
-    def _question(self, question: Question[Any]) -> str:
-        record: dict[str, object] = {}
-        for field in fields(question):
-            value = getattr(question, field.name)
-            if isinstance(value, tuple):
-                value = cast("tuple[str, ...]", value)  # the only tuples that questions have
-                digest = digest_texts(value)
-                if digest not in self._texts:
-                    self._text(digest, json.dumps(value, ensure_ascii=False))
-                record[field.name] = {"texts": digest.hex()}
-            elif isinstance(value, str) and field.name not in {"role", "language"}:
-                record[field.name] = {"text": self._text(digest_text(value), value).hex()}
-            else:
-                record[field.name] = value
-        return json.dumps(record, separators=(",", ":"))
+            written = text if isinstance(text, str) else records.texts_text(text)
+            self._text_rows.append((digest, written))
 
     def _read_text(self, digest: bytes) -> str:
-        (text,) = self._db.execute("SELECT text FROM texts WHERE digest = ?", (digest,)).fetchone()
-        return str(text)
+        row = self._one("SELECT text FROM texts WHERE digest = ?", digest)
+        if row is None:
+            raise Damaged("a text is missing")
+        return str(row[0])
 
-    def _read_question(self, kind: str, record: str) -> Question[Any]:
-        values: dict[str, Any] = json.loads(record)  # Any: the fields of the question type named by `kind`
-        for name, value in values.items():
-            if isinstance(value, dict):
-                ((form, digest),) = cast("dict[str, str]", value).items()
-                text = self._read_text(bytes.fromhex(digest))
-                values[name] = text if form == "text" else tuple(json.loads(text))
-        return KINDS[kind](**values)
+    def _sample(self, record: str) -> Sample:
+        from merilo.data.sample import Sample
 
+        with self._telling:
+            return Sample.from_record(json.loads(record))
 
-def _columns(answer: Answer) -> tuple[str | None, str | None]:
-    if isinstance(answer, Failure):
-        return None, json.dumps({"kind": answer.kind, "message": answer.message}, ensure_ascii=False)
-    return answer.to_json(), None
+    def _one(self, statement: str, *values: object) -> Any:  # Any: a row of the statement's columns, or None
+        with self._telling:
+            return self._db.execute(statement, values).fetchone()
 
-
-def _answer(verdict: str | None, failure: str | None, kind: type[Verdict]) -> Answer:
-    if verdict is not None:
-        return kind.from_json(verdict)
-    record = json.loads(failure or "{}")
-    return Failure(FailureKind(record["kind"]), record["message"])
+    def _all(self, statement: str, *values: object) -> list[Any]:  # Any: rows of the statement's columns
+        with self._telling:
+            return self._db.execute(statement, values).fetchall()
 
 
-def _reply_record(reply: Reply | Failure) -> dict[str, Any]:  # Any: JSON
-    if isinstance(reply, Failure):
-        return {"failure": {"kind": reply.kind.value, "message": reply.message}}
-    usage = {"input_tokens": reply.usage.input_tokens, "output_tokens": reply.usage.output_tokens}
-    return {
-        "texts": list(reply.texts),
-        "finish": reply.finish.value,
-        "path": reply.path.value,
-        "model": reply.model,
-        "usage": usage,
-    }
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A conversation; `replies` None: nothing was sent, and nothing is known of what was asked together."""
+
+    judge: str
+    rubric: str
+    replies: tuple[dict[str, Any], ...] | None  # Any: replies as they were recorded
 
 
-def _total(numbers: Iterator[int | None]) -> int | None:
-    known = list(numbers)
-    return None if any(number is None for number in known) else sum(number or 0 for number in known)
+_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

@@ -1,15 +1,21 @@
-"""Intervals by resampling, for numbers that are made of several means."""
+"""Intervals by resampling: of a mean or a ratio of sums over few units, and of numbers made of several means."""
 
 from __future__ import annotations
 
+from functools import lru_cache
+from math import sqrt
 from typing import TYPE_CHECKING
 
-from merilo.stats.intervals import LEVEL, Interval
+from merilo.stats.intervals import LEVEL, SEED, Interval, Method, t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
+
 RESAMPLES = 2_000
+BCA_RESAMPLES = 9_999
 
 
 def percentile_interval(
@@ -36,11 +42,10 @@ def percentile_interval(
     table = np.asarray(columns, dtype=np.float64)
     if not np.ptp(table, axis=1).any():
         return Interval(None, f"cannot tell: all {size} samples have equal scores")
-    bits = np.random.PCG64(seed)  # its raw stream is fixed for ever; what a Generator makes of it is not
+    bits = np.random.PCG64(seed)
     found: list[float] = []
     for _ in range(resamples):
-        raw = np.atleast_1d(bits.random_raw(size)) >> np.uint64(32)
-        places = (raw * np.uint64(size) >> np.uint64(32)).astype(np.int64)
+        places = _places(bits, size, size)
         drawn = np.bincount(places, minlength=size)
         value = combine([float(mean) for mean in table @ drawn / size])
         if value is None:
@@ -49,4 +54,76 @@ def percentile_interval(
     low, high = np.percentile(found, [50 * (1 - level), 50 * (1 + level)])
     if low == high:
         return Interval(None, "cannot tell: all resamples of the data give one value")
-    return Interval((float(low), float(high)))
+    return Interval((float(low), float(high)), method=Method.PERCENTILE, level=level, seed=seed)
+
+
+def bca_ends(
+    tops: NDArray[np.float64],
+    bottoms: NDArray[np.float64],
+    *,
+    level: float = LEVEL,
+    seed: int = SEED,
+    resamples: int = BCA_RESAMPLES,
+    quantile: float | None = None,
+) -> tuple[float, float] | None:
+    """The ends of a bias-corrected and accelerated bootstrap interval of sum(tops) / sum(bottoms), over the units.
+
+    `tops`, `bottoms`: one each for every unit, bottoms above 0 (all 1 for a mean); at least 3 units, not all with
+    the same ratio. A resample draws units whole. The order of the units does not matter. None where the correction
+    leaves (0, 1), which only extreme levels bring about. Memory: 80 kB for each unit.
+
+    Source: Efron & Tibshirani, "An Introduction to the Bootstrap" (1993), 14.3, acceleration by the jackknife,
+    ties counted half. We differ in the normal quantile: t(n - 1) · sqrt(n / (n - 1)) stands in its place, which
+    undoes that resamples spread too little (Hesterberg, The American Statistician 69 (2015), section 5.3: "expanded
+    percentile"). `quantile` sets another.
+    """
+    import numpy as np
+    from scipy.special import ndtr, ndtri
+
+    size = len(tops)
+    order = np.lexsort((bottoms, tops))
+    tops, bottoms = tops[order], bottoms[order]
+    found = resampled_ratios(tops, bottoms, seed=seed, resamples=resamples)
+    value = tops.sum() / bottoms.sum()
+    slack = 1e-12 * max(1.0, abs(value))  # a resample equal to the data may differ in the last bit
+    below = float((found < value - slack).mean() + (found <= value + slack).mean()) / 2
+    bias = float(ndtri(below))
+    without = (tops.sum() - tops) / (bottoms.sum() - bottoms)
+    steps = without.mean() - without
+    acceleration = float((steps**3).sum() / (6 * (steps**2).sum() ** 1.5))
+    if quantile is None:
+        quantile = t_quantile(size - 1, level) * sqrt(size / (size - 1))
+    shifts = np.array([bias - quantile, bias + quantile])
+    room = 1 - acceleration * shifts
+    if not np.isfinite(bias) or (room <= 0).any():
+        return None
+    low, high = np.quantile(found, ndtr(bias + shifts / room))
+    return (float(low), float(high))
+
+
+def resampled_ratios(
+    tops: NDArray[np.float64], bottoms: NDArray[np.float64], *, seed: int, resamples: int = BCA_RESAMPLES
+) -> NDArray[np.float64]:
+    """sum(tops) / sum(bottoms) in each of the resamples of the units; bottoms above 0."""
+    drawn = _drawn(len(tops), seed, resamples)
+    return (drawn @ tops) / (drawn @ bottoms)
+
+
+@lru_cache(maxsize=2)
+def _drawn(size: int, seed: int, resamples: int) -> NDArray[np.float64]:
+    """How often each resample has each unit: resamples × size, the same for every metric of so many units."""
+    import numpy as np
+
+    places = _places(np.random.PCG64(seed), resamples * size, size).reshape(resamples, size)
+    places += np.arange(0, resamples * size, size)[:, None]
+    drawn = np.bincount(places.ravel(), minlength=resamples * size).reshape(resamples, size).astype(np.float64)
+    drawn.setflags(write=False)
+    return drawn
+
+
+def _places(bits: np.random.PCG64, count: int, size: int) -> NDArray[np.int64]:
+    """So many places below `size`, from the raw stream: it is fixed for ever, what a Generator makes of it is not."""
+    import numpy as np
+
+    raw = np.atleast_1d(bits.random_raw(count)) >> np.uint64(32)
+    return (raw * np.uint64(size) >> np.uint64(32)).astype(np.int64)

@@ -1,11 +1,30 @@
-"""Intervals of a mean over samples."""
+"""What an interval is, and the three that need no more than a few numbers: Student's, Wilson's, and none."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 
 LEVEL = 0.95
+SEED = 0
+"""Where no seed is given: equal data gives equal intervals."""
+
+
+class Method(StrEnum):
+    """How an interval was made; design/intervals.md says when each is taken."""
+
+    STUDENT = "t"
+    BCA = "BCa bootstrap"
+    PERCENTILE = "percentile bootstrap"
+    WILSON = "Wilson"
+    LINEARISED = "linearised t"
+    EFFECTIVE = "Wilson with effective n"
+    FLIPS = "exact sign flips"
+    SCORE = "score"
+    BETTING = "hedged capital"
+    CORRECTED = "prediction-powered t"
+    ROGAN_GLADEN = "Rogan-Gladen"
 
 
 @dataclass(slots=True)
@@ -36,6 +55,49 @@ class Interval:
 
     ends: tuple[float, float] | None
     note: str = ""
+    """Why there is none; empty when there is one."""
+    remark: str = ""
+    """What must be said beside it; often empty."""
+    method: Method | None = None
+    level: float = LEVEL
+    seed: int | None = None
+    """What the resamples were drawn from; None where nothing was drawn."""
+
+
+def check_level(level: float) -> None:
+    """Raises ValueError unless the level is a number between 0 and 1, both left out."""
+    if not 0 < level < 1:
+        raise ValueError(f"A confidence level lies between 0 and 1, got {level}; write 0.95 for 95 %.")
+
+
+def t_quantile(freedom: float, level: float) -> float:
+    """The two-sided quantile of Student's t with `freedom` > 0 degrees of freedom."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, (1 + level) / 2))
+
+
+def wilson_ends(
+    share: float, count: float, span: tuple[float, float], *, level: float = LEVEL, quantile: float | None = None
+) -> tuple[float, float]:
+    """Wilson's score interval of a mean in the finite range `span`, rescaled to a share of `count` > 0 units.
+
+    `share`: the mean, in `span`. `count` need not be whole (an effective number). `quantile`: in the place of the
+    normal one. For a mean that is no share of 0 and 1 it is too wide, never too narrow in its variance: no
+    distribution within a range has a larger one than p(1 - p). It has a width even where all units are equal.
+    Source: Wilson, JASA 22 (1927); Brown, Cai & DasGupta, Statistical Science 16 (2001), section 3.1.1.
+    """
+    if quantile is None:
+        from scipy.special import ndtri
+
+        quantile = float(ndtri((1 + level) / 2))
+    low, high = span
+    p = min(max((share - low) / (high - low), 0.0), 1.0)
+    square = quantile * quantile / count
+    centre = (p + square / 2) / (1 + square)
+    half = math.sqrt(square * (p * (1 - p) + square / 4)) / (1 + square)
+    ends = (0.0 if p == 0 else max(centre - half, 0.0), 1.0 if p == 1 else min(centre + half, 1.0))
+    return (low + ends[0] * (high - low), low + ends[1] * (high - low))
 
 
 def t_interval(moments: Moments, span: tuple[float, float], *, level: float = LEVEL) -> Interval:
@@ -48,8 +110,6 @@ def t_interval(moments: Moments, span: tuple[float, float], *, level: float = LE
         return Interval(None, f"cannot tell from {moments.count} scored sample{'s' * (moments.count != 1)}")
     if moments.deviation == 0.0:
         return Interval(None, f"cannot tell: all {moments.count} scores are equal")
-    from scipy.special import stdtrit
-
-    quantile = float(stdtrit(moments.count - 1, (1 + level) / 2))
-    half = quantile * moments.deviation / math.sqrt(moments.count)
-    return Interval((max(span[0], moments.mean - half), min(span[1], moments.mean + half)))
+    half = t_quantile(moments.count - 1, level) * moments.deviation / math.sqrt(moments.count)
+    ends = (max(span[0], moments.mean - half), min(span[1], moments.mean + half))
+    return Interval(ends, method=Method.STUDENT, level=level)

@@ -190,7 +190,7 @@ def test_a_second_unreadable_reply_fails() -> None:
 def test_equal_repairs_are_two_draws() -> None:
     """Two samples with the same unreadable words are repaired by two draws of the same request."""
     judge = Judge("bad", "bad", attributed(1), attributed(0))
-    outcome("context_recall(reproducibility=2)", judge)
+    outcome("context_recall(reproducibility=2, made_odd=false)", judge)
     assert [question.draw for question in judge.asked] == [0, 1, 0, 1]
 
 
@@ -329,15 +329,23 @@ def test_an_unreadable_sample_loses_its_vote() -> None:
         outcome("context_recall(reproducibility=3, drop_unreadable=false)", Judge(*replies))
 
 
-def test_an_even_number_of_votes_is_taken_as_it_is() -> None:
-    """A constructor argument is not made odd: two replies tie, and the first seen wins."""
-    assert value("context_recall(reproducibility=2)", attributed(1), attributed(0)) == 1.0
+@pytest.mark.parametrize(("asked_for", "replies"), [(-1, 1), (0, 1), (1, 1), (2, 3), (3, 3)])
+def test_the_number_of_votes_is_made_odd(asked_for: int, replies: int) -> None:
+    """Like ragas' setter: a reproducibility below 1 is 1, an even one is the next odd one."""
+    judge = Judge(*[attributed(1)] * replies)
+    outcome(f"context_recall(reproducibility={asked_for})", judge)
+    assert not judge.replies
+
+
+def test_an_even_number_of_votes_can_be_kept() -> None:
+    """With made_odd=false it is not made odd, as ragas' constructor argument: two replies tie, the first seen wins."""
+    assert value("context_recall(reproducibility=2, made_odd=false)", attributed(1), attributed(0)) == 1.0
 
 
 def test_at_least_one_reply_is_asked_for() -> None:
-    """A reproducibility below 1 is refused."""
+    """With made_odd=false a reproducibility below 1 is refused."""
     with pytest.raises(UsageError, match="reproducibility"):
-        parse_metric("ragas-0.1.9:context_recall(reproducibility=0)")
+        parse_metric("ragas-0.1.9:context_recall(reproducibility=0, made_odd=false)")
 
 
 # -- context precision and utilization ----------------------------------------------------------------

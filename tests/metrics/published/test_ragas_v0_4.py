@@ -309,10 +309,42 @@ def test_contexts_are_judged_one_after_another() -> None:
     assert script.replies == [verdict(1)]
 
 
+@pytest.mark.parametrize(
+    ("text", "replies", "exact"),
+    [
+        ("ragas-0.4.3:context_precision", [verdict(0), verdict(2)], 0.5),
+        ("ragas-0.4.3:collections.context_precision", [verdict(0), verdict(2)], 0.5),
+        ("ragas-0.4.3:context_precision", [verdict(0), verdict(0)], 0.0),
+        ("ragas-0.4.3:context_entity_recall", [{"entities": ["a", "b"]}, {"entities": ["a"]}], 0.5),
+        ("ragas-0.4.3:context_entity_recall", [{"entities": []}, {"entities": ["a"]}], 0.0),
+        ("ragas-0.4.3:non_llm_context_precision_with_reference", [], 0.0),
+    ],
+)
+def test_the_epsilon_can_be_left_out(text: str, replies: list[object], exact: float) -> None:
+    """With smoothed=false a share is exact, and 0 where there is nothing to count."""
+    sample = without(reference_contexts=["quite another text"])
+    assert value(f"{text}(smoothed=false)", replies, sample) == exact
+
+
+def test_the_classifier_version_of_faithfulness_says_what_it_asks() -> None:
+    """Its card speaks of similarities, not of the second request of faithfulness."""
+    for metric in METRICS:
+        if metric.name.endswith("faithfulness_with_hhem"):
+            assert "similarities" in metric.card.questions
+
+
 def test_precision_may_take_raw_integers_on_request() -> None:
     """`raw_verdicts` is the only thing between the two sums: 2 counts as 1, or as 2."""
-    assert value(f"{PRECISION}(raw_verdicts=true)", [verdict(2), verdict(0)]) == pytest.approx(2)
-    assert value(PRECISION, [verdict(2), verdict(0)]) == pytest.approx(1)
+    name = "ragas-0.4.3:collections.context_precision_with_reference"
+    assert value(f"{name}(raw_verdicts=false)", [verdict(2), verdict(0)]) == pytest.approx(1)
+    assert value(name, [verdict(2), verdict(0)]) == pytest.approx(2)
+
+
+@pytest.mark.parametrize("name", [PRECISION, "ragas-0.4.3:context_recall"])
+def test_raw_integers_are_refused_where_values_end_at_one(name: str) -> None:
+    """A metric whose range is 0 to 1 takes no raw integers, since a 2 would lead out of it."""
+    with pytest.raises(UsageError, match="raw_verdicts=false, got true"):
+        parse_metric(f"{name}(raw_verdicts=true)")
 
 
 @pytest.mark.parametrize("name", ["context_precision", "llm_context_precision_with_reference"])

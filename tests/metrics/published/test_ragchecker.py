@@ -145,10 +145,16 @@ def test_tables_hold_the_three_labels_only() -> None:
 
 @given(st.integers(1, 4).flatmap(lambda passages: st.lists(st.tuples(st.booleans(), *[st.booleans()] * passages))))
 def test_three_shares_add_up(rows: list[tuple[bool, ...]]) -> None:
-    """Faithfulness, hallucination and self-knowledge are 1 together wherever there is a claim."""
+    """Faithfulness, hallucination and self-knowledge are 1 together wherever there are a claim and a passage."""
     tables = Tables(answer2response=tuple(row[0] for row in rows), retrieved2response=tuple(row[1:] for row in rows))
     parts = [FORMULAS[name](tables) for name in ("faithfulness", "hallucination", "self_knowledge")]
     assert sum(parts) == pytest.approx(1.0 if rows else 0.0)
+
+
+def test_no_passages() -> None:
+    """Without a passage no claim is hallucinated and none is knowledge of the model's own: both shares are 0."""
+    tables = Tables(answer2response=(True, False), retrieved2response=((), ()))
+    assert [FORMULAS[name](tables) for name in ("hallucination", "self_knowledge", "faithfulness")] == [0.0, 0.0, 0.0]
 
 
 def test_no_tables() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from merilo.compat.spring_ai_ragas import ContextRelevanceConfig
 from merilo.data.sample import Sample
-from merilo.errors import UsageError
+from merilo.errors import MissingField, UsageError
 from merilo.judging import rubric
 from merilo.judging.ask import AskFailed
 from merilo.judging.digests import digest_text
@@ -249,6 +249,20 @@ def test_groundedness_shortcut(response: str) -> None:
     assert (found.value, found.counts) == (1.0, {"shortcuts": 1})
 
 
+@pytest.mark.parametrize("response", ["", None])
+def test_groundedness_of_nothing(response: str | None) -> None:
+    """With shortcuts a missing or empty response scores 0 without a question, flagged; without them it has no score."""
+    sample = Sample("s", response=response, retrieved_contexts=_texts())
+    found = models().score(spring.ResponseGroundedness(), sample)
+    assert (found.value, len(found.flags)) == (0.0, 1)
+    asking = spring.ResponseGroundedness(use_heuristic_shortcuts=False)
+    if response is None:
+        with pytest.raises(MissingField):
+            models().outcome(asking, sample)
+    else:
+        assert isinstance(models().outcome(asking, sample), Undefined)
+
+
 def _texts() -> list[str]:
     return [context.text for context in SAMPLE.contexts]
 
@@ -320,7 +334,6 @@ def test_recall_sums_what_the_model_says() -> None:
         spring.ContextEntityRecall,
         spring.NoiseSensitivity,
         spring.ResponseRelevancy,
-        spring.Hallucination,
         spring.FactualCorrectness,
         spring.SemanticSimilarity,
         spring.AnswerCorrectness,
@@ -334,6 +347,14 @@ def test_missing_input_scores_zero(metric: Any) -> None:
         assert found.value == 0.0
         assert found.flags
     assert isinstance(models().outcome(metric(empty_is_zero=False), blank), Undefined)
+
+
+def test_hallucination_asks_about_blank_texts() -> None:
+    """Blank texts are judged like any others, as for faithfulness; as a parameter they are Undefined."""
+    blank = Sample("s", user_input="q", response=" ", retrieved_contexts=[])
+    said = {"claims": [{"claim": "c", "status": "hallucinated"}]}
+    assert models(judge=[said]).score(spring.Hallucination(), blank).value == 1.0
+    assert isinstance(models().outcome(spring.Hallucination(empty_is_zero=False), blank), Undefined)
 
 
 def test_entities_are_compared_as_sets() -> None:
@@ -410,6 +431,17 @@ def test_noise(mode: Any, rows: list[list[bool]], expected: float) -> None:
     The rows are asked context by context, the reference's statements before the response's.
     """
     assert models(judge=_noise(rows)).score(spring.NoiseSensitivity(mode=mode)).value == expected
+
+
+@pytest.mark.parametrize("mode", ["relevant", "irrelevant"])
+def test_noise_without_a_reference_statement(mode: Any) -> None:
+    """A reference without statements scores 0 in both modes: no context is relevant or irrelevant to it."""
+    wrong, none, found_there = [{"verdict": False}], list[Any](), [{"verdict": True}]
+    verdicts = [{"verdicts": each} for each in (wrong, none, found_there)]
+    said = [{"statements": []}, {"statements": ["s"]}, *verdicts]
+    sample = Sample("s", user_input="q", response="a", reference="r", retrieved_contexts=["c"])
+    found = models(judge=said).score(spring.NoiseSensitivity(mode=mode), sample)
+    assert (found.value, len(found.flags)) == (0.0, 1)
 
 
 def test_missing_noise_verdicts() -> None:

@@ -53,6 +53,9 @@ def rating(reply: str, **parameters: Any) -> float:
         ("1 out of 3", 1),
         ("2.9", 2),
         ("0.9", 0),
+        ("3.9", 3),
+        ("-0.5", 0),
+        ("9" * 400 + ".0, so 2", 2),
         ("10 then 2", 2),
         ('{"score": 2}', 2),
         ('{"score": 1.5, "criteria": "0"}', 1.5),
@@ -66,7 +69,7 @@ def rating(reply: str, **parameters: Any) -> float:
     ],
 )
 def test_reading(reply: str, expected: float) -> None:
-    """JSON with a score first, a list by its mean, else the lowest whole number on the scale."""
+    """JSON with a score first, a list by its mean, else the lowest of the numbers that lie on the scale once cut."""
     assert rating(reply) == expected
 
 
@@ -91,6 +94,7 @@ def test_minus_one_is_scored_and_flagged() -> None:
         ({"unread_is_minus_one": False}, '{"score": "high"}'),
         ({"lowest_number": False}, "1 out of 3"),
         ({"ignore_minus": False}, "-1"),
+        ({"cut_decimals": False}, "3.9"),
     ],
 )
 def test_sane_reading_fails(parameters: dict[str, Any], reply: str) -> None:

@@ -1,19 +1,22 @@
-"""How published definitions ask: a filled text out, a free text back, one request after another."""
+"""How published definitions ask: a filled text out, a free text back, one request after another; and likeness."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from merilo.judging.ask import AskFailed, ask, attempt, draws
+from merilo.judging.ask import AskFailed, ask, ask_each, attempt, draws
 from merilo.judging.questions import Completion
 from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind
+from merilo.metrics.published.replies import without_halves
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from merilo.judging.ask import Plan
+    from merilo.judging.questions import Similarities
+    from merilo.judging.verdicts import MatrixVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +28,8 @@ class Heard:
 
     @property
     def text(self) -> str:
-        """The reply."""
-        return self.verdict.text
+        """The reply; an escape of JSON that is half of a character is U+FFFD, since no request or file can hold it."""
+        return without_halves(self.verdict.text)
 
     def unreadable(self, what: str) -> AskFailed:
         """The error for a reply that cannot be read: raise it where the published system has no number either.
@@ -34,6 +37,37 @@ class Heard:
         `what`: a sentence, such as "The reply holds no JSON.".
         """
         return AskFailed(self.question, Failure(FailureKind.UNREADABLE, what))
+
+
+_ROUNDING: Final = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """How alike texts are, each number in [0, 1]."""
+
+    verdict: MatrixVerdict
+    rows: tuple[tuple[float, ...], ...]
+    """One for each left text, in it one number for each right text."""
+
+
+def ask_likeness(questions: Iterable[Similarities]) -> Plan[tuple[Likeness, ...]]:
+    """Similarities as cross-encoders and classifiers give them, for each question in order.
+
+    Raises AskFailed where there are none, or a number lies outside 0 to 1: a cosine or a logit makes no share.
+    """
+    asked = tuple(questions)
+    matrices = yield from ask_each(asked)
+    return tuple(_likeness(*each) for each in zip(asked, matrices, strict=True))
+
+
+def _likeness(question: Similarities, matrix: MatrixVerdict) -> Likeness:
+    rows = [matrix.row(index) for index in range(matrix.rows)]
+    for number in (number for row in rows for number in row):
+        if not -_ROUNDING <= number <= 1 + _ROUNDING:
+            what = f"The model for similarities gave {number:g}, where a number from 0 to 1 was asked for."
+            raise AskFailed(question, Failure(FailureKind.UNREADABLE, what))
+    return Likeness(matrix, tuple(tuple(min(1.0, max(0.0, number)) for number in row) for row in rows))
 
 
 @dataclass(slots=True)

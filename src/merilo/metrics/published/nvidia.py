@@ -90,6 +90,7 @@ class _TwoRatings(Ordinary):
     and `ratings`: how a rating is found, and which digits are looked for, in this order. `nan_rule`: what one rating
     that was never found does. `second_prompt`: the words of the second. `retries_failures`: a request that fails is
     one more try, else it fails the metric. `refuses_empty`: an empty input is undefined (collections).
+    `temperature`: of every request, 0.1 (0.01 in the collections).
     """
 
     name: ClassVar[str]

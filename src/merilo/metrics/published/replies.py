@@ -15,18 +15,34 @@ from merilo.judging.untyped import as_list, as_object
 Fields = Mapping[str, object]
 """The fields of a JSON object."""
 
-_FENCE: Final = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL | re.IGNORECASE)
-_WHOLE_NUMBER: Final = re.compile(r"\s*[+-]?\d+\s*")
+_FENCE: Final = re.compile(r"```(?:json)?(.*?)```", re.DOTALL | re.IGNORECASE)
+_WHOLE_NUMBER: Final = re.compile(r"\s*[+-]?[0-9]{1,19}\s*")
+_LARGEST: Final = 10**15
+"""Of a whole number that can be counted with; what is larger is no rating, vote or index."""
+
+
+_HALVES: Final = re.compile(
+    r"(?P<kept>\\(?:[^u]|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))|\\u[dD][89a-fA-F][0-9a-fA-F]{2}",
+    re.DOTALL,
+)
+"""An escape that is whole or of another kind, which is `kept`; or half of a pair."""
 
 
 class ReplyFault(ValueError):
     """A reply that does not have the form asked for; the message is a whole sentence."""
 
 
+def without_halves(text: str) -> str:
+    """The text with U+FFFD for each escape of JSON that is half of a character, which no request or file can hold."""
+    if "\\u" not in text:
+        return text
+    return _HALVES.sub(lambda found: found["kept"] or "\N{REPLACEMENT CHARACTER}", text)
+
+
 def json_in(text: str) -> object:
     """The first JSON object or array in a text, inside code fences or not. Raises ReplyFault."""
     fenced = _FENCE.search(text)
-    for part in (fenced[1], text) if fenced else (text,):
+    for part in (fenced[1].strip(), text) if fenced else (text,):
         for start in (at for at, sign in enumerate(part) if sign in "{["):
             try:
                 found: object = _DECODER.raw_decode(part, start)[0]
@@ -81,17 +97,21 @@ def texts_in(fields: Fields, name: str) -> tuple[str, ...]:
 
 
 def integer_in(fields: Fields, name: str) -> int:
-    """The whole number in this field: a number without a fraction, true or false, or digits as text.
+    """The whole number in this field: a number without a fraction, true or false, or digits (0 to 9) as text.
 
-    What pydantic takes for an `int` field when it is not strict. Raises ReplyFault.
+    What pydantic takes for an `int` field when it is not strict, up to 10^15 either way. Raises ReplyFault.
     """
     value = given(fields, name)
-    if isinstance(value, (bool, int)):
-        return int(value)
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value):
-        return int(value)
+    whole = (
+        isinstance(value, (bool, int))
+        or (isinstance(value, float) and value.is_integer())
+        or (isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value) is not None)
+    )
+    if whole and isinstance(value, (int, float, str)):
+        number = int(value)
+        if abs(number) <= _LARGEST:
+            return number
+        raise ReplyFault(f'The reply gives a number as "{name}" that is too large to count with.')
     raise ReplyFault(f'The reply gives {_shown(value)} as "{name}" where a whole number was asked for.')
 
 
@@ -104,7 +124,10 @@ def flag_in(fields: Fields, name: str) -> bool:
 
 
 def _shown(value: object) -> str:
-    shown = json.dumps(value, ensure_ascii=False)
+    try:
+        shown = json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return "something nested too deeply"
     return shown if len(shown) <= 60 else f"{shown[:60]}..."
 
 

@@ -58,8 +58,8 @@ class _Rating(Ordinary):
     """What the ratings of TruLens have in common. Value: mean of (rating − lowest) / (highest − lowest).
 
     Reading of a reply: a JSON object with a "score", which may have a fraction and must lie on the scale; a JSON
-    list, the mean of its numbers on the scale; else the numbers in the text that lie on the scale, each cut to a
-    whole one, and of these the lowest. Failed where there is none. A JSON score that is no number, or a list
+    list, the mean of its numbers on the scale; else the numbers in the text, each cut to a whole one, and of those
+    that lie on the scale then the lowest. Failed where there is none. A JSON score that is no number, or a list
     without a number on the scale, is the rating −1, which makes the value negative: the range reaches down to
     −1 for the scale from 0 to 1 (−1/3 for 0 to 3). Source: TruLens, git 97f531a.
 
@@ -67,7 +67,7 @@ class _Rating(Ordinary):
     - `lowest_number`: of several numbers in plain text the lowest counts ("2 of 3" is 2, "not 0 but 3" is 0). False:
       a reply with different ratings is unreadable.
     - `ignore_minus`: "-1" reads as 1. False: as a rating below the scale.
-    - `cut_decimals`: "2.9" in plain text is 2. False: it is 2.9.
+    - `cut_decimals`: "2.9" in plain text is 2, and so "3.9" is 3 on the scale to 3. False: it is 2.9, and 3.9 is none.
     - `unread_is_minus_one`: a JSON score that is no number is −1, with a flag. False: the outcome is Failed.
     - `ask_blank`: blank texts are judged like any others. False: Undefined.
     """
@@ -137,8 +137,9 @@ class _Rating(Ordinary):
     def _in_text(self, reply: str) -> float:
         low, high = self.scale.ends
         pattern = _NUMBER if self.ignore_minus else _SIGNED
-        numbers = [float(match) for match in pattern.findall(reply)]
-        ratings = {float(int(n)) if self.cut_decimals else n for n in numbers if low <= n <= high}
+        numbers = [number for number in map(float, pattern.findall(reply)) if isfinite(number)]
+        cut = [float(int(number)) for number in numbers] if self.cut_decimals else numbers
+        ratings = {number for number in cut if low <= number <= high}
         if not ratings:
             raise ReplyFault(f"The reply holds no number on the scale {self.scale}.")
         if len(ratings) > 1 and not self.lowest_number:
@@ -301,8 +302,13 @@ def _texts_in(reply: str) -> list[str] | None:
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             continue
         if items is not None and all(isinstance(item, str) for item in items):
-            return [str(item) for item in items if str(item).strip()]
+            return [_whole(str(item)) for item in items if str(item).strip()]
     return None
+
+
+def _whole(text: str) -> str:
+    """The text with its halves of characters put together, or replaced where one is alone."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _likely(sentences: list[str]) -> str:

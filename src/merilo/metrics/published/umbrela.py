@@ -22,15 +22,31 @@ if TYPE_CHECKING:
 __all__ = ["METRICS", "Prompt", "Relevance"]
 
 _UNREAD: Final = "a reply without a label was scored 0"
-_FIRST: Final = (re.compile(r"\bo\b[\"'*]*\s*[:=]\s*[\"'*]*\s*([0-3])"), re.compile(r"[\"']o[\"']\s*[:=]?\s*([0-3])"))
-_BARE_LETTER: Final = re.compile(r"o\s*([0-3])")
+# Possessive (*+, ?+, ++), so that a reply of endless white space or letters is read in one pass.
+_LABEL: Final = r"([0-3])"
+_SIGN: Final = r"\s*+[:;<=]?+\s*+"  # the published patterns mean colon, dash or equals sign, and write a range
+
+
+def _patterns(*names: str, then: str = _SIGN) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(name + then + _LABEL) for name in names)
+
+
+_QUOTED_O: Final = _patterns('"o"', "'o'")
+_BARE_O: Final = _patterns("o")
+_LONE_O: Final = _patterns(r"\bo\b\s*+[:=]\s*+", then="")
 _NAMED: Final = (
-    re.compile(r"##\s*final\s+score\s*[:=]?\s*[\"'*\[({<]*\s*([0-3])"),
-    re.compile(r"final\s+score[\"'*]*\s*(?:is|of|[:=])?\s*[\"'*\[({<]*\s*([0-3])"),
-    re.compile(r"(?:overall|relevance)\s+(?:score|category|label)[\"'*]*\s*(?:is|of|[:=])?\s*[\"'*\[({<]*\s*([0-3])"),
-    re.compile(r"\bscore[\"'*]*\s*(?:is|of|[:=])?\s*[\"'*\[({<]*\s*([0-3])"),
+    *_patterns('"overall_score"', '"overall"', '"overall score"', '"final score"', "final score"),
+    *_patterns("final score", then=" is "),
+    *_patterns('"final_score"', '"score"', '"o_score"'),
+    *_patterns("output score", "score", then=" is "),
+    re.compile(rf"(?<![a-z])[a-z]++\s++is\s++{_LABEL}\s"),
+    *_patterns("relevance category"),
+    *_patterns("relevance category", then=" is "),
+    *_patterns("it falls into the category", then=" "),
+    *_patterns("category", then=r"\s*+"),
+    *_patterns("relevance category for this passage", "the relevance category", then=" would be "),
 )
-_BARE_NUMBER: Final = re.compile(r"([0-3])")
+_BARE_NUMBER: Final = _patterns("", then="")
 
 
 class Prompt(StrEnum):
@@ -49,13 +65,12 @@ class Relevance(Ordinary):
     0 unrelated · 1 related, but no answer · 2 some answer, unclear or among other text · 3 dedicated and exact.
     One request for each context. UMBRELA makes relevance judgments of its labels and takes no mean; divide by 3
     for a share, and take labels of 2 and 3 as relevant where two classes are wanted. Undefined without contexts.
-    Source: UMBRELA, git e2c4e41, zero-shot; of about thirty patterns that it tries in order we have the first, the
-    third and the last as they are and stand-ins between them; of the first pattern that matches, the last match
-    counts.
+    Source: UMBRELA, git e2c4e41, zero-shot. A reply is read by patterns in order: the letter o, names of scores, names
+    of categories, a digit; of the first pattern that matches, the last match counts.
 
     - `prompt`: bing or basic.
     - `bare_letter`: the letter o before a digit counts before the words "final score", so that "relates to 3 topics.
-      ##final score: 1" reads as 3. False: the letter must stand by itself, with a colon.
+      ##final score: 1" reads as 3. False: the letter must stand by itself, with a colon or an equals sign.
     - `bare_number`: in a reply without any of these the last digit from 0 to 3 counts, whatever it counts. False:
       only a reply that is nothing but the digit.
     - `unread_is_zero`: a reply without a label is the label 0, with a flag. False: the outcome is Failed.
@@ -128,7 +143,8 @@ class Relevance(Ordinary):
 def label_in(reply: str, *, bare_letter: bool = True, bare_number: bool = True) -> int | None:
     """The label in a reply: the last match of the first pattern that matches; None where none does."""
     text = reply.strip().lower()
-    patterns = [*_FIRST, *([_BARE_LETTER] if bare_letter else ()), *_NAMED, *([_BARE_NUMBER] if bare_number else ())]
+    letter = _BARE_O if bare_letter else _LONE_O
+    patterns = (*_QUOTED_O, *letter, *_NAMED, *(_BARE_NUMBER if bare_number else ()))
     for pattern in patterns:
         found = pattern.findall(text)
         if found:

@@ -1,4 +1,4 @@
-"""The metrics of axion as its code computes them, quirks included; the files `axion_*.py` define them."""
+"""The metrics of axion as its code computes them, quirks included; the other modules of this package define them."""
 
 from __future__ import annotations
 

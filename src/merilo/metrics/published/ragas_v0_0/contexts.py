@@ -13,7 +13,7 @@ from merilo.judging.ask import ask_each
 from merilo.judging.questions import Completion, Sentences, Similarities
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined, choice
 from merilo.metrics.formulas import mean
-from merilo.metrics.published.asking import Asker
+from merilo.metrics.published.asking import Asker, ask_likeness
 from merilo.metrics.published.ragas_v0_0.rows import (
     BLANK,
     SAMPLING_TEMPERATURE,
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.judging.verdicts import MatrixVerdict
-    from merilo.metrics.published.asking import Heard
+    from merilo.metrics.published.asking import Heard, Likeness
 
 Pieces = tuple[str, ...]
 """The sentences of one text."""
@@ -204,15 +203,15 @@ class ContextRelevancy(Ordinary):
             raise empty[0].unreadable("The reply holds no sentence to compare with those of the other replies.")
         if not self._compares:
             return mean(self._jaccard(left, right) for left, right in pairs)
-        verdicts = yield from ask_each(Similarities(left, right) for left, right in pairs)
+        verdicts = yield from ask_likeness(Similarities(left, right) for left, right in pairs)
         return mean(self._best_matches(verdict) for verdict in verdicts)
 
     def _jaccard(self, left: Pieces, right: Pieces) -> float:
         a, b = ({text if self.keep_spaces else text.strip() for text in pieces} for pieces in (left, right))
         return len(a & b) / len(a | b)
 
-    def _best_matches(self, similarities: MatrixVerdict) -> float:
-        rows = [similarities.row(index) for index in range(similarities.rows)]
+    def _best_matches(self, similarities: Likeness) -> float:
+        rows = similarities.rows
         forward = mean(max(row) for row in rows)
         return forward if self.directional else (forward + mean(max(column) for column in zip(*rows, strict=True))) / 2
 

@@ -11,6 +11,7 @@ from merilo.judging.ask import ask
 from merilo.judging.questions import Completion, Embeddings, Sentences, Similarities
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
 from merilo.metrics.formulas import cosine, mean
+from merilo.metrics.published.asking import ask_likeness
 from merilo.metrics.published.ragas_v0_1 import replies
 from merilo.metrics.published.ragas_v0_1.asking import (
     BLANK,
@@ -18,6 +19,7 @@ from merilo.metrics.published.ragas_v0_1.asking import (
     UNREADABLE,
     Form,
     JsonAsker,
+    Voting,
     bound,
     check_count,
     elected,
@@ -52,15 +54,15 @@ _QUESTION: Final = Form(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Faithfulness(Ordinary):
+class Faithfulness(Voting):
     """Share of the verdicts on the response's statements that find support in the contexts, in [0, 1].
 
     Formula: verdicts other than 0 / verdicts given. The response is cut by pysbd; one request breaks its
     sentences into statements, one judges them all by the joined contexts. Undefined where no verdict is given.
     Failed where the statements or all lists of verdicts cannot be read. Source: ragas 0.1.9 and 0.1.22.
 
-    - `reproducibility`: so many lists of verdicts, which vote on each place; taken as it is, where ragas' setter
-      makes an even number odd. Lists of different lengths: the first decides alone.
+    - `reproducibility`, `made_odd`: see `Voting`; lists of verdicts vote on each place. Lists of different
+      lengths: the first decides alone.
     - `full_stop_only`: only sentences that end with "." are shown by number, none of a language that has other
       full stops. False: all.
     - `ask_without_statements`: without statements verdicts are asked for all the same. False: Undefined.
@@ -87,19 +89,15 @@ class Faithfulness(Ordinary):
         sources=("ragas/metrics/_faithfulness.py",),
     )
 
-    reproducibility: int = 1
     full_stop_only: bool = True
     ask_without_statements: bool = True
     any_count: bool = True
     drop_unreadable: bool = True
     ask_blank: bool = True
 
-    def __post_init__(self) -> None:
-        check_count(self.name, "reproducibility", self.reproducibility)
-
     def at_most(self, sample: Sample) -> int:
         """The sentences, the statements and the lists of verdicts, each list and the statements with a repair."""
-        return bound(sample, self.needs, 3 + 2 * self.reproducibility)
+        return bound(sample, self.needs, 3 + 2 * self.replies)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""
@@ -113,7 +111,7 @@ class Faithfulness(Ordinary):
         if not statements and not self.ask_without_statements:
             return Undefined(_NO_STATEMENT)
         values = {"contexts": contexts, "statements": json.dumps(statements, ensure_ascii=False)}
-        read = yield from asker.samples(SUPPORT, values, self.reproducibility)
+        read = yield from asker.samples(SUPPORT, values, self.replies)
         ballot, lost = elected(read), failure(read)
         if lost is not None and (ballot is None or not self.drop_unreadable):
             lost.or_fail()
@@ -189,11 +187,11 @@ class FaithfulnessWithHHEM(Ordinary):
         statements = tuple(text for group in stated.or_fail() for text in group)
         if not statements:
             return Undefined(_NO_STATEMENT)
-        matrix = yield from ask(Similarities((contexts,), statements))
-        row = matrix.row(0)
+        (likeness,) = yield from ask_likeness((Similarities((contexts,), statements),))
+        row = likeness.rows[0]
         values = [float(round(number)) for number in row] if self.rounded else list(row)
         judged = tuple(
-            Evidence(About.STATEMENT, at, matrix, text=text, value=value)
+            Evidence(About.STATEMENT, at, likeness.verdict, text=text, value=value)
             for at, (text, value) in enumerate(zip(statements, values, strict=True))
         )
         return Score(

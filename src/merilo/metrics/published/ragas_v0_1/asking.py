@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
 from merilo.errors import UsageError
 from merilo.judging.ask import ask
 from merilo.judging.questions import Sentences
+from merilo.metrics.base import Ordinary
 from merilo.metrics.formulas import majority
 from merilo.metrics.published.asking import Asker
 from merilo.metrics.published.ragas_v0_1 import replies
@@ -112,6 +113,30 @@ def _read(form: Form[T], heard: Heard) -> Read[T]:
         return Read(heard, form.read(heard.text))
     except ReplyFault as fault:
         return Read(heard, None, str(fault))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Voting(Ordinary):
+    """What the metrics of ragas 0.1 that can ask for several replies to one request have in common.
+
+    - `reproducibility`: for how many replies; they vote.
+    - `made_odd`: as ragas' setter does, below 1 is taken as 1 and an even number as the next odd one, so that no
+      vote ties. False: as it is, which in ragas is the constructor's `_reproducibility`.
+    """
+
+    name: ClassVar[str]
+
+    reproducibility: int = 1
+    made_odd: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.made_odd:
+            check_count(self.name, "reproducibility", self.reproducibility)
+
+    @property
+    def replies(self) -> int:
+        """How many replies are asked for."""
+        return max(1, self.reproducibility | 1) if self.made_odd else self.reproducibility
 
 
 STATEMENTS: Final = Form(

@@ -18,8 +18,8 @@ from merilo.metrics.published.ragas_v0_1.asking import (
     UNREADABLE,
     Form,
     JsonAsker,
+    Voting,
     bound,
-    check_count,
     elected,
     failure,
     is_blank,
@@ -125,14 +125,14 @@ class ContextRelevancy(Ordinary):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextRecall(Ordinary):
+class ContextRecall(Voting):
     """Share of the reference's statements that a judge attributes to the contexts, in [0, 1].
 
     Formula: statements with a verdict other than 0 / statements, both as the judge lists them in one reply.
     Undefined where it lists none. Failed where no reply can be read. Source: ragas 0.1.9 and 0.1.22.
 
-    - `reproducibility`: so many replies to the one request, which vote on each place of the list; taken as it is,
-      where ragas' setter makes an even number odd. Lists of different lengths: the first decides alone.
+    - `reproducibility`, `made_odd`: see `Voting`; the replies vote on each place of the list. Lists of different
+      lengths: the first decides alone.
     - `drop_unreadable`: replies that cannot be read are left out of the vote. False: Failed.
     - `ask_blank`: blank texts are judged like any others. False: Undefined.
     """
@@ -153,16 +153,12 @@ class ContextRecall(Ordinary):
         sources=("ragas/metrics/_context_recall.py",),
     )
 
-    reproducibility: int = 1
     drop_unreadable: bool = True
     ask_blank: bool = True
 
-    def __post_init__(self) -> None:
-        check_count(self.name, "reproducibility", self.reproducibility)
-
     def at_most(self, sample: Sample) -> int:
         """The replies, and a repair of each."""
-        return bound(sample, self.needs, 2 * self.reproducibility)
+        return bound(sample, self.needs, 2 * self.replies)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""
@@ -171,7 +167,7 @@ class ContextRecall(Ordinary):
         if not self.ask_blank and is_blank(user_input, contexts, reference):
             return Undefined(BLANK)
         values = {"user_input": user_input, "contexts": contexts, "reference": reference}
-        read = yield from JsonAsker().samples(_RECALL, values, self.reproducibility)
+        read = yield from JsonAsker().samples(_RECALL, values, self.replies)
         ballot, lost = elected(read), failure(read)
         if lost is not None and (ballot is None or not self.drop_unreadable):
             lost.or_fail()

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.judging.questions import Completion, Sentences
-from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined, choice
+from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined, choice
 from merilo.metrics.formulas import mean
 from merilo.metrics.published.ragas_v0_1.asking import (
     BLANK,
     SUPPORT,
     UNREADABLE,
     JsonAsker,
+    Voting,
     bound,
-    check_count,
     elected,
     failure,
     is_blank,
@@ -69,7 +69,7 @@ class _Lists:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoiseSensitivity(Ordinary):
+class NoiseSensitivity(Voting):
     """Share of the response's statements that are wrong and supported by a relevant context, in [0, 1].
 
     Formula: mean over statements of (not supported by the reference and supported by a relevant context), where
@@ -80,7 +80,7 @@ class NoiseSensitivity(Ordinary):
     the same statements differ in length. Source: ragas 0.1.22.
 
     - `focus`: as the name of the metric says.
-    - `reproducibility`, `full_stop_only`, `drop_unreadable`: as for faithfulness.
+    - `reproducibility`, `made_odd`, `full_stop_only`, `drop_unreadable`: as for faithfulness.
     - `unreadable_counts`: statements that cannot be read are shown as NaN; lists of verdicts that cannot be read,
       all of them for the same statements, are taken as one yes. False: Failed.
     - `one_stands_for_all`: where one verdict on the response's statements meets several, it is taken for each.
@@ -106,7 +106,6 @@ class NoiseSensitivity(Ordinary):
     )
 
     focus: Focus = Focus.RELEVANT
-    reproducibility: int = 1
     full_stop_only: bool = True
     drop_unreadable: bool = True
     unreadable_counts: bool = True
@@ -114,7 +113,7 @@ class NoiseSensitivity(Ordinary):
     ask_blank: bool = True
 
     def __post_init__(self) -> None:
-        check_count(self.name, "reproducibility", self.reproducibility)
+        Voting.__post_init__(self)
         member = choice(Focus, self.focus, metric=self.name, parameter="focus")
         object.__setattr__(self, "focus", member)
         base, _, own = self.name.rpartition("_")
@@ -126,7 +125,7 @@ class NoiseSensitivity(Ordinary):
     def at_most(self, sample: Sample) -> int:
         """Two texts to cut and to state, with a repair each, and the lists of verdicts, with a repair each."""
         lists = 2 * len(sample.retrieved_contexts or ()) + 1
-        return bound(sample, self.needs, 6 + lists * 2 * self.reproducibility)
+        return bound(sample, self.needs, 6 + lists * 2 * self.replies)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""
@@ -156,7 +155,7 @@ class NoiseSensitivity(Ordinary):
         shown = "NaN"
         if stated.value is not None:
             shown = json.dumps([each for group in stated.value for each in group], ensure_ascii=False)
-        read = yield from asker.samples(SUPPORT, {"contexts": text, "statements": shown}, self.reproducibility)
+        read = yield from asker.samples(SUPPORT, {"contexts": text, "statements": shown}, self.replies)
         ballot, lost = elected(read), failure(read)
         if lost is not None and not (self.unreadable_counts if ballot is None else self.drop_unreadable):
             lost.or_fail()

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.questions import Completion
-from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined
 from merilo.metrics.formulas import average_precision, majority, smoothed_average_precision
 from merilo.metrics.published.ragas_v0_1 import replies
 from merilo.metrics.published.ragas_v0_1.asking import (
@@ -15,8 +15,8 @@ from merilo.metrics.published.ragas_v0_1.asking import (
     UNREADABLE,
     Form,
     JsonAsker,
+    Voting,
     bound,
-    check_count,
     is_blank,
 )
 
@@ -40,14 +40,14 @@ _USEFUL: Final = Form(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextPrecision(Ordinary):
+class ContextPrecision(Voting):
     """Average precision of the contexts that a judge finds useful to arrive at the reference, in [0, 1].
 
     Formula: sum over ranks k of v_k (useful among the first k) / k, divided by (useful + 1e-10); v is 1 for any
     verdict but 0. Without contexts 0, and nothing is asked. One request for each context, in order; all are
     made, and it is Failed where the verdict on one cannot be read. Source: ragas 0.1.9 and 0.1.22.
 
-    - `reproducibility`: so many replies to each request; taken as it is, where ragas' setter makes it odd.
+    - `reproducibility`, `made_odd`: see `Voting`; whether the replies vote, `first_reply_decides` says.
     - `first_reply_decides`: of these replies the first that can be read decides, whatever the others say.
       False: the majority; ties go to the verdict seen first.
     - `smoothed`: the 1e-10 above, which makes a perfect ranking a hair less than 1. False: exact.
@@ -72,14 +72,10 @@ class ContextPrecision(Ordinary):
         sources=("ragas/metrics/_context_precision.py",),
     )
 
-    reproducibility: int = 1
     first_reply_decides: bool = True
     smoothed: bool = True
     response_stands_in: bool = False
     ask_blank: bool = True
-
-    def __post_init__(self) -> None:
-        check_count(self.name, "reproducibility", self.reproducibility)
 
     @property
     def needs(self) -> frozenset[str]:
@@ -89,7 +85,7 @@ class ContextPrecision(Ordinary):
 
     def at_most(self, sample: Sample) -> int:
         """For each context the replies, and a repair of each."""
-        return _for_contexts(sample, self.needs, self.reproducibility)
+        return _for_contexts(sample, self.needs, self.replies)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""
@@ -99,18 +95,18 @@ class ContextPrecision(Ordinary):
         if not self.ask_blank and (reason := _nothing(contexts, user_input, target)):
             return Undefined(reason)
         verdicts, evidence = yield from _usefulness(
-            user_input, contexts, target, self.reproducibility, first_reply_decides=self.first_reply_decides
+            user_input, contexts, target, self.replies, first_reply_decides=self.first_reply_decides
         )
         return _precision(verdicts, evidence, smoothed=self.smoothed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextUtilization(Ordinary):
+class ContextUtilization(Voting):
     """Average precision of the contexts that a judge finds useful to arrive at the response, in [0, 1].
 
     Formula, requests and source as for context_precision, with the response for the reference.
 
-    - `reproducibility`, `first_reply_decides`, `smoothed`: as for context_precision.
+    - `reproducibility`, `made_odd`, `first_reply_decides`, `smoothed`: as for context_precision.
     - `reference_first`: where there is a reference, it is shown in place of the response, so that the metric is
       context_precision (0.1.9). False: always the response (0.1.22).
     - `ask_blank`: blank texts are judged like any others, and no contexts score 0. False: Undefined.
@@ -133,18 +129,14 @@ class ContextUtilization(Ordinary):
         sources=("ragas/metrics/_context_precision.py",),
     )
 
-    reproducibility: int = 1
     first_reply_decides: bool = True
     smoothed: bool = True
     reference_first: bool = False
     ask_blank: bool = True
 
-    def __post_init__(self) -> None:
-        check_count(self.name, "reproducibility", self.reproducibility)
-
     def at_most(self, sample: Sample) -> int:
         """For each context the replies, and a repair of each."""
-        return _for_contexts(sample, self.needs, self.reproducibility)
+        return _for_contexts(sample, self.needs, self.replies)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""
@@ -154,7 +146,7 @@ class ContextUtilization(Ordinary):
         if not self.ask_blank and (reason := _nothing(contexts, user_input, target)):
             return Undefined(reason)
         verdicts, evidence = yield from _usefulness(
-            user_input, contexts, target, self.reproducibility, first_reply_decides=self.first_reply_decides
+            user_input, contexts, target, self.replies, first_reply_decides=self.first_reply_decides
         )
         return _precision(verdicts, evidence, smoothed=self.smoothed)
 

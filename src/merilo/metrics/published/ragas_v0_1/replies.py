@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _EDGES: Final = " \n\r\t`"
 _FENCE: Final = "```"
 _ROOT: Final = "__root__"
+_MOST_TRIES: Final = 100
+"""How many ends of a damaged reply are given up one after another; common damage takes fewer than ten."""
 _DECODER: Final = json.JSONDecoder(strict=False)
 
 
@@ -170,12 +172,14 @@ def _closed(text: str) -> object:
     if ended is None:
         return None
     body, closing = ended
-    length = len(body)
-    while length > 0:
+    for _ in range(_MOST_TRIES):
+        if not body:
+            break
         try:
-            return _decoded(body[:length] + closing)
+            return _decoded(body + closing)
         except json.JSONDecodeError as error:
-            length = min(length - 1, error.pos)  # no beginning that keeps the faulty character can be JSON
+            # no beginning that keeps the faulty character can be JSON, and white space at its end changes nothing
+            body = body[: min(len(body) - 1, error.pos)].rstrip()
     raise ValueError("no beginning is JSON")
 
 

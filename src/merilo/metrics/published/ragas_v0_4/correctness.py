@@ -114,6 +114,14 @@ class EarlierSemanticSimilarity(SemanticSimilarity):
     card: ClassVar[Card] = of_version(SemanticSimilarity.card, "0.3.0")
 
 
+class EarlierAnswerSimilarity(EarlierSemanticSimilarity):
+    """As `EarlierSemanticSimilarity`, by its earlier name."""
+
+    __slots__ = ()
+
+    name: ClassVar[str] = "ragas-0.3.0:answer_similarity"
+
+
 class CollectionsSemanticSimilarity(SemanticSimilarity):
     """As `SemanticSimilarity`."""
 

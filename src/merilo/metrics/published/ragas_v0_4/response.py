@@ -13,6 +13,7 @@ from merilo.judging.ask import ask
 from merilo.judging.questions import Completion, Embeddings, Similarities
 from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined, choice
 from merilo.metrics.formulas import cosine, mean
+from merilo.metrics.published.asking import ask_likeness
 from merilo.metrics.published.ragas_v0_4.talk import (
     EARLIER_TEMPERATURE,
     VERDICT,
@@ -140,11 +141,24 @@ class FaithfulnessWithHHEM(Faithfulness):
     Formula: mean of the similarities of the joined contexts to each statement, each rounded to 0 or 1.
     Undefined when the response makes no statement. Source: ragas 0.4.3, FaithfulnesswithHHEM, which takes
     Vectara's HHEM as the classifier; here it is whichever model answers similarities.
+
+    `refuses_empty` as in `Faithfulness`; `accepts_short_lists` has nothing to decide here.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:faithfulness_with_hhem"
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType(
         {"nothing to judge": "refuses_empty", "order": "the contexts are compared as one text"}
+    )
+    card: ClassVar[Card] = Card(
+        summary="Which share of the response's statements a classifier finds consistent with the contexts.",
+        formula="Mean over statements of the classifier's number, rounded to 0 or 1.",
+        questions="One request for the statements of the response, and one for similarities.",
+        undefined=(_NO_STATEMENT,),
+        when="To reproduce faithfulness with HHEM of ragas 0.2 to 0.4.",
+        when_not="With a model for similarities that was not made to check facts.",
+        relatives=("faithfulness", "ragas-0.4.3:faithfulness"),
+        sources=Faithfulness.card.sources,
+        family="ragas-0.4.3",
     )
 
     @property
@@ -159,14 +173,23 @@ class FaithfulnessWithHHEM(Faithfulness):
 
     def _scored(self, talk: Talk, statements: tuple[str, ...], contexts: str) -> Plan[Score | Undefined]:
         del talk
-        matrix = yield from ask(Similarities((contexts,), statements))
-        rounded = [round(number) for number in matrix.row(0)]
+        (likeness,) = yield from ask_likeness((Similarities((contexts,), statements),))
+        rounded = [round(number) for number in likeness.rows[0]]
         evidence = tuple(
-            Evidence(About.STATEMENT, index, matrix, text=statement, value=value)
+            Evidence(About.STATEMENT, index, likeness.verdict, text=statement, value=value)
             for index, (statement, value) in enumerate(zip(statements, rounded, strict=True))
         )
         counts = {"statements": len(statements), "supported": sum(rounded)}
         return Score(mean(rounded), evidence, counts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierFaithfulnessWithHHEM(FaithfulnessWithHHEM):
+    """As `FaithfulnessWithHHEM`; 0.3.0 asks at another temperature."""
+
+    name: ClassVar[str] = "ragas-0.3.0:faithfulness_with_hhem"
+    card: ClassVar[Card] = of_version(FaithfulnessWithHHEM.card, "0.3.0")
+    temperature: float = EARLIER_TEMPERATURE
 
 
 class Zeroes(StrEnum):

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.questions import Completion
 from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined
-from merilo.metrics.formulas import smoothed_average_precision
+from merilo.metrics.formulas import average_precision, smoothed_average_precision
 from merilo.metrics.published.ragas_v0_4.talk import (
     ATTRIBUTED,
     EARLIER_TEMPERATURE,
     ENTITIES,
     VERDICT,
     Judged,
+    check_raw,
     of_version,
 )
 
@@ -41,7 +42,7 @@ class PrecisionWithReference(Judged):
 
     Quirks: `raw_verdicts` takes the judge's integers as they are, so that a 2 can lead beyond 1 (collections);
     else v is 1 for any verdict but 0. `refuses_empty`: an empty input is undefined (collections), not judged.
-    See also `Judged`.
+    `smoothed`: the 1e-10 above; false is exact, and takes any verdict but 0 for 1. See also `Judged`.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:llm_context_precision_with_reference"
@@ -65,6 +66,11 @@ class PrecisionWithReference(Judged):
 
     raw_verdicts: bool = False
     refuses_empty: bool = False
+    smoothed: bool = True
+
+    def __post_init__(self) -> None:
+        Judged.__post_init__(self)
+        check_raw(self.name, raw_verdicts=self.raw_verdicts, highest=self.range[1])
 
     def at_most(self, sample: Sample) -> int:
         """One reply for each context."""
@@ -85,9 +91,9 @@ class PrecisionWithReference(Judged):
             verdict = read.value if self.raw_verdicts else int(read.value != 0)
             verdicts.append(verdict)
             evidence.append(read.evidence(About.CONTEXT, index, verdict))
-        useful = sum(verdict != 0 for verdict in verdicts)
-        counts = {"contexts": len(contexts), "useful": useful}
-        return Score(smoothed_average_precision(verdicts), tuple(evidence), counts)
+        useful = [verdict != 0 for verdict in verdicts]
+        value = smoothed_average_precision(verdicts) if self.smoothed else average_precision(useful)
+        return Score(value, tuple(evidence), {"contexts": len(contexts), "useful": sum(useful)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,6 +237,10 @@ class ContextRecall(Judged):
     raw_verdicts: bool = False
     refuses_empty: bool = False
 
+    def __post_init__(self) -> None:
+        Judged.__post_init__(self)
+        check_raw(self.name, raw_verdicts=self.raw_verdicts, highest=self.range[1])
+
     def at_most(self, sample: Sample) -> int:
         """One reply."""
         del sample
@@ -273,6 +283,14 @@ class EarlierContextRecall(ContextRecall):
     temperature: float = EARLIER_TEMPERATURE
 
 
+class EarlierLLMContextRecall(EarlierContextRecall):
+    """As `EarlierContextRecall`, by the name of its class."""
+
+    __slots__ = ()
+
+    name: ClassVar[str] = "ragas-0.3.0:llm_context_recall"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectionsContextRecall(ContextRecall):
     """As `ContextRecall`, from the judge's integers as they are; any real number can come out."""
@@ -293,8 +311,8 @@ class ContextEntityRecall(Judged):
     0 when the reference names none. Empty inputs are judged all the same. Source: ragas 0.4.3,
     ContextEntityRecall; since 0.2.
 
-    Quirk: `counts_repeats`: an entity that the judge lists twice counts twice in the denominator (not in the
-    collections, which take the set).
+    Quirks: `counts_repeats`: an entity that the judge lists twice counts twice in the denominator (not in the
+    collections, which take the set). `smoothed`: the 1e-8 above; false is exact, and 0 without entities.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:context_entity_recall"
@@ -314,6 +332,7 @@ class ContextEntityRecall(Judged):
     )
 
     counts_repeats: bool = True
+    smoothed: bool = True
 
     def at_most(self, sample: Sample) -> int:
         """Two replies."""
@@ -330,7 +349,8 @@ class ContextEntityRecall(Judged):
         common = len(set(wanted.value) & set(there.value))
         total = len(wanted.value) if self.counts_repeats else len(set(wanted.value))
         evidence = (wanted.evidence(About.TEXT, 0, total), there.evidence(About.TEXT, 0, len(there.value)))
-        return Score(common / (total + _EPSILON), evidence, {"entities": total, "found": common})
+        value = common / (total + (_EPSILON if self.smoothed else 0.0)) if total else 0.0
+        return Score(value, evidence, {"entities": total, "found": common})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from merilo.metrics.published.replies import (
     items_of,
     text_in,
     texts_in,
+    without_halves,
 )
 
 if TYPE_CHECKING:
@@ -131,8 +132,8 @@ def _unwrapped(heard: Heard, text: str, depth: int, form: Form[T]) -> T:
     """What a repaired text says: itself a reply of the form, or `depth` times the repair of one. Raises AskFailed."""
     try:
         for _ in range(depth):
-            text = text_in(fields_of(whole_json(text)), "text")
-        return form.read(fields_of(whole_json(text)))
+            text = text_in(fields_of(whole_json(without_halves(text))), "text")
+        return form.read(fields_of(whole_json(without_halves(text))))
     except ValueError as fault:
         raise heard.unreadable(f"The repaired reply cannot be read either. {fault}") from None
 
@@ -177,6 +178,13 @@ def check_beta(name: str, beta: float) -> None:
     """Raises UsageError unless beta is a finite number above 0."""
     if not 0 < beta < inf:
         raise UsageError(f"Metric {name!r} takes a finite beta above 0, got beta={beta}.")
+
+
+def check_raw(name: str, *, raw_verdicts: bool, highest: float) -> None:
+    """Raises UsageError where the judge's integers are to be taken as they are by a metric that ends at 1."""
+    if raw_verdicts and highest < inf:
+        advice = "its values lie in 0 to 1. The metrics called collections.* take the judge's integers as they are"
+        raise UsageError(f"Metric {name!r} takes raw_verdicts=false, got true: {advice}.")
 
 
 def f_of_counts(true: int, false: int, missing: int, beta: float) -> float:
@@ -227,20 +235,29 @@ def _balanced(text: str, start: int) -> str:
 def _tolerant(text: str) -> object:
     """As langchain reads it: closed where it is open, else without its end, character by character."""
     text = text.strip(" \n\r\t`")
-    closing = "" if _loads(text) else _closing(text)
-    for end in range(len(text), max(0, len(text) - _LONGEST_TAIL), -1):
-        if _loads(piece := text[:end] + closing):
-            value: object = json.loads(piece, strict=False)
-            return value
+    try:
+        return _loads(text)
+    except ValueError:
+        closing = _closing(text)
+    end, least = len(text), max(0, len(text) - _LONGEST_TAIL)
+    while end > least:
+        try:
+            return _loads(text[:end] + closing)
+        except json.JSONDecodeError as error:
+            # no beginning that keeps the faulty character can be JSON, and white space at its end changes nothing
+            end = len(text[: min(end - 1, error.pos)].rstrip())
+        except ValueError:
+            break
     raise ReplyFault("The reply holds no JSON that can be read.")
 
 
-def _loads(text: str) -> bool:
+def _loads(text: str) -> object:
+    """The JSON value that a text is. Raises ValueError."""
     try:
-        json.loads(text, strict=False)
-    except (ValueError, RecursionError):
-        return False
-    return True
+        value: object = json.loads(text, strict=False)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    return value
 
 
 def _closing(text: str) -> str:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.metrics.base import Card, Kinds, Ordinary, Score, Undefined, choice
-from merilo.metrics.formulas import smoothed_average_precision
+from merilo.metrics.formulas import average_precision, smoothed_average_precision
 from merilo.metrics.published.ragas_v0_4.distances import Distance, similarity
 from merilo.metrics.published.ragas_v0_4.talk import of_version
 
@@ -78,7 +78,8 @@ class NonLLMPrecision(_ByLetters):
     `threshold`. 0 when nothing was retrieved; undefined without reference contexts (upstream raises). Source:
     ragas 0.4.3, NonLLMContextPrecisionWithReference; since 0.2.
 
-    Quirk: at the threshold itself a context counts (`comparison=">="`), which in the recall it does not.
+    Quirks: at the threshold itself a context counts (`comparison=">="`), which in the recall it does not;
+    `smoothed` as in `PrecisionWithReference`.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:non_llm_context_precision_with_reference"
@@ -96,6 +97,8 @@ class NonLLMPrecision(_ByLetters):
         family="ragas-0.4.3",
     )
 
+    smoothed: bool = True
+
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""
         yield from ()
@@ -103,7 +106,8 @@ class NonLLMPrecision(_ByLetters):
         if contexts and not references:
             return Undefined(_NO_REFERENCE)
         found = [self._found(context, references) for context in contexts]
-        return Score(smoothed_average_precision(found), counts={"contexts": len(found), "found": sum(found)})
+        value = smoothed_average_precision(found) if self.smoothed else average_precision(found)
+        return Score(value, counts={"contexts": len(found), "found": sum(found)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,6 +319,41 @@ class StringPresent(StringPresence):
     __slots__ = ()
 
     name: ClassVar[str] = "ragas-0.4.3:string_present"
+
+
+class EarlierStringSimilarity(StringSimilarity):
+    """As `StringSimilarity`, in 0.3.0."""
+
+    __slots__ = ()
+
+    name: ClassVar[str] = "ragas-0.3.0:non_llm_string_similarity"
+    card: ClassVar[Card] = of_version(StringSimilarity.card, "0.3.0")
+
+
+class EarlierExactMatch(ExactMatch):
+    """As `ExactMatch`, in 0.3.0."""
+
+    __slots__ = ()
+
+    name: ClassVar[str] = "ragas-0.3.0:exact_match"
+    card: ClassVar[Card] = of_version(ExactMatch.card, "0.3.0")
+
+
+class EarlierStringPresence(StringPresence):
+    """As `StringPresence`, in 0.3.0."""
+
+    __slots__ = ()
+
+    name: ClassVar[str] = "ragas-0.3.0:string_presence"
+    card: ClassVar[Card] = of_version(StringPresence.card, "0.3.0")
+
+
+class EarlierStringPresent(EarlierStringPresence):
+    """As `EarlierStringPresence`, by the name that upstream reports."""
+
+    __slots__ = ()
+
+    name: ClassVar[str] = "ragas-0.3.0:string_present"
 
 
 class CollectionsStringSimilarity(StringSimilarity):

@@ -360,7 +360,7 @@ class Faithfulness(_Checked):
     tables: ClassVar[frozenset[str]] = frozenset({"retrieved2response"})
     card: ClassVar[Card] = _card(
         "Share of the response's claims that some passage entails",
-        "Claims entailed by some passage / claims; with hallucination and self_knowledge it adds up to 1.",
+        "Claims entailed by some passage / claims; with hallucination and self_knowledge 1, given a passage.",
         "faithfulness",
     )
 

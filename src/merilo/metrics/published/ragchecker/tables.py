@@ -123,7 +123,7 @@ def _noise_in_irrelevant(tables: Tables) -> float:
 
 def _baseless(tables: Tables, *, right: bool) -> float:
     rows = zip(tables.answer2response, tables.retrieved2response, strict=True)
-    return _share([correct is right and not any(row) for correct, row in rows])
+    return _share([correct is right and bool(row) and not any(row) for correct, row in rows])  # no passage: none
 
 
 def _hallucination(tables: Tables) -> float:
@@ -151,7 +151,7 @@ FORMULAS: Final[Mapping[str, Formula]] = {
     "self_knowledge": _self_knowledge,
     "faithfulness": _faithfulness,
 }
-"""Each metric as a function of the tables, in [0, 1]; 0 where a table that it reads is empty."""
+"""Each metric as a function of the tables, in [0, 1]; 0 where a table that it reads has no claims or no passages."""
 
 
 def scores_of(tables: Tables) -> dict[str, float]:

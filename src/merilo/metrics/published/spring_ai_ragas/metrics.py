@@ -1,6 +1,6 @@
 """The metrics of spring-ai-ragas 0.3.3 as they were published, quirks included.
 
-What each measures and how stands in its class, in the files `spring_ai_ragas_*.py`. Not reproduced: metrics of
+What each measures and how stands in its class, in the other modules of this package. Not reproduced: metrics of
 agents, of several turns, by a rubric of grades, and those that only compare letters or words.
 """
 

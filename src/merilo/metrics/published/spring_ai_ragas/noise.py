@@ -76,7 +76,8 @@ class NoiseSensitivity(ScoresEmpty):
     - `mode`: errors from relevant or from irrelevant contexts.
     - `missing_is_unsupported`: a verdict that is missing, also because the call against a context failed, means
       "not supported", flagged; off, the model drops out.
-    - `empty_is_zero`: missing or blank fields and a response without statements score 0, the best score here.
+    - `empty_is_zero`: missing or blank fields, and a response or a reference without statements, score 0, the best
+      score here.
     """
 
     name: ClassVar[str] = "spring-ai-ragas:noise_sensitivity"
@@ -135,6 +136,9 @@ class NoiseSensitivity(ScoresEmpty):
             rows = told[place :: len(roles)]
             tables = self._tables(panel, theirs[role], mine[role], judged.get(role), rows)
             if tables is None:
+                continue
+            if not theirs[role].found:  # then no context is relevant or irrelevant
+                scores[role] = self.share(panel, 0, 0, "statement in the reference")
                 continue
             errors = tables.errors(self.mode)
             scores[role] = self.share(panel, sum(errors), len(errors), "statement")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 _LIKELY: Final = '{"score": 1, "reasoning": "A reason of about one sentence."}'
 _LOST_CONTEXT: Final = "a context got no score and was left out"
 _NO_CONTEXT: Final = "no context was retrieved"
+_SHORTCUTS: Final[Mapping[str, str]] = MappingProxyType(
+    {"needs": "use_heuristic_shortcuts", "nothing to judge": "use_heuristic_shortcuts"}
+)
+_EMPTY_RESPONSE: Final = "there is no response and that was scored 0"
 
 
 def normalised(rating: float) -> float:
@@ -147,21 +152,23 @@ class ResponseGroundedness(Rated):
     """How far the response rests on the contexts, by one or several models, in [0, 1].
 
     Formula: mean over the models of clamp(rating / 2), rating 0, 1 or 2; the contexts are judged together,
-    joined by blank lines. Failed when no model gives a rating. Undefined when the response is empty, nothing was
-    retrieved, or there is no consensus. Source: spring-ai-ragas 0.3.3, ResponseGroundednessMetric.
+    joined by blank lines. Failed when no model gives a rating. Undefined when nothing was retrieved, there is no
+    consensus, or the response is empty and not scored. Source: spring-ai-ragas 0.3.3, ResponseGroundednessMetric.
 
-    - `use_heuristic_shortcuts`: a response that is one of the contexts, or stands in them, scores 1 without a
-      question; letter case does not matter. So does a blank response, which every text holds.
+    - `use_heuristic_shortcuts`: without a question, a response that is one of the contexts, or stands in them, scores
+      1, whatever its letter case, and so does a blank one, which every text holds; a missing or empty one scores 0,
+      flagged. Off, a missing or empty response has no score.
     """
 
     name: ClassVar[str] = "spring-ai-ragas:response_groundedness"
     needs = frozenset({"response", "retrieved_contexts"})
+    breaks: ClassVar[Mapping[str, str]] = _SHORTCUTS
     card: ClassVar[Card] = card(
         "How far the response rests on the contexts, rated 0, 1 or 2 by one or several models.",
         formula="Mean over models of rating / 2, cut to [0, 1]; 1 where the response stands in the contexts.",
         questions="One request for each model, none where the response stands in the contexts.",
         source="ResponseGroundednessMetric.",
-        undefined=(_NO_CONTEXT, "the response is empty", DISAGREE),
+        undefined=(_NO_CONTEXT, "the response is empty (use_heuristic_shortcuts=false)", DISAGREE),
         when="To reproduce scores of spring-ai-ragas.",
         when_not="To see which statement is not supported. Take faithfulness.",
         relatives=("faithfulness", "nvidia:response_groundedness", "spring-ai-ragas:hallucination"),
@@ -175,6 +182,8 @@ class ResponseGroundedness(Rated):
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""
+        if self.use_heuristic_shortcuts and not sample.response:
+            return Score(0.0, counts={"shortcuts": 1}, flags=(_EMPTY_RESPONSE,))
         response, contexts = sample.require("response"), [context.text for context in sample.contexts]
         if not response:
             return Undefined("the response is empty")

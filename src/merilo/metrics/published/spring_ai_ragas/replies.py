@@ -7,21 +7,21 @@ import math
 import re
 from typing import TYPE_CHECKING, Final
 
-from merilo.metrics.published.replies import Fields, ReplyFault, fields_of, integer_in, items_of
+from merilo.metrics.published.replies import Fields, ReplyFault, fields_of, integer_in, items_of, without_halves
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_THINKING: Final = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
-_FENCE: Final = re.compile(r"```(?:json)?\s*(.*?)\s*(?:```|$)", re.DOTALL | re.IGNORECASE)
+_THINKING: Final = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
+_FENCE: Final = re.compile(r"```(?:json)?(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
 
 
 def json_of(text: str) -> object:
     """The JSON value with which a reply begins, without thinking and code fence. Raises ReplyFault."""
-    cleaned = _THINKING.sub("", text).strip()
+    cleaned = _without_thinking(without_halves(text)).strip()
     fenced = _FENCE.match(cleaned)
     try:
-        found: object = _DECODER.raw_decode(fenced[1] if fenced else cleaned)[0]
+        found: object = _DECODER.raw_decode(fenced[1].strip() if fenced else cleaned)[0]
     except (ValueError, RecursionError):
         raise ReplyFault("The reply does not begin with JSON.") from None
     return found
@@ -84,6 +84,19 @@ def texts_of(value: object, name: str) -> tuple[str, ...]:
 def numbered(texts: Sequence[str]) -> str:
     """The texts one under the other, numbered from 1."""
     return "\n".join(f"{place}. {text}" for place, text in enumerate(texts, start=1))
+
+
+def _without_thinking(text: str) -> str:
+    """The text without what stands from an opening tag to the next closing one; read once, however many there are."""
+    kept: list[str] = []
+    end, opened = 0, -1
+    for tag in _THINKING.finditer(text):
+        if not tag[1] and opened < 0:
+            opened = tag.start()
+        elif tag[1] and opened >= 0:
+            kept.append(text[end:opened])
+            end, opened = tag.end(), -1
+    return "".join((*kept, text[end:]))
 
 
 def _no_constant(name: str) -> object:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 
 _EMPTY: Final[Mapping[str, str]] = MappingProxyType({"needs": "empty_is_zero", "nothing to judge": "empty_is_zero"})
+_JUDGED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "empty_is_zero"})
+_BLANK: Final = "the response or the contexts are blank"
 _LIKELY_STATEMENTS: Final = '{"statements": ["A statement of the response."]}'
 
 
@@ -68,7 +70,7 @@ class Faithfulness(ScoresEmpty):
     name: ClassVar[str] = "spring-ai-ragas:faithfulness"
     version: ClassVar[int] = 1
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "empty_is_zero"})
+    breaks: ClassVar[Mapping[str, str]] = _JUDGED
     card: ClassVar[Card] = card(
         "Share of the response's statements that follow from the contexts, by one or several models.",
         formula="Average over models of verdicts that are 1 / verdicts.",
@@ -89,7 +91,7 @@ class Faithfulness(ScoresEmpty):
         user_input, response = sample.require("user_input"), sample.require("response")
         context = "\n".join(each.text for each in sample.contexts)
         if not self.empty_is_zero and not (response.strip() and context.strip()):
-            return Undefined("the response or the contexts are blank")
+            return Undefined(_BLANK)
         panel = self.panel(sample)
         values = {"user_input": user_input, "response": response}
         stated = yield from panel.ask(
@@ -133,14 +135,15 @@ class Hallucination(ScoresEmpty):
     contexts joined line by line; any other status counts as fine. Failed when no reply can be read. Source:
     spring-ai-ragas 0.3.3, HallucinationMetric.
 
-    - `empty_is_zero`: missing or blank fields and no claims score 0, which is the best score here.
+    - `empty_is_zero`: no claims score 0, which is the best score here, and blank texts are judged like any others;
+      off, they are Undefined.
     """
 
     name: ClassVar[str] = "spring-ai-ragas:hallucination"
     version: ClassVar[int] = 1
     higher_is_better: ClassVar[bool] = False
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
-    breaks: ClassVar[Mapping[str, str]] = _EMPTY
+    breaks: ClassVar[Mapping[str, str]] = _JUDGED
     card: ClassVar[Card] = card(
         "Share of the response's claims that the contexts do not support, by one or several models.",
         formula="Average over models of (HALLUCINATED + CONTRADICTED) / claims.",
@@ -158,14 +161,12 @@ class Hallucination(ScoresEmpty):
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""
-        if (nothing := self.nothing(sample, ("user_input", "response", "retrieved_contexts"))) is not None:
-            return nothing
+        user_input, response = sample.require("user_input"), sample.require("response")
+        context = "\n".join(each.text for each in sample.contexts)
+        if not self.empty_is_zero and not (response.strip() and context.strip()):
+            return Undefined(_BLANK)
         panel = self.panel(sample)
-        values = {
-            "user_input": sample.require("user_input"),
-            "context": "\n".join(each.text for each in sample.contexts),
-            "response": sample.require("response"),
-        }
+        values = {"user_input": user_input, "context": context, "response": response}
         likely = '{"claims": [{"claim": "A claim.", "status": "SUPPORTED", "reason": "A reason."}]}'
         told = yield from panel.ask(self.names, "hallucination", values, likely=likely, read=_claims)
         bad = {role: sum(_unsupported(each) for each in heard.found) for role, heard in told.items()}

@@ -1,0 +1,138 @@
+"""Whether intervals cover, comparisons cry wolf and looking often is safe: 2,000 made-up studies a cell.
+
+    python benchmarks/coverage.py                 one line a figure, with its limit; some six minutes of CPU
+    python benchmarks/coverage.py --studies 200   a tenth
+    python benchmarks/coverage.py intervals       one part: intervals, compare, sequential, correction, speed
+
+Too long for a plain `make bench`; run it by `make bench ARGS=coverage.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from math import sqrt
+from pathlib import Path
+
+import numpy as np
+from figures import peak_mb, report
+
+sys.path.append(str(Path(__file__).parent.parent / "tests"))
+
+import simulated
+
+SEED = 20
+FULL = 2_000
+"""From so many studies on, the limits are taken as they stand."""
+SIZES = (30, 100, 1_000)
+CLUSTERS = (10, 30, 100)
+ENOUGH_OFF = 9.8
+"""Ten units off the commoner end of the range, on average: from there on the width has a limit."""
+
+
+def intervals(studies: int) -> None:
+    """Coverage of 95 % intervals, and their width where 10 units or more are expected off the commoner end."""
+    found = list[float]()
+    slack = _slack(0.92, studies) if studies < FULL else 0.0
+    for name in simulated.SHAPES:
+        cells = {f"n={size}": simulated.coverage(name, size, studies=studies, seed=SEED) for size in SIZES}
+        for size in CLUSTERS:
+            cells[f"{size} clusters"] = simulated.cluster_coverage(name, size, studies=studies, seed=SEED)
+        for where, cell in cells.items():
+            found.append(cell.covered)
+            report(f"coverage: {name}, {where}", cell.covered, at_least=0.92 - slack)
+            report(f"width: {name}, {where}", cell.width, at_most=1.35 if cell.off > ENOUGH_OFF else None)
+    report("coverage: mean over all cells, at least", float(np.mean(found)), at_least=0.94)
+    report("coverage: mean over all cells, at most", float(np.mean(found)), at_most=0.98)
+
+
+def compare(studies: int) -> None:
+    """False alarms over 8 metrics of two runs that do not differ; skewed differences are only shown."""
+    limit = 0.05 + _slack(0.05, studies)
+    for size in (10, 30, 100, 300):
+        report(f"false alarms: n={size}", simulated.false_alarms(size, studies=studies, seed=SEED), at_most=limit)
+    for size in (50, 150, 300):
+        alarms = simulated.false_alarms(size, studies=studies, seed=SEED, members=5)
+        report(f"false alarms: {size // 5} clusters of 5", alarms, at_most=limit)
+    for size in (10, 30, 100, 300, 1_000):
+        report(f"false alarms: skewed, n={size}", simulated.skewed_alarms(size, studies=studies, seed=SEED))
+
+
+def sequential(studies: int) -> None:
+    """Ever missing the truth over 1 to 1,000 samples; the naive interval must fail."""
+    limit = 0.05 + _slack(0.05, studies)
+    for name in simulated.SEQUENTIAL:
+        looks = simulated.ever_missed(name, studies=studies, seed=SEED)
+        report(f"ever missed: {name}", looks.sequence, at_most=limit)
+        report(f"ever missed by the usual interval: {name}", looks.naive, at_least=limit)
+
+
+def correction(studies: int) -> None:
+    """Coverage of the corrected mean; contexts taken for units and the raw judge must fail."""
+    slack = _slack(0.93, studies) if studies < FULL else 0.0
+    for contexts in (5, 10):
+        for labelled in (20, 40, 100):
+            found = simulated.corrected(labelled, studies=studies, seed=SEED, contexts=contexts)
+            where = f"{labelled} labelled, {contexts} contexts"
+            report(f"corrected: {where}", found.corrected, at_least=0.93 - slack)
+            report(f"reported: {where}", found.reported, at_least=0.93 - slack)
+            report(f"corrected told: {where}", found.told)
+            report(f"human only: {where}", found.human)
+            report(f"width over human only: {where}", found.narrower)
+            report(f"context by context: {where}", found.by_context, at_most=0.85)
+            report(f"raw judge: {where}", found.raw, at_most=0.05)
+
+
+def speed(studies: int) -> None:
+    """1,000,000 outcomes compared and summed up, and a confidence sequence of 1,000."""
+    del studies
+    from merilo.stats.column import Column
+    from merilo.stats.compare import compare as compare_columns
+    from merilo.stats.means import mean_interval
+    from merilo.stats.sequential import confidence_sequence
+
+    source = np.random.default_rng(SEED)
+    first, second = (source.random(500_000).tolist() for _ in range(2))
+    clusters = [f"document {each}" for each in source.integers(0, 5_000, 500_000)]
+    started = time.process_time()
+    columns = [Column.of(each, (0.0, 1.0)) for each in (first, second)]
+    for column in columns:
+        mean_interval(column.values, (0.0, 1.0))
+        mean_interval(column.values, (0.0, 1.0), clusters=clusters)
+    compare_columns({"metric": (columns[0], columns[1])})
+    compare_columns({"metric": (columns[0], columns[1])}, clusters=clusters)
+    report("1,000,000 outcomes: summary and comparison, CPU s", time.process_time() - started, at_most=10)
+    report("1,000,000 outcomes: peak MB", peak_mb(), at_most=1_000)
+    started = time.process_time()
+    for _ in range(10):
+        confidence_sequence(first[:1_000], (0.0, 1.0))
+    report("confidence sequence of 1,000: CPU ms", (time.process_time() - started) * 100, at_most=50)
+
+
+def _slack(share: float, studies: int) -> float:
+    """Two standard errors of a share found by so many studies."""
+    return 2 * sqrt(share * (1 - share) / studies)
+
+
+PARTS = {  # speed first: the peak is that of the whole process
+    "speed": speed,
+    "intervals": intervals,
+    "compare": compare,
+    "sequential": sequential,
+    "correction": correction,
+}
+
+
+def main() -> None:
+    """Run the parts that are named, or all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART")
+    parser.add_argument("--studies", type=int, default=FULL)
+    chosen = parser.parse_args()
+    for part in chosen.parts or PARTS:
+        PARTS[part](chosen.studies)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,310 @@
+"""A judge that goes wrong as often as it is told to, in a process of its own, and counts what it saw.
+
+    python benchmarks/fault_server.py --fault reset=0.05 --fault malformed=0.05
+
+Each conversation is known by the digest of its first question, and each request of it is an attempt. Which fault
+strikes an attempt is drawn by seed, digest and number of the attempt alone, so that neither the order of arrival nor
+the clock can change it. Right verdicts follow from the digest. A GET is answered with the tally.
+
+Over 200 lines: every way to go wrong stands here, beside what a judge that goes right would say.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+import socket
+import struct
+import time
+from collections import Counter, defaultdict
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+from urllib.request import urlopen
+
+from judge_server import completion, framed, serve, serving
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+REASKS = 2
+"""The default of an LLM judge."""
+ENLARGEMENTS = 2
+"""How often a reply that was cut off is asked for with more room."""
+RETRY_AFTER_MS = 50
+STATEMENTS = 3
+_LABELS = ("supported", "contradicted", "not_stated")
+_STATEMENT = re.compile(r"^<<<statement(?: \d+)? ", re.MULTILINE)
+_UNREADABLE = (
+    '{"reason": "It names the ye',
+    '{"reason": "It names the year.", "grade": ',
+    "I would say that it is quite relevant.",
+    "",
+)
+_OTHER_SCHEMA = (
+    '{"score": 5, "explanation": "fine"}',
+    '{"reason": "fine", "grade": "high", "label": "yes", "evidence": [1]}',
+    '{"reason": "fine", "grade": 7, "label": 7, "evidence": [1], "statements": 7}',
+)
+
+
+@dataclass
+class Tally:
+    """What the server saw."""
+
+    requests: int = 0
+    conversations: int = 0
+    distinct: int = 0
+    """Bodies that differ."""
+    struck: dict[str, int] = field(default_factory=dict)
+    """Fault → how often it was given."""
+    lost: int = 0
+    """Conversations that must end in a failure: as many bad replies in a row as the judge puts up with."""
+    too_early: int = 0
+    """Requests that came again before the time that a 429 had named."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What one request asks."""
+
+    name: str
+    """Of the schema."""
+    digest: bytes
+    statements: int
+    tokens: int
+
+    @property
+    def number(self) -> int:
+        """A number that follows from the question."""
+        return self.digest[0]
+
+
+def _asked(body: bytes) -> Asked:
+    told = json.loads(body)
+    texts = [message["content"] for message in told["messages"][:2]]
+    name = told.get("response_format", {}).get("json_schema", {}).get("name", "")
+    digest = blake2b("\0".join([name, *texts]).encode(), digest_size=16).digest()
+    return Asked(name, digest, len(_STATEMENT.findall(texts[-1])), len(body) // 4)
+
+
+def _verdict(asked: Asked) -> dict[str, Any]:
+    number = asked.number
+    if asked.name == "relevance":
+        return {"reason": f"By {number}.", "grade": number % 3, "evidence": [1] if number % 3 else []}
+    if asked.name == "statements":
+        texts = [f"Statement {n} of {asked.digest.hex()} stands alone." for n in range(STATEMENTS)]
+        return {"statements": [{"sentence": 1, "text": text} for text in texts]}
+    if asked.name == "support_together":
+        return {"verdicts": [_support(n, _LABELS[asked.digest[n % 16] % 3]) for n in range(1, asked.statements + 1)]}
+    raise ValueError(f"no verdict for the schema {asked.name!r}")
+
+
+def _support(number: int, label: str) -> dict[str, Any]:
+    evidence = [] if label == "not_stated" else [1]
+    return {"number": number, "reason": f"By {number}.", "label": label, "evidence": evidence}
+
+
+# ------------------------------------------------------------------------------------------------ faults
+
+
+def _reset(_: Asked, transport: asyncio.Transport) -> None:
+    stream = transport.get_extra_info("socket")
+    stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    transport.abort()
+
+
+def _hang(_: Asked, transport: asyncio.Transport) -> None:
+    """No answer at all; whoever waits has to give up."""
+
+
+def _status_500(_: Asked, transport: asyncio.Transport) -> None:
+    body = b'{"error": {"message": "The server had an error.", "type": "server_error"}}'
+    transport.write(framed(body, status="500 Internal Server Error"))
+
+
+def _status_429(_: Asked, transport: asyncio.Transport) -> None:
+    body = b'{"error": {"message": "Too many requests.", "type": "rate_limit_error"}}'
+    waits = f"Retry-After: {-(-RETRY_AFTER_MS // 1000)}\r\nretry-after-ms: {RETRY_AFTER_MS}\r\n"
+    transport.write(framed(body, status="429 Too Many Requests", headers=waits))
+
+
+def _says(text: Callable[[Asked], str], *, finish: str = "stop") -> Callable[[Asked, asyncio.Transport], None]:
+    def give(asked: Asked, transport: asyncio.Transport) -> None:
+        transport.write(framed(completion(text(asked), tokens_in=asked.tokens, finish=finish)))
+
+    return give
+
+
+def _refused(asked: Asked, transport: asyncio.Transport) -> None:
+    """By one of the two ways to say so."""
+    filtered = asked.number % 2 == 0
+    refusal = None if filtered else "I cannot help with that."
+    finish = "content_filter" if filtered else "stop"
+    transport.write(framed(completion("", tokens_in=asked.tokens, finish=finish, refusal=refusal)))
+
+
+def _damaged(asked: Asked) -> str:
+    """JSON in single quotation marks with a comma too many."""
+    return json.dumps(_verdict(asked)).replace('"', "'")[:-1] + ",}"
+
+
+def _self_contradicting(asked: Asked) -> str:
+    verdict = _verdict(asked)
+    for each in verdict.get("verdicts", [verdict]):
+        each.update({"evidence": [], **({"label": "supported"} if "label" in each else {"grade": 2})})
+    return json.dumps(verdict)
+
+
+def _without_one(asked: Asked) -> str:
+    verdict = _verdict(asked)
+    del verdict["verdicts"][asked.number % asked.statements]
+    return json.dumps(verdict)
+
+
+FAULTS: Mapping[str, Callable[[Asked, asyncio.Transport], None]] = {
+    "500": _status_500,
+    "429": _status_429,
+    "reset": _reset,
+    "hang": _hang,
+    "damaged": _says(_damaged),
+    "malformed": _says(lambda asked: _UNREADABLE[asked.number % len(_UNREADABLE)]),
+    "truncated": _says(lambda asked: json.dumps(_verdict(asked))[:-20], finish="length"),
+    "schema": _says(lambda asked: _OTHER_SCHEMA[asked.number % len(_OTHER_SCHEMA)]),
+    "missing": _says(_without_one),
+    "contradiction": _says(_self_contradicting),
+    "refusal": _refused,
+}
+TRANSPORT = ("500", "429", "reset", "hang")
+"""Sent again until they are answered."""
+_ONLY_FOR = {"missing": {"support_together"}, "contradiction": {"relevance", "support_together"}}
+_HARMLESS = {*TRANSPORT, "damaged"}
+
+
+def _is_lost(attempts: list[str]) -> bool:
+    """True when a judge has to give up after these attempts ("" is a right answer)."""
+    bad = cut = 0
+    for fault in attempts:
+        if fault in TRANSPORT:
+            continue
+        if fault == "truncated":
+            cut += 1
+        elif fault in {"", "damaged"}:
+            return False
+        else:
+            bad, cut = bad + 1, 0
+        if fault == "refusal" or bad > REASKS or cut > ENLARGEMENTS:
+            return True
+    return False
+
+
+# ---------------------------------------------------------------------------------------------- serving
+
+
+class Judge:
+    """Answers requests, or goes wrong."""
+
+    def __init__(self, faults: Mapping[str, float], *, seed: int, first_only: bool, stubborn: float) -> None:
+        """`stubborn`: the share of conversations that get nothing readable, however often they ask."""
+        self._faults = faults
+        self._seed = seed
+        self._first_only = first_only
+        self._stubborn = stubborn
+        self._attempts: dict[bytes, list[str]] = defaultdict(list)
+        self._bodies: set[bytes] = set()
+        self._struck = Counter[str]()
+        self._lost: set[bytes] = set()
+        self._requests = self._too_early = 0
+        self._not_before: dict[bytes, float] = {}
+
+    def respond(self, body: bytes, transport: asyncio.Transport) -> None:
+        """The answer to one request, or what goes wrong instead."""
+        if not body:
+            transport.write(framed(json.dumps(asdict(self.tally())).encode()))
+            return
+        self._requests += 1
+        self._bodies.add(blake2b(body, digest_size=16).digest())
+        asked = _asked(body)
+        self._too_early += time.monotonic() < self._not_before.get(asked.digest, 0.0)
+        attempts = self._attempts[asked.digest]
+        fault = self._fault(asked, len(attempts))
+        attempts.append(fault)
+        if fault and _is_lost(attempts):
+            self._lost.add(asked.digest)
+        if fault == "429":
+            self._not_before[asked.digest] = time.monotonic() + RETRY_AFTER_MS / 1000
+        if fault:
+            self._struck[fault] += 1
+            FAULTS[fault](asked, transport)
+        else:
+            transport.write(framed(completion(json.dumps(_verdict(asked)), tokens_in=asked.tokens)))
+
+    def tally(self) -> Tally:
+        """What was seen so far."""
+        distinct, lost = len(self._bodies), len(self._lost)
+        return Tally(self._requests, len(self._attempts), distinct, dict(self._struck), lost, self._too_early)
+
+    def _fault(self, asked: Asked, attempt: int) -> str:
+        if self._stubborn and self._drawn(asked.digest, -1) < self._stubborn:
+            return "malformed"
+        if attempt and self._first_only:
+            return ""
+        drawn = self._drawn(asked.digest, attempt)
+        for name, share in self._faults.items():
+            if asked.name not in _ONLY_FOR.get(name, {asked.name}):
+                continue
+            if drawn < share:
+                return name
+            drawn -= share
+        return ""
+
+    def _drawn(self, digest: bytes, attempt: int) -> float:
+        told = digest + self._seed.to_bytes(4, "little") + attempt.to_bytes(4, "little", signed=True)
+        return int.from_bytes(blake2b(told, digest_size=8).digest(), "little") / 2**64
+
+
+@contextmanager
+def fault_server(
+    faults: Mapping[str, float] | None = None,
+    *,
+    seed: int = 0,
+    first_only: bool = False,
+    stubborn: float = 0.0,
+    latency_s: float = 0.0,
+    port: int = 0,
+) -> Iterator[str]:
+    """The base URL of a judge with these shares of faults. `port` 0: any that is free."""
+    arguments = [f"--fault={name}={share}" for name, share in (faults or {}).items()]
+    arguments += [f"--seed={seed}", f"--stubborn={stubborn}", f"--latency={latency_s}", f"--port={port}"]
+    with serving("fault_server.py", [*arguments, *(["--first-only"] if first_only else [])]) as address:
+        yield address
+
+
+def tally_of(address: str) -> Tally:
+    """What the server at this address has seen so far."""
+    with urlopen(address, timeout=30) as told:  # noqa: S310  our own server
+        return Tally(**json.load(told))
+
+
+def main() -> None:
+    """Serve until the standard input is closed."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--fault", action="append", default=[], metavar="NAME=SHARE", help=", ".join(FAULTS))
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first-only", action="store_true", help="only the first attempt of a conversation is struck")
+    parser.add_argument("--stubborn", type=float, default=0.0, help="share of conversations never answered readably")
+    parser.add_argument("--latency", type=float, default=0.0, help="seconds before each reply")
+    parser.add_argument("--port", type=int, default=0, help="any that is free, if not given")
+    chosen = parser.parse_args()
+    faults = {name: float(share) for name, _, share in (each.partition("=") for each in chosen.fault)}
+    if unknown := faults.keys() - FAULTS.keys():
+        parser.error(f"there is no fault {', '.join(sorted(unknown))}; there are {', '.join(FAULTS)}")
+    judge = Judge(faults, seed=chosen.seed, first_only=chosen.first_only, stubborn=chosen.stubborn)
+    asyncio.run(serve(judge.respond, chosen.latency, port=chosen.port))
+
+
+if __name__ == "__main__":
+    main()

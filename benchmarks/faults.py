@@ -1,0 +1,245 @@
+"""What a run loses and pays when its judge goes wrong: each kind of fault alone, the first time only, and all at once.
+
+    python benchmarks/faults.py            one line a figure, with its limit
+    python benchmarks/faults.py --table    the same as a table for people
+
+The judge is a server of our own in another process. Whether a fault strikes is drawn for each attempt by itself, so
+the server knows which questions no judge could have answered: those with as many bad replies in a row as there are
+attempts. What else fails is our fault, and so is any score that a fault moves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import math
+import sys
+import tempfile
+import time
+import zlib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fault_server import ENLARGEMENTS, FAULTS, REASKS, TRANSPORT, Tally, fault_server, tally_of
+from figures import report
+
+import merilo
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SAMPLES = 4_000
+SHARE = 0.05
+OFTEN = 0.2
+TOGETHER = 0.01
+CONCURRENCY = 64
+TIMEOUT_S = 2.0
+SURE = 0.999
+"""How seldom luck alone may break a limit: once in a thousand."""
+ONE = "context_relevance"
+"""One question a sample."""
+PACKED = "context_recall"
+"""A list of statements and a pack of three questions a sample, in two requests."""
+REPLIES = tuple(name for name in FAULTS if name not in {*TRANSPORT, "damaged", "refusal"})
+"""Those after which the judge is asked again, in the same conversation or with more room."""
+TITLES = {
+    "500": "status 500",
+    "429": "status 429 with Retry-After",
+    "reset": "connection reset",
+    "hang": "hang",
+    "damaged": "JSON that can be repaired",
+    "malformed": "no JSON that can be read",
+    "truncated": "reply cut off by length",
+    "schema": "JSON of another schema",
+    "missing": "pack with a verdict missing",
+    "contradiction": "verdict that contradicts itself",
+    "refusal": "refusal",
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run against a judge with these faults."""
+
+    title: str
+    faults: Mapping[str, float]
+    metric: str = ONE
+    first_only: bool = False
+    most_requests: float | None = 1.10
+    """The limit of requests / needed."""
+
+    @property
+    def seed(self) -> int:
+        """Of the draws; follows from the title, so that cases differ and nobody chooses."""
+        return zlib.crc32(self.title.encode())
+
+    @property
+    def lost_share(self) -> float:
+        """The chance that a conversation comes to nothing: bad replies to all its turns, or one turn that is cut off
+        however much room it is given.
+        """
+        cut = self.faults.get("truncated", 0.0)
+        bad = sum(share for name, share in self.faults.items() if name in REPLIES and name != "truncated")
+        enlarged = sum(cut**n for n in range(1 + ENLARGEMENTS))
+        turns = [(bad * enlarged) ** n for n in range(2 + REASKS)]
+        return turns[-1] + sum(turns[:-1]) * cut ** (1 + ENLARGEMENTS)
+
+    @property
+    def conversations(self) -> int:
+        """Those that may be struck."""
+        return 2 * SAMPLES if self.metric == PACKED and self.faults.keys() != {"missing"} else SAMPLES
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What came of it."""
+
+    values: Mapping[str, float]
+    """Of the samples that were scored."""
+    failed: Mapping[str, str]
+    """Of those that failed, the kind of failure."""
+    tally: Tally
+    seconds: float
+
+
+def cases() -> list[Case]:
+    """All of them."""
+    every = [name for name in FAULTS if name != "refusal"]
+    useless = ("malformed", "schema", "contradiction")
+    once = {"damaged", "refusal"}  # asked once, whatever comes
+    return [
+        *(
+            Case(TITLES[name], {name: SHARE}, _metric(name), most_requests=1 if name in once else 1.10)
+            for name in FAULTS
+        ),
+        *(
+            Case(f"{TITLES[name]}, once", {name: SHARE}, _metric(name), first_only=True)
+            for name in FAULTS
+            if name not in once
+        ),
+        Case("all at 1 %", dict.fromkeys(every, TOGETHER), most_requests=1.15),
+        Case("all at 1 %, packs", dict.fromkeys(every, TOGETHER), PACKED, most_requests=1.15),
+        Case("replies of no use, 20 %", dict.fromkeys(useless, OFTEN / len(useless)), most_requests=None),
+        Case("reply cut off by length, 20 %", {"truncated": OFTEN}, most_requests=None),
+    ]
+
+
+def _metric(fault: str) -> str:
+    return PACKED if fault == "missing" else ONE
+
+
+def rows() -> list[dict[str, Any]]:
+    """Samples that all differ."""
+    return [
+        {
+            "id": str(number),
+            "user_input": f"How long is river {number}?",
+            "retrieved_contexts": [f"River {number} is {number % 700 + 12} km long. Its banks are steep."],
+            "reference": f"River {number} is {number % 700 + 12} km long.",
+        }
+        for number in range(SAMPLES)
+    ]
+
+
+def seen(case: Case) -> Seen:
+    """One run."""
+    server = fault_server(case.faults, seed=case.seed, first_only=case.first_only)
+    with server as address, tempfile.TemporaryDirectory() as folder:
+        began = time.perf_counter()
+        run = merilo.evaluate(
+            rows(),
+            metrics=[case.metric],
+            judge="openai:bench",
+            base_url=address,
+            concurrency=CONCURRENCY,
+            timeout_s=TIMEOUT_S,
+            out=Path(folder, "run"),
+            cache=False,
+        )
+        seconds = time.perf_counter() - began
+        records = list(run.records())
+        values = {each["sample"]: each["value"] for each in records if each["outcome"] == "score"}
+        failed = {each["sample"]: each["error"]["kind"] for each in records if each["outcome"] == "failed"}
+        if len(records) != SAMPLES or len(values) + len(failed) != SAMPLES:
+            raise SystemExit(f"{case.title}: samples without a score or a failure")
+        return Seen(values, failed, tally_of(address), seconds)
+
+
+@cache
+def undisturbed(metric: str) -> Seen:
+    """The run without a fault."""
+    found = seen(Case("no fault", {}, metric))
+    if found.failed or len(set(found.values.values())) < 3:
+        raise SystemExit("the run without faults has failures, or scores that are too much alike to tell anything")
+    return found
+
+
+def at_random(share: float, trials: int) -> tuple[int, int]:
+    """Between which counts a binomial one lies with the probability `SURE`, half of the rest on either side."""
+    total, low = 0.0, -1
+    for count in range(trials + 1):
+        logarithm = math.lgamma(trials + 1) - math.lgamma(count + 1) - math.lgamma(trials - count + 1)
+        total += math.exp(logarithm + count * math.log(share) + (trials - count) * math.log1p(-share))
+        if low < 0 and total > (1 - SURE) / 2:
+            low = count
+        if total >= (1 + SURE) / 2:
+            return low, count
+    return max(low, 0), trials
+
+
+def judge_case(case: Case, found: Seen) -> tuple[int, int]:
+    """Report the figures of one case; how many failures luck does not explain, and how many scores differ."""
+    plain = undisturbed(case.metric)
+    requests = found.tally.requests / plain.tally.requests
+    report(f"{case.title}: requests / needed", requests, at_most=case.most_requests)
+    if "refusal" in case.faults:
+        other = sum(kind != "refused" for kind in found.failed.values())
+        other += abs(len(found.failed) - found.tally.struck["refusal"]) + found.tally.requests - plain.tally.requests
+        report(f"{case.title}: failed as refused", len(found.failed) - other, at_least=found.tally.lost)
+    elif case.first_only or not case.lost_share:
+        report(f"{case.title}: scored", len(found.values) / SAMPLES, at_least=1.0)
+    else:
+        low, high = at_random(case.lost_share, case.conversations)
+        report(f"{case.title}: failed", len(found.failed), at_most=high)
+        if low:
+            report(f"{case.title}: failed, at the least", len(found.failed), at_least=low)
+    report(f"{case.title}: wall s", found.seconds)
+    differ = sum(value != plain.values[sample] for sample, value in found.values.items())
+    return abs(len(found.failed) - found.tally.lost), differ
+
+
+def main() -> None:
+    """Run all cases."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--table", action="store_true", help="a table in Markdown in the place of figures")
+    parser.add_argument("--only", help="cases whose title has this text")
+    chosen = parser.parse_args()
+    logging.getLogger("merilo").addHandler(logging.NullHandler())
+    wanted = [case for case in cases() if chosen.only is None or chosen.only in case.title]
+    if chosen.table:
+        _table(wanted)
+        return
+    unlucky, differ, early = 0, 0, 0
+    for case in wanted:
+        found = seen(case)
+        more, moved = judge_case(case, found)
+        unlucky, differ, early = unlucky + more, differ + moved, early + found.tally.too_early
+    report("faults: failures that luck does not explain", unlucky, at_most=0)
+    report("faults: scores that differ from the undisturbed run", differ, at_most=0)
+    report("faults: requests before the time that a 429 named", early, at_most=0)
+
+
+def _table(wanted: list[Case]) -> None:
+    print("| fault | requests / needed | scored | failed | luck alone |\n| --- | --- | --- | --- | --- |")
+    for case in wanted:
+        found, plain = seen(case), undisturbed(case.metric)
+        share, luck = len(found.values) / SAMPLES, found.tally.lost
+        requests = found.tally.requests / plain.tally.requests
+        print(f"| {case.title} | {requests:.3f} | {share:.2%} | {len(found.failed)} | {luck} |")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+"""Tokens that one sample costs: characters / 4 of messages, schemas and replies, counted at the judge's server.
+
+Samples are real text cut to size: 5 contexts of 112 words, a response of 56, a reference of 38. The judge answers as
+models do: four statements of a response, three of a reference, and a reason of one sentence with each verdict.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from figures import report
+
+import merilo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+SAMPLES = 20
+CONTEXTS, CONTEXT_WORDS, RESPONSE_WORDS, REFERENCE_WORDS = 5, 112, 56, 38
+BY_QUESTION = "context_precision(against=question)"
+BY_REFERENCE = "context_precision(against=reference)"
+FOUR = ("context_relevance", BY_QUESTION, "context_recall", "faithfulness")
+_FIRST_SENTENCE = re.compile(r"^\[(\d+)\] (.*)$", re.MULTILINE)
+_STATEMENT = re.compile(r"^<<<statement(?: \d+)? ", re.MULTILINE)
+_REASON = "The second sentence names the year and the place that are asked for, but not the person."
+
+
+def rows() -> Iterator[dict[str, Any]]:
+    """Samples of the sizes above, from the passages and questions of the example data."""
+    text = files("merilo.examples").joinpath("retrieval/bm25.jsonl").read_text(encoding="utf-8")
+    records = [json.loads(line) for line in text.splitlines()]
+    passages = list(dict.fromkeys(each["text"] for record in records for each in record["retrieved_contexts"]))
+    for number, record in enumerate(islice(records, SAMPLES)):
+        words = " ".join(passages[(7 * number + place) % len(passages)] for place in range(20)).split()
+        cut = iter(words)
+        contexts = [_sentence(cut, CONTEXT_WORDS) for _ in range(CONTEXTS)]
+        yield {
+            "id": str(number),
+            "user_input": record["user_input"],
+            "retrieved_contexts": contexts,
+            "response": _sentence(cut, RESPONSE_WORDS),
+            "reference": _sentence(cut, REFERENCE_WORDS),
+        }
+
+
+def _sentence(words: Iterator[str], count: int) -> str:
+    return " ".join(islice(words, count)).rstrip(".,;") + "."
+
+
+class _Judge(BaseHTTPRequestHandler):
+    """Answers chat completions in the form that the schema names, and counts characters."""
+
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        reply = json.dumps(_reply(body))
+        self.server.count(_read_by_a_model(body), reply)
+        message = {"role": "assistant", "content": reply}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        data = json.dumps({"model": "m", "choices": [choice]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing: the figures stand alone on standard output."""
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Judge)
+        self.sent = self.received = self.requests = 0
+        self._lock = threading.Lock()
+
+    def count(self, sent: str, received: str) -> None:
+        """Add one request and its reply."""
+        with self._lock:
+            self.sent += len(sent)
+            self.received += len(received)
+            self.requests += 1
+
+
+def _read_by_a_model(body: dict[str, Any]) -> str:
+    """Messages and schema; the names of the request's fields are no tokens of anybody's."""
+    schema = body["response_format"]["json_schema"]["schema"]
+    return "".join([*(message["content"] for message in body["messages"]), json.dumps(schema, separators=(",", ":"))])
+
+
+def _reply(body: dict[str, Any]) -> dict[str, Any]:
+    kind = body["response_format"]["json_schema"]["name"]
+    asked = body["messages"][-1]["content"]
+    if kind == "statements":
+        words = _FIRST_SENTENCE.findall(asked)[0][1].split() + asked.split()
+        wanted = 4 if len(asked.split()) > RESPONSE_WORDS else 3
+        texts = [" ".join(words[12 * n : 12 * n + 12]) + "." for n in range(wanted)]
+        return {"statements": [{"sentence": 1, "text": text} for text in texts]}
+    one: dict[str, dict[str, Any]] = {
+        "relevance": {"reason": _REASON, "grade": 1, "evidence": [2]},
+        "usefulness": {"reason": _REASON, "useful": True, "evidence": [1, 2]},
+        "support": {"reason": _REASON, "label": "supported", "evidence": [1, 3]},
+        "noncommittal": {"reason": _REASON, "noncommittal": False},
+    }
+    if not kind.endswith("_together"):
+        return one[kind]
+    numbers = range(1, len(_STATEMENT.findall(asked)) + 1)
+    return {"verdicts": [{"number": n, **one[kind.removesuffix("_together")]} for n in numbers]}
+
+
+@contextmanager
+def _judge() -> Iterator[_Server]:
+    server = _Server()
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def tokens(metrics: Sequence[str]) -> tuple[float, float]:
+    """Tokens sent and received for each sample by a run of these metrics."""
+    with _judge() as server, tempfile.TemporaryDirectory() as folder:
+        run = merilo.evaluate(
+            rows(),
+            metrics=metrics,
+            judge="openai:m",
+            base_url=f"http://127.0.0.1:{server.server_port}/v1",
+            out=Path(folder, "run"),
+            cache=False,
+        )
+        if any(each.scored != SAMPLES for each in run.metrics.values()) or run.usage["requests"] != server.requests:
+            raise SystemExit("not every sample is scored by one reply to each request")
+    return server.sent / 4 / SAMPLES, server.received / 4 / SAMPLES
+
+
+def main() -> None:
+    """Print tokens a sample for each metric alone, and for the four together."""
+    for metric in (*FOUR, BY_REFERENCE):
+        report(f"tokens a sample, {metric} alone", sum(tokens([metric])))
+    sent, received = tokens(FOUR)
+    report("tokens a sample, all four, sent", sent)
+    report("tokens a sample, all four, received", received)
+    report("tokens a sample, all four", sent + received, at_most=8_000)
+    report("tokens a sample, precision by the reference", sum(tokens([*FOUR[:1], BY_REFERENCE, *FOUR[2:]])))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,208 @@
+"""What a judge is asked about a labelled record: the questions that merilo's own metrics ask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from merilo.data.labels import Task
+from merilo.data.sample import Sample
+from merilo.data.sentences import sentences
+from merilo.judging.ask import ask_each
+from merilo.judging.questions import Addresses, Question, Relevance, Sufficiency, Support
+from merilo.judging.verdicts import (
+    AddressesVerdict,
+    RelevanceVerdict,
+    SufficiencyLabel,
+    SufficiencyVerdict,
+    SupportVerdict,
+    Verdict,
+)
+from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.steps import is_blank
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from merilo.data.labels import Labelled
+    from merilo.judging.ask import Plan
+
+    Asked = tuple[Question[Any], ...]
+
+SHORT_WORDS: Final = 8
+"""An answer of fewer words is no statement: it is judged together with what it answers."""
+_SHORT_SIGNS: Final = 16
+"""The same, in languages that are written without blanks."""
+_WITHOUT_BLANKS: Final = frozenset({"ja", "th", "zh"})
+_BLANK: Final = "a text to be judged is blank"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedAsLabelled(Ordinary):
+    """The verdicts on one labelled record, as evidence; the value is the share of them that say yes.
+
+    It is no measure of a RAG system and stands in no registry: what counts are the verdicts. Undefined where a text
+    is blank.
+    """
+
+    name: ClassVar[str] = "judged_as_labelled"
+    version: ClassVar[int] = 1
+    card: ClassVar[Card] = Card(summary="What a judge says of a record that people have labelled.")
+
+    task: Task
+    alone: bool = False
+    """Each sentence by itself, instead of all in one question; for `sentence_relevance`."""
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The fields that `sample_of` fills for the task."""
+        return _NEEDS[self.task]
+
+    @property
+    def asks(self) -> Kinds:
+        """The one kind of question that fits the task."""
+        return Kinds({KIND[self.task]})
+
+    def at_most(self, sample: Sample) -> int:
+        """As many questions as `plan` asks."""
+        return len(self._questions(sample)) if self.needs <= sample.present else 0
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        questions = self._questions(sample)
+        if not questions:
+            return Undefined(_BLANK)
+        verdicts = yield from ask_each(questions)
+        evidence = tuple(Evidence(About.STATEMENT, index, verdict) for index, verdict in enumerate(verdicts))
+        return Score(sum(map(says_yes, verdicts)) / len(verdicts), evidence=evidence)
+
+    def _questions(self, sample: Sample) -> Asked:
+        return _each_sentence(sample) if self.alone else _QUESTIONS[self.task](sample)
+
+
+def sample_of(record: Labelled) -> Sample:
+    """What a judge sees of a record: its texts, and nothing of its label.
+
+    Labelled sentences become contexts of their own, so that they stay as people saw them.
+    """
+    return Sample(
+        record.id,
+        user_input=record.query if record.query or record.task in _WITH_QUERY else None,
+        retrieved_contexts=record.texts or None,
+        response=record.response if record.task in _WITH_RESPONSE else None,
+        language=record.language,
+    )
+
+
+def says_yes(verdict: Verdict) -> bool:
+    """Whether a verdict says relevant (grade 1 or 2), supported, sufficient or to the point."""
+    match verdict:
+        case RelevanceVerdict():
+            return verdict.grade >= 1
+        case SupportVerdict():
+            return verdict.supported
+        case SufficiencyVerdict():
+            return verdict.label is SufficiencyLabel.SUFFICIENT
+        case AddressesVerdict():
+            return verdict.addresses
+        case _:
+            raise TypeError(f"a verdict of type {type(verdict).__name__} answers no labelled record")
+
+
+_WITH_QUERY: Final = frozenset({Task.CHUNK_RELEVANCE, Task.SENTENCE_RELEVANCE, Task.SUFFICIENCY, Task.ANSWER_RELEVANCE})
+_WITH_RESPONSE: Final = frozenset({Task.GROUNDEDNESS, Task.NLI, Task.ANSWER_RELEVANCE})
+
+_NEEDS: Final[Mapping[Task, frozenset[str]]] = {
+    Task.CHUNK_RELEVANCE: frozenset({"user_input", "retrieved_contexts"}),
+    Task.SENTENCE_RELEVANCE: frozenset({"user_input", "retrieved_contexts"}),
+    Task.SUFFICIENCY: frozenset({"user_input", "retrieved_contexts"}),
+    Task.GROUNDEDNESS: frozenset({"retrieved_contexts", "response"}),
+    Task.NLI: frozenset({"retrieved_contexts", "response"}),
+    Task.ANSWER_RELEVANCE: frozenset({"user_input", "response"}),
+}
+
+KIND: Final[Mapping[Task, type[Question[Any]]]] = {
+    Task.CHUNK_RELEVANCE: Relevance,
+    Task.SENTENCE_RELEVANCE: Relevance,
+    Task.SUFFICIENCY: Sufficiency,
+    Task.GROUNDEDNESS: Support,
+    Task.NLI: Support,
+    Task.ANSWER_RELEVANCE: Addresses,
+}
+"""The kind of question that each task is asked as."""
+
+
+def _chunk(sample: Sample) -> Asked:
+    """One question for each context; a labelled record has one."""
+    user_input, language = sample.require("user_input"), sample.resolved_language
+    if is_blank(user_input):
+        return ()
+    contexts = [context for context in sample.contexts if not is_blank(context)]
+    return tuple(Relevance(user_input, context.sentences, language=language) for context in contexts)
+
+
+def _evidence_sentences(sample: Sample) -> Asked:
+    """One question about all sentences, as they were cut for people."""
+    user_input, texts = sample.require("user_input"), tuple(context.text for context in sample.contexts)
+    if is_blank(user_input) or all(map(is_blank, texts)):
+        return ()
+    return (Relevance(user_input, texts, language=sample.resolved_language),)
+
+
+def _each_sentence(sample: Sample) -> Asked:
+    user_input = sample.require("user_input")
+    if is_blank(user_input):
+        return ()
+    language = sample.resolved_language
+    return tuple(Relevance(user_input, (context.text,), language=language) for context in sample.contexts)
+
+
+def _sufficiency(sample: Sample) -> Asked:
+    user_input, texts = sample.require("user_input"), tuple(context.text for context in sample.contexts)
+    if is_blank(user_input) or all(map(is_blank, texts)):
+        return ()
+    return (Sufficiency(user_input, texts, language=sample.resolved_language),)
+
+
+def _groundedness(sample: Sample) -> Asked:
+    """One question for each sentence of the response; a short answer is one statement with what it answers."""
+    texts, language = tuple(context.text for context in sample.contexts), sample.resolved_language
+    return tuple(Support(each, texts, language=language) for each in _statements(sample))
+
+
+def _nli(sample: Sample) -> Asked:
+    statement, texts = sample.require("response"), tuple(context.text for context in sample.contexts)
+    if is_blank(statement):
+        return ()
+    return (Support(statement, texts, language=sample.resolved_language),)
+
+
+def _answer(sample: Sample) -> Asked:
+    user_input, language = sample.require("user_input"), sample.resolved_language
+    parts = [each for each in sample.sentences("response") if not is_blank(each)]
+    return tuple(Addresses(each, user_input, language=language) for each in parts)
+
+
+def _statements(sample: Sample) -> tuple[str, ...]:
+    response, asked = sample.require("response"), sample.user_input
+    if is_blank(response):
+        return ()
+    if asked is not None and not is_blank(asked) and _is_short(response, sample.resolved_language):
+        return (f"{asked.strip()} {response.strip()}",)
+    return tuple(each for each in sentences(response, sample.language) if not is_blank(each))
+
+
+def _is_short(response: str, language: str) -> bool:
+    if language in _WITHOUT_BLANKS:
+        return len(response.strip()) < _SHORT_SIGNS
+    return len(response.split()) < SHORT_WORDS
+
+
+_QUESTIONS: Final[Mapping[Task, Callable[[Sample], Asked]]] = {
+    Task.CHUNK_RELEVANCE: _chunk,
+    Task.SENTENCE_RELEVANCE: _evidence_sentences,
+    Task.SUFFICIENCY: _sufficiency,
+    Task.GROUNDEDNESS: _groundedness,
+    Task.NLI: _nli,
+    Task.ANSWER_RELEVANCE: _answer,
+}

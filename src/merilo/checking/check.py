@@ -1,0 +1,323 @@
+"""One check of a judge: labelled records in, its agreement with people out.
+
+Records are asked about by the engine that evaluates data sets, one run for each task and source, so that what asking
+took is known for each; limits, cache, resumption and progress are the engine's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tempfile
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from merilo.checking.asking import KIND, JudgedAsLabelled, sample_of
+from merilo.checking.items import State, items_of
+from merilo.checking.passing import Passing
+from merilo.checking.tables import ALL, PEOPLE, TaskTable, table_of
+from merilo.data.labels import Labelled, Task, read_labels
+from merilo.data.sample import Dataset
+from merilo.engine.limits import asks_no_model
+from merilo.errors import UsageError
+from merilo.evaluation import run_evaluation
+from merilo.judging.questions import Relevance
+from merilo.metrics.registry import metric_text
+from merilo.options import judges_of
+from merilo.runs.outcomes import outcome_from
+from merilo.stats.resampling import Resampling
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from os import PathLike
+
+    from merilo.checking.items import Item
+    from merilo.checking.tables import Reading
+    from merilo.judges.base import Judge
+    from merilo.metrics.base import Outcome
+    from merilo.options import Options
+    from merilo.runs.run import Run
+
+_AS_USUAL: Final = Resampling()
+
+SAMPLE: Final = ("examples", "labels")
+"""Where the labelled records in the package lie."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which labelled records to hold the judge against."""
+
+    labels: Sequence[str | PathLike[str]] = ()
+    """Files; the sample in the package where there are none."""
+    tasks: Sequence[str] = ()
+    """Of these tasks only."""
+    sources: Sequence[str] = ()
+    """From these sources only."""
+    include_constructed: bool = False
+    """Also records whose label was made by rule, in a table of their own."""
+    sample: int | None = None
+    """At most so many records of each task and source, always the same ones; a larger number takes them too."""
+    each_sentence: bool | None = None
+    """Ask about each labelled sentence alone too, which gives it a probability. None: where that costs nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelFile:
+    """A file of labels that was read."""
+
+    name: str
+    sha256: str
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """How a judge agrees with people."""
+
+    judge: Judge
+    files: tuple[LabelFile, ...]
+    people: tuple[TaskTable, ...]
+    """Over records whose labels are people's."""
+    everything: tuple[TaskTable, ...] | None
+    """Over all records, also those made by rule; None where these were not asked about."""
+    constructed: int
+    """How many records made by rule were chosen, or left out where `everything` is None."""
+    left_out: Mapping[str, str]
+    """Tasks that could not be asked about → why."""
+    usage: Mapping[str, Mapping[str, Mapping[str, Any]]]  # Any: numbers and nulls
+    """Task → source → requests, tokens, cost and seconds."""
+    sentences_alone: bool
+    resampling: Resampling
+    items: Mapping[str, Sequence[Item]]
+    """All labels with what the judge said, by the way of asking: the task, or `sentence_relevance_alone`."""
+    failed: tuple[int, int] = (0, 0)
+    """How many records have a question that got no verdict, and how many were asked about."""
+    stopped: str | None = None
+    """The limit of the call that was reached before all records were judged, as a sentence."""
+
+
+async def run_check(wanted: Wanted, options: Options, resampling: Resampling = _AS_USUAL) -> Check:
+    """The agreement of `options.judge` with people.
+
+    `options` are those of an evaluation, of which data and metrics say nothing here; `out` becomes a directory with a
+    run for each task and source, and the same check with it goes on where it was stopped. Raises UsageError, DataError
+    and what an evaluation raises.
+    """
+    files_read, records = _read(wanted)
+    constructed = sum(record.constructed for record in records)
+    if not wanted.include_constructed:
+        records = [record for record in records if not record.constructed]
+    if not records:
+        raise UsageError("Every record that was chosen was made by rule; take them with --include-constructed.")
+    records = _drawn(records, wanted.sample)
+    judge = judges_of(options)["judge"]
+    alone = _costs_nothing(judge) if wanted.each_sentence is None else wanted.each_sentence
+    asked, left_out = _answerable(records, judge)
+    work = _Asking(options, judge, asked, alone=alone)
+    with nullcontext(options.out) if options.out is not None else tempfile.TemporaryDirectory() as directory:
+        items = await work.all_in(Path(directory))
+    return Check(
+        judge=judge,
+        files=files_read,
+        people=_tables(PEOPLE, items, resampling, constructed=False),
+        everything=_tables(ALL, items, resampling, constructed=True) if wanted.include_constructed else None,
+        constructed=constructed,
+        left_out=left_out,
+        usage=work.usage,
+        sentences_alone=alone,
+        resampling=resampling,
+        items=items,
+        failed=_failed(items),
+        stopped=work.stopped,
+    )
+
+
+# -- which records ------------------------------------------------------------------------------------
+
+
+def _read(wanted: Wanted) -> tuple[tuple[LabelFile, ...], list[Labelled]]:
+    """The files, and the records of the tasks and sources that are wanted. Raises UsageError where none is left."""
+    if wanted.sample is not None and wanted.sample < 1:
+        raise UsageError(f"A sample has at least 1 record of each task and source; got {wanted.sample}.")
+    unknown = [each for each in wanted.tasks if each not in set(Task)]
+    if unknown:
+        raise UsageError(f"A task is one of {', '.join(Task)}; got {unknown[0]!r}.")
+    if wanted.labels:
+        found = _files(map(Path, wanted.labels))
+    else:
+        with as_file(files("merilo").joinpath(*SAMPLE)) as folder:
+            found = _files(sorted(folder.glob("*.jsonl.gz")))
+    records = [record for _, own in found for record in own]
+    sources = sorted({record.source for record in records})
+    strange = [each for each in wanted.sources if each not in sources]
+    if strange:
+        raise UsageError(f"No record is from the source {strange[0]!r}; there are {', '.join(sources)}.")
+    kept = [
+        record
+        for record in records
+        if (not wanted.tasks or record.task in wanted.tasks) and (not wanted.sources or record.source in wanted.sources)
+    ]
+    if not kept:
+        raise UsageError("No labelled record is of the tasks and sources that were named together.")
+    return tuple(each for each, _ in found), kept
+
+
+def _files(paths: Iterable[Path]) -> list[tuple[LabelFile, tuple[Labelled, ...]]]:
+    listed = list(paths)
+    read_labels(listed)  # tells ids that stand in two files
+    found: list[tuple[LabelFile, tuple[Labelled, ...]]] = []
+    for path in listed:
+        records = read_labels([path])
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        found.append((LabelFile(path.name, digest, len(records)), records))
+    return found
+
+
+def _drawn(records: list[Labelled], sample: int | None) -> list[Labelled]:
+    """The records whose ids have the lowest digests, so many of each task and source, in their order."""
+    if sample is None:
+        return records
+    groups: dict[tuple[Task, str], list[Labelled]] = {}
+    for record in records:
+        groups.setdefault((record.task, record.source), []).append(record)
+    kept = {
+        (record.task, record.id)
+        for group in groups.values()
+        for record in sorted(group, key=lambda each: hashlib.blake2b(each.id.encode()).digest())[:sample]
+    }
+    return [record for record in records if (record.task, record.id) in kept]
+
+
+def _answerable(records: Sequence[Labelled], judge: Judge) -> tuple[list[Labelled], dict[str, str]]:
+    """The records that the judge answers questions about, and the other tasks with the reason."""
+    unready: str | None = getattr(judge, "unready", None)
+    left_out: dict[str, str] = {}
+    for task in dict.fromkeys(record.task for record in records):
+        if KIND[task] not in judge.answers:
+            left_out[task.value] = f"the judge {judge.name} does not answer questions of kind '{KIND[task].kind}'"
+        elif unready is not None:
+            left_out[task.value] = unready
+    kept = [record for record in records if record.task.value not in left_out]
+    if not kept:
+        raise UsageError(f"Nothing can be asked: {'; '.join(dict.fromkeys(left_out.values()))}.")
+    return kept, left_out
+
+
+def _costs_nothing(judge: Judge) -> bool:
+    """Whether the judge answers without asking a model at an address."""
+    if Relevance not in judge.answers:
+        return False
+    conversation = judge.answer(Relevance("Is it?", ("It is.",)))
+    try:
+        return all(asks_no_model(send.provider) for send in next(conversation))
+    except StopIteration:
+        return True
+    finally:
+        conversation.close()
+
+
+# -- asking -------------------------------------------------------------------------------------------
+
+
+class _Asking:
+    """Runs one evaluation after another, and keeps what each brought and took."""
+
+    def __init__(self, options: Options, judge: Judge, records: Sequence[Labelled], *, alone: bool) -> None:
+        self.usage: dict[str, dict[str, dict[str, Any]]] = {}  # Any: numbers and nulls
+        self.stopped: str | None = None
+        self._alone = alone
+        self._groups: dict[tuple[Task, str], list[Labelled]] = {}
+        for record in records:
+            self._groups.setdefault((record.task, record.source), []).append(record)
+        self._passing = Passing(options.progress, len(records), options.budget)
+        self._options = replace(
+            options,
+            judge=judge,
+            base_url=None,
+            api_key_env=None,
+            judged=None,
+            mapping=None,
+            limit=None,
+            language=None,
+            progress=self._passing,
+        )
+
+    async def all_in(self, directory: Path) -> dict[str, list[Item]]:
+        """The items by the name of the reading's way of asking: the task, or `sentence_relevance_alone`."""
+        items: dict[str, list[Item]] = {}
+        try:
+            for (task, source), records in sorted(self._groups.items()):
+                if self.stopped is not None:
+                    break
+                run = await self._asked(directory / task.value / _folder(source), task, source, records)
+                for name, outcomes in _outcomes(run).items():
+                    items.setdefault(name, []).extend(items_of(records, outcomes, alone=name != task.value))
+        finally:
+            self._passing.close()
+        return items
+
+    async def _asked(self, path: Path, task: Task, source: str, records: Sequence[Labelled]) -> Run:
+        metrics = [JudgedAsLabelled(task)]
+        if self._alone and task is Task.SENTENCE_RELEVANCE:
+            metrics.append(JudgedAsLabelled(task, alone=True))
+        budget = self._passing.left
+        options = replace(
+            self._options,
+            metrics=metrics,
+            out=path,
+            max_cost_usd=budget.max_cost_usd,
+            max_requests=budget.max_requests,
+            max_seconds=budget.max_seconds,
+        )
+        samples = [sample_of(record) for record in records]
+        run = await run_evaluation(Dataset(f"{task.value} {source}", samples.__iter__), options)
+        names = ("requests", "cached", "input_tokens", "output_tokens", "cost_usd", "seconds")
+        self.usage.setdefault(task.value, {})[source] = {name: run.usage.get(name) for name in names}
+        self.stopped = run.usage.get("stopped")
+        return run
+
+
+def _failed(items: Mapping[str, Sequence[Item]]) -> tuple[int, int]:
+    """Records with a failure, and all."""
+    states = {(item.record.task, item.record.id): item.state for own in items.values() for item in own}
+    return sum(state is State.FAILED for state in states.values()), len(states)
+
+
+def _outcomes(run: Run) -> dict[str, dict[str, Outcome]]:
+    """Outcomes by the reading's way of asking, then by the record's id."""
+    names = {metric_text(JudgedAsLabelled(task)): task.value for task in Task}
+    names[metric_text(JudgedAsLabelled(Task.SENTENCE_RELEVANCE, alone=True))] = "sentence_relevance_alone"
+    found: dict[str, dict[str, Outcome]] = {}
+    for record in run.records():
+        found.setdefault(names[record["metric"]], {})[record["sample"]] = outcome_from(record)
+    return found
+
+
+def _folder(source: str) -> str:
+    """The source as a directory's name; one with other signs than those of plain names gets a digest too."""
+    plain = re.sub(r"[^\w.-]", "_", source, flags=re.ASCII).strip(".") or "_"
+    return plain if plain == source else f"{plain}-{hashlib.blake2b(source.encode(), digest_size=4).hexdigest()}"
+
+
+# -- tables -------------------------------------------------------------------------------------------
+
+
+def _tables(
+    readings: Sequence[Reading], items: Mapping[str, Sequence[Item]], resampling: Resampling, *, constructed: bool
+) -> tuple[TaskTable, ...]:
+    return tuple(_each_table(readings, items, resampling, constructed=constructed))
+
+
+def _each_table(
+    readings: Sequence[Reading], items: Mapping[str, Sequence[Item]], resampling: Resampling, *, constructed: bool
+) -> Iterator[TaskTable]:
+    for reading in readings:
+        held = items.get(reading.name if reading.alone else reading.task.value, ())
+        chosen = [item for item in held if constructed or not item.record.constructed]
+        table = table_of(reading, chosen, resampling)
+        if table is not None:
+            yield table

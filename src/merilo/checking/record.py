@@ -1,0 +1,157 @@
+"""A check as one JSON object: equal input gives equal bytes, but for what stands under `usage`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from merilo.checking.tables import LEAST_OF_EACH, LEAST_POOLED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from merilo.checking.check import Check
+    from merilo.checking.tables import Figures, TaskTable
+    from merilo.stats.agreement import Calibration, Confusion
+    from merilo.stats.resampling import Measured
+
+    JSON = dict[str, Any]  # Any: JSON
+
+_DIGITS = 6
+
+
+def check_record(check: Check) -> JSON:
+    """The check as a JSON-able object.
+
+    `people` and `all` (null where records made by rule were left out) hold task → source → figures; `tasks` what is
+    over all sources of a task.
+    """
+    return {
+        "judge": {
+            "name": check.judge.name,
+            "fingerprint": dict(check.judge.fingerprint()),
+            "rates": check.judge.rates,
+        },
+        "labels": [{"file": each.name, "sha256": each.sha256, "records": each.records} for each in check.files],
+        "constructed": {"records": check.constructed, "included": check.everything is not None},
+        "rules": {
+            "macro": f"mean over sources with at least {LEAST_OF_EACH} of yes and of no",
+            "clusters": "records of one source that share a query or a text are drawn together",
+            "resampling": {
+                "seed": check.resampling.seed,
+                "resamples": check.resampling.resamples,
+                "level": check.resampling.level,
+            },
+        },
+        "people": _sources(check.people),
+        "all": None if check.everything is None else _sources(check.everything),
+        "tasks": {
+            "people": _tasks(check.people),
+            "all": None if check.everything is None else _tasks(check.everything),
+        },
+        "left_out": dict(check.left_out),
+        "stopped": check.stopped,
+        "usage": {task: {source: dict(each) for source, each in own.items()} for task, own in check.usage.items()},
+    }
+
+
+def _sources(tables: Sequence[TaskTable]) -> JSON:
+    return {table.reading.name: {source: _figures(each) for source, each in table.sources.items()} for table in tables}
+
+
+def _tasks(tables: Sequence[TaskTable]) -> JSON:
+    return {
+        table.reading.name: {
+            "rule": table.reading.rule,
+            "sources": [name for name, each in table.sources.items() if each.counts],
+            "macro": {name: measured(each) for name, each in table.macro.items()},
+            "pooled": _figures(table.pooled),
+            "calibration": _calibration(table),
+            "languages": {name: _figures(each) for name, each in table.languages.items()},
+        }
+        for table in tables
+    }
+
+
+def measured(each: Measured) -> JSON:
+    """A measure with its interval; `note` says why there is none, `remark` what to mind about it."""
+    ends = each.interval.ends
+    record: JSON = {
+        "value": _short(each.value),
+        "interval": None if ends is None else [_short(end) for end in ends],
+    }
+    for name in ("note", "remark"):
+        if text := getattr(each.interval, name):
+            record[name] = text
+    return record
+
+
+def _figures(figures: Figures) -> JSON:
+    found = figures.agreement
+    record: JSON = {
+        "n": found.items,
+        "records": figures.records,
+        "clusters": found.clusters,
+        "yes": found.yes,
+        "in_macro": figures.counts,
+        "kappa": measured(found.kappa),
+        "balanced_accuracy": measured(found.balanced_accuracy),
+        "auroc": measured(found.auroc),
+        "ece": measured(found.calibration_error) | _perfect(found.calibration),
+        "undefined": {"count": figures.without, "failed": figures.failed} | measured(figures.undefined),
+        "accuracy": measured(found.accuracy),
+        "sensitivity": measured(found.sensitivity),
+        "specificity": measured(found.specificity),
+        "ac1": measured(found.ac1),
+        "alpha": measured(found.alpha),
+        "confusion": _confusion(found.confusion, ("no", "yes")),
+    }
+    if figures.grades is not None:
+        record["grades"] = {
+            "kappa_quadratic": measured(figures.grades.kappa),
+            "kappa_linear": measured(figures.grades.kappa_linear),
+            "alpha_ordinal": measured(figures.grades.alpha),
+            "confusion": _confusion(figures.grades.confusion, figures.grades.confusion.labels),
+        }
+    if figures.systems is not None:
+        record["systems_tau_b"] = measured(figures.systems)
+    if figures.annotators is not None:
+        record["annotators"] = {
+            "items": figures.annotators.items,
+            "ratings": figures.annotators.ratings,
+            "alpha_ordinal": measured(figures.annotators.alpha),
+            "ac1": measured(figures.annotators.ac1),
+        }
+    return record
+
+
+def _perfect(found: Calibration | None) -> JSON:
+    """What a perfectly calibrated judge would show on so many items: the mean, and what 95 % of them stay below."""
+    if found is None:
+        return {"perfect": None, "perfect_95": None}
+    return {"perfect": _short(found.perfect), "perfect_95": _short(found.perfect_high)}
+
+
+def _calibration(table: TaskTable) -> JSON | None:
+    """The bins of the task, pooled over its sources; None where the judge gives no probability."""
+    found = table.pooled.agreement.calibration
+    if found is None:
+        return None
+    record: JSON = measured(table.pooled.agreement.calibration_error) | _perfect(found)
+    record["n"] = table.pooled.agreement.with_probability
+    if record["n"] < LEAST_POOLED:
+        record["remark"] = f"fewer than {LEAST_POOLED:,} items"
+    record["bins"] = [
+        {"n": each.items, "probability": _short(each.probability), "observed": _short(each.observed)}
+        for each in found.bins
+    ]
+    return record
+
+
+def _confusion(found: Confusion, labels: Sequence[object]) -> JSON:
+    """Rows are people's labels, columns the judge's."""
+    return {"labels": list(labels), "counts": [list(row) for row in found.counts]}
+
+
+def _short(value: float | None) -> float | None:
+    """Six digits: further ones are noise, and differ between machines."""
+    return None if value is None else round(value, _DIGITS)

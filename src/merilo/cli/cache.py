@@ -1,0 +1,157 @@
+"""`merilo cache info` and `merilo cache prune`: look at the verdicts that runs share, and take some out."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from merilo.cli.options import Debug, Json
+from merilo.errors import UsageError
+
+if TYPE_CHECKING:
+    from merilo.engine.cache_upkeep import Contents, Pruned
+    from merilo.reports.page import Page
+
+INFO_HELP = """Show where the verdict cache is, how large it is, and whose verdicts it holds.
+
+The cache is the file that MERILO_CACHE names, else one in your cache directory. Runs may go on using it meanwhile.
+"""
+INFO_EXAMPLES = """\b
+Examples:
+  merilo cache info
+  merilo cache info --json
+  MERILO_CACHE=team.sqlite merilo cache info
+"""
+PRUNE_HELP = """Take verdicts out of the cache: old ones, those of one judge, or all.
+
+Age counts from when a verdict was stored. Finished runs keep their own verdicts; only later runs ask again. Runs may
+go on using the cache meanwhile.
+"""
+PRUNE_EXAMPLES = """\b
+Examples:
+  merilo cache prune --older-than 90d
+  merilo cache prune --judge openai:gpt-4.1-mini --older-than 4w
+  merilo cache prune --all
+"""
+_THOUSAND = 1000
+_UNITS = ("kB", "MB", "GB", "TB")
+_AGE = re.compile(r"(\d{1,6})([hdw])")
+_SECONDS = {"h": 3_600, "d": 86_400, "w": 604_800}
+
+
+def info(json: Json = False, debug: Debug = False) -> None:
+    """Show the cache; the help stands in INFO_HELP."""
+    del debug  # read in main, where errors are told
+    from merilo.engine.cache_file import default_path
+    from merilo.engine.cache_upkeep import contents
+    from merilo.reports.clean import json_text
+    from merilo.reports.terminal import page_width, show, tell, write
+
+    found = contents(default_path())
+    for notice in found.notices:
+        tell(notice)
+    if json:
+        write(json_text(_record(found)) + "\n")
+    else:
+        show(_page(found, page_width()))
+
+
+def prune(
+    older_than: Annotated[
+        str | None, typer.Option(metavar="AGE", help="Verdicts stored longer ago: 36h, 90d or 12w.")
+    ] = None,
+    judge: Annotated[str | None, typer.Option(metavar="NAME", help="Verdicts of this judge alone.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every verdict.")] = False,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Take verdicts out; the help stands in PRUNE_HELP."""
+    del debug  # read in main, where errors are told
+    if every == (older_than is not None or judge is not None):
+        raise UsageError("Say which verdicts go: --older-than AGE, --judge NAME or both, or --all and nothing else.")
+    from merilo.engine.cache_file import default_path
+    from merilo.engine.cache_upkeep import prune as prune_file
+    from merilo.reports.clean import json_text
+    from merilo.reports.terminal import tell, write
+
+    before = None if older_than is None else int(time.time()) - _age_s(older_than)
+    pruned = prune_file(default_path(), before=before, judge=judge)
+    for notice in pruned.notices:
+        tell(notice)
+    if json:
+        write(json_text({"verdicts": pruned.verdicts, "freed_bytes": pruned.freed_bytes, "left": pruned.left}) + "\n")
+    else:
+        write(_sentence(pruned) + "\n")
+
+
+def _age_s(text: str) -> int:
+    found = _AGE.fullmatch(text.strip())
+    if found is None:
+        raise UsageError(f"--older-than takes hours, days or weeks, such as 36h, 90d or 12w; got {text!r}.")
+    return int(found[1]) * _SECONDS[found[2]]
+
+
+def _record(found: Contents) -> dict[str, Any]:  # Any: JSON
+    return {
+        "path": str(found.path),
+        "bytes": found.size_bytes,
+        "verdicts": found.verdicts,
+        "oldest": _iso(found.oldest),
+        "newest": _iso(found.newest),
+        "judges": [
+            {
+                "judge": share.judge,
+                "kind": share.kind,
+                "verdicts": share.verdicts,
+                "oldest": _iso(share.oldest),
+                "newest": _iso(share.newest),
+            }
+            for share in found.shares
+        ],
+    }
+
+
+def _page(found: Contents, width: int) -> Page:
+    from merilo.reports.page import Page, Span, Tone, columns
+    from merilo.reports.words import count
+
+    page = Page(width)
+    page.text(str(found.path), tone=Tone.STRONG)
+    page.text(f"{count(found.verdicts, 'verdict')}, {_size(found.size_bytes)}")
+    if found.shares:
+        page.blank()
+        rows: list[tuple[str, ...]] = [("judge", "question", "verdicts", "oldest", "newest")]
+        for share in found.shares:
+            dates = (_day(share.oldest), _day(share.newest))
+            rows.append((share.judge or "not noted", share.kind or "not noted", f"{share.verdicts:,}", *dates))
+        for place, row in enumerate(columns(rows, left=frozenset({0, 1}))):
+            page.line(Span(row, Tone.PLAIN if place else Tone.STRONG))
+    return page
+
+
+def _sentence(pruned: Pruned) -> str:
+    from merilo.reports.words import count
+
+    gone, left = count(pruned.verdicts, "verdict"), count(pruned.left, "verdict")
+    return f"Took out {gone} and freed {_size(pruned.freed_bytes)}; {left} left."
+
+
+def _size(size_bytes: float) -> str:
+    """A size as people say it: `512 bytes`, `1.2 MB`."""
+    if size_bytes < _THOUSAND:
+        return f"{size_bytes:.0f} bytes"
+    power = min(int(math.log(size_bytes, _THOUSAND)), len(_UNITS))
+    return f"{size_bytes / _THOUSAND**power:.1f} {_UNITS[power - 1]}"
+
+
+def _iso(seconds: int | None) -> str | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
+
+
+def _day(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds).astimezone().date().isoformat()

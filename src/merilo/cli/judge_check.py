@@ -1,0 +1,166 @@
+"""`merilo judge check`: how well does a judge agree with people?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from merilo.cli.exits import Exit
+from merilo.cli.options import ApiKeyEnv, BaseUrl, Debug, Json, JudgedHow, LogJson, Prices
+from merilo.errors import Interrupted
+
+if TYPE_CHECKING:
+    from merilo.checking.check import Check
+
+HELP = """Hold a judge against labels of people, and print how far it agrees, by task and source.
+
+Without files it is the sample in the package. Files are JSON Lines, perhaps gzipped; the docs describe them under
+"Hold a judge against people". Records that were made by rule are left out unless --include-constructed.
+
+Exit codes: 0 done, 2 wrong use, bad labels or no usable provider, 4 more than 1% of the records failed, 5 stopped at
+a limit, 130 interrupted.
+"""
+EXAMPLES = """\b
+Examples:
+  merilo judge check
+  merilo judge check --judge openai:gpt-4.1-mini --sample 50 --max-cost 1 --out checks/mini
+  merilo judge check --labels ours.jsonl --task groundedness --json
+"""
+_MOST_FAILED = 0.01
+_GOES_ON = "The same command goes on with what --out and the cache hold."
+
+
+def check(
+    more: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILE]...", help="More labels, as after --labels.", show_default=False),
+    ] = None,
+    judge: Annotated[
+        str,
+        typer.Option(
+            metavar="SPEC",
+            help="embedded, openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT or scripted:FILE.",
+        ),
+    ] = "embedded",
+    labels: Annotated[list[str] | None, typer.Option(metavar="FILE", help="Labels of people. May be repeated.")] = None,
+    task: Annotated[list[str] | None, typer.Option(metavar="NAME", help="This task only. May be repeated.")] = None,
+    source: Annotated[list[str] | None, typer.Option(metavar="NAME", help="This source only. May be repeated.")] = None,
+    include_constructed: Annotated[
+        bool, typer.Option("--include-constructed", help="Also records made by rule, in tables of their own.")
+    ] = False,
+    each_sentence: Annotated[
+        bool | None,
+        typer.Option(
+            "--each-sentence/--no-each-sentence",
+            help="Ask about each labelled sentence alone too; by default where it costs nothing.",
+            show_default=False,
+        ),
+    ] = None,
+    sample: Annotated[
+        int | None, typer.Option(metavar="N", help="At most so many records of each task and source.")
+    ] = None,
+    out: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Keep check.json and a run for each task and source there.")
+    ] = None,
+    concurrency: Annotated[int, typer.Option(metavar="N", help="Requests in the air at once, per model.")] = 16,
+    rpm: Annotated[float | None, typer.Option(metavar="N", help="Requests a minute, per model.")] = None,
+    tpm: Annotated[float | None, typer.Option(metavar="N", help="Tokens a minute, per model.")] = None,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Give up waiting for one reply; it is asked again.")
+    ] = None,
+    max_cost: Annotated[float | None, typer.Option(metavar="USD", help="Stop before this call costs more.")] = None,
+    max_requests: Annotated[
+        int | None, typer.Option(metavar="N", help="Stop after so many requests of this call.")
+    ] = None,
+    max_seconds: Annotated[
+        float | None, typer.Option(metavar="N", help="Begin no request after so many seconds.")
+    ] = None,
+    base_url: BaseUrl = None,
+    api_key_env: ApiKeyEnv = None,
+    judged: JudgedHow = None,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Do not use verdicts of other runs, nor lend them these.")
+    ] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask again what failed in --out.")] = False,
+    prices: Prices = None,
+    json: Json = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no messages.")] = False,
+    log_json: LogJson = None,
+    debug: Debug = False,
+) -> None:
+    """Check a judge; the help stands in HELP."""
+    import asyncio
+
+    from merilo.checking.check import Wanted, run_check
+    from merilo.options import Options
+    from merilo.reports.watch import Watch
+
+    wanted = Wanted(
+        labels=(*(labels or ()), *(more or ())),
+        tasks=task or (),
+        sources=source or (),
+        include_constructed=include_constructed,
+        sample=sample,
+        each_sentence=each_sentence,
+    )
+    options = Options(
+        judge=judge,
+        out=out,
+        concurrency=concurrency,
+        requests_per_minute=rpm,
+        tokens_per_minute=tpm,
+        timeout_s=timeout,
+        max_cost_usd=max_cost,
+        max_requests=max_requests,
+        max_seconds=max_seconds,
+        base_url=base_url,
+        api_key_env=api_key_env,
+        judged=judged,
+        cache=not no_cache,
+        retry_failed=retry_failed,
+        prices=prices,
+        progress=Watch(quiet=quiet, plain=debug),  # where tracebacks are shown, no line is drawn
+        log_json=log_json,
+    )
+    try:
+        found = asyncio.run(run_check(wanted, options))
+    except KeyboardInterrupt:
+        raise Interrupted(f"Stopped. {_GOES_ON}") from None
+    _report(found, out, json=json)
+    _check_whole(found)
+
+
+def _report(found: Check, out: str | None, *, json: bool) -> None:
+    from pathlib import Path
+
+    from merilo.checking.page import check_page
+    from merilo.checking.record import check_record
+    from merilo.reports.clean import json_text
+    from merilo.reports.terminal import page_width, show, write
+    from merilo.runs.run import write_json
+
+    record = check_record(found)
+    if out is not None:
+        write_json(Path(out) / "check.json", record)
+    if json:
+        write(json_text(record) + "\n")
+        return
+    page = check_page(found, page_width())
+    if out is not None:
+        page.line(f"  kept in {out}")
+    show(page)
+
+
+def _check_whole(found: Check) -> None:
+    from merilo.reports.terminal import tell
+
+    if found.stopped is not None:
+        tell(f"{found.stopped} {_GOES_ON}")
+        raise typer.Exit(Exit.LIMIT_REACHED)
+    failed, asked = found.failed
+    if failed > _MOST_FAILED * asked:
+        tell(
+            f"{failed:,} of {asked:,} records failed, more than 1%; with --out and --retry-failed they are asked again."
+        )
+        raise typer.Exit(Exit.TOO_MANY_FAILED)

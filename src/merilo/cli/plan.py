@@ -1,0 +1,152 @@
+"""`merilo plan`: what a run would ask and cost, before anything is asked."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from merilo.cli.options import (
+    ApiKeyEnv,
+    BaseUrl,
+    CrossEncoder,
+    Debug,
+    Embedder,
+    EmbedderApiKeyEnv,
+    EmbedderBaseUrl,
+    Json,
+    JudgedHow,
+    Prices,
+    Rpm,
+    Tpm,
+    column_mapping,
+    given,
+    metric_texts,
+)
+from merilo.errors import UsageError
+
+if TYPE_CHECKING:
+    from merilo.options import EvaluateArguments
+
+HELP = """Say how many requests a run over DATA would send, how many tokens they are, and what they cost.
+
+Nothing is asked and no key is needed. Questions that several metrics share, and what the run at --out or the cache
+holds already, are not counted again. Once the run has begun, its own tokens and times are taken.
+"""
+EXAMPLES = """\b
+Examples:
+  merilo plan answers.jsonl --judge openai:gpt-4.1-mini
+  merilo plan answers.jsonl --metrics faithfulness,context_recall --judge openai:gpt-4.1-mini --out runs/first
+  merilo plan answers.jsonl --judge openai:qwen3 --base-url http://localhost:8000/v1 --prices prices.toml
+"""
+_OWN = {"--sample": 1, "--latency": 1, "--json": 0, "--debug": 0}
+"""Options that `merilo run` does not know, or that would change what it prints, and how many words follow each."""
+
+
+def plan(
+    data: Annotated[
+        str, typer.Argument(metavar="DATA", help="The file to evaluate.", callback=given, show_default=False)
+    ],
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A,B", help="Metrics, by default every one that data and judge allow."),
+    ] = None,
+    judge: Annotated[list[str] | None, typer.Option(metavar="SPEC", help="As in merilo run. May be repeated.")] = None,
+    embedder: Embedder = "embedded",
+    cross_encoder: CrossEncoder = "embedded",
+    qrels: Annotated[
+        str | None, typer.Option(metavar="FILE", help="DATA is a TREC run; what is relevant stands in these qrels.")
+    ] = None,
+    out: Annotated[str | None, typer.Option(metavar="RUN", help="A run that has begun; it is not changed.")] = None,
+    limit: Annotated[int | None, typer.Option(metavar="N", help="Look at so many records only.")] = None,
+    mapping: Annotated[
+        list[str] | None,
+        typer.Option("--map", metavar="COLUMN=FIELD", help="Which field a column fills. May be repeated."),
+    ] = None,
+    language: Annotated[str | None, typer.Option(metavar="CODE", help="Language of the data, such as ru.")] = None,
+    concurrency: Annotated[int, typer.Option(metavar="N", help="Requests in the air at once, per model.")] = 16,
+    rpm: Rpm = None,
+    tpm: Tpm = None,
+    base_url: BaseUrl = None,
+    api_key_env: ApiKeyEnv = None,
+    embedder_base_url: EmbedderBaseUrl = None,
+    embedder_api_key_env: EmbedderApiKeyEnv = None,
+    judged: JudgedHow = None,
+    skip_invalid: Annotated[
+        bool, typer.Option("--skip-invalid", help="Leave bad records out instead of stopping.")
+    ] = False,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Count what the cache holds, too.")] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Count what failed in the run at --out, too.")
+    ] = False,
+    prices: Prices = None,
+    sample: Annotated[
+        str, typer.Option(metavar="N", help="Look at so many samples, spread evenly, and scale up; or at all.")
+    ] = "2000",
+    latency: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="What a reply takes, where the run has not measured it.")
+    ] = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Estimate and report; the help stands in HELP."""
+    del debug  # read in main, where errors are told
+    from merilo.api import plan as planned
+    from merilo.data.trec import load_trec
+    from merilo.reports.clean import json_text
+    from merilo.reports.plan import plan_page, plan_record
+    from merilo.reports.terminal import page_width, show, write
+
+    arguments: EvaluateArguments = {
+        "metrics": metric_texts(metrics) if metrics else None,
+        "judge": judge or ["embedded"],
+        "embedder": embedder,
+        "cross_encoder": cross_encoder,
+        "out": out,
+        "limit": limit,
+        "mapping": column_mapping(mapping or []) or None,
+        "language": language,
+        "concurrency": concurrency,
+        "requests_per_minute": rpm,
+        "tokens_per_minute": tpm,
+        "base_url": base_url,
+        "api_key_env": api_key_env,
+        "embedder_base_url": embedder_base_url,
+        "embedder_api_key_env": embedder_api_key_env,
+        "judged": judged,
+        "skip_invalid": skip_invalid,
+        "cache": not no_cache,
+        "retry_failed": retry_failed,
+        "prices": prices,
+    }
+    source = data if qrels is None else load_trec(data, qrels)
+    found = planned(source, sample=_looked_at(sample), latency_s=latency, **arguments)
+    if json:
+        write(json_text(plan_record(found)) + "\n")
+    else:
+        show(plan_page(found, page_width(), run=_run_command(sys.argv[1:])))
+
+
+def _looked_at(text: str) -> int | None:
+    if text == "all":
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError(f"--sample takes a number of samples or all, got {text!r}.")
+    return int(text)
+
+
+def _run_command(words: list[str]) -> str:
+    """The run that was planned, as a command; empty when the words are not those of a plan."""
+    if not words or words[0] != "plan":
+        return ""
+    kept, passed = ["merilo", "run"], 0
+    for word in words[1:]:
+        if passed:
+            passed -= 1
+        elif word.partition("=")[0] in _OWN:
+            passed = 0 if "=" in word else _OWN[word]
+        else:
+            kept.append(word)
+    return shlex.join(kept)

@@ -1,0 +1,232 @@
+"""Runs plans dry: no request is sent; likely verdicts lead them on, and what they would ask is counted.
+
+Questions are cut into units and keyed as in a run, so what the run or the cache holds already costs nothing, and
+what several metrics ask costs once. Tokens are characters / 4 until the run has measured its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from merilo.engine.amounts import Amount
+from merilo.engine.walk import Walk
+from merilo.judges.conversation import ENLARGED, ENLARGEMENTS
+from merilo.judging.digests import digest_text
+from merilo.judging.likely import likely_reply
+from merilo.judging.questions import Pack
+from merilo.providers.base import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from merilo.data.sample import Sample
+    from merilo.engine.answers import Answers, Held, Unit
+    from merilo.judges.base import Send
+    from merilo.metrics.base import Metric
+    from merilo.providers.base import Provider, Request
+    from merilo.runs.measured import Measured
+
+Pricer = Callable[["Provider", Usage], "float | None"]
+"""What a request costs in USD, None where that is unknown."""
+
+CHARACTERS_PER_TOKEN: Final = 4
+_REASKED_CHARACTERS: Final = 4_500
+"""What a re-ask adds to a request at most: the reply quoted, what was wrong with it, and what to do."""
+_AT_HOME: Final = frozenset({"embedded", "scripted", "splitter"})
+"""Judges, by the word in their fingerprint, that answer on this machine without a request."""
+
+
+@dataclass(slots=True)
+class Counted:
+    """What one metric would ask over the samples so far."""
+
+    alone: Amount = field(default_factory=Amount)
+    """What it costs when it is the only one."""
+    added: Amount = field(default_factory=Amount)
+    """What it adds to the metrics before it."""
+    at_most: Amount = field(default_factory=Amount)
+    questions: int = 0
+    held: int = 0
+    """Questions that the run or the cache has answered already."""
+    keys: set[bytes] = field(default_factory=set[bytes])
+    """Of the questions counted in `alone`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A unit with the requests that its conversation begins with, and the input tokens of each."""
+
+    unit: Unit
+    sends: tuple[Send, ...]
+    tokens: tuple[int, ...]
+
+    @classmethod
+    def of(cls, unit: Unit) -> _Asked:
+        sends = _sends(unit)
+        return cls(unit, sends, tuple(tokens_of(send.request) for send in sends))
+
+
+class DryRun:
+    """Counts what the plans of some metrics would ask; memory grows with the questions counted, 16 bytes a key."""
+
+    def __init__(
+        self,
+        answers: Answers,
+        held: Callable[[Unit], Held],
+        usd: Pricer,
+        measured: Mapping[tuple[str, bytes], Measured],
+    ) -> None:
+        """`held` looks up what is answered already; `measured` are means by judge and digest of the rubric."""
+        self.counted: dict[str, Counted] = {}
+        self.unpriced: dict[str, Provider] = {}
+        """Providers whose price is unknown, by their name and address."""
+        self.measured_used = False
+        self._answers = answers
+        self._held = held
+        self._usd = usd
+        self._measured = measured
+        self._keys: set[bytes] = set()
+
+    def add(self, sample: Sample, metrics: Mapping[str, Metric]) -> None:
+        """Run the plans of all metrics about one sample."""
+        for text, metric in metrics.items():
+            self._walk(sample, text, metric, self.counted.setdefault(text, Counted()))
+
+    def _walk(self, sample: Sample, text: str, metric: Metric, counted: Counted) -> None:
+        walk = Walk(metric, text, sample).start()
+        held_here = 0
+        largest: dict[int, _Asked] = {}  # by judge
+        while walk.step is not None:
+            units = self._answers.units(walk.step)
+            held: Held = {}
+            for unit in units:
+                found = self._held(unit)
+                held |= found
+                held_here += len(found)
+                counted.questions += len(unit.keys)
+                rest = unit.without(found)
+                if rest is not None:
+                    held |= {key: question.guess() for key, question in zip(rest.keys, rest.questions, strict=True)}
+                    asked = _Asked.of(rest)
+                    self._count(asked, counted)
+                    earlier = largest.get(id(rest.judge))
+                    largest[id(rest.judge)] = (
+                        asked if earlier is None or sum(asked.tokens) > sum(earlier.tokens) else earlier
+                    )
+            walk.send([(key, held[key]) for unit in units for key in unit.keys])
+        counted.held += held_here
+        worst = max((self._worst(asked) for asked in largest.values()), key=_weight, default=Amount())
+        if worst.requests:
+            counted.at_most += worst.times(max(0, metric.at_most(sample) - held_here))
+
+    def _count(self, asked: _Asked, counted: Counted) -> None:
+        if not asked.sends:
+            return
+        amount: Amount | None = None  # that of the whole, found once
+        for keys in (counted.keys, self._keys):
+            rest = asked.unit.without(keys)
+            if rest is None:
+                continue
+            keys.update(rest.keys)
+            if rest is asked.unit:
+                amount = new = self._amount(asked) if amount is None else amount
+            else:
+                new = self._amount(_Asked.of(rest))
+            if keys is counted.keys:
+                counted.alone += new
+            else:
+                counted.added += new
+
+    def _amount(self, asked: _Asked) -> Amount:
+        unit = asked.unit
+        means = self._measured.get((unit.judge.name, digest_text(unit.judge.rubric(unit.asked))))
+        if means is not None:
+            self.measured_used = True
+            tokens = Usage(round(means.input_tokens), round(means.output_tokens))
+            usd = self._price(asked.sends[0], tokens)
+            return Amount(means.requests, means.input_tokens, means.output_tokens, usd, means.seconds)
+        total = Amount()
+        for send, taken, reply in zip(asked.sends, asked.tokens, _replies(unit, len(asked.sends)), strict=True):
+            made = _tokens(len(reply))
+            total += Amount(1, taken, made, self._price(send, Usage(taken, made)), None)
+        return total
+
+    def _worst(self, asked: _Asked) -> Amount:
+        """What one question takes with every reply cut off as often as may be, and every re-ask used up."""
+        total = Amount()
+        reasks: int = getattr(asked.unit.judge, "reasks", 0)  # judges of other kinds do not ask again
+        for send, first in zip(asked.sends, asked.tokens, strict=True):
+            limit = send.request.max_tokens
+            limits = [0] if limit is None else [limit * ENLARGED**n for n in range(ENLARGEMENTS + 1)]
+            for turn in range(reasks + 1):
+                taken = first + turn * _tokens(_REASKED_CHARACTERS)
+                for made in limits:
+                    total += Amount(1, taken, made, self._price(send, Usage(taken, made)), None)
+        return total
+
+    def _price(self, send: Send, usage: Usage) -> float | None:
+        price = self._usd(send.provider, usage)
+        if price is None:
+            marks = send.provider.fingerprint()
+            named = [marks.get(name) for name in ("model", "callable", "base_url")]
+            self.unpriced.setdefault(" at ".join(str(name) for name in named if name), send.provider)
+        return price
+
+
+def tokens_of(request: Request) -> int:
+    """Characters / 4 of what the model is to read: messages and schema, or the texts to embed."""
+    characters = sum(len(message.text) for message in request.messages)
+    inputs: tuple[str, ...] = getattr(request, "inputs", ())  # of a request for vectors
+    characters += sum(map(len, inputs))
+    if request.schema is not None:
+        characters += _compact(_Same(request.schema))
+    return _tokens(characters)
+
+
+def _sends(unit: Unit) -> tuple[Send, ...]:
+    """The requests that a conversation about this unit begins with."""
+    if unit.judge.fingerprint().get("judge") in _AT_HOME:
+        return ()
+    conversation = unit.judge.answer(unit.asked)
+    try:
+        return next(conversation, ())
+    finally:
+        conversation.close()
+
+
+def _replies(unit: Unit, sends: int) -> Iterable[str]:
+    """A likely reply to each request: a question's own where there is one for each, else to all that is asked."""
+    if sends == len(unit.questions):
+        return [likely_reply(question) for question in unit.questions]
+    asked = unit.asked if len(unit.questions) == 1 else Pack(unit.questions)
+    return [likely_reply(asked)] * sends
+
+
+def _weight(amount: Amount) -> tuple[float, float]:
+    return amount.usd or 0.0, amount.input_tokens + amount.output_tokens
+
+
+@lru_cache(maxsize=64)
+def _compact(schema: _Same) -> int:
+    return len(json.dumps(schema.value, separators=(",", ":")))
+
+
+@dataclass(frozen=True, slots=True)
+class _Same:
+    """A schema, equal to itself only: those of a kind are built once and shared."""
+
+    value: Mapping[str, object]
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.value is other.value
+
+
+def _tokens(characters: int) -> int:
+    return -(-characters // CHARACTERS_PER_TOKEN)

@@ -1,0 +1,373 @@
+"""The queue of one endpoint in one run, and the workers that carry what stands in it.
+
+One queue, ordered by block of samples, then by text, so that requests that begin alike go one after another and the
+oldest samples are done first. As many workers as the run allows itself take from it, each when the endpoint's limiter
+lets one more through. What fails for a passing reason goes back into the queue after a wait.
+
+Over 200 lines: every path of a request through its endpoint stands here, side by side.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from math import inf
+from typing import TYPE_CHECKING
+
+from merilo.engine.breaker import FIRST, Breaker, Doubt
+from merilo.engine.budget import UNPAID
+from merilo.engine.limits import Expected, Limits, Permit, asks_no_model, limiter_for
+from merilo.engine.parcel import LONGEST_PAUSE_S, Order, Parcel, jitter_s
+from merilo.engine.traffic import EventKind
+from merilo.errors import ProviderDown, ProviderError, RateLimited, Refused, Temporary, Unreachable
+from merilo.judging.verdicts import Failure, FailureKind
+from merilo.providers.base import ReplyPath
+
+if TYPE_CHECKING:
+    from merilo.engine.carry import Carrier
+    from merilo.providers.base import Provider, Reply
+
+_log = logging.getLogger("merilo")
+
+GONE_S = 15.0
+"""An endpoint that was reached before is waited for so long when nobody is there any more."""
+_LONGEST_GONE_WAIT_S = 4.0
+_MOST_TRIES = 100
+_GRACE_S = 5.0
+
+
+@dataclass(slots=True, eq=False)
+class _Worker:
+    parcel: Parcel | None = None
+    task: asyncio.Task[None] | None = None
+    rest: asyncio.Future[Parcel] | None = None
+    began: float = 0.0
+    limit_s: float = inf
+    deadline: float = inf
+    overdue: bool = False
+    abandoned: bool = False
+
+
+class Lane:
+    """One endpoint's queue in one run."""
+
+    def __init__(self, carrier: Carrier, provider: Provider) -> None:
+        self._local = asks_no_model(provider)
+        limits = Limits(concurrency=carrier.limits.concurrency) if self._local else carrier.limits
+        self.limiter = limiter_for(provider)
+        self.title = self.limiter.title
+        self.flying = 0
+        self._carrier = carrier
+        self._loop = asyncio.get_running_loop()
+        self._share = self.limiter.join(limits, self._wake)
+        self._weighs = limits.tokens_per_minute is not None
+        self._remote = "base_url" in provider.fingerprint()
+        self._expected = Expected()
+        self._breaker = Breaker[Parcel]()
+        self._heap: list[tuple[Order, int, Parcel]] = []
+        self._number = 0
+        self._delayed = 0
+        self._workers: set[_Worker] = set()
+        self._resting: list[_Worker] = []
+        self._pumping = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._gone_since = inf
+        self._failures = 0  # in a row, those sent again included
+
+    @property
+    def queued(self) -> int:
+        """Requests that wait."""
+        return len(self._heap) + self._delayed
+
+    def post(self, parcel: Parcel) -> None:
+        """Put a request into the queue."""
+        self._number += 1
+        order = parcel.order if self._remote else (*parcel.order[:2], "", "")  # a callable is asked in ask order
+        heappush(self._heap, (order, self._number, parcel))
+        self.pump_soon()
+
+    def pump_soon(self) -> None:
+        """Let requests go once all that are being posted now are there."""
+        if not self._pumping and (self._resting or len(self._workers) < self._carrier.limits.concurrency):
+            self._pumping = True
+            self._loop.call_soon(self._pump)
+
+    def check(self, now: float) -> None:
+        """Break off what has outlived its time; a worker that cannot even be broken off is given up."""
+        for worker in [worker for worker in self._workers if now > worker.deadline]:
+            parcel, task = worker.parcel, worker.task
+            if parcel is None or task is None:
+                continue
+            if worker.overdue:
+                worker.abandoned = True
+                self._workers.discard(worker)
+                self._ended(parcel, self._too_late(worker))
+                self.pump_soon()
+            else:
+                worker.overdue = True
+                worker.deadline = now + _GRACE_S
+                task.cancel()
+
+    def close(self) -> list[asyncio.Task[None]]:
+        """Stop carrying; the tasks that are being cancelled."""
+        if self._timer is not None:
+            self._timer.cancel()
+        tasks = [worker.task for worker in self._workers if worker.task is not None]
+        for worker in self._workers:
+            worker.overdue = False
+        for task in tasks:
+            task.cancel()
+        self._share.leave()
+        return tasks
+
+    # letting through
+
+    def _wake(self) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._pump)
+        except RuntimeError:  # the loop is closed: this run is over
+            self._share.waiting = False
+
+    def _pump(self) -> None:
+        self._pumping = False
+        try:
+            while self._resting or len(self._workers) < self._carrier.limits.concurrency:
+                parcel = self._next()
+                if parcel is None:
+                    return
+                if self._resting:
+                    worker = self._resting.pop()
+                    if worker.rest is not None:
+                        worker.rest.set_result(parcel)
+                else:
+                    worker = _Worker()
+                    self._workers.add(worker)
+                    worker.task = asyncio.create_task(self._work(worker, parcel))
+        except Exception as error:  # noqa: BLE001  a price that is not known, a bug: told by whoever runs the plans
+            self._carrier.stop(error)
+
+    def _next(self) -> Parcel | None:
+        """The next request that may go now; None where none may."""
+        if not self._heap or self._carrier.halted:
+            self._share.waiting = False
+            return None
+        if self._stumbling and self.flying + self._delayed >= self._carrier.limits.concurrency:
+            return None
+        doubt = self._breaker.doubt
+        if doubt is Doubt.NONE:
+            return self._let_through(0)
+        if self.flying or doubt is Doubt.STOP:
+            return None
+        self._heap.sort()  # a sorted list is a heap
+        parcel = self._let_through(len(self._heap) * self._breaker.probes // (self._breaker.probes + 1))
+        if parcel is not None:
+            self._breaker.probe()
+        return parcel
+
+    @property
+    def _stumbling(self) -> bool:
+        """True when nothing comes back: then what waits to be sent again keeps its place, and little else is begun."""
+        return not self._breaker.reached or self._failures >= FIRST
+
+    def _let_through(self, index: int) -> Parcel | None:
+        parcel = self._heap[index][2]
+        if not self._affordable(parcel):
+            return None
+        permit = self._share.take(self._expected.tokens(parcel.send.request) if self._weighs else 0)
+        if not isinstance(permit, Permit):
+            self._again_in(permit)
+            return None
+        if index == 0:
+            heappop(self._heap)
+        else:
+            del self._heap[index]
+            heapify(self._heap)
+        parcel.permit = permit
+        if not self._local:
+            self._carrier.spending.begin(parcel.aside_usd)
+        self.flying += 1
+        return parcel
+
+    def _affordable(self, parcel: Parcel) -> bool:
+        spending, cost = self._carrier.spending, 0.0
+        if not self._local and spending.needs_price:
+            cost = spending.cost_of(parcel.send.provider, self._expected.most(parcel.send.request))
+        over = spending.over(cost, free=self._local)
+        if over is None:
+            parcel.aside_usd = cost
+            return True
+        if not over.may_pass:
+            self._carrier.halt(over.sentence)
+        return False
+
+    def _again_in(self, seconds: float) -> None:
+        if seconds < inf and (self._timer is None or self._timer.when() > self._loop.time() + seconds):
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = self._loop.call_later(seconds, self._timed)
+
+    def _timed(self) -> None:
+        self._timer = None
+        self._pump()
+
+    # carrying
+
+    async def _work(self, worker: _Worker, first: Parcel) -> None:
+        parcel: Parcel | None = first
+        try:
+            while not worker.abandoned:
+                if parcel is None:
+                    worker.rest = self._loop.create_future()
+                    self._resting.append(worker)
+                    parcel = await worker.rest
+                told = await self._sent(worker, parcel)
+                if not worker.abandoned:
+                    self._ended(parcel, told)
+                    parcel = self._next()
+                    if self._resting and self._heap:  # the limiter may have widened
+                        self.pump_soon()
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001  a missing key, a bug, a callable that exits: told by whoever waits
+            self._carrier.stop(error)
+
+    async def _sent(self, worker: _Worker, parcel: Parcel) -> Reply | ProviderError:
+        carrier, send = self._carrier, parcel.send
+        carrier.tell(EventKind.SENT, self.title)
+        worker.parcel, worker.began = parcel, time.monotonic()
+        try:
+            opened = carrier.opened(send.provider) or await carrier.open(send.provider)
+            worker.limit_s = opened.limit_s
+            worker.deadline = time.monotonic() + opened.limit_s
+            return await opened.connection.send(send.request)
+        except ProviderError as error:
+            return error
+        except asyncio.CancelledError:
+            if not worker.overdue:
+                raise
+            return self._too_late(worker)
+        finally:
+            worker.deadline, worker.parcel = inf, None
+            if worker.overdue and worker.task is not None and not worker.abandoned:
+                worker.overdue = False
+                worker.task.uncancel()
+
+    def _too_late(self, worker: _Worker) -> Temporary:
+        return Temporary(f"{self.title} gave no reply within {worker.limit_s:g} s and was broken off.")
+
+    def _ended(self, parcel: Parcel, told: Reply | ProviderError) -> None:
+        """A request has come to an end: hand over what it gave, or send it again."""
+        self.flying -= 1
+        if isinstance(told, ProviderError):
+            if not self._local:
+                self._carrier.spending.end(parcel.aside_usd, 0.0)
+            self._failed(parcel, told)
+        else:
+            self._replied(parcel, told)
+        if not self.flying:
+            self._settle()
+        self._carrier.landed()
+
+    def _replied(self, parcel: Parcel, reply: Reply) -> None:
+        usage, carrier = reply.usage, self._carrier
+        total = None if usage.input_tokens is None else usage.input_tokens + (usage.output_tokens or 0)
+        self._share.land(parcel.permit, good=True, tokens=total)
+        self._gone_since, self._failures = inf, 0
+        if self._weighs or carrier.spending.needs_price:
+            self._expected.learn(usage)
+        if not self._local:
+            carrier.paid(parcel.send, usage if reply.path is not ReplyPath.LOCAL else UNPAID, parcel.aside_usd)
+        carrier.tell(EventKind.REPLIED, self.title, reply.seconds)
+        for waiting, failure in self._breaker.good():
+            self._hand_over(waiting, failure)
+        self._hand_over(parcel, reply)
+
+    def _failed(self, parcel: Parcel, error: ProviderError) -> None:
+        if not isinstance(error, Unreachable):
+            self._gone_since = inf
+        if isinstance(error, RateLimited):
+            asked_s = error.retry_after_s or 0.0
+            pause_s = asked_s if asked_s <= LONGEST_PAUSE_S else 0.0  # what is longer ends this run, and no other
+            self._share.limited(parcel.permit, pause_s)
+            self._carrier.tell(EventKind.LIMITED, self.title, pause_s, error)
+        else:
+            self._share.land(parcel.permit, good=False)
+        if isinstance(error, ProviderDown):
+            self._carrier.stop(error)
+        elif isinstance(error, Refused):
+            self._failures = 0
+            for waiting, failure in self._breaker.good():
+                self._hand_over(waiting, failure)
+            self._hand_over(parcel, Failure(FailureKind.REFUSED, str(error)))
+        elif isinstance(error, RateLimited | Temporary):
+            self._retry(parcel, error)
+        else:
+            self._give_up(parcel, error, FailureKind.PERMANENT)
+
+    def _settle(self) -> None:
+        """Nothing is in the air: draw conclusions from what failed."""
+        if self._breaker.doubt is Doubt.STOP:
+            which = f"{self._breaker.count} requests in a row" if self._breaker.reached else "The first requests"
+            self._carrier.stop(
+                ProviderDown(
+                    f"{which} to {self.title} failed ({self._breaker.count} were given up), the last because: "
+                    f"{self._breaker.last} They are not recorded and are asked again when the run goes on."
+                )
+            )
+        elif not self._heap and not self._delayed and not self._carrier.halted:
+            for waiting, failure in self._breaker.release():
+                self._hand_over(waiting, failure)
+
+    # failing
+
+    def _retry(self, parcel: Parcel, error: RateLimited | Temporary) -> None:
+        self._failures += 1
+        wait_s = self._wait_s(parcel, error)
+        if wait_s is None:
+            self._give_up(parcel, error, FailureKind.TEMPORARY)
+            return
+        self._carrier.say_once(f"{error} Trying again.")
+        _log.info("%s Again in %.1f s.", error, wait_s)
+        self._carrier.tell(EventKind.RETRIED, self.title, wait_s, error)
+        parcel.order = (parcel.order[0], 0, *parcel.order[2:])
+        if wait_s <= 0:
+            self.post(parcel)
+        else:
+            self._delayed += 1
+            self._loop.call_later(wait_s, self._back, parcel)
+
+    def _wait_s(self, parcel: Parcel, error: RateLimited | Temporary) -> float | None:
+        """How long to wait before the request is sent again; None when it is given up, or the run has stopped."""
+        if isinstance(error, Unreachable):
+            now = time.monotonic()
+            self._gone_since = min(self._gone_since, now)
+            parcel.unreached += 1
+            if now - self._gone_since >= GONE_S or parcel.unreached > _MOST_TRIES:
+                self._carrier.stop(ProviderDown(str(error)))
+                return None
+            return jitter_s(parcel.unreached, _LONGEST_GONE_WAIT_S)
+        if isinstance(error, RateLimited):
+            if (asked_s := error.retry_after_s or 0.0) <= LONGEST_PAUSE_S:
+                return parcel.limited_again_s(error)
+            said = f"{error} It asks to come back in {asked_s:.0f} s; go on with the run then."
+            self._carrier.stop(ProviderDown(said))
+            return None
+        return parcel.failed_again_s() if self._breaker.doubt is Doubt.NONE else None
+
+    def _back(self, parcel: Parcel) -> None:
+        self._delayed -= 1
+        self.post(parcel)
+
+    def _give_up(self, parcel: Parcel, error: ProviderError, kind: FailureKind) -> None:
+        if self._carrier.over:
+            return
+        self._carrier.tell(EventKind.GAVE_UP, self.title, 0.0, error)
+        failure, wrong = Failure(kind, str(error)), kind is FailureKind.PERMANENT
+        if not self._breaker.bad(parcel, failure, wrong=wrong, proven=parcel.proven):
+            self._hand_over(parcel, failure)
+
+    def _hand_over(self, parcel: Parcel, reply: Reply | Failure) -> None:
+        parcel.to.landed(parcel.place, reply)

@@ -1,0 +1,289 @@
+"""How much an endpoint is asked: at once and a minute, by all runs of the process together.
+
+One `Limiter` stands for one endpoint (kind of provider, address and model) in the whole process, whatever threads and
+event loops ask it. Each run takes part with a `Share`, which carries the run's own limits.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, Final
+
+from merilo.errors import UsageError
+from merilo.providers.base import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from merilo.providers.base import Provider, Request
+
+CONCURRENCY: Final = 16
+_CHARACTERS_PER_TOKEN: Final = 4
+_FIRST_OUTPUT_TOKENS: Final = 256
+_MINUTE_S: Final = 60.0
+_BURST_S: Final = 1.0
+"""Requests that were not sent may be made up for within this time; the rate is so much lower that no minute is over."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """What a run allows itself at each endpoint; None is no limit of its own. Raises UsageError for none at all."""
+
+    concurrency: int = CONCURRENCY
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    timeout_s: float | None = None
+    """Of one request; None: the provider's own."""
+
+    def __post_init__(self) -> None:
+        if self.concurrency < 1:
+            raise UsageError(f"concurrency must be at least 1, got {self.concurrency}.")
+        for name in ("requests_per_minute", "tokens_per_minute", "timeout_s"):
+            value: float | None = getattr(self, name)
+            if value is not None and not 0 < value < inf:
+                raise UsageError(f"{name} must be more than 0, got {value}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """Leave to send one request; `number` counts the requests of the endpoint."""
+
+    number: int
+    tokens: int
+
+
+class Limiter:
+    """What is known of one endpoint in this process; use it through `join`. Safe between threads.
+
+    Too many requests (429) halve what may be in flight, once for all that were sent before; each full round of
+    successes adds one, until every run has what it allows itself.
+    """
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self._lock = threading.Lock()
+        self._shares: list[Share] = []
+        self._meters: dict[tuple[str, float], _Meter] = {}
+        self._in_flight = 0
+        self._number = 0
+        self._cut_at = 0
+        self._width = inf
+        self._good = 0
+        self._paused_until = 0.0
+
+    def join(self, limits: Limits, wake: Callable[[], None]) -> Share:
+        """A run's share. `wake` is called, from any thread, when a request that had to wait may be let through."""
+        share = Share(self, limits, wake)
+        with self._lock:
+            for kind, rate in (("requests", limits.requests_per_minute), ("tokens", limits.tokens_per_minute)):
+                if rate is not None:
+                    share.meters.append((kind, self._meters.setdefault((kind, rate), _Meter(rate))))
+            self._shares.append(share)
+        return share
+
+    @property
+    def in_flight(self) -> int:
+        """Requests in the air, of all runs."""
+        return self._in_flight
+
+    @property
+    def width(self) -> float:
+        """How many the endpoint is thought to bear at once; infinite until it complained."""
+        return self._width
+
+    @property
+    def paused_s(self) -> float:
+        """Seconds until the endpoint may be asked again; 0 when it may now."""
+        return max(0.0, self._paused_until - time.monotonic())
+
+    def take(self, share: Share, tokens: int) -> Permit | float:
+        """See `Share.take`."""
+        with self._lock:
+            now = time.monotonic()
+            if now < self._paused_until:
+                return self._paused_until - now
+            if self._in_flight >= self._room(share) or self._crowds(share):
+                share.waiting = True
+                return inf
+            wait = max((meter.wait_s(now, _weight(kind, tokens)) for kind, meter in share.meters), default=0.0)
+            if wait > 0:
+                return wait
+            for (kind, _), meter in self._meters.items():
+                meter.charge(now, _weight(kind, tokens))
+            share.waiting = False
+            share.in_flight += 1
+            self._in_flight += 1
+            self._number += 1
+            return Permit(self._number, tokens)
+
+    def land(self, share: Share, permit: Permit, *, good: bool, tokens: int | None) -> None:
+        """See `Share.land`."""
+        with self._lock:
+            self._landed(share)
+            if tokens is not None:
+                for (kind, _), meter in self._meters.items():
+                    if kind == "tokens":
+                        meter.mend(tokens - permit.tokens)
+            if good and self._width < inf:
+                self._good += 1
+                if self._good >= self._width:
+                    self._good = 0
+                    self._width += 1
+                if self._width >= max((each.limits.concurrency for each in self._shares), default=1):
+                    self._width = inf
+        self._wake_others(share)
+
+    def limited(self, share: Share, permit: Permit, pause_s: float) -> None:
+        """See `Share.limited`."""
+        with self._lock:
+            if permit.number > self._cut_at:
+                self._width = max(1.0, min(self._width, self._in_flight) // 2)
+                self._cut_at = self._number
+                self._good = 0
+            self._landed(share)
+            self._paused_until = max(self._paused_until, time.monotonic() + pause_s)
+        self._wake_others(share)
+
+    def leave(self, share: Share) -> None:
+        """See `Share.leave`."""
+        with self._lock:
+            self._in_flight -= share.in_flight
+            share.in_flight = 0
+            if share in self._shares:
+                self._shares.remove(share)
+            if not self._shares:  # whoever comes next finds out anew; rates and pauses hold on
+                self._width, self._good = inf, 0
+        self._wake_others(share)
+
+    def _room(self, share: Share) -> float:
+        return min(share.limits.concurrency, self._width)
+
+    def _crowds(self, share: Share) -> bool:
+        """True when another run waits that could go now, and this one has its fair part already."""
+        if len(self._shares) == 1:
+            return False
+        if not any(each.waiting and each is not share and self._in_flight < self._room(each) for each in self._shares):
+            return False
+        active = sum(each.waiting or each.in_flight > 0 or each is share for each in self._shares)
+        return share.in_flight >= max(1, self._room(share) // active)
+
+    def _landed(self, share: Share) -> None:
+        if share.in_flight:  # not after `leave`
+            share.in_flight -= 1
+            self._in_flight -= 1
+
+    def _wake_others(self, share: Share) -> None:
+        for each in [each for each in self._shares if each.waiting and each is not share]:
+            each.wake()
+
+
+class Share:
+    """One run's part in a limiter; its methods may be called from the run's thread only."""
+
+    def __init__(self, limiter: Limiter, limits: Limits, wake: Callable[[], None]) -> None:
+        self.limits = limits
+        self.wake = wake
+        self.meters: list[tuple[str, _Meter]] = []
+        self.in_flight = 0
+        self.waiting = False
+        self._limiter = limiter
+
+    def take(self, tokens: int) -> Permit | float:
+        """Leave to send a request of so many tokens now, else the seconds after which to ask again.
+
+        Infinite seconds: when a request has landed; `wake` tells where that is another run's.
+        """
+        return self._limiter.take(self, tokens)
+
+    def land(self, permit: Permit, *, good: bool, tokens: int | None = None) -> None:
+        """A request has ended, with a reply (`good`) or not; `tokens` is what it took, where that was told."""
+        self._limiter.land(self, permit, good=good, tokens=tokens)
+
+    def limited(self, permit: Permit, pause_s: float) -> None:
+        """A request was answered by "too many requests"; nobody sends for `pause_s` seconds."""
+        self._limiter.limited(self, permit, pause_s)
+
+    def leave(self) -> None:
+        """The run asks no more; what it had in the air counts as landed."""
+        self._limiter.leave(self)
+
+
+class Expected:
+    """What a request to one endpoint is likely to take, from its characters and from what replies took so far."""
+
+    def __init__(self) -> None:
+        self._replies = 0
+        self._output = 0
+        self._longest = 0
+
+    def tokens(self, request: Request) -> int:
+        """Characters / 4 in and the mean of the replies so far out, together; at first 256 out or the request's own."""
+        mean = -(-self._output // self._replies) if self._replies else _first_output(request)
+        return _input(request) + mean
+
+    def most(self, request: Request) -> Usage:
+        """The same with the longest of the replies so far: what to set aside so that a budget is not passed."""
+        return Usage(_input(request), self._longest if self._replies else _first_output(request), 0)
+
+    def learn(self, usage: Usage) -> None:
+        """Take what a reply took into account, where it tells."""
+        if usage.output_tokens is not None:
+            self._replies += 1
+            self._output += usage.output_tokens
+            self._longest = max(self._longest, usage.output_tokens)
+
+
+def asks_no_model(provider: Provider) -> bool:
+    """True for what runs on this machine and is free: no rate and no budget is about it."""
+    return "base_url" not in provider.fingerprint() and provider.price_usd(Usage()) == 0.0
+
+
+_limiters: dict[str, Limiter] = {}
+_limiters_lock = threading.Lock()
+
+
+def limiter_for(provider: Provider) -> Limiter:
+    """The process's limiter of an endpoint; a new one for what has no address (a callable, a local process)."""
+    marks = provider.fingerprint()
+    title = " ".join(str(mark) for mark in marks.values() if isinstance(mark, str) and mark)
+    if "base_url" not in marks:
+        return Limiter(title)
+    with _limiters_lock:
+        return _limiters.setdefault(title, Limiter(title))
+
+
+class _Meter:
+    """A rate a minute that no minute exceeds: each unit takes its time, up to a second of it may be made up for."""
+
+    def __init__(self, per_minute: float) -> None:
+        self._apart_s = (_MINUTE_S + _BURST_S) / per_minute
+        self._free_at = 0.0
+
+    def wait_s(self, now: float, weight: float) -> float:
+        """Seconds until so much may go; 0 or less when now. What weighs more than a second goes when all is paid."""
+        takes_s = weight * self._apart_s
+        return max(self._free_at - now, 0.0) + min(0.0, takes_s - _BURST_S)
+
+    def charge(self, now: float, weight: float) -> None:
+        self._free_at = max(self._free_at, now) + weight * self._apart_s
+
+    def mend(self, weight: float) -> None:
+        """More or less was used than was charged."""
+        self._free_at += weight * self._apart_s
+
+
+def _weight(kind: str, tokens: int) -> int:
+    return tokens if kind == "tokens" else 1
+
+
+def _first_output(request: Request) -> int:
+    return _FIRST_OUTPUT_TOKENS if request.max_tokens is None else min(request.max_tokens, _FIRST_OUTPUT_TOKENS)
+
+
+def _input(request: Request) -> int:
+    texts: tuple[str, ...] = getattr(request, "inputs", ())  # of a request for vectors
+    characters = sum(len(message.text) for message in request.messages) + sum(map(len, texts))
+    return -(-characters // _CHARACTERS_PER_TOKEN)

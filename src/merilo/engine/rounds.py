@@ -1,0 +1,155 @@
+"""Streams the samples of a run in rounds: window after window in a thread, with the event loop left to others.
+
+For judges whose providers answer whole batches. Nothing here knows what such a provider is: a model in this process, a
+service that takes a file of requests, a cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextvars import copy_context
+from itertools import islice, takewhile
+from threading import Event
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from merilo.engine.budget import own_price
+from merilo.engine.drive import drive_rounds
+from merilo.engine.schedule import BLOCK, BREATH_S
+from merilo.engine.walk import Walk
+from merilo.errors import ProviderDown, RateLimited, Refused, Temporary, UsageError
+from merilo.judging.verdicts import Failure, FailureKind
+from merilo.providers.base import Reply
+from merilo.providers.batches import ended, replies
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+
+    from merilo.data.sample import Sample
+    from merilo.engine.answers import Answers, Roles
+    from merilo.engine.budget import Price
+    from merilo.errors import ProviderError
+    from merilo.judges.base import Send
+    from merilo.metrics.base import Metric
+    from merilo.providers.base import BatchProvider, Provider
+    from merilo.runs.outcomes import Result
+
+WINDOW = BLOCK
+"""Samples that are asked about in the same rounds."""
+
+
+class Batches:
+    """Sends rounds to providers that answer batches, one batch a provider. Once stopped it ends early."""
+
+    def __init__(self) -> None:
+        self._stopped = Event()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether nothing more is to be sent."""
+        return self._stopped.is_set()
+
+    def stop(self, _: BaseException | None = None) -> None:
+        """Take no further reply; safe from any thread."""
+        self._stopped.set()
+
+    def __call__(self, sends: Sequence[Send]) -> Iterator[tuple[int, Reply | Failure]]:
+        """What came back, with places, as it comes. Raises ProviderDown."""
+        providers = {id(send.provider): send.provider for send in sends}
+        places: dict[int, list[int]] = {key: [] for key in providers}
+        for place, send in enumerate(sends):
+            places[id(send.provider)].append(place)
+        for key, provider in providers.items():
+            batch = [sends[place].request for place in places[key]]
+            for place, told in replies(_of_batches(provider), batch, self._stopped):
+                yield places[key][place], told if isinstance(told, Reply) else _failure(told)
+
+
+def asks_in_rounds(metrics: Iterable[Metric], roles: Roles) -> bool:
+    """Whether all that these metrics may ask goes to judges that can be asked in rounds."""
+    asked = [roles.judge(kind, role) for metric in metrics for role in metric.roles for kind in metric.asks]
+    return all(getattr(judge, "batched", False) for judge in asked)
+
+
+async def in_rounds(
+    samples: Iterable[Sample],
+    metrics: Mapping[str, Metric],
+    answers: Answers,
+    batches: Batches,
+    *,
+    window: int = WINDOW,
+    price: Price = own_price,
+    count: Callable[[int], None] = lambda _: None,
+) -> AsyncGenerator[list[Result], None]:
+    """The results of one sample after another, in dataset order, each in metric order; see `stream`.
+
+    `samples` and `answers` are used in a thread, while the loop waits for it. Ends early, after the last whole sample,
+    when `batches` is stopped; cancelled, it stops them and waits for the thread. `count` is told, from the thread, of
+    answers that were known.
+    """
+    loop, source, more = asyncio.get_running_loop(), iter(samples), True
+
+    def drive(walks: Sequence[Walk]) -> None:
+        drive_rounds(walks, answers, batches, price=price, count=count)
+        answers.commit()  # nothing may come for a while
+
+    def work() -> _Done:
+        return _window(islice(source, window), metrics, window, drive)
+
+    while more and not batches.stopped:
+        running = loop.run_in_executor(None, copy_context().run, work)
+        try:
+            done, more = await asyncio.shield(running)
+        except asyncio.CancelledError:
+            batches.stop()
+            await ended(running)
+            raise
+        breathed = time.monotonic()
+        for results in done:
+            yield results
+            if time.monotonic() - breathed > BREATH_S:
+                await asyncio.sleep(0)
+                breathed = time.monotonic()
+
+
+class _Done(NamedTuple):
+    results: list[list[Result]]
+    """Of each sample that has all of them, up to the first that has not."""
+    more: bool
+    """False when the data or the run has come to its end."""
+
+
+def _window(
+    samples: Iterator[Sample], metrics: Mapping[str, Metric], size: int, drive: Callable[[Sequence[Walk]], None]
+) -> _Done:
+    """The results of the next few samples; no more come after fewer than `size`."""
+    walks = [[Walk(metric, text, sample) for text, metric in metrics.items()] for sample in samples]
+    everyone = [walk for each in walks for walk in each]
+    try:
+        drive(everyone)
+    finally:
+        for walk in everyone:
+            walk.close()
+    whole = takewhile(lambda each: all(walk.step is None for walk in each), walks)
+    results = [[walk.result() for walk in each] for each in whole]
+    return _Done(results, len(results) == size)
+
+
+def _of_batches(provider: Provider) -> BatchProvider:
+    if not hasattr(provider, "send_batch"):
+        name = provider.fingerprint().get("provider", "a provider")
+        raise UsageError(
+            f"A metric asked {name}, of which its `asks` and `roles` say nothing; name all types and roles of its "
+            "questions there."
+        )
+    return cast("BatchProvider", provider)  # a provider of batches is told by its method, as any protocol
+
+
+def _failure(error: ProviderError) -> Failure:
+    """What a request that brought no reply means to its question. Raises ProviderDown, which is no question's fault."""
+    if isinstance(error, ProviderDown):
+        raise error
+    if isinstance(error, Refused):
+        return Failure(FailureKind.REFUSED, str(error))
+    passing = isinstance(error, RateLimited | Temporary)
+    return Failure(FailureKind.TEMPORARY if passing else FailureKind.PERMANENT, str(error))

@@ -1,0 +1,174 @@
+"""What an evaluation would ask and cost, found out without a request and without a key."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import islice
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from merilo.data.load import load
+from merilo.engine.amounts import Amount, Estimate, MetricEstimate
+from merilo.engine.answers import Answers
+from merilo.engine.cache import VerdictCache, default_path
+from merilo.engine.dry import DryRun
+from merilo.errors import UsageError
+from merilo.evaluation import prepared
+from merilo.judging.verdicts import Failure
+from merilo.options import checked, judges_of
+from merilo.providers.prices import prices_from
+from merilo.runs.measured import measured_in
+from merilo.runs.run import STORE
+from merilo.runs.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from os import PathLike
+
+    from merilo.data.load import Records
+    from merilo.engine.answers import Held, Unit
+    from merilo.engine.dry import Counted
+    from merilo.judges.base import Judge
+    from merilo.options import Options
+    from merilo.providers.base import Provider
+    from merilo.providers.prices import Price, Prices
+
+LOOKED_AT = 2_000
+"""Samples whose plans are run dry, spread evenly over a larger data set."""
+
+
+async def run_estimate(
+    data: str | PathLike[str] | Records,
+    options: Options,
+    *,
+    sample: int | None = LOOKED_AT,
+    latency_s: float | None = None,
+) -> Estimate:
+    """Run the plans of an evaluation dry.
+
+    `sample`: how many samples to look at, spread evenly; None for all. `latency_s`: seconds that a reply takes,
+    where the run has not measured it. Nothing is written but a copy of the data in a temporary directory.
+    """
+    if sample is not None and sample < 1:
+        raise UsageError(f"At least 1 sample is looked at, got sample={sample}.")
+    if latency_s is not None and not latency_s >= 0:
+        raise UsageError(f"A reply takes 0 seconds or more, got {latency_s}.")
+    options = checked(options)
+    judges = judges_of(options)
+    dataset = load(data, mapping=options.mapping, language=options.language, limit=options.limit)
+    prices = prices_from(options.prices)
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="merilo-"))
+        store = Store.open(Path(folder, STORE), create=True)
+        stack.callback(store.close)
+        intake, roles, selection = await prepared(dataset, store, judges, options)
+        store.accept_samples()
+        begun = None if options.out is None else Path(options.out, STORE)
+        look_up = _LookUp.open(begun, options, stack)
+        dry = DryRun(Answers(roles, store, None), look_up.held, prices.usd, measured_in(begun) if begun else {})
+        step = 1 if sample is None else -(-intake.samples // sample)
+        looked_at = 0
+        for each in islice(store.samples(), 0, None, step):
+            dry.add(each, selection.metrics)
+            looked_at += 1
+    metrics = _metrics(dry.counted, intake.samples / looked_at)
+    typical, at_most = _sum(each.added for each in metrics), _sum(each.at_most for each in metrics)
+    return Estimate(
+        data=dataset.name,
+        judge=roles.judges["judge"].name,
+        samples=intake.samples,
+        looked_at=looked_at,
+        metrics=metrics,
+        left_out=selection.left_out,
+        typical=typical,
+        at_most=at_most,
+        seconds=_seconds(typical, latency_s, options),
+        concurrency=options.concurrency,
+        measured=dry.measured_used,
+        prices=_behind(judges.values(), prices),
+        unpriced=tuple(dry.unpriced),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _LookUp:
+    """Finds answers that are there already; writes nothing."""
+
+    run: Store | None
+    cache: VerdictCache | None
+    failures: bool
+    """Whether a failure that the run holds stands; else it is asked again."""
+
+    @classmethod
+    def open(cls, begun: Path | None, options: Options, stack: ExitStack) -> _LookUp:
+        run = cache = None
+        if begun is not None and begun.exists():
+            run = Store.read(begun)
+            stack.callback(run.close)
+        path = default_path() if options.cache is True else Path(options.cache or "")
+        if options.cache is not False and path.is_file():
+            cache = VerdictCache(path)
+            stack.callback(cache.close)
+        return cls(run, cache, failures=not options.retry_failed)
+
+    def held(self, unit: Unit) -> Held:
+        """The answers to this unit's questions in the run, else in the cache."""
+        held: Held = {}
+        for key, question in zip(unit.keys, unit.questions, strict=True):
+            answer = None if self.run is None else self.run.answer(key, question.verdict)
+            if answer is not None and (self.failures or not isinstance(answer, Failure)):
+                held[key] = answer
+        rest = unit.without(held)
+        if rest is None or self.cache is None or not unit.judge.cacheable:
+            return held
+        found: Held = {}
+        for key, question in zip(rest.keys, rest.questions, strict=True):
+            verdict = self.cache.get(key, question.verdict)
+            if verdict is not None and question.fault(verdict) is None:
+                found[key] = verdict
+        return held | found if not rest.whole or len(found) == len(rest.keys) else held
+
+
+def _metrics(counted: Mapping[str, Counted], scale: float) -> tuple[MetricEstimate, ...]:
+    return tuple(
+        MetricEstimate(
+            text,
+            each.questions,
+            each.held,
+            each.alone.times(scale),
+            each.added.times(scale),
+            each.at_most.times(scale),
+        )
+        for text, each in counted.items()
+    )
+
+
+def _sum(amounts: Iterable[Amount]) -> Amount:
+    total = Amount()
+    for amount in amounts:
+        total += amount
+    return total
+
+
+def _seconds(typical: Amount, latency_s: float | None, options: Options) -> float | None:
+    """The longest of what concurrency and rates allow; None where the time of a reply is unknown and decides."""
+    if not typical.requests:
+        return 0.0
+    waiting = typical.seconds if latency_s is None else typical.requests * latency_s
+    if waiting is None:
+        return None
+    minutes = [
+        typical.requests / (options.requests_per_minute or inf),
+        (typical.input_tokens + typical.output_tokens) / (options.tokens_per_minute or inf),
+    ]
+    return max(waiting / options.concurrency, 60 * max(minutes))
+
+
+def _behind(judges: Iterable[Judge], prices: Prices) -> tuple[Price, ...]:
+    """The price of each judge's provider, each once."""
+    providers: list[Provider | None] = [getattr(judge, "provider", None) for judge in judges]
+    found = (prices.price(provider) for provider in providers if provider is not None)
+    return tuple(dict.fromkeys(price for price in found if price is not None))

@@ -1,0 +1,202 @@
+"""The model of the embedded judge behind a provider: questions in batches, verdicts without a request to anybody.
+
+A batch is what a round of many samples asks. Equal questions are judged once, and short ones first, so that texts of
+like length lie side by side for a model that takes several at a time. No verdict knows of its neighbours.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from merilo.data.sentences import sentences
+from merilo.errors import Permanent
+from merilo.judges.lexical import LexicalModel
+from merilo.judges.ngrams import likeness, ngram_vector
+from merilo.judging.questions import (
+    Addresses,
+    Embeddings,
+    Noncommittal,
+    Question,
+    Relevance,
+    Similarities,
+    Statements,
+    Sufficiency,
+    Support,
+    Usefulness,
+)
+from merilo.judging.verdicts import (
+    AddressesVerdict,
+    Failure,
+    FailureKind,
+    MatrixVerdict,
+    NoncommittalVerdict,
+    RelevanceVerdict,
+    Statement,
+    StatementsVerdict,
+    SufficiencyLabel,
+    SufficiencyVerdict,
+    SupportLabel,
+    SupportVerdict,
+    UsefulnessVerdict,
+    Verdict,
+)
+from merilo.providers.base import Reply, ReplyPath, Usage
+from merilo.providers.batches import gathered
+from merilo.providers.questions import QuestionRequest, answer_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping, Sequence
+    from contextlib import AbstractAsyncContextManager
+
+    from merilo.errors import ProviderError
+    from merilo.providers.base import Connection, Request
+
+_log = logging.getLogger("merilo")
+
+_LEVELS: Final = (SufficiencyLabel.INSUFFICIENT, SufficiencyLabel.PARTLY, SufficiencyLabel.SUFFICIENT)
+_FREE: Final = Usage(0, 0, 0)
+
+
+@dataclass(frozen=True)
+class EmbeddedProvider:
+    """Answers the kinds of question in `RULES`; free, and on this machine."""
+
+    def fingerprint(self) -> Mapping[str, object]:
+        """Its name: what decides a verdict stands in the judge's own."""
+        return {"provider": "embedded"}
+
+    def connect(self, *, known: Mapping[str, str] | None = None) -> AbstractAsyncContextManager[Connection]:
+        """A connection for runs that ask others too; nothing is opened, and nothing can be known."""
+        del known
+        return gathered(self)
+
+    def price_usd(self, usage: Usage) -> float | None:
+        """Free."""
+        del usage
+        return 0.0
+
+    def send_batch(self, requests: Sequence[Request]) -> Generator[tuple[int, Reply | ProviderError], None, None]:
+        """See `BatchProvider`; Permanent for what is no question of a kind that it answers."""
+        model = LexicalModel.load()
+        places: dict[Question[Any], list[int]] = {}
+        for place, request in enumerate(requests):
+            question = request.question if isinstance(request, QuestionRequest) else None
+            if type(question) in RULES and question is not None:
+                places.setdefault(question, []).append(place)
+            else:
+                yield place, Permanent("The embedded judge answers questions of its own kinds only.")
+        for question in sorted(places, key=_length):
+            reply = Reply((_answered(model, question),), usage=_FREE, path=ReplyPath.LOCAL)
+            for place in places[question]:
+                yield place, reply
+
+
+def _length(question: Question[Any]) -> int:
+    """Characters in all its texts."""
+    length = 0
+    for name in question.__dataclass_fields__:
+        value: object = getattr(question, name)
+        if isinstance(value, str):
+            length += len(value)
+        elif isinstance(value, tuple):
+            length += sum(map(len, cast("tuple[str, ...]", value)))  # the only tuples that questions have
+    return length
+
+
+def _answered(model: LexicalModel, question: Question[Any]) -> str:
+    try:
+        verdict = RULES[type(question)](model, question)
+    except Exception as error:  # noqa: BLE001  a bug in how a text is read is the failure of one question
+        _log.exception("the embedded judge broke")
+        told = f"the judge embedded raised {type(error).__name__}: {error}"
+        return answer_text(Failure(FailureKind.BROKEN, told))
+    try:
+        return answer_text(verdict)
+    except ValueError:
+        told = "the verdict holds half a character, which cannot be kept"
+        return answer_text(Failure(FailureKind.BROKEN, told))
+
+
+def _relevance(model: LexicalModel, question: Relevance) -> RelevanceVerdict:
+    found = model.relevance(question.user_input, question.sentences)
+    reason = f"{_percent(found.coverage)} of the user input, by the weight of its words, stands in the context; "
+    reason += _cut(model, "relevant")
+    return RelevanceVerdict(found.grade, found.evidence, reason, found.probability)
+
+
+def _usefulness(model: LexicalModel, question: Usefulness) -> UsefulnessVerdict:
+    found = model.usefulness(question.user_input, question.reference, question.sentences)
+    reason = f"{_percent(found.coverage)} of the reference, by the weight of its words, stands in the context; "
+    reason += _cut(model, "useful")
+    return UsefulnessVerdict(found.useful, found.evidence, reason, found.probability)
+
+
+def _statements(model: LexicalModel, question: Statements) -> StatementsVerdict:
+    """One statement for each sentence that claims something: questions and refusals do not."""
+    claims = (Statement(text, index) for index, text in enumerate(question.sentences) if model.claims(text))
+    return StatementsVerdict(tuple(claims))
+
+
+def _support(model: LexicalModel, question: Support) -> SupportVerdict:
+    contexts = [sentences(context) for context in question.contexts]
+    found = model.support(question.statement, contexts)
+    label = SupportLabel.SUPPORTED if found.supported else SupportLabel.UNSUPPORTED
+    reason = f"{_percent(found.coverage)} of the statement, by the weight of its words, stands in one place; "
+    reason += _cut(model, "supported")
+    return SupportVerdict(label, found.evidence, reason, found.probability, tells_contradicted=False)
+
+
+def _sufficiency(model: LexicalModel, question: Sufficiency) -> SufficiencyVerdict:
+    found = model.sufficiency(question.user_input, [sentences(context) for context in question.contexts])
+    reason = f"{_percent(found.coverage)} of the user input, by the weight of its words, stands in the contexts; "
+    reason += _cut(model, "sufficient")
+    return SufficiencyVerdict(_LEVELS[found.level], reason=reason, probability=found.probability)
+
+
+def _addresses(model: LexicalModel, question: Addresses) -> AddressesVerdict:
+    found = model.addresses(question.user_input, question.statement)
+    return AddressesVerdict(found.addresses, probability=found.probability)
+
+
+def _noncommittal(model: LexicalModel, question: Noncommittal) -> NoncommittalVerdict:
+    declines = model.noncommittal(question.user_input, question.response)
+    return NoncommittalVerdict(declines, reason="It holds a phrase of refusal and little else." if declines else "")
+
+
+def _embeddings(model: LexicalModel, question: Embeddings) -> MatrixVerdict:
+    """Vectors of 512 numbers and length 1; of zeros for a text without a word."""
+    del model
+    return MatrixVerdict.of([ngram_vector(text) for text in question.texts])
+
+
+def _similarities(model: LexicalModel, question: Similarities) -> MatrixVerdict:
+    """The cosine of the same vectors, 0 where it is negative; 0 too for a text without a word."""
+    del model
+    right = [ngram_vector(text) for text in question.right]
+    rows = [[likeness(vector, other) for other in right] for vector in map(ngram_vector, question.left)]
+    return MatrixVerdict.of(rows) if rows else MatrixVerdict(0, len(right), b"")
+
+
+RULES: Final[Mapping[type[Question[Any]], Callable[[LexicalModel, Any], Verdict]]] = {
+    Relevance: _relevance,
+    Usefulness: _usefulness,
+    Statements: _statements,
+    Support: _support,
+    Sufficiency: _sufficiency,
+    Addresses: _addresses,
+    Noncommittal: _noncommittal,
+    Embeddings: _embeddings,
+    Similarities: _similarities,
+}
+"""How each kind of question is answered."""
+
+
+def _cut(model: LexicalModel, task: str) -> str:
+    """From which probability on the answer is yes: the cut was fitted, and is not one half."""
+    return f"yes from p = {model.curves[task].thresholds['yes']:.2f}."
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"

@@ -1,0 +1,61 @@
+"""The reply that a judge would likely write, for plans that are run dry: how long it is, and what it decides."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from merilo.judging.questions import Completion, Pack
+from merilo.judging.reply import FORMS, LISTS
+from merilo.judging.untyped import as_list
+
+if TYPE_CHECKING:
+    from merilo.judging.questions import Question
+
+_FROM_ONE = ("evidence", "sentence")
+
+
+def likely_reply(asked: Question[Any] | Pack) -> str:
+    """A reply of the likely form and length: the question's guess as a model would write it.
+
+    Empty for kinds that no model is asked in words.
+    """
+    if not isinstance(asked, Pack):
+        return _one(asked)
+    if isinstance(asked.questions[0], Completion):
+        return "".join(map(_one, asked.questions))
+    verdicts = [{"number": number, **_fields(each)} for number, each in enumerate(asked.questions, start=1)]
+    return json.dumps({"verdicts": verdicts}, ensure_ascii=False)
+
+
+def _one(question: Question[Any]) -> str:
+    if isinstance(question, Completion):
+        return question.guess().text
+    found = _fields(question)
+    return json.dumps(found, ensure_ascii=False) if found else ""
+
+
+def _fields(question: Question[Any]) -> dict[str, Any]:  # Any: JSON
+    """The reply's fields in the order they are written, numbered from 1."""
+    given: dict[str, Any] = {}
+    if question.kind in FORMS or question.kind in LISTS:
+        given = question.guess().to_fields()
+    if (form := FORMS.get(question.kind)) is not None:
+        return {name: _numbered(name, given[name]) for name in form.properties}
+    if (listed := LISTS.get(question.kind)) is not None:
+        name = listed.shape.keys[0]
+        return {name: [_item(item) for item in given[name]]}
+    return given
+
+
+def _item(item: Any) -> Any:  # Any: JSON
+    if not isinstance(item, dict):
+        return item
+    return {name: _numbered(name, item[name]) for name in ("sentence", "text")}
+
+
+def _numbered(name: str, value: Any) -> Any:  # Any: JSON
+    if name not in _FROM_ONE:
+        return value
+    indices = as_list(value)
+    return value + 1 if indices is None else [int(str(index)) + 1 for index in indices]

@@ -1,0 +1,96 @@
+"""Carries requests to Anthropic's Messages API."""
+
+from __future__ import annotations
+
+import os
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from merilo.errors import UsageError
+from merilo.providers.anthropic_bodies import AnthropicBodies, Cached
+from merilo.providers.anthropic_replies import message_of
+from merilo.providers.chat import ChatConnection
+from merilo.providers.endpoint import check_provider, checked_url
+from merilo.providers.keys import Keys, key_in
+from merilo.providers.openai import check_key
+from merilo.providers.problems import Address
+from merilo.providers.wire import open_wire
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping
+
+    from merilo.judging.untyped import Json
+    from merilo.providers.base import Reply, ReplyPath, Usage
+    from merilo.providers.chat import ReadReply
+    from merilo.providers.keys import KeySource
+    from merilo.providers.wire import Wire
+
+ANTHROPIC_URL = "https://api.anthropic.com"
+API_VERSION = "2023-06-01"
+_ENDINGS = ("/messages", "/v1")
+
+
+def _default_url() -> str:
+    return os.environ.get("ANTHROPIC_BASE_URL") or ANTHROPIC_URL
+
+
+@dataclass(frozen=True)
+class AnthropicProvider:
+    """A model behind Anthropic's Messages API, or behind an endpoint that speaks it.
+
+    `base_url` is ANTHROPIC_BASE_URL at construction, else Anthropic's own. `cached` says what the provider's prompt
+    cache is asked to keep: the rubric by default. `max_tokens` is the limit of a reply where a request has none: the
+    API takes no request without. Keys, headers and body as for `OpenAIProvider`. Raises UsageError for an address
+    that cannot be used.
+    """
+
+    model: str
+    base_url: str = field(default_factory=_default_url)
+    api_key_env: str = "ANTHROPIC_API_KEY"
+    timeout_s: float = 120.0
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    body: Mapping[str, object] = field(default_factory=dict[str, object], hash=False)
+    api_key: KeySource | None = field(default=None, repr=False, compare=False)
+    cached: Cached = field(default=Cached.RUBRIC, compare=False)
+    max_tokens: int = 4_096
+
+    def __post_init__(self) -> None:
+        check_provider(self.model, self.timeout_s, self.api_key_env, example="anthropic:claude-sonnet-4-5")
+        if self.max_tokens < 1:
+            raise UsageError(f"A reply has at least 1 token, got max_tokens={self.max_tokens}.")
+        object.__setattr__(self, "base_url", checked_url(self.base_url, _ENDINGS, example=ANTHROPIC_URL))
+
+    def fingerprint(self) -> Mapping[str, object]:
+        """Address, model and extra body; no key and no headers. What is cached changes no reply."""
+        return {"provider": "anthropic", "base_url": self.base_url, "model": self.model, "body": dict(self.body)}
+
+    @asynccontextmanager
+    async def connect(self, *, known: Mapping[str, str] | None = None) -> AsyncGenerator[ChatConnection, None]:
+        """An open connection. `known` are the adaptations of an earlier run, so as not to learn them again.
+
+        Raises UsageError when Anthropic's own endpoint is to be used and there is no key.
+        """
+        hosted = urlsplit(self.base_url).hostname == urlsplit(ANTHROPIC_URL).hostname
+        key = key_in(self.api_key_env, needed_for=self.base_url if hosted and self.api_key is None else None)
+        keys = Keys("x-api-key", key=key, source=self.api_key, others=self.headers)
+        bodies = AnthropicBodies(
+            self.model, self.body, cached=self.cached, max_tokens=self.max_tokens, known=known or {}
+        )
+        place = f"Check the base URL (without /v1) and the model name {self.model!r}."
+        address = Address(self.base_url, check_key(self.api_key_env, self.api_key), place)
+        async with open_wire(self.base_url, keys, self.timeout_s, headers={"anthropic-version": API_VERSION}) as wire:
+            yield ChatConnection(wire, "/v1/messages", bodies, address, self._reading(wire))
+
+    def price_usd(self, usage: Usage) -> float | None:
+        """By the list of prices; None for a model that is not in it, or an endpoint that is not the provider's own."""
+        from merilo.providers.prices import list_price_usd
+
+        return list_price_usd("anthropic", self.base_url, self.model, usage)
+
+    def _reading(self, wire: Wire) -> ReadReply:
+        def read(told: Json, text: str, path: ReplyPath, seconds: float) -> Reply:
+            return message_of(told, text, path=path, clean=wire.clean, address=self.base_url, seconds=seconds)
+
+        return read

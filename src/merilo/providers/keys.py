@@ -1,0 +1,110 @@
+"""Where a key comes from, how it is sent, and how it is kept out of everything that is said.
+
+A key comes from an environment variable, read when a connection is opened, or from a callable, asked before each
+request so that a token may be exchanged for a new one. It stands in no field, file or message of ours.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from merilo.errors import ProviderDown, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+KeySource: TypeAlias = Callable[[], str | Awaitable[str]]
+"""Gives the key of the next request; async where it has to wait, and cheap where it is not."""
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SHORTEST_SECRET = 8
+_MOST_KEPT = 1_000
+
+
+def checked_variable(variable: str) -> None:
+    """Raises UsageError for a name that no environment variable has, without repeating it: it may be the key itself."""
+    if not _VARIABLE.fullmatch(variable):
+        raise UsageError(
+            "The key is named by an environment variable, as in OPENAI_API_KEY; do not give the key itself."
+        )
+
+
+def key_in(variable: str, *, needed_for: str | None = None) -> str:
+    """The key in an environment variable; empty where there is none.
+
+    `needed_for`: an address that takes nothing without a key. Raises UsageError when it has none, or when no key can
+    look like that.
+    """
+    key = os.environ.get(variable, "").strip()
+    if not key and needed_for is not None:
+        raise UsageError(
+            f"The environment variable {variable} holds no key for {needed_for}; "
+            "set it, or give the base URL of an endpoint that needs none."
+        )
+    if not _sendable(key):
+        raise UsageError(f"The environment variable {variable} holds characters that no key has.")
+    return key
+
+
+class Keys:
+    """The key of one connection, as a header, and every text that no message may repeat."""
+
+    def __init__(
+        self,
+        header: str,
+        *,
+        prefix: str = "",
+        key: str = "",
+        source: KeySource | None = None,
+        others: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        """`key` is sent unless there is a `source`. `others`: headers of the user's own, which may hold secrets.
+
+        A header of that name among the others goes before ours.
+        """
+        taken = header.lower() in {name.lower() for name, _ in others}
+        self._header = header
+        self._prefix = prefix
+        self._source = None if taken else source
+        self.fixed: dict[str, str] = dict(others)
+        """The headers that are the same for every request."""
+        if key and source is None and not taken:
+            self.fixed[header] = f"{prefix}{key}"
+        self._secrets: tuple[str, ...] = ()
+        self._hide(key, *(text for _, value in others for text in (value, value.rpartition(" ")[2])))
+
+    async def fresh(self) -> Mapping[str, str] | None:
+        """The headers of the next request besides the fixed ones. Raises ProviderDown when the source gives no key."""
+        if self._source is None:
+            return None
+        try:
+            given = self._source()
+            key = await given if inspect.isawaitable(given) else given
+        except Exception as error:  # noqa: BLE001  the edge to a stranger's code; what it says may hold the key
+            raise ProviderDown(f"The callable that gives the key raised {type(error).__name__}.") from None
+        if not isinstance(key, str) or not key.strip() or not _sendable(key.strip()):
+            raise ProviderDown("The callable that gives the key returned something that is none.")
+        key = key.strip()
+        self._hide(key)
+        return {self._header: f"{self._prefix}{key}"}
+
+    def clean(self, text: str) -> str:
+        """The text without secrets, and without half a surrogate pair, which no file can hold."""
+        for secret in self._secrets:
+            text = text.replace(secret, "[secret]")
+        return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+    def _hide(self, *secrets: str) -> None:
+        new = {secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}
+        if not new.issubset(self._secrets):
+            kept = (*new.difference(self._secrets), *self._secrets)[:_MOST_KEPT]
+            self._secrets = tuple(sorted(kept, key=len, reverse=True))
+
+
+def _sendable(key: str) -> bool:
+    """Whether a header can hold the key."""
+    return key.isprintable() and key.isascii()

@@ -1,0 +1,228 @@
+"""What requests cost: the dated list prices that come with merilo, and a price file of the user's own before them.
+
+Prices are in USD per million tokens. A price that is not known is None, never 0. The list holds for the providers'
+own endpoints only; whatever stands elsewhere costs what a price file says, or nobody knows.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from datetime import date
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from importlib.resources import files
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from merilo.errors import UsageError
+from merilo.judging.untyped import as_list, as_object
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from os import PathLike
+
+    from merilo.providers.base import Provider, Usage
+
+VARIABLE = "MERILO_PRICES"
+TABLE = "prices.v1.toml"
+_MILLION = 1_000_000
+_DATED = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})")
+_NUMBERS = ("input", "output", "cached_input", "cache_write")
+_TEXTS = ("model", "provider", "base_url", "source", "via")
+_KEYS = frozenset({*_NUMBERS, *_TEXTS, "long", "read"})
+_LONG_KEYS = frozenset({*_NUMBERS, "above"})
+
+PricesLike: TypeAlias = "str | PathLike[str] | Sequence[Mapping[str, object]] | Prices"
+"""What a user may give: the path of a price file, its rows, or prices that were read before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """USD per million tokens; `cached_input` and `cache_write` are parts of the input that cost otherwise."""
+
+    input: float
+    output: float
+    cached_input: float
+    cache_write: float
+
+    def usd(self, usage: Usage) -> float | None:
+        """What one request with this usage costs; None where the provider did not say how many tokens."""
+        if usage.input_tokens is None or usage.output_tokens is None:
+            return None
+        cached, written = usage.cached_tokens or 0, usage.written_tokens or 0
+        fresh = max(0, usage.input_tokens - cached - written)
+        cost = fresh * self.input + cached * self.cached_input + written * self.cache_write
+        return (cost + usage.output_tokens * self.output) / _MILLION
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """The price of a model somewhere."""
+
+    model: str
+    """Its name, which matches with a date after it too; or a pattern with `*`."""
+    rates: Rates
+    provider: str | None = None
+    """The kind of provider; None for any."""
+    base_url: str | None = None
+    """The address; None for any."""
+    above: int | None = None
+    """Requests with more input tokens than this cost `long`."""
+    long: Rates | None = None
+    read: date | None = None
+    """The day the price was read."""
+    source: str = ""
+
+    def usd(self, usage: Usage) -> float | None:
+        """What one request with this usage costs; None where the provider did not say how many tokens."""
+        if self.long is not None and self.above is not None and (usage.input_tokens or 0) > self.above:
+            return self.long.usd(usage)
+        return self.rates.usd(usage)
+
+    def holds(self, kind: str, base_url: str, model: str) -> bool:
+        """True when it is the price of this model at this address."""
+        if self.provider not in {None, kind} or self.base_url not in {None, _address(base_url)}:
+            return False
+        if "*" in self.model:
+            return fnmatchcase(model, self.model)
+        return model == self.model or (
+            model.startswith(self.model) and _DATED.fullmatch(model, len(self.model)) is not None
+        )
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Prices of the user's own, which go before those that providers know; the first that fits counts."""
+
+    own: tuple[Price, ...] = ()
+
+    def usd(self, provider: Provider, usage: Usage) -> float | None:
+        """What a request to this provider costs; None when that is unknown."""
+        own = self._own(provider)
+        return provider.price_usd(usage) if own is None else own.usd(usage)
+
+    def price(self, provider: Provider) -> Price | None:
+        """The price behind `usd`, with its date and source; None where there is none, or the provider has its own."""
+        return self._own(provider) or _listed(*_marks(provider))
+
+    def _own(self, provider: Provider) -> Price | None:
+        return _first(self.own, *_marks(provider)) if self.own else None
+
+
+def list_price_usd(kind: str, base_url: str, model: str, usage: Usage) -> float | None:
+    """What a request costs by the list that comes with merilo; None for a model or an address that is not in it."""
+    price = _listed(kind, base_url, model)
+    return None if price is None else price.usd(usage)
+
+
+def prices_from(given: PricesLike | None = None) -> Prices:
+    """The user's own prices: those given, else the file that MERILO_PRICES names, else none. Raises UsageError."""
+    if isinstance(given, Prices):
+        return given
+    if given is None:
+        named = os.environ.get(VARIABLE)
+        return _from_file(Path(named)) if named else Prices()
+    if isinstance(given, (str, os.PathLike)):
+        return _from_file(Path(given))
+    return Prices(_rows(given, "prices", None))
+
+
+def _from_file(path: Path) -> Prices:
+    import tomllib
+
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"The price file {path} cannot be read ({error}); it is TOML with tables [[price]].") from None
+    rows = as_list(table.get("price"))
+    if rows is None or set(table) - {"price", "read"}:
+        raise UsageError(f"The price file {path} holds tables [[price]] and perhaps `read = DATE`, nothing else.")
+    return Prices(_rows(rows, str(path), table.get("read")))
+
+
+def _rows(rows: Iterable[object], where: str, read: object) -> tuple[Price, ...]:
+    return tuple(_row(row, f"{where}, price {number}", read) for number, row in enumerate(rows, start=1))
+
+
+def _row(given: object, where: str, read: object) -> Price:
+    row = as_object(given) or {}
+    if not row.get("model"):
+        raise UsageError(f"{where}: a price names its `model`, `input` and `output`.")
+    _refuse_unknown(row, _KEYS, where)
+    texts = {name: _text(row, name, where) for name in _TEXTS if name in row}
+    above, long = _long(row["long"], where) if "long" in row else (None, None)
+    day = row.get("read", read)
+    return Price(
+        model=texts["model"],
+        rates=_rates(row, where),
+        provider=texts.get("provider"),
+        base_url=_address(texts["base_url"]) if "base_url" in texts else None,
+        above=above,
+        long=long,
+        read=day if isinstance(day, date) else None,
+        source=texts.get("source", ""),
+    )
+
+
+def _long(given: object, where: str) -> tuple[int, Rates]:
+    table = as_object(given) or {}
+    above = table.get("above")
+    if not isinstance(above, int):
+        raise UsageError(f"{where}: `long` is a table with `above` (input tokens), `input` and `output`.")
+    _refuse_unknown(table, _LONG_KEYS, where)
+    return above, _rates(table, where)
+
+
+def _text(row: Mapping[str, object], name: str, where: str) -> str:
+    value = row[name]
+    if not isinstance(value, str):
+        raise UsageError(f"{where}: `{name}` is a text, got {value!r}.")
+    return value
+
+
+def _refuse_unknown(row: Mapping[str, object], known: frozenset[str], where: str) -> None:
+    if unknown := sorted(set(row) - known):
+        raise UsageError(f"{where}: {', '.join(unknown)} is not known; it takes {', '.join(sorted(known))}.")
+
+
+def _rates(row: Mapping[str, object], where: str) -> Rates:
+    each = _usd(row, "input", where)
+    cached, written = (_usd(row, name, where) if name in row else each for name in ("cached_input", "cache_write"))
+    return Rates(each, _usd(row, "output", where), cached, written)
+
+
+def _usd(row: Mapping[str, object], name: str, where: str) -> float:
+    value = row.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < inf:
+        raise UsageError(f"{where}: `{name}` is USD per million tokens, 0 or more, got {value!r}.")
+    return float(value)
+
+
+def _address(url: str) -> str:
+    """The address without its end that some write and some leave out."""
+    return url.rstrip("/").removesuffix("/v1")
+
+
+def _marks(provider: Provider) -> tuple[str, str, str]:
+    marks = provider.fingerprint()
+    return str(marks.get("provider", "")), str(marks.get("base_url", "")), str(marks.get("model", ""))
+
+
+def _first(prices: Iterable[Price], kind: str, base_url: str, model: str) -> Price | None:
+    return next((price for price in prices if price.holds(kind, base_url, model)), None)
+
+
+@lru_cache(maxsize=256)
+def _listed(kind: str, base_url: str, model: str) -> Price | None:
+    return _first(_list().own, "openai" if kind == "openai-embeddings" else kind, base_url, model)
+
+
+@lru_cache(maxsize=1)
+def _list() -> Prices:
+    import tomllib
+
+    table = tomllib.loads(files("merilo").joinpath("providers", TABLE).read_text(encoding="utf-8"))
+    return Prices(_rows(table["price"], TABLE, table["read"]))

@@ -1,0 +1,183 @@
+"""What an endpoint says when it does not answer, and which of our errors that is.
+
+The maps follow the providers' own pages on errors; tests/providers/test_errors.py names the page beside each case.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from math import isfinite
+from typing import TYPE_CHECKING, cast
+
+from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Refused, Temporary
+from merilo.judging.untyped import as_list, as_object, loaded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from merilo.judging.untyped import Json
+
+OK = 200
+SERVER_ERRORS = 500
+_LONGEST_SHOWN = 300
+_STATUS = re.compile(r"[45]\d\d")
+_RATE_LIMITED = 429
+_KEY_REFUSED = 401
+_FORBIDDEN = 403
+_DOWN = frozenset({301, 302, 303, 307, 308, 402, 403, 404, 405})
+_TEMPORARY = frozenset({408, 409, 425})
+_OVERLOADED = frozenset({503, 529})
+_FILTERED = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
+_SPENT = frozenset(
+    {
+        "insufficient_quota",
+        "credit_balance_exhausted",
+        "organization_spend_limit_exceeded",
+        "project_spend_limit_exceeded",
+        "organization_usage_limit_exceeded",
+        "enforced_spend_limit_reached",
+        "billing_error",
+    }
+)
+_SAYS_SPENT = re.compile(
+    r"credit balance is too low|reached your (?:specified )?(?:workspace )?API usage limits", re.IGNORECASE
+)
+ABOUT_SIZE = re.compile(
+    r"context length|maximum context|context window|too (?:large|long|many|high)|exceed|input token count",
+    re.IGNORECASE,
+)
+"""A message that is about the size of the request or a limit, not about what the endpoint takes at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An error as the endpoint tells it."""
+
+    status: int
+    message: str
+    code: str = ""
+    parameter: str = ""
+
+    @property
+    def shown(self) -> str:
+        """Status and message, cut to a length for people."""
+        return f"{self.status}: {excerpt(self.message)}"
+
+    def cleaned(self, clean: Callable[[str], str]) -> Problem:
+        """The same without secrets."""
+        return replace(self, message=clean(self.message), code=clean(self.code), parameter=clean(self.parameter))
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """What messages say of an endpoint: where it is, and what to check when it takes no request at all."""
+
+    url: str
+    check_key: str
+    check_place: str
+
+
+def told_in(text: str) -> Json:
+    """The JSON object that a body is; empty for anything else."""
+    try:
+        return json_object(loaded(text)) or {}
+    except ValueError:
+        return {}
+
+
+def json_object(value: object) -> Json | None:
+    """The value when it is an object of JSON that was read just now, whose keys need no look; else None."""
+    return cast("Json", value) if isinstance(value, dict) else None
+
+
+def problem_in(status: int, told: Json, text: str) -> Problem | None:
+    """The error that an answer tells, also where it hides in a body with status 200; None for a reply.
+
+    `told` is the object that `text` is.
+    """
+    if status == OK and (not told.get("error") or told.get("choices")):
+        return None
+    error = told.get("error", told)
+    fields = as_object(error) or {}
+    message, parameter = _message(fields)
+    code = _code(fields)
+    if status == OK:
+        status = int(code) if _STATUS.fullmatch(code) else SERVER_ERRORS
+    return Problem(status, message or (error if isinstance(error, str) else text), code, parameter)
+
+
+def error_of(problem: Problem, headers: Mapping[str, str], address: Address) -> ProviderError:
+    """The problem as one of our errors."""
+    status, code = problem.status, problem.code
+    told = f"{address.url} answered {problem.shown}"
+    if code in _FILTERED:
+        return Refused(f"{told}.", status=status)
+    if code in _SPENT or (status < SERVER_ERRORS and _SAYS_SPENT.search(problem.message)):
+        return ProviderDown(f"{told}. The account may spend no more.", status=status)
+    if status == _KEY_REFUSED or code == "invalid_api_key":  # what it says may repeat a part of the key
+        return ProviderDown(f"{address.url} refused the key ({status}); {address.check_key}.", status=status)
+    if status == _FORBIDDEN and ABOUT_SIZE.search(problem.message):
+        return Permanent(f"{told}.", status=status)
+    if status == _FORBIDDEN:
+        return ProviderDown(f"{told}. The key may not do this: {address.check_key}.", status=status)
+    if status in _DOWN or code == "model_not_found":
+        return ProviderDown(f"{told}. {address.check_place}", status=status)
+    return _passing(problem, headers, told) or Permanent(f"{told}.", status=status)
+
+
+def _passing(problem: Problem, headers: Mapping[str, str], told: str) -> ProviderError | None:
+    """The error of a request that may work later; None where it will not."""
+    status, wait_s = problem.status, retry_after_s(headers)
+    if status == _RATE_LIMITED or (status in _OVERLOADED and wait_s is not None):
+        return RateLimited(f"{told}.", retry_after_s=wait_s, status=status)
+    return Temporary(f"{told}.", status=status) if status in _TEMPORARY or status >= SERVER_ERRORS else None
+
+
+def retry_after_s(headers: Mapping[str, str], *, now: datetime | None = None) -> float | None:
+    """The seconds that the headers ask to wait, given in milliseconds, seconds or as a date; None without."""
+    for name, unit_s in (("retry-after-ms", 0.001), ("Retry-After", 1.0)):
+        value = headers.get(name, "").strip()
+        seconds = _number(value)
+        if seconds is not None:
+            return max(0.0, seconds * unit_s)
+        try:
+            return max(0.0, (parsedate_to_datetime(value) - (now or datetime.now(UTC))).total_seconds())
+        except (TypeError, ValueError, OverflowError):
+            continue
+    return None
+
+
+def excerpt(text: str) -> str:
+    """The beginning of a text, in one line."""
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + " ..."
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if isfinite(number) else None
+
+
+def _code(fields: Json) -> str:
+    """The most telling code: that of the details, the error's own, its type, or Azure's inner one."""
+    details, inner = as_object(fields.get("details")) or {}, as_object(fields.get("innererror")) or {}
+    found = details.get("error_code") or fields.get("code") or fields.get("type") or inner.get("code")
+    return str(found or "")
+
+
+def _message(error: Json) -> tuple[str, str]:
+    """The message and the parameter it is about; also from a list of faults, as FastAPI gives them."""
+    detail = error.get("detail")
+    faults = [fault for item in as_list(detail) or () if (fault := as_object(item)) is not None]
+    if faults:
+        places = [".".join(map(str, as_list(fault.get("loc")) or ())) for fault in faults]
+        said = [f"{place}: {fault.get('msg', '')}" for place, fault in zip(places, faults, strict=True)]
+        return "; ".join(said), places[0].rpartition(".")[2] if len(places) == 1 else ""
+    message = error.get("message", detail)
+    return (message if isinstance(message, str) else ""), str(error.get("param") or "")

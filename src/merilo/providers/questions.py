@@ -1,0 +1,45 @@
+"""Carries a question as it is to what answers questions and not texts: a callable, a model in this process."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from merilo.judging.verdicts import Failure, FailureKind
+from merilo.providers.base import Message, Request
+
+if TYPE_CHECKING:
+    from merilo.judging.ask import Answer
+    from merilo.judging.questions import Question
+
+_FAILURE: Final = '{"failure":'
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionRequest(Request):
+    """A request that carries the question itself beside its text, which is empty where nobody reads it."""
+
+    question: Question[Any] | None = None
+
+    @classmethod
+    def of(cls, question: Question[Any]) -> QuestionRequest:
+        """The request for one question; its message is the question as JSON, for whoever reads the record."""
+        text = json.dumps({"kind": question.kind, **asdict(question)}, ensure_ascii=False)
+        return cls(messages=(Message("user", text),), question=question)
+
+
+def answer_text(answer: Answer) -> str:
+    """The answer as the text of a reply. Raises ValueError for a verdict with half a character."""
+    if isinstance(answer, Failure):
+        fields = json.dumps({"kind": answer.kind.value, "message": answer.message}, ensure_ascii=False)
+        return f"{_FAILURE} {fields}}}"
+    return answer.to_json()
+
+
+def answer_in(text: str, question: Question[Any]) -> Answer:
+    """The answer to the question that `answer_text` wrote."""
+    if text.startswith(_FAILURE):
+        fields = json.loads(text)["failure"]
+        return Failure(FailureKind(fields["kind"]), fields["message"])
+    return type(question).verdict.from_json(text)

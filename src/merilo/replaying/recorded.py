@@ -1,0 +1,207 @@
+"""The answers that a run recorded, found for the questions that a plan asks now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, cast
+
+from merilo.engine.answers import SPECIAL, Answers, Roles
+from merilo.judges.reread import recalled
+from merilo.judging.digests import digest_json, digest_of
+from merilo.judging.verdicts import Failure
+from merilo.reports.clean import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from merilo.judging.ask import Answer
+    from merilo.judging.questions import Question
+    from merilo.runs.run import Manifest
+    from merilo.runs.store import Asked, Conversation, Store
+
+_EXCERPT = 60
+_NOT_TOLD = frozenset({"role", "draw", "language", "likely"})
+
+
+@dataclass(slots=True)
+class Reread:
+    """What came of reading the raw replies again; a question counts once."""
+
+    read: int = 0
+    """Questions whose replies could be read again."""
+    different: int = 0
+    """Those of them with another answer now."""
+    unread: int = 0
+    """Questions without recorded replies, or for which another reply would be asked for now: their answers stand."""
+    _seen: set[bytes] = field(default_factory=set[bytes], repr=False)
+
+    def count(self, key: bytes, stored: Answer, now: Answer | None) -> None:
+        """Take in the answer to one question as stored and as read now."""
+        if key not in self._seen:
+            self._seen.add(key)
+            self.read += now is not None
+            self.unread += now is None
+            self.different += now is not None and now != stored
+
+
+class Recorded:
+    """Looks up what a run holds, by the keys of a trail or by what is asked.
+
+    With `again` the answers are those that the present rules read from the raw replies, where they can be read.
+    """
+
+    def __init__(self, store: Store, manifest: Manifest, *, again: Reread | None = None) -> None:
+        self._store = store
+        self._judges = manifest.judges
+        self._marks = {role: digest_json(_marks(judge)) for role, judge in manifest.judges.items()}
+        self._again = again
+        self._at: dict[bytes, Asked | None] = {}
+        self._reread: dict[bytes, Answer] = {}
+        self._index: dict[bytes, bytes] | None = None
+
+    def forget(self) -> None:
+        """Drop what was looked up for a sample; the next one asks about other texts."""
+        self._at.clear()
+        self._reread.clear()
+
+    def trail(self, keys: Sequence[bytes]) -> Trail:
+        """The questions under these keys, for the plan that asked them in this order."""
+        return Trail(self, tuple(keys))
+
+    def at(self, key: bytes) -> Asked | None:
+        """The question under this key; None when there is none."""
+        if key not in self._at:
+            self._at[key] = self._store.asked(key)
+        return self._at[key]
+
+    def answer(self, asked: Asked) -> Answer:
+        """The answer to a question that was found."""
+        if self._again is None:
+            return asked.answer
+        if asked.key not in self._reread:
+            self._read_again(asked)
+        return self._reread[asked.key]
+
+    def same(self, stored: Question[Any], asked: Question[Any]) -> bool:
+        """True when the stored answer answers what is asked now: same words, same draw, same judge."""
+        if stored == asked:
+            return True
+        return self._address(stored) == self._address(asked)
+
+    def find(self, question: Question[Any]) -> Asked | None:
+        """A question with the same words, draw and judge, whoever asked it; None when none was recorded.
+
+        Where several were, since they were judged in different packs, one with a verdict goes before one that
+        failed, then the smallest key: nothing that depends on when a reply came.
+        """
+        if self._index is None:
+            self._index = self._indexed()
+        key = self._index.get(self._address(question))
+        return None if key is None else self.at(key)
+
+    def names(self) -> tuple[str, ...]:
+        """The names of the run's judges of judgements, in order, as metrics that ask several of them are told."""
+        others = tuple(role for role in self._judges if role not in {"judge", *SPECIAL.values()})
+        first = str(self._judges.get("judge", {}).get("name", "judge"))
+        known = {*self._judges, first}
+        for key in self._store.keys():  # noqa: SIM118  a store is no dict
+            asked = self._store.asked(key)
+            if asked is not None and asked.question.role not in known:
+                first = asked.question.role  # the first judge has a name of its own, which the manifest leaves out
+                break
+        return (first, *others)
+
+    def _indexed(self) -> dict[bytes, bytes]:
+        found: dict[bytes, bytes] = {}
+        failed: dict[bytes, bytes] = {}
+        for key in self._store.keys():  # noqa: SIM118  a store is no dict
+            asked = self._store.asked(key)
+            if asked is not None:
+                into = failed if isinstance(asked.answer, Failure) else found
+                into.setdefault(self._address(asked.question), key)
+        return failed | found
+
+    def _address(self, question: Question[Any]) -> bytes:
+        return digest_of(question.content, question.draw.to_bytes(4, "little"), self._mark(question))
+
+    def _mark(self, question: Question[Any]) -> bytes:
+        """Who answers it: a name that the manifest does not have is another one of the first judge."""
+        special = self._marks.get(SPECIAL.get(type(question), ""))
+        return special or self._marks.get(question.role) or self._marks.get("judge", b"")
+
+    def _read_again(self, asked: Asked) -> None:
+        conversation = self._store.conversation(asked.key)
+        together = (asked,) if conversation is None else conversation.asked
+        now = None if conversation is None else self._heard(conversation)
+        for each, answer in zip(together, now or [None] * len(together), strict=True):
+            self._reread[each.key] = each.answer if answer is None else answer
+            if self._again is not None:
+                self._again.count(each.key, each.answer, answer)
+
+    def _heard(self, conversation: Conversation) -> tuple[Answer, ...] | None:
+        """The answers that its replies give today; None where that cannot be told.
+
+        Of a pack whose failures were asked again only the rest is left, and its replies speak of all: the keys tell.
+        """
+        first = conversation.asked[0].question
+        role = first.role if first.role in self._judges else "judge"
+        judge = recalled(_marks(self._judges.get(role, {})), conversation.rubric)
+        if judge is None or not conversation.replies:
+            return None
+        roles = Roles({"judge": judge, first.role: judge})
+        units = Answers(roles, self._store, None).units((tuple(each.question for each in conversation.asked),))
+        keys = tuple(each.key for each in conversation.asked)
+        if len(units) != 1 or units[0].keys != keys:
+            return None
+        return judge.reread(units[0].asked, conversation.replies)
+
+
+@dataclass(slots=True)
+class Trail:
+    """The recorded questions of one outcome, taken in the order of asking."""
+
+    _recorded: Recorded
+    _keys: tuple[bytes, ...]
+    _place: int = 0
+
+    def take(self, question: Question[Any]) -> tuple[bytes, Answer] | None:
+        """Key and answer of the next question; None when it was not recorded.
+
+        A plan that has changed since asks something else: its question is looked for in the whole run.
+        """
+        place, self._place = self._place, self._place + 1
+        asked = self._recorded.at(self._keys[place]) if place < len(self._keys) else None
+        if asked is None or not self._recorded.same(asked.question, question):
+            asked = self._elsewhere(question)
+        return None if asked is None else (asked.key, self._recorded.answer(asked))
+
+    def _elsewhere(self, question: Question[Any]) -> Asked | None:
+        for key in self._keys:
+            asked = self._recorded.at(key)
+            if asked is not None and self._recorded.same(asked.question, question):
+                return asked
+        return self._recorded.find(question)
+
+
+def told(question: Question[Any]) -> str:
+    """A question in a few words: its kind and the beginnings of its texts."""
+    parts: list[str] = []
+    for each in fields(question):
+        value = getattr(question, each.name)
+        if each.name in _NOT_TOLD or not value or not isinstance(value, str | tuple):
+            continue
+        texts = [value] if isinstance(value, str) else [*cast("tuple[str, ...]", value)]
+        more = f" and {len(texts) - 1} more" if len(texts) > 1 else ""
+        parts.append(f"{each.name} {_excerpt(texts[0])}{more}")
+    draw = f", draw {question.draw}" if question.draw else ""
+    return f"{question.kind} ({'; '.join(parts)}{draw})"
+
+
+def _excerpt(text: str) -> str:
+    shown = clean(text)
+    return f"'{shown}'" if len(shown) <= _EXCERPT else f"'{shown[:_EXCERPT].rstrip()}...'"
+
+
+def _marks(judge: Mapping[str, object]) -> Mapping[str, object]:
+    found = judge.get("fingerprint")
+    return cast("Mapping[str, object]", found) if isinstance(found, dict) else {}

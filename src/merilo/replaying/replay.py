@@ -1,0 +1,328 @@
+"""Recomputes the scores of a run or a tape from what it recorded: no judge, no call.
+
+Each metric's plan is driven again, and what it asks is answered with what its trail recorded.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import sqlite3
+import tempfile
+import time
+import weakref
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from merilo.engine.answers import SPECIAL
+from merilo.engine.walk import Walk
+from merilo.errors import RunError, UsageError
+from merilo.replaying.choosing import Choosing
+from merilo.replaying.recorded import Recorded, Reread, told
+from merilo.reports.summary import CompositeTally, Tally, composite_seed
+from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, USAGE, Run, write_json
+from merilo.runs.store import Store
+from merilo.runs.untape import unpack
+from merilo.version import version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from os import PathLike
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Answer
+    from merilo.judging.questions import Question
+    from merilo.metrics.base import Definition, Metric
+    from merilo.replaying.choosing import Selection
+    from merilo.replaying.recorded import Trail
+    from merilo.runs.outcomes import OutcomeRecord, Result
+    from merilo.runs.run import Manifest
+
+    Outcomes = dict[str, OutcomeRecord]
+
+_SHOWN = 100
+_UNSPENT: dict[str, object] = {
+    "requests": 0,
+    "cached": 0,
+    "input_tokens": 0,
+    "output_tokens": 0,
+    "cost_usd": 0.0,
+    "adaptations": {},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """An outcome that is not bit-equal to the recorded one."""
+
+    sample: str
+    metric: str
+    recorded: OutcomeRecord
+    now: OutcomeRecord
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """What differs: `value`, `outcome`, `evidence`, `trail`, ..."""
+        old, new = cast("dict[str, object]", self.recorded), cast("dict[str, object]", self.now)
+        return tuple(name for name in old | new if _text(old.get(name)) != _text(new.get(name)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay:
+    """What came of a replay."""
+
+    run: Run
+    """The recomputed run. It goes with this object where no directory was named for it."""
+    source: Path
+    """The run or tape that was replayed."""
+    equal: int
+    """Outcomes that are bit-equal to the recorded ones."""
+    different: int
+    differences: tuple[Difference, ...]
+    """The first 100 of those that are not."""
+    means: tuple[str, ...]
+    """Metrics and composites whose aggregate differs from the recorded one."""
+    new: tuple[str, ...]
+    """Metrics that the run did not have."""
+    versions: Mapping[str, tuple[int, int]]
+    """Metrics whose version differs → the recorded one and that of now."""
+    reread: Reread | None = None
+    """What came of reading the raw replies again; None where that was not wanted."""
+
+    @property
+    def same(self) -> bool:
+        """True when every outcome and aggregate that was recorded came out bit-equal."""
+        return not self.different and not self.means
+
+
+def replay_run(
+    source: str | PathLike[str],
+    *,
+    metrics: Sequence[str | Definition] | None = None,
+    out: str | PathLike[str] | None = None,
+    reread: bool = False,
+) -> Replay:
+    """The scores of a run or a tape, recomputed without a call; explained at `merilo.replay`."""
+    path = Path(source)
+    asked = [metrics] if isinstance(metrics, str) else metrics
+    if asked is not None and not asked:
+        raise UsageError("No metric is named; leave metrics out for those of the run.")
+    stood = out is not None and Path(out).exists()
+    made = None if out is None else _new_directory(Path(out))
+    work = Path(tempfile.mkdtemp(prefix="merilo-replay-"))
+    try:
+        run = unpack(path, _made(work / "tape")) if path.is_file() else Run.open(path)
+        into = _made(work / "run") if made is None else made
+        return _replayed(_Work(run, path, into, asked, Reread() if reread else None, made is not None))
+    except BaseException as error:
+        shutil.rmtree(made or work, ignore_errors=True)
+        if made is not None and stood:
+            made.mkdir()
+        if isinstance(error, sqlite3.Error | OSError):
+            raise RunError(f"{path} cannot be replayed ({error}).") from error
+        raise
+    finally:
+        shutil.rmtree(work / "tape", ignore_errors=True)
+        if made is not None:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def _replayed(work: _Work) -> Replay:
+    work.do()
+    run = Run.open(work.into)
+    if not work.kept:
+        weakref.finalize(run, shutil.rmtree, work.into.parent, ignore_errors=True)
+    stored = work.run.manifest
+    versions = {**stored.metrics, **stored.composites}
+    now = {**run.manifest.metrics, **run.manifest.composites}
+    return Replay(
+        run=run,
+        source=work.source,
+        equal=work.equal,
+        different=work.different,
+        differences=tuple(work.differences),
+        means=_other_means(work.run, run),
+        new=tuple(text for text in now if text not in versions),
+        versions={text: (versions[text], now[text]) for text in now if versions.get(text, now[text]) != now[text]},
+        reread=work.reread,
+    )
+
+
+@dataclass(slots=True)
+class _Work:
+    """Drives the plans of one replay and writes what comes out."""
+
+    run: Run
+    source: Path
+    into: Path
+    asked: Sequence[str | Definition] | None
+    reread: Reread | None
+    kept: bool
+    """Whether `into` was named by the user, and so is to stand by itself."""
+    equal: int = 0
+    different: int = 0
+    differences: list[Difference] = field(default_factory=list[Difference])
+
+    def do(self) -> None:
+        """Recompute everything, and leave a run in `into`."""
+        began = time.monotonic()
+        store = Store.read(self.run.path / STORE)
+        try:
+            recorded = Recorded(store, self.run.manifest, again=self.reread)
+            selection = Choosing(self.run.manifest, store, recorded, self.source).selection(self.asked)
+            manifest = _manifest(self.run.manifest, selection, everything=self.asked is None)
+            done, aggregates = self._stream(store, recorded, selection, manifest)
+            self._keep_store(store)
+        finally:
+            store.close()
+        complete = done == manifest.samples
+        write_json(self.into / MANIFEST, asdict(manifest))
+        write_json(self.into / SUMMARY, {"complete": complete, "samples": done, "metrics": aggregates})
+        seconds = round(time.monotonic() - began, 3)
+        write_json(self.into / USAGE, {**_UNSPENT, "seconds": seconds, "replayed": str(self.source)})
+
+    def _stream(
+        self, store: Store, recorded: Recorded, selection: Selection, manifest: Manifest
+    ) -> tuple[int, list[dict[str, Any]]]:  # Any: the fields of an aggregate
+        tallies = [Tally(metric, text) for text, metric in selection.metrics.items()]
+        composites = [
+            CompositeTally(composite, text, parts, composite_seed(manifest.fingerprint, text))
+            for text, (composite, parts) in selection.composites.items()
+        ]
+        done = 0
+        with (self.into / OUTCOMES).open("w", encoding="utf-8", errors="replace") as out:
+            for sample, outcomes in self._samples(store):
+                results = [
+                    self._result(metric, text, sample, recorded.trail(_trail(outcomes.get(text))))
+                    for text, metric in selection.metrics.items()
+                ]
+                recorded.forget()
+                for tally, result in zip(tallies, results, strict=True):
+                    tally.add(result.outcome)
+                    out.write(self._compared(result, outcomes.get(result.metric)))
+                for composite in composites:
+                    composite.add({result.metric: result.outcome for result in results})
+                done += 1
+        aggregates = [tally.aggregate() for tally in tallies] + [tally.aggregate() for tally in composites]
+        return done, [asdict(aggregate) for aggregate in aggregates]
+
+    def _samples(self, store: Store) -> Iterator[tuple[Sample, Outcomes]]:
+        """Every sample that has outcomes, with their records by metric, in dataset order."""
+        samples = store.samples()
+        for sample_id, records in groupby(self.run.records(), key=_sample_of):
+            sample = next(samples, None)
+            if sample is None or sample.id != sample_id:
+                raise RunError(f"{self.source} is damaged: its outcomes are not those of its samples, in their order.")
+            yield sample, {record.get("metric", ""): record for record in records}
+
+    def _result(self, metric: Metric, text: str, sample: Sample, trail: Trail) -> Result:
+        """The outcome of a plan that is sent what was recorded. Raises RunError where it asks something else."""
+        walk = Walk(metric, text, sample).start()
+        while walk.step is not None:
+            try:
+                questions = [question for group in walk.step for question in group]
+            except Exception as error:  # noqa: BLE001  a plan yielded something that is not a step
+                walk.broke(error)
+                break
+            answers: list[tuple[bytes, Answer]] = []
+            for question in questions:
+                found = trail.take(question)
+                if found is None:
+                    walk.close()
+                    raise RunError(self._missing(question, text, sample))
+                answers.append(found)
+            walk.send(answers)
+        return walk.result()
+
+    def _compared(self, result: Result, recorded: OutcomeRecord | None) -> str:
+        line = _text(result.record())
+        if recorded is not None:
+            self.equal += (same := line == _text(recorded))
+            self.different += not same
+            if not same and len(self.differences) < _SHOWN:
+                now = cast("OutcomeRecord", json.loads(line))  # what was just written
+                self.differences.append(Difference(result.sample, result.metric, recorded, now))
+        return line + "\n"
+
+    def _missing(self, question: Question[Any], text: str, sample: Sample) -> str:
+        return (
+            f"{self.source} holds no answer to a question that {text} asks of sample {sample.id!r}: "
+            f"{told(question)}; to record it: {_recording(self.run.manifest, text)}"
+        )
+
+    def _keep_store(self, store: Store) -> None:
+        """The run's questions and answers for the new run: a copy, or a pointer where the new run is not kept."""
+        target = self.into / STORE
+        if not self.kept and self.run.path == self.source:
+            with suppress(OSError):  # links need a permission in places
+                target.symlink_to((self.run.path / STORE).resolve())
+                return
+        store.copy(target)
+
+
+def _manifest(stored: Manifest, selection: Selection, *, everything: bool) -> Manifest:
+    return replace(
+        stored,
+        merilo=version(),
+        metrics={text: metric.version for text, metric in selection.metrics.items()},
+        composites={text: composite.version for text, (composite, _) in selection.composites.items()},
+        left_out=stored.left_out if everything else {},
+    )
+
+
+def _other_means(stored: Run, now: Run) -> tuple[str, ...]:
+    """The metrics whose aggregates differ, of those that both have."""
+    if not (stored.path / SUMMARY).exists():  # stopped between writing outcomes and means
+        return ()
+    mine, theirs = now.metrics, stored.metrics
+    return tuple(text for text in mine if text in theirs and _text(asdict(mine[text])) != _text(asdict(theirs[text])))
+
+
+def _recording(manifest: Manifest, text: str) -> str:
+    """The command that makes a run which has the metric, so that it can be replayed."""
+    metrics = dict.fromkeys([*manifest.metrics, *manifest.composites, text])
+    words = ["merilo", "run", "DATA", "--metrics", ",".join(metrics)]
+    for role, judge in manifest.judges.items():
+        name = str(judge.get("name", "JUDGE"))
+        if role not in SPECIAL.values():
+            words += ["--judge", name if role in {"judge", name} else f"{role}={name}"]
+        elif role == "embedder" and name.startswith("openai:"):
+            words += ["--embedder", name]
+    return shlex.join([*words, "--record", "TAPE"])
+
+
+def _trail(record: OutcomeRecord | None) -> list[bytes]:
+    try:
+        return [] if record is None else [bytes.fromhex(key) for key in record.get("trail", ())]
+    except (TypeError, ValueError) as error:
+        raise RunError(f"An outcome's trail is damaged ({error}); make the run or the tape again.") from error
+
+
+def _sample_of(record: OutcomeRecord) -> object:
+    return record.get("sample")
+
+
+def _text(value: object) -> str:
+    """Compact JSON, as it stands in a file: the same numbers give the same text."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "replace").decode()
+
+
+def _made(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
+def _new_directory(path: Path) -> Path:
+    """The directory, made just now. Raises RunError where there is something already."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if any(path.iterdir()):
+            raise RunError(f"{path} is not empty; a replay is written to a new directory (--out).")
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path} cannot be used ({error}); choose another directory (--out).") from error
+    return path

@@ -1,0 +1,182 @@
+"""What an evaluation would ask and cost: as one JSON object, and as a page."""
+
+from __future__ import annotations
+
+from math import floor, log10
+from typing import TYPE_CHECKING, Any
+
+from rich.cells import cell_len
+
+from merilo.reports.clean import clean
+from merilo.reports.page import GAP, Page, Span, Tone, columns, pad
+from merilo.reports.words import count
+
+if TYPE_CHECKING:
+    from merilo.engine.amounts import Amount, Estimate, MetricEstimate
+    from merilo.providers.prices import Price
+
+HEADINGS = ("metric", "requests", "tokens in", "out", "USD", "USD alone")
+_UNKNOWN = "unknown"
+_LIKELY = "characters / 4; replies of likely length, each readable at once"
+_MEASURED = "means of this run so far, re-asks included; characters / 4 where it has asked too little"
+_DIME = 0.1
+_MINUTE, _HOUR = 60, 3_600
+
+
+def plan_record(found: Estimate) -> dict[str, Any]:  # Any: JSON
+    """The estimate as a JSON-able object; `usd` is None when it is unknown and 0.0 only when it is free."""
+    return {
+        "data": found.data,
+        "judge": found.judge,
+        "samples": found.samples,
+        "looked_at": found.looked_at,
+        "metrics": {
+            each.metric: {
+                "questions": each.questions,
+                "held": each.held,
+                "added": _record(each.added),
+                "alone": _record(each.alone),
+                "at_most": _record(each.at_most),
+            }
+            for each in found.metrics
+        },
+        "left_out": dict(found.left_out),
+        "typical": _record(found.typical),
+        "at_most": _record(found.at_most),
+        "seconds": None if found.seconds is None else round(found.seconds, 1),
+        "concurrency": found.concurrency,
+        "measured": found.measured,
+        "prices": [
+            {
+                "model": price.model,
+                "input": price.rates.input,
+                "cached_input": price.rates.cached_input,
+                "output": price.rates.output,
+                "read": None if price.read is None else price.read.isoformat(),
+                "source": price.source,
+            }
+            for price in found.prices
+        ],
+        "unpriced": list(found.unpriced),
+    }
+
+
+def plan_page(found: Estimate, width: int, *, run: str = "") -> Page:
+    """The table of what each metric adds, what it is in all, and what stands behind the numbers.
+
+    `run`: the command that would do it; shown where it is given.
+    """
+    page = Page(width)
+    page.text(f"{found.data}: {count(found.samples, 'sample')}, to be judged by {found.judge}", tone=Tone.STRONG)
+    page.text("Nothing was asked; the amounts are typical ones.")
+    page.blank()
+    _table(page, found)
+    page.heading("In all")
+    page.entries(_in_all(found))
+    if found.left_out:
+        page.heading("Left out")
+        page.entries(found.left_out.items())
+    if behind := _behind(found):
+        page.heading("Behind these numbers")
+        page.entries(behind)
+    if run:
+        page.heading("Next")
+        page.line("  " + run)
+    return page
+
+
+def money(usd: float | None) -> str:
+    """USD in cents, or with two digits that count where that is less than a dime: `0.0042`, `1.20`; `unknown`."""
+    if usd is None:
+        return _UNKNOWN
+    if usd == 0 or usd >= _DIME:
+        return f"{usd:,.2f}"
+    return f"{usd:.{1 - floor(log10(usd))}f}"
+
+
+def duration(seconds: float) -> str:
+    """`40 s`, `12 min`, `3.5 h`."""
+    if seconds < 2 * _MINUTE:
+        return f"{seconds:.0f} s"
+    return f"{seconds / _MINUTE:.0f} min" if seconds < 2 * _HOUR else f"{seconds / _HOUR:.1f} h"
+
+
+def _record(amount: Amount) -> dict[str, Any]:  # Any: JSON
+    return {
+        "requests": round(amount.requests),
+        "input_tokens": round(amount.input_tokens),
+        "output_tokens": round(amount.output_tokens),
+        "usd": None if amount.usd is None else round(amount.usd, 6),
+    }
+
+
+def _table(page: Page, found: Estimate) -> None:
+    rows = columns([HEADINGS[1:], *map(_cells, found.metrics), _whole(found)], left=frozenset())
+    names = [HEADINGS[0], *(clean(each.metric) for each in found.metrics), "in all"]
+    room = page.width - len(rows[0]) - GAP
+    column = max(cell_len(name) for name in names if cell_len(name) <= room or name == HEADINGS[0])
+    for place, (name, row) in enumerate(zip(names, rows, strict=True)):
+        tone = Tone.STRONG if place in {0, len(rows) - 1} else Tone.PLAIN
+        if cell_len(name) > column:
+            page.line(Span(name, tone))
+        page.line(Span(f"{pad(name if cell_len(name) <= column else '', column)}  {row}", tone))
+
+
+def _cells(each: MetricEstimate) -> tuple[str, ...]:
+    return (*_amounts(each.added), money(each.alone.usd))
+
+
+def _whole(found: Estimate) -> tuple[str, ...]:
+    return (*_amounts(found.typical), "")
+
+
+def _amounts(amount: Amount) -> tuple[str, ...]:
+    counted = (amount.requests, amount.input_tokens, amount.output_tokens)
+    return (*(f"{round(number):,}" for number in counted), money(amount.usd))
+
+
+def _in_all(found: Estimate) -> list[tuple[str, str]]:
+    rows = [("typical", _told(found.typical))]
+    if found.at_most.requests:
+        most = "every question there can be, every re-ask, every reply to its limit"
+        rows.append(("at most", f"{_told(found.at_most)}: {most}"))
+    if found.seconds is not None and found.typical.requests:
+        rows.append(("time", f"about {duration(found.seconds)} with {found.concurrency} requests in the air"))
+    questions, held = (sum(getattr(each, name) for each in found.metrics) for name in ("questions", "held"))
+    if held:
+        rows.append(("held", f"{held:,} of {count(questions, 'question')} are answered in the run or the cache"))
+    return rows
+
+
+def _told(amount: Amount) -> str:
+    price = {None: "price unknown", 0.0: "free of charge"}.get(amount.usd, f"{money(amount.usd)} USD")
+    if not amount.requests:
+        return "no request, nothing to pay"
+    tokens = f"{round(amount.input_tokens):,} tokens in, {round(amount.output_tokens):,} out"
+    return f"{count(round(amount.requests), 'request')}, {tokens}, {price}"
+
+
+def _behind(found: Estimate) -> list[tuple[str, str]]:
+    rows: list[tuple[str, str]] = []
+    if found.looked_at < found.samples:
+        looked_at = f"{found.looked_at:,} of {found.samples:,} were looked at, spread evenly (--sample)"
+        rows.append(("samples", f"{looked_at}; the amounts are scaled up"))
+    if found.typical.requests:
+        rows.append(("tokens", _MEASURED if found.measured else _LIKELY))
+    rows += [("price", _price_text(price)) for price in found.prices]
+    if found.unpriced:
+        models = ", ".join(found.unpriced)
+        rows.append(("price", f"unknown for {models}; name it in a file (--prices FILE)"))
+    if found.typical.requests and len(found.metrics) > 1:
+        rows.append(("shared", "what several metrics ask counts for the first of them; USD alone is each by itself"))
+    return rows
+
+
+def _price_text(price: Price) -> str:
+    rates = price.rates
+    text = f"{price.model}: {rates.input:g} USD per million tokens in, {rates.output:g} out"
+    if rates.cached_input != rates.input:
+        text += f", {rates.cached_input:g} for input in the provider's own cache, which is not counted on here"
+    if price.read is not None:
+        text += f"; read on {price.read.isoformat()}"
+    return f"{text} ({price.source})" if price.source else text

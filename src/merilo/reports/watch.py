@@ -1,0 +1,243 @@
+"""Progress for people, on standard error: one line that stays in its place on a terminal, else a line now and then.
+
+The line is drawn by a carriage return and blanks alone: no cursor is hidden that a kill would leave hidden, no thread
+draws, and nothing has to be imported (design/progress-line.md).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from contextlib import suppress
+from math import ceil
+from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
+
+from merilo.reports.pace import Pace, Pacer
+from merilo.reports.terminal import DEFAULT_WIDTH, colours, tell
+from merilo.reports.words import count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from merilo.engine.traffic import Traffic
+
+LINE_EVERY_S: Final = 10.0
+"""Between two plain lines; longer the longer a run takes, up to a minute."""
+LINE_EVERY_SHARE: Final = 0.1
+LEAST_SILENT_S: Final = 2.0
+"""Between two plain lines, so that a quick run does not print ten."""
+_LONGEST_SILENT_S: Final = 60.0
+_SHOWN_PAUSE_S: Final = 1.0
+_ROUGH_USD: Final = 10
+"""Cents of an estimate from here on would only look exact."""
+_GREEN, _DIM, _RESET = "\x1b[32m", "\x1b[2m", "\x1b[0m"
+
+
+class Watch:
+    """A `Progress` for people. `plain`: lines also on a terminal, for where others write to it too."""
+
+    def __init__(self, *, quiet: bool = False, plain: bool = False) -> None:
+        self.run: Path | None = None
+        """The directory of the run, once it has begun."""
+        self._quiet = quiet
+        self._plain = plain
+        self._line: Line | None = None
+        self._traffic: Callable[[], Traffic] | None = None
+        self._done = self._samples = self._told = 0
+        self._pacer = Pacer(0, 0.0)
+        self._told_at = 0.0
+        self._began = 0.0
+        self._over = True
+
+    def begin(self, run: Path, samples: int) -> None:
+        """See `Progress`."""
+        self.run, self._samples = run, samples
+        self._done = self._told = 0
+        self._began = self._told_at = time.monotonic()
+        self._pacer = Pacer(samples, self._began)
+        self._over = self._quiet
+        if not self._quiet and not self._plain and _takes_a_line(sys.stderr):
+            self._line = Line(sys.stderr)
+
+    def watch(self, traffic: Callable[[], Traffic]) -> None:
+        """See `Progress`."""
+        self._traffic = traffic
+
+    def advance(self, samples: int) -> None:
+        """See `Progress`."""
+        self._done += samples
+        if self._line is None and not self._over:
+            self._tell_if_due()
+
+    def tick(self) -> None:
+        """See `Progress`."""
+        if self._over:
+            return
+        pace = self._pace()
+        if self._line is None:
+            self._tell_if_due()
+        else:
+            self._line.draw(pace)
+
+    def note(self, text: str) -> None:
+        """See `Progress`."""
+        if self._line is not None:
+            self._line.clear()
+        if not self._quiet:
+            tell(text)
+
+    def end(self) -> None:
+        """See `Progress`; may be called at any time, and more than once."""
+        self._over, self._traffic = True, None
+        line, self._line = self._line, None
+        if line is not None:
+            line.clear()
+
+    def _pace(self) -> Pace:
+        return self._pacer.look(time.monotonic(), self._done, None if self._traffic is None else self._traffic())
+
+    def _tell_if_due(self) -> None:
+        now = time.monotonic()
+        silent_s = now - self._told_at
+        every_s = min(max(LINE_EVERY_S, (now - self._began) / 10), _LONGEST_SILENT_S)
+        share = (self._done - self._told) / self._samples
+        due = silent_s >= every_s or (share >= LINE_EVERY_SHARE and silent_s >= LEAST_SILENT_S)
+        if due or self._done == self._samples:
+            self._told, self._told_at = self._done, now
+            tell(sentence(self._pace()))
+
+
+class Line:
+    """One line of a terminal, drawn over itself; the cursor rests at its beginning."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._drawn = 0
+        self._signs = "━─" if (stream.encoding or "").lower().startswith("utf") else "=-"
+        self._coloured = colours(stream) and os.name != "nt"  # an old console there would show the codes
+        self._levels: dict[tuple[int, bool], int] = {}
+
+    def draw(self, pace: Pace) -> None:
+        """Show where the run is."""
+        width = _width(self._stream) - 1  # the last column would break the line
+        state = width, pace.paused_s >= _SHOWN_PAUSE_S
+        level, text, bar = fitting(pace, width, self._levels.get(state, 0))
+        self._levels[state] = level
+        blanks = " " * (self._drawn - len(text) - bar)
+        self._write(f" {self._bar(pace, bar)}{text[1:]}{blanks}" if bar else text + blanks)
+        self._drawn = len(text) + bar
+
+    def clear(self) -> None:
+        """Leave nothing behind."""
+        if self._drawn:
+            self._write(" " * self._drawn)
+            self._drawn = 0
+
+    def _write(self, text: str) -> None:
+        self._stream.write(f"\r{text}\r")
+        self._stream.flush()
+
+    def _bar(self, pace: Pace, width: int) -> str:
+        full = round((width - 1) * pace.done / pace.samples) if pace.samples else 0
+        done, rest = self._signs[0] * full, self._signs[1] * (width - 1 - full)
+        return f"{_GREEN}{done}{_DIM}{rest}{_RESET} " if self._coloured else f"{done}{rest} "
+
+
+class _Form(NamedTuple):
+    bar: int
+    facts: tuple[str, ...]
+
+
+_FORMS: Final = (
+    _Form(21, ("samples", "requests", "flight", "retries", "cost", "left")),
+    _Form(11, ("samples", "requests", "flight", "retries", "cost", "left")),
+    _Form(11, ("samples", "rate", "flight", "retries", "cost", "left")),
+    _Form(7, ("samples", "rate", "flight", "retries", "cost", "left")),
+    _Form(0, ("samples", "rate", "flight", "retries", "cost", "left")),
+    _Form(0, ("samples", "rate", "flight", "cost", "left")),
+    _Form(0, ("samples", "rate", "cost", "left")),
+    _Form(0, ("samples", "cost", "left")),
+    _Form(0, ("samples", "left")),
+    _Form(0, ("samples",)),
+)
+"""From the fullest to the barest: the width of the bar with its blank, and what follows it."""
+
+
+def fitting(pace: Pace, width: int, level: int = 0) -> tuple[int, str, int]:
+    """The first form from `level` on that fits into so many columns: its number, its text, the width of its bar."""
+    facts = _facts(pace)
+    for number, form in enumerate(_FORMS[level:], level):
+        text = " " + ", ".join(filter(None, (facts[name] for name in form.facts)))
+        if len(text) + form.bar <= width:
+            return number, text, form.bar
+    return len(_FORMS) - 1, f" {facts['samples']}"[:width], 0
+
+
+def sentence(pace: Pace) -> str:
+    """The same facts as a plain line."""
+    facts = _facts(pace)
+    share = pace.done / pace.samples if pace.samples else 1.0
+    parts = [f"{pace.done:,} of {count(pace.samples, 'sample')} ({share:.0%})", facts["requests"]]
+    if pace.done < pace.samples:
+        parts += [facts["flight"]]
+    parts += [facts["retries"], facts["cost"], f"{pace.seconds:.0f} s", facts["left"]]
+    return ", ".join(filter(None, parts))
+
+
+def _facts(pace: Pace) -> dict[str, str]:
+    """Each thing to be told in its words; empty where there is nothing to tell."""
+    rate = pace.requests_per_s
+    return {
+        "samples": f"{pace.done:,}/{pace.samples:,}",
+        "requests": "" if rate is None else _rate(rate, "requests"),
+        "rate": "" if rate is None else _rate(rate, "req"),
+        "flight": f"{pace.in_flight:,} in flight" if pace.requests_per_s is not None or pace.in_flight else "",
+        "retries": count(pace.retries, "retry", "retries") if pace.retries else "",
+        "cost": _cost(pace),
+        "left": _left(pace),
+    }
+
+
+def _rate(per_s: float, what: str) -> str:
+    if per_s < 1:
+        return f"{per_s * 60:.0f} {what}/min"
+    return f"{per_s:,.0f} {what}/s" if per_s >= 10 else f"{per_s:.1f} {what}/s"
+
+
+def _cost(pace: Pace) -> str:
+    from merilo.reports.plan import money
+
+    if not pace.cost_usd:
+        return ""
+    if pace.cost_in_all_usd is None or pace.done == pace.samples:
+        return f"${money(pace.cost_usd)}"
+    in_all = pace.cost_in_all_usd
+    return f"${money(pace.cost_usd)} of ~${f'{in_all:,.0f}' if in_all >= _ROUGH_USD else money(in_all)}"
+
+
+def _left(pace: Pace) -> str:
+    from merilo.reports.plan import duration
+
+    if pace.done == pace.samples:
+        return ""
+    if pace.paused_s >= _SHOWN_PAUSE_S:
+        return f"waiting {ceil(pace.paused_s)} s (429)"
+    return "" if pace.seconds_left is None else f"{duration(max(1.0, pace.seconds_left))} left"
+
+
+def _takes_a_line(stream: TextIO) -> bool:
+    """Whether a line may be drawn over itself: on a terminal that is not dumb, and not where a machine keeps a log."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb" and os.environ.get("CI", "") in {"", "0", "false"}
+
+
+def _width(stream: TextIO) -> int:
+    """Columns of the terminal: COLUMNS, else its own, at most 80."""
+    with suppress(ValueError):
+        if (given := int(os.environ.get("COLUMNS", "0"))) > 0:
+            return min(given, DEFAULT_WIDTH)
+    with suppress(OSError, ValueError):
+        if (own := os.get_terminal_size(stream.fileno()).columns) > 0:  # a terminal may claim to have none
+            return min(own, DEFAULT_WIDTH)
+    return DEFAULT_WIDTH

@@ -1,0 +1,46 @@
+"""What asking has really taken in a run that has begun: requests, tokens and seconds, by rubric."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+LEAST = 10
+"""Conversations through a rubric from which on their mean is taken for what the next will be like."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Means over the conversations of one judge through one rubric, re-asks included."""
+
+    conversations: int
+    requests: float
+    input_tokens: float
+    output_tokens: float
+    seconds: float
+
+
+def measured_in(store: Path) -> Mapping[tuple[str, bytes], Measured]:
+    """Means by judge and digest of the rubric, where there are enough conversations and all tokens are known.
+
+    Empty where the store cannot be read.
+    """
+    statement = (
+        "SELECT judge, rubric, count(*), sum(requests), sum(input_tokens), sum(output_tokens), sum(seconds)"
+        " FROM exchanges WHERE requests > 0 GROUP BY judge, rubric"
+        " HAVING count(*) >= ? AND count(input_tokens) = count(*) AND count(output_tokens) = count(*)"
+    )
+    try:
+        with closing(sqlite3.connect(f"{store.absolute().as_uri()}?mode=ro", uri=True)) as db:
+            rows = db.execute(statement, (LEAST,)).fetchall()
+    except sqlite3.Error:
+        return {}
+    return {
+        (judge, rubric): Measured(count, *(total / count for total in totals)) for judge, rubric, count, *totals in rows
+    }

@@ -1,0 +1,73 @@
+"""The tables of a run's store, and how a store of an earlier format becomes one of this format.
+
+Append only: a migration, once released, is never changed. Each runs in one transaction, so that a store is always of
+one format, whatever stops it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from merilo.runs.database import seal
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Mapping
+
+SCHEMA: Final = (
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE samples (row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, record TEXT NOT NULL)",
+    "CREATE TABLE texts (digest BLOB NOT NULL, text TEXT NOT NULL)",
+    "CREATE UNIQUE INDEX texts_digest ON texts (digest)",
+    """CREATE TABLE exchanges (id INTEGER PRIMARY KEY, judge TEXT NOT NULL, rubric BLOB NOT NULL,
+    replies TEXT NOT NULL, requests INTEGER NOT NULL, input_tokens INTEGER, output_tokens INTEGER,
+    cost_usd REAL, seconds REAL NOT NULL)""",
+    """CREATE TABLE answers (key BLOB NOT NULL, kind TEXT NOT NULL, question TEXT NOT NULL,
+    verdict TEXT, failure TEXT, cached INTEGER NOT NULL, exchange INTEGER, seal INTEGER)""",
+    "CREATE UNIQUE INDEX answers_key ON answers (key)",
+)
+"""The tables as this format has them."""
+
+
+def _to_2(db: sqlite3.Connection) -> None:
+    """Every answer gets a seal."""
+
+    def sealed(key: bytes, verdict: str | None, failure: str | None) -> int:
+        return seal(key, failure or "", failure=True) if verdict is None else seal(key, verdict)
+
+    db.create_function("sealed", 3, sealed, deterministic=True)
+    db.execute("ALTER TABLE answers ADD COLUMN seal INTEGER")
+    db.execute("UPDATE answers SET seal = sealed(key, verdict, failure)")
+    db.create_function("sealed", 3, None)
+
+
+MIGRATIONS: Final[Mapping[int, Callable[[sqlite3.Connection], None]]] = {2: _to_2}
+"""Format → what makes a store of the format before it one of this format."""
+
+FORMAT: Final = max(MIGRATIONS)
+
+
+def create(db: sqlite3.Connection) -> None:
+    """Make the tables of a new store, unless they are there."""
+    db.execute("BEGIN IMMEDIATE")
+    if not db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'meta'").fetchone()[0]:
+        for statement in SCHEMA:
+            db.execute(statement)
+        db.execute("INSERT INTO meta VALUES ('format', ?)", (str(FORMAT),))
+    db.execute("COMMIT")
+
+
+def format_of(db: sqlite3.Connection) -> int:
+    """The format of a store. Raises sqlite3.Error, TypeError or ValueError where it has none."""
+    (found,) = db.execute("SELECT value FROM meta WHERE name = 'format'").fetchone()
+    return int(found)
+
+
+def migrate(db: sqlite3.Connection) -> None:
+    """Bring a store of an earlier format to this one, one format after another."""
+    for number in sorted(MIGRATIONS):
+        db.execute("BEGIN IMMEDIATE")
+        if format_of(db) < number:
+            MIGRATIONS[number](db)
+            db.execute("UPDATE meta SET value = ? WHERE name = 'format'", (str(number),))
+        db.execute("COMMIT")

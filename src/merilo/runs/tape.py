@@ -1,0 +1,212 @@
+"""Writes a run as one portable file: its samples, every question with its answer and raw replies, its outcomes.
+
+JSON Lines, gzipped where the name ends in .gz, each line an object that says what it is::
+
+    {"merilo_tape": 1, "merilo": ..., "samples": n, "questions": n, "cached": n}
+    {"manifest": {...}}
+    {"sample": {...}}         in dataset order
+    {"text": [name, ...]}     a long text, or texts that belong together, before what first refers to it
+    {"conversation": {...}}   judge, rubric, raw replies, and the questions with keys and answers;
+                              in the order in which outcomes need them
+    {"outcome": {...}}        as in outcomes.jsonl
+    {"summary": {...}}
+    {"end": ...}              the digest of all lines above
+
+Equal runs give equal bytes: times, tokens and money are left out.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sqlite3
+import zlib
+from contextlib import ExitStack, closing
+from dataclasses import asdict, fields
+from hashlib import blake2b
+from typing import IO, TYPE_CHECKING, Any, Final, cast
+
+from merilo.errors import RunError, UsageError
+from merilo.judging.digests import digest_text, digest_texts
+from merilo.judging.verdicts import Failure
+from merilo.runs.run import OUTCOMES, STORE, SUMMARY, Run
+from merilo.runs.store import Store
+from merilo.version import version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from merilo.judging.questions import Question
+    from merilo.runs.store import Asked, Conversation
+
+TAPE_FORMAT: Final = 1
+HEAD: Final = "merilo_tape"
+HELD_TEXTS: Final = 10_000
+"""So many texts can be referred to; when they are full, writer and reader forget them all."""
+_SHORT = 60
+"""Characters of a text that is written where it stands."""
+
+
+def check_tape_path(path: Path) -> None:
+    """Whether a tape can be written here, before anything is paid for. Raises UsageError."""
+    if path.is_dir():
+        raise UsageError(f"{path} is a directory; --record takes the name of a file, such as tape.jsonl.gz.")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"{path} cannot be written: there is no directory {path.parent}; make it first.")
+    if path.exists() and path.stat().st_size and not is_tape(path):
+        raise UsageError(f"{path} is there already and is no tape; choose another name for --record.")
+
+
+def is_tape(path: Path) -> bool:
+    """True for a file that begins as a tape does."""
+    try:
+        with opened(path) as lines:
+            return lines.read(len(HEAD) + 3) == f'{{"{HEAD}"'.encode()
+    except (OSError, EOFError, zlib.error):
+        return False
+
+
+def opened(path: Path) -> IO[bytes]:
+    """The lines of a tape, unpacked where they are gzipped, whatever the file is called."""
+    with path.open("rb") as file:
+        zipped = file.read(2) == b"\x1f\x8b"
+    return cast("IO[bytes]", gzip.open(path)) if zipped else path.open("rb")  # a GzipFile reads as any file
+
+
+def write_tape(run: Run, path: Path) -> int:
+    """Write the run to `path`; what was there stays until the new tape is whole. How many of its answers have no
+    raw reply, since they came from the cache.
+
+    A run that was stopped before its first outcome gives no tape. Raises RunError when it cannot be written.
+    """
+    if not (run.path / OUTCOMES).exists():
+        return 0
+    part = path.with_name(path.name + ".part")
+    try:
+        with ExitStack() as stack:
+            store = Store.read(run.path / STORE)
+            stack.callback(store.close)
+            out: IO[bytes] = stack.enter_context(part.open("wb"))
+            if path.suffix == ".gz":
+                zipped = gzip.GzipFile(filename="", mode="wb", fileobj=out, mtime=0)
+                out = cast("IO[bytes]", stack.enter_context(zipped))
+            _Writer(out).write(run, store)
+            cached = store.spent().cached
+        part.replace(path)
+    except (OSError, sqlite3.Error) as error:
+        part.unlink(missing_ok=True)
+        raise RunError(
+            f"The tape {path} cannot be written ({error}); the run is kept in {run.path}: "
+            "the same command with that directory as --out writes the tape."
+        ) from error
+    return cached
+
+
+class _Writer:
+    """Writes the lines of one tape."""
+
+    def __init__(self, out: IO[bytes]) -> None:
+        self._out = out
+        self._digest = blake2b(digest_size=16)
+        self._texts: set[bytes] = set()
+
+    def write(self, run: Run, store: Store) -> None:
+        head = {
+            HEAD: TAPE_FORMAT,
+            "merilo": version(),
+            "samples": store.sample_count(),
+            "questions": sum(1 for _ in store.keys()),  # noqa: SIM118  a store is no dict
+            "cached": store.spent().cached,
+        }
+        self._line(_compact(head))
+        self._named("manifest", asdict(run.manifest))
+        for sample in store.samples():
+            self._named("sample", sample.to_record())
+        for conversation in _conversations(run, store):
+            self._conversation(conversation)
+        for line in _lines(run):
+            self._line(f'{{"outcome":{line}}}')  # as it stands: these bytes are what a replay is held to
+        if (run.path / SUMMARY).exists():
+            self._named("summary", json.loads((run.path / SUMMARY).read_text(encoding="utf-8")))
+        self._named("end", self._digest.hexdigest())
+
+    def _conversation(self, conversation: Conversation) -> None:
+        record: dict[str, object] = {}
+        if not conversation.cached:
+            record["judge"] = conversation.judge
+            record["rubric"] = self._value(conversation.rubric)
+            record["replies"] = [_untimed(reply) for reply in conversation.replies]
+        record["asked"] = [self._asked(asked) for asked in conversation.asked]
+        self._named("conversation", record)
+
+    def _asked(self, asked: Asked) -> dict[str, object]:
+        record: dict[str, object] = {"key": asked.key.hex(), "kind": asked.question.kind}
+        record["question"] = self._question(asked.question)
+        if isinstance(asked.answer, Failure):
+            record["failure"] = {"kind": asked.answer.kind.value, "message": asked.answer.message}
+        else:
+            record["verdict"] = json.loads(asked.answer.to_json())
+        return record
+
+    def _question(self, question: Question[Any]) -> dict[str, object]:
+        return {field.name: self._value(getattr(question, field.name)) for field in fields(question)}
+
+    def _value(self, value: object) -> object:
+        """The value, or where it is long a reference to a text line that stands before."""
+        if isinstance(value, tuple):
+            texts = cast("tuple[str, ...]", value)  # the only tuples that questions have
+            return self._text(digest_texts(texts), list(texts)) if sum(map(len, texts)) > _SHORT else list(texts)
+        if isinstance(value, str) and len(value) > _SHORT:
+            return self._text(digest_text(value), value)
+        return value
+
+    def _text(self, digest: bytes, value: object) -> dict[str, str]:
+        if digest not in self._texts:
+            if len(self._texts) >= HELD_TEXTS:
+                self._texts.clear()
+            self._texts.add(digest)
+            self._named("text", [digest.hex(), value])
+        return {"text": digest.hex()}
+
+    def _named(self, name: str, value: object) -> None:
+        self._line(_compact({name: value}))
+
+    def _line(self, line: str) -> None:
+        data = line.encode("utf-8", "replace") + b"\n"
+        self._digest.update(data)
+        self._out.write(data)
+
+
+def _conversations(run: Run, store: Store) -> Iterator[Conversation]:
+    """Each conversation once: as outcomes need them, then those that none needs, by their keys."""
+    with closing(sqlite3.connect("")) as seen:  # a private file: a set in memory would grow with the run
+        seen.execute("CREATE TABLE seen (key BLOB PRIMARY KEY) WITHOUT ROWID")
+        for key in _keys(run, store):
+            if seen.execute("SELECT 1 FROM seen WHERE key = ?", (key,)).fetchone():
+                continue
+            conversation = store.conversation(key)
+            if conversation is not None:
+                keys = [(asked.key,) for asked in conversation.asked]
+                seen.executemany("INSERT OR IGNORE INTO seen VALUES (?)", keys)
+                yield conversation
+
+
+def _keys(run: Run, store: Store) -> Iterator[bytes]:
+    for record in run.records():
+        yield from map(bytes.fromhex, record.get("trail", ()))
+    yield from store.keys()
+
+
+def _lines(run: Run) -> Iterator[str]:
+    with (run.path / OUTCOMES).open(encoding="utf-8") as lines:
+        for line in lines:
+            yield line.rstrip("\n")
+
+
+def _untimed(reply: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
+    return {name: value for name, value in reply.items() if name not in {"usage", "seconds"}}
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

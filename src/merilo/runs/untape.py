@@ -1,0 +1,275 @@
+"""Reads a tape back into the directory of a run. A tape comes from anywhere, so every line is held to its form."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import dataclass, field, fields
+from hashlib import blake2b
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from merilo.data.sample import Sample
+from merilo.errors import MeriloError, RunError
+from merilo.judging.digests import SIZE
+from merilo.judging.questions import KINDS, Question
+from merilo.judging.untyped import Json, as_list, as_object, loaded
+from merilo.judging.verdicts import Failure, FailureKind
+from merilo.providers.base import Finish, Reply, ReplyPath
+from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, Run, write_json
+from merilo.runs.store import Exchange, Store
+from merilo.runs.tape import HEAD, HELD_TEXTS, TAPE_FORMAT, opened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pydantic import TypeAdapter
+
+    from merilo.judging.ask import Answer
+
+_LONGEST: Final = 256 * 1024 * 1024
+"""Bytes of a line; more is no tape, and would only fill the memory."""
+_ORDER: Final = ("manifest", "sample", "text", "conversation", "outcome", "summary", "end")
+_MAPPINGS: Final = ("metrics", "left_out", "judges")
+
+
+class _Damaged(ValueError):
+    """What is wrong with a line, as the end of a sentence "line 7 ..."."""
+
+
+def unpack(tape: Path, into: Path) -> Run:
+    """The run that a tape holds, as a directory made of it in `into`, which is empty.
+
+    It has no usage: a tape does not tell it. Raises RunError when the file is no tape, or a newer, damaged or
+    incomplete one.
+    """
+    reader = _Reader(into)
+    try:
+        with opened(tape) as lines:
+            reader.read(lines)
+    except _Damaged as error:
+        raise RunError(f"{tape} is damaged: line {reader.line} {error}; record it again.") from error
+    except MeriloError as error:
+        raise RunError(f"{tape} cannot be replayed: {error}") from error
+    except (EOFError, zlib.error) as error:
+        raise RunError(f"{tape} is damaged: it breaks off after line {reader.line}; record it again.") from error
+    except OSError as error:
+        raise RunError(f"{tape} cannot be read ({error}).") from error
+    finally:
+        reader.close()
+    return Run.open(into)
+
+
+@dataclass(slots=True)
+class _Reader:
+    into: Path
+    line: int = 0
+    """The line that is being read, counted from 1."""
+    _digest: Any = field(default_factory=lambda: blake2b(digest_size=16))  # Any: hashlib does not name its type
+    _texts: dict[str, object] = field(default_factory=dict[str, object])
+    _stage: int = 0
+    _store: Store | None = None
+    _outcomes: IO[bytes] | None = None
+
+    def read(self, lines: IO[bytes]) -> None:
+        """Take in the whole tape. Raises _Damaged, RunError."""
+        self._head(lines.readline(_LONGEST))
+        self._store = Store.open(self.into / STORE, create=True)
+        self._store.expect_samples()
+        self._outcomes = (self.into / OUTCOMES).open("wb")
+        for raw, name, value in self._named(lines):
+            if name == "end":
+                self._end(value, lines)
+                return
+            self._digest.update(raw)
+            self._take(name, value, raw)
+        raise _Damaged("is the last one, but the end is missing")
+
+    def close(self) -> None:
+        """Close what is open, whatever happened."""
+        if self._outcomes is not None:
+            self._outcomes.close()
+        if self._store is not None:
+            self._store.close()
+
+    def _head(self, raw: bytes) -> None:
+        self.line = 1
+        try:
+            head = as_object(loaded(raw.decode()))
+        except ValueError:
+            head = None
+        if head is None or HEAD not in head:
+            raise RunError("it is neither the directory of a run nor a tape.")
+        found = head[HEAD]
+        if not isinstance(found, int) or isinstance(found, bool):
+            raise _Damaged("names no format")
+        if found > TAPE_FORMAT:
+            raise RunError(f"it has format {found}, this merilo reads up to {TAPE_FORMAT}; upgrade merilo.")
+        self._digest.update(raw)
+
+    def _named(self, lines: IO[bytes]) -> Iterator[tuple[bytes, str, object]]:
+        """The lines after the head: as they stand, what each is called, and what it holds."""
+        while raw := lines.readline(_LONGEST):
+            self.line += 1
+            if not raw.endswith(b"\n"):
+                raise _Damaged("breaks off" if len(raw) < _LONGEST else "is too long")
+            try:
+                record = as_object(loaded(raw.decode()))
+            except ValueError:
+                record = None
+            if record is None or len(record) != 1 or (name := next(iter(record))) not in _ORDER:
+                raise _Damaged("is none of a tape's")
+            self._in_order(name)
+            yield raw, name, record[name]
+
+    def _in_order(self, name: str) -> None:
+        stage = _ORDER.index(name)
+        stage += name == "text"  # texts stand among the conversations
+        if stage < self._stage or (name == "manifest") == (self._stage > 0):
+            raise _Damaged(f"holds a {name}, which has no place there")
+        self._stage = max(stage, 1)
+
+    def _take(self, name: str, value: object, raw: bytes) -> None:
+        try:
+            match name:
+                case "manifest":
+                    self._manifest(value)
+                case "sample":
+                    self._sample(value)
+                case "text":
+                    self._named_text(value)
+                case "conversation":
+                    self._conversation(value)
+                case "outcome":
+                    self._outcome(value, raw)
+                case _:
+                    write_json(self.into / SUMMARY, _object(value))
+        except _Damaged:
+            raise
+        except (ValueError, KeyError, TypeError, MeriloError) as error:  # pydantic's ValidationError is a ValueError
+            raise _Damaged(f"holds no {name} ({_first_line(error)})") from error
+
+    def _manifest(self, value: object) -> None:
+        manifest = _object(value)
+        for name in _MAPPINGS:
+            _object(manifest.get(name))
+        write_json(self.into / MANIFEST, manifest)
+        if not isinstance(manifest.get("samples"), int) or not isinstance(manifest.get("format"), int):
+            raise _Damaged("does not say how many samples there are")
+        _ = Run.open(self.into).manifest
+
+    def _sample(self, value: object) -> None:
+        if self._open().add_sample(Sample.from_record(_object(value))) is not None:
+            raise _Damaged("holds a sample for the second time")
+        self._commit()
+
+    def _named_text(self, value: object) -> None:
+        name, text = _list(value)
+        if len(self._texts) >= HELD_TEXTS:
+            self._texts.clear()
+        self._texts[str(name)] = text
+
+    def _conversation(self, value: object) -> None:
+        record = _object(value)
+        rows = [self._asked(_object(each)) for each in _list(record.get("asked"))]
+        exchange = None
+        if "judge" in record:
+            replies = tuple(_reply(_object(each)) for each in _list(record.get("replies")))
+            exchange = Exchange(_text(record.get("judge")), _text(self._value(record.get("rubric"))), replies)
+        self._open().keep(rows, exchange)
+        self._commit()
+
+    def _asked(self, record: Json) -> tuple[bytes, Question[Any], Answer]:
+        key = _key(record["key"])
+        kind = KINDS[_text(record["kind"])]
+        values = {name: self._value(value) for name, value in _object(record["question"]).items()}
+        if values.keys() - {each.name for each in fields(kind)}:
+            raise _Damaged("holds a question with unknown fields")
+        question = _adapter(kind).validate_python(values)
+        if "verdict" in record:
+            return key, question, kind.verdict.from_json(json.dumps(record["verdict"]))
+        failure = _object(record["failure"])
+        return key, question, Failure(FailureKind(_text(failure["kind"])), _text(failure["message"]))
+
+    def _value(self, value: object) -> object:
+        """The value, or the text that it refers to."""
+        reference = as_object(value)
+        return value if reference is None else self._texts[_text(reference["text"])]
+
+    def _outcome(self, value: object, raw: bytes) -> None:
+        record = _object(value)
+        for name in ("sample", "metric"):
+            _text(record[name])
+        for key in _list(record["trail"]):
+            _key(key)
+        if self._outcomes is not None:
+            self._outcomes.write(raw.removeprefix(b'{"outcome":').removesuffix(b"}\n") + b"\n")
+
+    def _end(self, value: object, lines: IO[bytes]) -> None:
+        if value != self._digest.hexdigest():
+            raise _Damaged("holds another digest than the lines above it give: one of them was changed")
+        if lines.read(1):
+            raise _Damaged("is the end, but more follows")
+        store = self._open()
+        store.accept_samples()
+        store.commit()
+
+    def _open(self) -> Store:
+        if self._store is None:
+            raise _Damaged("comes before the head")
+        return self._store
+
+    def _commit(self) -> None:
+        if self._open().due():
+            self._open().commit()
+
+
+def _object(value: object) -> Json:
+    found = as_object(value)
+    if found is None:
+        raise _Damaged("holds no object where one belongs")
+    return found
+
+
+def _list(value: object) -> list[object]:
+    found = as_list(value)
+    if found is None:
+        raise _Damaged("holds no list where one belongs")
+    return found
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise _Damaged("holds no text where one belongs")
+    return value
+
+
+def _key(value: object) -> bytes:
+    key = bytes.fromhex(_text(value))
+    if len(key) != SIZE:
+        raise _Damaged("holds a key of another length")
+    return key
+
+
+def _reply(record: Json) -> Reply | Failure:
+    if "failure" in record:
+        failure = _object(record["failure"])
+        return Failure(FailureKind(_text(failure["kind"])), _text(failure["message"]))
+    texts = tuple(map(_text, _list(record["texts"])))
+    finish, path = Finish(_text(record["finish"])), ReplyPath(_text(record["path"]))
+    return Reply(texts, finish, path=path, model=_text(record["model"]))
+
+
+_ADAPTERS: dict[type, TypeAdapter[Any]] = {}  # Any: one for each question type, built when it first comes
+
+
+def _adapter(kind: type[Question[Any]]) -> TypeAdapter[Any]:  # Any: as above
+    if kind not in _ADAPTERS:
+        from pydantic import TypeAdapter
+
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

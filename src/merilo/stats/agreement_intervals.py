@@ -1,0 +1,390 @@
+"""How far judges and people agree, each measure with its interval: a bootstrap over clusters (resampling.py).
+
+Where a measure compares labels, the clusters of the rarer label are the number that an interval rests on. Intervals
+speak of other items from where these came from, with people's labels taken as true.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import sqrt
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from merilo.stats.agreement import (
+    BINS,
+    Calibration,
+    Confusion,
+    calibration,
+    check_pairs,
+    confusion,
+    mass_bins,
+    rating_sums,
+)
+from merilo.stats.agreement_tables import (
+    Distance,
+    ac1s,
+    alphas,
+    aurocs,
+    calibration_errors,
+    kappas,
+    recalls,
+    taus,
+)
+from merilo.stats.intervals import Interval, Method
+from merilo.stats.resampling import Clusters, Measured, Resampling
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from merilo.stats.agreement_tables import Floats
+
+T = TypeVar("T", float, str)
+
+_AS_USUAL: Final = Resampling()
+
+LEAST_SYSTEMS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Labels of a judge beside labels of people, each item yes or no."""
+
+    items: int
+    clusters: int
+    yes: int
+    """Items that people called yes."""
+    confusion: Confusion
+    """Labels False and True."""
+    accuracy: Measured
+    sensitivity: Measured
+    """The share of people's yes that the judge called yes."""
+    specificity: Measured
+    """The share of people's no that the judge called no."""
+    balanced_accuracy: Measured
+    kappa: Measured
+    ac1: Measured
+    alpha: Measured
+    """Krippendorff's, nominal, of judge and people as two annotators."""
+    auroc: Measured
+    calibration_error: Measured
+    calibration: Calibration | None
+    with_probability: int
+    """Items for which the judge gave a probability; AUROC and calibration are over them."""
+    resampling: Resampling = field(default_factory=Resampling)
+
+    @property
+    def has_both(self) -> bool:
+        """Whether people gave both labels; else there are rates, but neither kappa nor AUROC."""
+        return 0 < self.yes < self.items
+
+
+def agreement(
+    people: Sequence[bool],
+    judge: Sequence[bool],
+    *,
+    probabilities: Sequence[float | None] = (),
+    scores: Sequence[float | None] = (),
+    clusters: Sequence[Hashable] = (),
+    resampling: Resampling = _AS_USUAL,
+) -> Agreement:
+    """All measures of yes and no, one entry for each item in every series.
+
+    `probabilities`: the judge's, of yes, in [0, 1]; None where it gave none. `scores`: what AUROC ranks by, where that
+    is something else; the probabilities where it is empty. `clusters`: items with equal ones are drawn together; each
+    its own where it is empty. Fewer than 6 clusters: no interval. One class only: its rate and the accuracy alone.
+    Raises ValueError for series of different lengths.
+    """
+    for series in filter(len, (judge, probabilities, scores, clusters)):
+        check_pairs(people, series)
+    import numpy as np
+
+    group = Clusters.of(clusters or range(len(people)), resampling)
+    table = confusion(people, judge, labels=(False, True))
+    totals = group.sums(np.eye(4)[[2 * one + other for one, other in zip(people, judge, strict=True)]].reshape(-1, 4))
+    tables = group.tables(totals, 2)
+    yes = sum(people)
+    classes = "" if 0 < yes < len(people) else _one_class(len(people))
+    rarer = min(int((totals[:, :2].sum(axis=1) > 0).sum()), int((totals[:, 2:].sum(axis=1) > 0).sum()))
+    chances, ranks = [*probabilities] or [None] * len(people), [*(scores or probabilities)] or [None] * len(people)
+    found, error = _calibrated(group, people, chances)
+    balanced = group.measured(lambda weights: recalls(tables(weights)).mean(axis=1), classes, units=rarer)
+    sensitivity = group.share(totals[:, 3], totals[:, 2:].sum(axis=1))
+    specificity = group.share(totals[:, 0], totals[:, :2].sum(axis=1))
+    return Agreement(
+        items=len(people),
+        clusters=group.count,
+        yes=yes,
+        confusion=table,
+        accuracy=group.share(totals[:, [0, 3]].sum(axis=1), totals.sum(axis=1)),
+        sensitivity=sensitivity,
+        specificity=specificity,
+        balanced_accuracy=_balanced(balanced, sensitivity, specificity),
+        kappa=group.measured(lambda weights: kappas(tables(weights), Distance.NOMINAL), classes, units=rarer),
+        ac1=group.measured(lambda weights: _ac1(tables(weights)), classes),
+        alpha=group.measured(lambda weights: _alpha(tables(weights), Distance.NOMINAL), classes),
+        auroc=_ranked(group, people, ranks, classes, units=rarer),
+        calibration_error=error,
+        calibration=found,
+        with_probability=sum(each is not None for each in chances),
+        resampling=resampling,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class GradeAgreement:
+    """Grades of a judge beside grades of people."""
+
+    items: int
+    confusion: Confusion
+    kappa: Measured
+    """By the squares of the steps between grades."""
+    kappa_linear: Measured
+    alpha: Measured
+    """Krippendorff's, ordinal."""
+    resampling: Resampling = field(default_factory=Resampling)
+
+
+def grade_agreement(
+    people: Sequence[T],
+    judge: Sequence[T],
+    *,
+    labels: Sequence[T],
+    clusters: Sequence[Hashable] = (),
+    resampling: Resampling = _AS_USUAL,
+) -> GradeAgreement:
+    """Measures that forgive a near miss more than a far one; arguments as in `agreement`, `labels` all possible grades.
+
+    Raises ValueError for series of different lengths and a grade that is not possible.
+    """
+    import numpy as np
+
+    table = confusion(people, judge, labels=labels)
+    group = Clusters.of(clusters or range(len(people)), resampling)
+    size = len(table.labels)
+    place = {label: index for index, label in enumerate(table.labels)}
+    pairs = [size * place[one] + place[other] for one, other in zip(people, judge, strict=True)]
+    tables = group.tables(group.sums(np.eye(size * size)[pairs].reshape(-1, size * size)), size)
+    classes = "" if len({*people}) > 1 else _one_class(len(people))
+    return GradeAgreement(
+        items=len(people),
+        confusion=table,
+        kappa=group.measured(lambda weights: kappas(tables(weights), Distance.QUADRATIC), classes),
+        kappa_linear=group.measured(lambda weights: kappas(tables(weights), Distance.LINEAR), classes),
+        alpha=group.measured(lambda weights: _alpha(tables(weights), Distance.ORDINAL), classes),
+        resampling=resampling,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatorAgreement:
+    """Any number of annotators (people, judges) on the same items."""
+
+    items: int
+    """Those with two ratings or more."""
+    ratings: int
+    alpha: Measured
+    ac1: Measured
+    distance: Distance
+    resampling: Resampling = field(default_factory=Resampling)
+
+
+def annotator_agreement(
+    ratings: Sequence[Sequence[T | None]],
+    *,
+    labels: Sequence[T] | None = None,
+    distance: Distance = Distance.NOMINAL,
+    clusters: Sequence[Hashable] = (),
+    resampling: Resampling = _AS_USUAL,
+) -> AnnotatorAgreement:
+    """Krippendorff's alpha (by `distance`) and Gwet's AC1 of rows of ratings; see those functions for their form."""
+    sums = rating_sums(ratings, labels=labels)
+    if sums is None:
+        nobody = Measured(None, Interval(None, "cannot tell: nobody rated an item"))
+        return AnnotatorAgreement(0, 0, nobody, nobody, distance, resampling)
+    group = Clusters.of(clusters or range(len(ratings)), resampling)
+    size = len(sums.labels)
+    pairs = group.tables(group.sums(sums.coincidences.reshape(len(ratings), -1)), size)
+    parts = [
+        group.sums(each.reshape(len(ratings), -1)) for each in (sums.agreeing, sums.twice, sums.shares, sums.rated)
+    ]
+
+    def ac1(weights: Floats) -> Floats:
+        agreeing, twice, shares, rated = (weights @ part for part in parts)
+        return ac1s(agreeing[:, 0], twice[:, 0], shares, rated[:, 0])
+
+    nothing = _all_alike(sums.labels) if sums.twice.any() else "cannot tell: no item has two ratings"
+    return AnnotatorAgreement(
+        items=int(sums.twice.sum()),
+        ratings=sum(each is not None for row in ratings for each in row),
+        alpha=group.measured(lambda weights: alphas(pairs(weights), distance), nothing),
+        ac1=group.measured(ac1, nothing),
+        distance=distance,
+        resampling=resampling,
+    )
+
+
+def system_agreement(
+    systems: Sequence[str],
+    people: Sequence[float],
+    judge: Sequence[float],
+    *,
+    clusters: Sequence[Hashable] = (),
+    resampling: Resampling = _AS_USUAL,
+) -> Measured:
+    """Kendall's tau-b between the systems' mean labels of people and of the judge, in [-1, 1].
+
+    `systems`: which system made each item. None for fewer than 5 systems, and where one side ranks none above another.
+    The interval is the plain percentile one: so few ranks give a lumpy statistic, to which BCa does no good. A system
+    that no resampled cluster holds makes a resample count for nothing.
+    """
+    check_pairs(systems, people)
+    check_pairs(systems, judge)
+    names = sorted({*systems})
+    if len(names) < LEAST_SYSTEMS:
+        reason = f"cannot tell from {len(names)} system{'s' * (len(names) != 1)}; {LEAST_SYSTEMS} are the least"
+        return Measured(None, Interval(None, reason))
+    import numpy as np
+
+    group = Clusters.of(clusters or range(len(systems)), resampling)
+    place = {name: index for index, name in enumerate(names)}
+    which = np.eye(len(names))[[place[name] for name in systems]]
+    counts = group.sums(which)
+    ours = group.sums(which * np.asarray(people, dtype=np.float64)[:, None])
+    theirs = group.sums(which * np.asarray(judge, dtype=np.float64)[:, None])
+
+    def tau(weights: Floats) -> Floats:
+        there = weights @ counts
+        with np.errstate(divide="ignore", invalid="ignore"):
+            left, right = weights @ ours / there, weights @ theirs / there
+        found = taus(np.nan_to_num(left), np.nan_to_num(right))
+        found[~np.all(there > 0, axis=1)] = np.nan
+        return found
+
+    return group.measured(tau, "", accelerated=False)
+
+
+def auroc_difference(
+    people: Sequence[bool],
+    first: Sequence[float],
+    second: Sequence[float],
+    *,
+    clusters: Sequence[Hashable] = (),
+    resampling: Resampling = _AS_USUAL,
+) -> Measured:
+    """AUROC of the first scores minus that of the second on the same items, in [-1, 1]; arguments as in `agreement`.
+
+    Paired: each resample holds the same items for both. None where people gave one label only.
+    """
+    check_pairs(people, first)
+    check_pairs(people, second)
+    import numpy as np
+
+    group = Clusters.of(clusters or range(len(people)), resampling)
+    yes, left, right = (np.asarray(each, dtype=np.float64) for each in (people, first, second))
+    held = [{cluster for cluster, own in zip(group.of_item, yes, strict=True) if own == label} for label in (0, 1)]
+
+    def difference(weights: Floats) -> Floats:
+        drawn = weights[:, group.of_item]
+        return aurocs(yes, left, drawn) - aurocs(yes, right, drawn)
+
+    nothing = "" if 0 < sum(people) < len(people) else _one_class(len(people))
+    return group.measured(difference, nothing, units=min(map(len, held)))
+
+
+def clustered_share(
+    flags: Sequence[bool], *, clusters: Sequence[Hashable] = (), resampling: Resampling = _AS_USUAL
+) -> Measured:
+    """The share of items with a flag, in [0, 1]; arguments as in `agreement`."""
+    import numpy as np
+
+    group = Clusters.of(clusters or range(len(flags)), resampling)
+    both = group.sums(np.stack([np.asarray(flags, dtype=np.float64), np.ones(len(flags))], axis=1))
+    return group.share(both[:, 0], both[:, 1])
+
+
+def mean_of(parts: Sequence[Measured]) -> Measured:
+    """The plain mean of measures of independent parts, such as sources, whatever their sizes.
+
+    Its interval is made of theirs: on each side the root of the summed squares of the parts' distances to their ends,
+    over their number. Source: Zou & Donner, Statistics in Medicine 27 (2008), section 2. It speaks of these parts, not
+    of others that might have been taken. None without a part; no interval where a part has none.
+    """
+    values = [each.value for each in parts if each.value is not None]
+    if not values or len(values) < len(parts):
+        return Measured(
+            None, Interval(None, "cannot tell: no source has a value" if not values else "a source has none")
+        )
+    mean = sum(values) / len(values)
+    ends = [each.interval.ends for each in parts if each.interval.ends is not None]
+    if len(ends) < len(values):
+        return Measured(mean, Interval(None, "cannot tell: a source has no interval"))
+    below = sqrt(sum((value - low) ** 2 for value, (low, _) in zip(values, ends, strict=True))) / len(values)
+    above = sqrt(sum((high - value) ** 2 for value, (_, high) in zip(values, ends, strict=True))) / len(values)
+    return Measured(mean, Interval((mean - below, mean + above)))
+
+
+# -- what the measures are made of ----------------------------------------------------------------------
+
+
+def _calibrated(
+    group: Clusters, people: Sequence[bool], chances: Sequence[float | None]
+) -> tuple[Calibration | None, Measured]:
+    """The calibration, and its error with an interval: the bins stay where they are while clusters are resampled."""
+    import numpy as np
+
+    given = [(index, chance) for index, chance in enumerate(chances) if chance is not None]
+    if not given:
+        return None, Measured(None, Interval(None, "the judge gives no probability"))
+    own, places = group.some([index for index, _ in given])
+    probabilities = [chance for _, chance in given]
+    found = calibration([people[index] for index, _ in given], probabilities, seed=group.resampling.seed)
+    values, yes = np.asarray(probabilities), np.asarray(people, dtype=np.float64)[places]
+    bins = mass_bins(values, BINS)
+    size = int(bins.max()) + 1
+    parts = np.eye(size)[bins][:, :, None] * np.stack([np.ones_like(yes), yes, values], axis=1)[:, None, :]
+    totals = own.sums(parts.reshape(len(values), -1))
+    return found, own.measured(lambda weights: calibration_errors((weights @ totals).reshape(-1, size, 3)), "")
+
+
+def _ranked(
+    group: Clusters, people: Sequence[bool], ranks: Sequence[float | None], nothing: str, *, units: int
+) -> Measured:
+    import numpy as np
+
+    given = [(index, rank) for index, rank in enumerate(ranks) if rank is not None]
+    if not given:
+        return Measured(None, Interval(None, "the judge gives no probability"))
+    own, places = group.some([index for index, _ in given])
+    yes, scores = (
+        np.asarray(people, dtype=np.float64)[places],
+        np.asarray([rank for _, rank in given], dtype=np.float64),
+    )
+    return own.measured(lambda weights: aurocs(yes, scores, weights[:, own.of_item]), nothing, units=units)
+
+
+def _balanced(found: Measured, *rates: Measured) -> Measured:
+    """Balanced accuracy; with the interval of its two rates where one of them is too near its end for a bootstrap."""
+    if found.value is None or not any(each.interval.method is Method.WILSON for each in rates):
+        return found
+    return Measured(found.value, mean_of(rates).interval)
+
+
+def _ac1(tables: Floats) -> Floats:
+    """AC1 of two annotators who both rated every item."""
+    import numpy as np
+
+    total = tables.sum(axis=(1, 2))
+    shares = (tables.sum(axis=1) + tables.sum(axis=2)) / 2
+    return ac1s(np.trace(tables, axis1=1, axis2=2), total, shares, total)
+
+
+def _alpha(tables: Floats, distance: Distance) -> Floats:
+    return alphas(tables + tables.transpose(0, 2, 1), distance)
+
+
+def _one_class(items: int) -> str:
+    return "cannot tell: people gave one label only" if items else "cannot tell: there is no item"
+
+
+def _all_alike(labels: Sequence[object]) -> str:
+    return "" if len(labels) > 1 else "cannot tell: every rating is the same"

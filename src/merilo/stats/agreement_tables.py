@@ -1,0 +1,155 @@
+"""Formulas of agreement over a stack of tables at once: what a bootstrap needs, and one value is a stack of one.
+
+A table is square, one row and one column for each label. `Floats` of shape (tables, labels, labels) hold weighted
+counts; every function gives one number for each table, NaN where it has none: callers turn NaN into a reason.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+    Places = npt.NDArray[np.int64]
+
+
+class Distance(StrEnum):
+    """How far two labels lie apart, for measures that forgive near misses."""
+
+    NOMINAL = "nominal"
+    """Equal or not."""
+    ORDINAL = "ordinal"
+    """By how many ratings lie between them; only for Krippendorff's alpha."""
+    LINEAR = "linear"
+    """The number of steps between them, the labels in ascending order."""
+    QUADRATIC = "quadratic"
+    """The square of the steps; for alpha on evenly spaced labels this is its interval scale."""
+
+
+def steps(labels: int, distance: Distance) -> Floats:
+    """The distance between each two labels by their place, shape (labels, labels); 0 on the diagonal."""
+    import numpy as np
+
+    places = np.arange(labels, dtype=np.float64)
+    apart = np.abs(places[:, None] - places[None, :])
+    match distance:
+        case Distance.NOMINAL:
+            return np.asarray(apart > 0, dtype=np.float64)
+        case Distance.LINEAR:
+            return apart
+        case Distance.QUADRATIC:
+            return apart**2
+        case Distance.ORDINAL:
+            raise ValueError("Ordinal distances depend on the ratings; only Krippendorff's alpha takes them.")
+
+
+def ratio(above: Floats, below: Floats) -> Floats:
+    """`above / below`, NaN where `below` is 0."""
+    import numpy as np
+
+    return np.divide(above, below, out=np.full_like(above, np.nan), where=below != 0)
+
+
+def accuracies(tables: Floats) -> Floats:
+    """The share on the diagonal."""
+    import numpy as np
+
+    return ratio(np.trace(tables, axis1=1, axis2=2), tables.sum(axis=(1, 2)))
+
+
+def recalls(tables: Floats) -> Floats:
+    """The share of each row that lies on the diagonal, shape (tables, labels)."""
+    import numpy as np
+
+    return ratio(np.diagonal(tables, axis1=1, axis2=2).copy(), tables.sum(axis=2))
+
+
+def kappas(tables: Floats, distance: Distance) -> Floats:
+    """Cohen's kappa, weighted by `distance`: 1 - observed / expected distance. NaN where a label is in no row."""
+    import numpy as np
+
+    weights = steps(tables.shape[1], distance)
+    rows, cols = tables.sum(axis=2), tables.sum(axis=1)
+    total = rows.sum(axis=1)
+    observed = (tables * weights).sum(axis=(1, 2)) * total
+    expected = np.einsum("bi,ij,bj->b", rows, weights, cols)
+    return np.where((rows > 0).sum(axis=1) > 1, 1 - ratio(observed, expected), np.nan)
+
+
+def alphas(coincidences: Floats, distance: Distance) -> Floats:
+    """Krippendorff's alpha from coincidence matrices: symmetric, a rating's weight counted once.
+
+    1 - (n - 1) sum o_ck d_ck / sum n_c n_k d_ck. NaN where fewer than two labels occur.
+    """
+    import numpy as np
+
+    margins = coincidences.sum(axis=2)
+    total = margins.sum(axis=1)
+    if distance is Distance.ORDINAL:
+        upto = np.cumsum(margins, axis=1) - margins / 2
+        apart = (upto[:, :, None] - upto[:, None, :]) ** 2
+    else:
+        apart = np.broadcast_to(steps(coincidences.shape[1], distance), coincidences.shape)
+    observed = (coincidences * apart).sum(axis=(1, 2)) * (total - 1)
+    expected = np.einsum("bi,bij,bj->b", margins, apart, margins)
+    return 1 - ratio(observed, expected)
+
+
+def ac1s(agreeing: Floats, rated_twice: Floats, shares: Floats, rated: Floats) -> Floats:
+    """Gwet's AC1 from sums over items.
+
+    agreeing: sum of each item's share of agreeing pairs of ratings; rated_twice: items with two ratings or more;
+    shares, shape (tables, labels): sum of each item's share of ratings with the label; rated: items with a rating.
+    """
+    import numpy as np
+
+    labels = shares.shape[1]
+    if labels < 2:
+        return np.full(len(shares), np.nan)
+    prevalence = ratio(shares, np.repeat(rated[:, None], labels, axis=1))
+    chance = (prevalence * (1 - prevalence)).sum(axis=1) / (labels - 1)
+    return ratio(ratio(agreeing, rated_twice) - chance, 1 - chance)
+
+
+def aurocs(yes: Floats, scores: Floats, weights: Floats) -> Floats:
+    """The share of pairs, one item of yes and one of no, in which yes has the higher score; ties count half.
+
+    yes: 1.0 or 0.0 for each item; scores: one for each item; weights, shape (tables, items): how often an item counts.
+    """
+    import numpy as np
+
+    order = np.argsort(scores, kind="stable")
+    ranked = scores[order]
+    starts = np.flatnonzero(np.concatenate(([True], ranked[1:] != ranked[:-1])))
+    drawn = weights[:, order]
+    above = np.add.reduceat(drawn * yes[order], starts, axis=1)
+    below = np.add.reduceat(drawn * (1 - yes[order]), starts, axis=1)
+    beaten = np.cumsum(below, axis=1) - below / 2
+    return ratio((above * beaten).sum(axis=1), above.sum(axis=1) * below.sum(axis=1))
+
+
+def calibration_errors(totals: Floats) -> Floats:
+    """The mean of |observed share - mean probability| over bins, weighted by the items in them.
+
+    totals, shape (tables, bins, 3): items, sum of their outcomes (1 or 0), sum of their probabilities.
+    """
+    import numpy as np
+
+    off = np.abs(totals[:, :, 1] - totals[:, :, 2]).sum(axis=1)
+    return ratio(off, totals[:, :, 0].sum(axis=1))
+
+
+def taus(left: Floats, right: Floats) -> Floats:
+    """Kendall's tau-b between two rankings of the same systems, shape (tables, systems); NaN where one is all ties."""
+    import numpy as np
+
+    def signs(values: Floats) -> Floats:
+        return np.sign(values[:, :, None] - values[:, None, :])
+
+    one, other = signs(left), signs(right)
+    both = (one * other).sum(axis=(1, 2))
+    return ratio(both, np.sqrt((one**2).sum(axis=(1, 2)) * (other**2).sum(axis=(1, 2))))

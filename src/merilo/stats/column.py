@@ -1,0 +1,138 @@
+"""One metric of one run as numbers: what was scored, and the mean that it could be with what was not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from merilo.stats.sums import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class Missing(StrEnum):
+    """Why a sample has no number."""
+
+    UNDEFINED = "undefined"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """The outcomes of one metric, one for each sample, in one order for all columns that are compared."""
+
+    values: NDArray[np.float64]
+    """The scores; 0 where there is none."""
+    scored: NDArray[np.bool_]
+    failed: NDArray[np.bool_]
+    span: tuple[float, float]
+    """The metric's range, whose ends may be infinite."""
+    higher_is_better: bool = True
+
+    @classmethod
+    def of(
+        cls, outcomes: Iterable[float | Missing], span: tuple[float, float], *, higher_is_better: bool = True
+    ) -> Column:
+        """A column of scores in `span`, and of `Missing` where there is none; ValueError for other numbers."""
+        import numpy as np
+
+        found = list(outcomes)
+        scored = np.fromiter((not isinstance(each, Missing) for each in found), np.bool_, len(found))
+        failed = np.fromiter((each is Missing.FAILED for each in found), np.bool_, len(found))
+        values = numbers([0.0 if isinstance(each, Missing) else each for each in found], "scores")
+        kept = values[scored]
+        slack = 1e-9 * max(abs(end) for end in (*span, 1.0) if isfinite(end))
+        if len(kept) and (kept.min() < span[0] - slack or kept.max() > span[1] + slack):
+            raise ValueError(
+                f"Scores must lie in the metric's range, {span[0]} to {span[1]}; "
+                f"got some from {kept.min()} to {kept.max()}."
+            )
+        return cls(values, scored, failed, span, higher_is_better)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def undefined(self) -> NDArray[np.bool_]:
+        """Where the metric has no value for the sample."""
+        return ~(self.scored | self.failed)
+
+    @property
+    def worst(self) -> float:
+        """The worse end of the range."""
+        return self.span[0] if self.higher_is_better else self.span[1]
+
+    @property
+    def best(self) -> float:
+        """The better end of the range."""
+        return self.span[1] if self.higher_is_better else self.span[0]
+
+    def filled(self, value: float, places: NDArray[np.bool_]) -> Column:
+        """The same with a score of `value` at these places."""
+        values, scored, failed = self.values.copy(), self.scored | places, self.failed & ~places
+        values[places] = value
+        return Column(values, scored, failed, self.span, self.higher_is_better)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What the mean over samples could be (low, high); None at an end where the range is infinite."""
+
+    failed: tuple[float | None, float | None] | None
+    """With each Failed outcome at the ends of the range. None when nothing was scored or failed."""
+    undefined: tuple[float | None, float | None] | None
+    """With the Undefined ones too. None when there is no outcome."""
+
+
+def bounds(mean: float | None, span: tuple[float, float], *, scored: int, failed: int, undefined: int) -> Bounds:
+    """The two kinds of bounds, from the mean over `scored` samples (None when there are none) and the counts."""
+    return Bounds(_bounded(mean, span, scored, failed), _bounded(mean, span, scored, failed + undefined))
+
+
+def _bounded(
+    mean: float | None, span: tuple[float, float], scored: int, missing: int
+) -> tuple[float | None, float | None] | None:
+    if not scored + missing:
+        return None
+    kept = 0.0 if mean is None else mean * (scored / (scored + missing))
+    ends = [kept + end * (missing / (scored + missing)) if missing else kept for end in span]
+    return (ends[0] if isfinite(ends[0]) else None, ends[1] if isfinite(ends[1]) else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """Which samples two runs have in common."""
+
+    first: tuple[int, ...]
+    """Positions in the first run, in its order."""
+    second: tuple[int, ...]
+    """The same samples' positions in the second run."""
+    only_first: tuple[int, ...]
+    only_second: tuple[int, ...]
+
+
+def align(first: Sequence[Hashable], second: Sequence[Hashable]) -> Alignment:
+    """Pairs samples by id. Raises ValueError where a run has an id twice."""
+    places, known = _places(second), _places(first)
+    common = [(place, places[name]) for place, name in enumerate(first) if name in places]
+    return Alignment(
+        first=tuple(left for left, _ in common),
+        second=tuple(right for _, right in common),
+        only_first=tuple(place for place, name in enumerate(first) if name not in places),
+        only_second=tuple(place for place, name in enumerate(second) if name not in known),
+    )
+
+
+def _places(ids: Sequence[Hashable]) -> dict[Hashable, int]:
+    """The position of each id."""
+    found = {name: place for place, name in enumerate(ids)}
+    if len(found) != len(ids):
+        twice = next(name for place, name in enumerate(ids) if found[name] != place)
+        raise ValueError(f"Samples are paired by id, but {twice!r} comes twice in one run; make the ids unique.")
+    return found

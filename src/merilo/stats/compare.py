@@ -1,0 +1,337 @@
+"""Two runs over the same samples, metric by metric: what differs, and whether that may be said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from math import isfinite
+from typing import TYPE_CHECKING, TypeVar
+
+from merilo.stats.intervals import LEVEL, check_level
+from merilo.stats.paired import PairedTest, paired_of
+from merilo.stats.power import POWER, detectable_effect
+from merilo.stats.sums import coded, same_length
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Hashable, Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from merilo.stats.column import Column
+    from merilo.stats.intervals import Interval
+
+Key = TypeVar("Key")
+"""A metric's name; or a metric with the number of a run."""
+
+
+class Policy(StrEnum):
+    """What an Undefined outcome counts for where the other run has a score."""
+
+    DROP = "drop"
+    WORST = "worst"
+
+
+class Reading(StrEnum):
+    """What a comparison says of the values, whatever is better."""
+
+    FIRST_HIGHER = "the first is higher"
+    SECOND_HIGHER = "the second is higher"
+    NOT_SHOWN = "no difference is shown"
+    CANNOT_TELL = "cannot tell"
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How the samples that both runs have divide up."""
+
+    pairs: int
+    """Compared: scored in both, or counted as worst by policy."""
+    wins: int
+    """The first is higher."""
+    ties: int
+    losses: int
+    first_undefined: int
+    """Undefined in the first run, scored in the second."""
+    second_undefined: int
+    first_failed: int
+    """Failed in the first run, scored in the second."""
+    second_failed: int
+    left_out: int
+    """Of those scored in one run only, how many are in no pair (all of them, but for `Policy.WORST`)."""
+    neither: int
+    """Scored in no run: nothing to compare."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    """The comparison with every one-sided missing outcome at an end of the range."""
+
+    difference: float
+    interval: Interval
+    p: float | None
+    adjusted: float | None = None
+    reading: Reading | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One metric of two runs. Differences are first - second, over the pairs."""
+
+    first: float | None
+    """Mean over the pairs; None without one. So are `second` and `difference`."""
+    second: float | None
+    difference: float | None
+    interval: Interval
+    p: float | None
+    """Two-sided, for this metric alone; None where it cannot be told."""
+    adjusted: float | None
+    """By Holm's method over the primary metrics; None for others, and where `p` is."""
+    reading: Reading | None
+    """None for metrics that are not primary: they are shown without a verdict."""
+    reason: str
+    """Why it cannot be told; else empty."""
+    counts: Counts
+    standardised: float | None
+    """Difference / standard deviation of the differences; None where these are equal."""
+    superiority: float | None
+    """The share of pairs in which the first is higher, ties half; None without a pair."""
+    detectable: float | None
+    """The smallest true difference that this design would find with 80 % power, before Holm."""
+    clusters: int | None
+    """How many clusters the pairs come from; None where each stands alone."""
+    least: Extreme | None
+    """With one-sided missing outcomes where they make the difference least. None where there are none."""
+    most: Extreme | None
+    """The same, largest."""
+
+
+def compare(
+    pairs: Mapping[Key, tuple[Column, Column]],
+    *,
+    primary: Collection[Key] | None = None,
+    clusters: Sequence[Hashable] | None = None,
+    undefined: Policy = Policy.DROP,
+    level: float = LEVEL,
+) -> dict[Key, Comparison]:
+    """Each metric of two runs compared, with a reading for the primary ones (all where none are named).
+
+    `pairs`: by metric, its two columns over the common samples, in one order. `clusters`: the name of each
+    sample's cluster. Interval and p-value: `merilo.stats.paired`; nothing is drawn at random. Readings are by
+    Holm's adjusted p-values at `level`; one that cannot be told counts in the family as 1.
+
+    One-sided missing outcomes (Undefined or Failed in one run, scored in the other) are left out, or under
+    `Policy.WORST` the Undefined ones stand at the worse end of the range. Whatever is left out is then put where it
+    makes the difference least, and most: where the reading would not stay the same, it is "cannot tell", so that a
+    retriever that is silent on hard questions does not win by it. In an infinite range nothing can be told then.
+    Raises ValueError where columns have different lengths or ranges.
+    """
+    check_level(level)
+    named = set(pairs if primary is None else primary)
+    if unknown := named - set(pairs):
+        raise ValueError(
+            f"Primary metrics must be among those compared, {list(pairs)}; got {sorted(map(str, unknown))}."
+        )
+    codes = None if clusters is None else coded(clusters)
+    found = {key: _compared(first, second, codes, undefined, level) for key, (first, second) in pairs.items()}
+    return _read(found, [key for key in pairs if key in named], level)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's adjusted p-values, in the order given: at most α of all false nulls rejected with probability α.
+
+    max over the j-th smallest up to this one of min(1, (m - j + 1) · p). Source: Holm, "A simple sequentially
+    rejective multiple test procedure", Scandinavian Journal of Statistics 6 (1979), section 3.
+    """
+    found = [0.0] * len(p_values)
+    highest = 0.0
+    for rank, place in enumerate(sorted(range(len(p_values)), key=lambda each: p_values[each])):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[place]))
+        found[place] = highest
+    return found
+
+
+def against_first(runs: Sequence[Mapping[str, Column]]) -> dict[tuple[str, int], tuple[Column, Column]]:
+    """The pairs of several runs for `compare`: each metric of the first with that of run 1, 2, ... of the others.
+
+    `runs`: columns by metric, over the samples that all runs have in common. One family for Holm: (metric, run).
+    """
+    return {
+        (metric, number): (column, run[metric])
+        for metric, column in runs[0].items()
+        for number, run in enumerate(runs[1:], start=1)
+        if metric in run
+    }
+
+
+def moved(first: Column, second: Column, count: int) -> tuple[int, ...]:
+    """Positions of the samples, scored in both, that differ most; the largest first, equal ones in their order."""
+    import numpy as np
+
+    both = np.flatnonzero(first.scored & second.scored)
+    steps = abs(first.values[both] - second.values[both])
+    order = np.argsort(-steps, kind="stable")[:count]
+    return tuple(int(both[place]) for place in order if steps[place] > 0)
+
+
+def differences_of(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The first less the second; what is no more than rounding is 0, so that equal scores tie."""
+    import numpy as np
+
+    found = first - second
+    found[abs(found) <= 1e-12 * np.maximum(1.0, np.maximum(abs(first), abs(second)))] = 0.0
+    return found
+
+
+def difference_span(span: tuple[float, float]) -> tuple[float, float]:
+    """The range of a difference of two numbers of a range."""
+    return (span[0] - span[1], span[1] - span[0])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pairing:
+    """Two columns, with what one lacks set by policy."""
+
+    first: Column
+    second: Column
+    both: NDArray[np.bool_]
+    one_sided: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, first: Column, second: Column, policy: Policy) -> _Pairing:
+        if len(first) != len(second):
+            raise ValueError(f"Columns are compared sample by sample, but have {len(first)} and {len(second)} samples.")
+        if first.span != second.span:
+            raise ValueError(f"Columns of one metric have one range, got {first.span} and {second.span}.")
+        if policy is Policy.WORST:
+            if not isfinite(first.worst):
+                raise ValueError(f"Undefined cannot count as worst in the range {first.span}; drop it.")
+            lacking = first.undefined & second.scored, second.undefined & first.scored
+            first, second = first.filled(first.worst, lacking[0]), second.filled(second.worst, lacking[1])
+        return cls(first, second, first.scored & second.scored, first.scored ^ second.scored)
+
+    def differences(self) -> NDArray[np.float64]:
+        """Over the pairs that both have."""
+        return differences_of(self.first.values[self.both], self.second.values[self.both])
+
+    def at(self, low: float, high: float) -> NDArray[np.float64]:
+        """Over these and the one-sided ones: the first's missing ones at `low`, the second's at `high`."""
+        every = self.both | self.one_sided
+        first = self.first.filled(low, self.one_sided & ~self.first.scored)
+        second = self.second.filled(high, self.one_sided & ~self.second.scored)
+        return differences_of(first.values[every], second.values[every])
+
+
+def _compared(
+    first: Column, second: Column, codes: NDArray[np.int64] | None, policy: Policy, level: float
+) -> Comparison:
+    pairing = _Pairing.of(first, second, policy)
+    if codes is not None:
+        same_length(len(first), len(codes), "clusters")
+    differences = pairing.differences()
+    test = paired_of(differences, None if codes is None else codes[pairing.both], difference_span(first.span), level)
+    deviation = float(differences.std(ddof=1)) if test.error is not None else 0.0
+    counts = _counts(first, second, pairing, differences)
+    paired = bool(len(differences))
+    return Comparison(
+        first=float(pairing.first.values[pairing.both].mean()) if paired else None,
+        second=float(pairing.second.values[pairing.both].mean()) if paired else None,
+        difference=test.difference,
+        interval=test.interval,
+        p=test.p,
+        adjusted=None,
+        reading=None,
+        reason=test.interval.note,
+        counts=counts,
+        standardised=None if test.difference is None or deviation == 0 else test.difference / deviation,
+        superiority=(counts.wins + counts.ties / 2) / counts.pairs if counts.pairs else None,
+        detectable=_detectable(test, level),
+        clusters=test.units if codes is not None else None,
+        least=_extreme(pairing, codes, level, least=True),
+        most=_extreme(pairing, codes, level, least=False),
+    )
+
+
+def _detectable(test: PairedTest, level: float) -> float | None:
+    """By the t test also where signs are flipped: there it is a little less."""
+    if test.p is None or test.error is None:
+        return None
+    return test.error * detectable_effect(test.units - 1, power=POWER, level=level)
+
+
+def _counts(first: Column, second: Column, pairing: _Pairing, differences: NDArray[np.float64]) -> Counts:
+    wins, losses = int((differences > 0).sum()), int((differences < 0).sum())
+    return Counts(
+        pairs=len(differences),
+        wins=wins,
+        ties=len(differences) - wins - losses,
+        losses=losses,
+        first_undefined=int((first.undefined & second.scored).sum()),
+        second_undefined=int((second.undefined & first.scored).sum()),
+        first_failed=int((first.failed & second.scored).sum()),
+        second_failed=int((second.failed & first.scored).sum()),
+        left_out=int(pairing.one_sided.sum()),
+        neither=len(first) - int((pairing.both | pairing.one_sided).sum()),
+    )
+
+
+def _extreme(pairing: _Pairing, codes: NDArray[np.int64] | None, level: float, *, least: bool) -> Extreme | None:
+    low, high = pairing.first.span
+    if not pairing.one_sided.any() or not (isfinite(low) and isfinite(high)):
+        return None
+    every = pairing.both | pairing.one_sided
+    differences = pairing.at(low, high) if least else pairing.at(high, low)
+    kept = None if codes is None else codes[every]
+    test = paired_of(differences, kept, difference_span(pairing.first.span), level)
+    return None if test.difference is None else Extreme(test.difference, test.interval, test.p)
+
+
+def _read(found: dict[Key, Comparison], primary: Sequence[Key], level: float) -> dict[Key, Comparison]:
+    """With adjusted p-values and readings for the primary ones."""
+    own = [found[key] for key in primary]
+    adjusted = holm([1.0 if each.p is None else each.p for each in own])
+    ends: list[list[Extreme]] = []
+    for side in ([each.least for each in own], [each.most for each in own]):
+        filled = [
+            Extreme(each.difference or 0.0, each.interval, each.p) if end is None else end
+            for each, end in zip(own, side, strict=True)
+        ]
+        corrected = holm([1.0 if end.p is None else end.p for end in filled])
+        ends.append(
+            [
+                replace(end, adjusted=None if end.p is None else value, reading=_reading(end, value, level))
+                for end, value in zip(filled, corrected, strict=True)
+            ]
+        )
+    known = dict(found)
+    for place, (key, each) in enumerate(zip(primary, own, strict=True)):
+        known[key] = _settled(each, adjusted[place], ends[0][place], ends[1][place], level)
+    return known
+
+
+def _reading(test: Extreme | Comparison, adjusted: float, level: float) -> Reading:
+    if test.p is None or test.difference is None:
+        return Reading.CANNOT_TELL
+    if adjusted > 1 - level + 1e-12 or test.difference == 0:
+        return Reading.NOT_SHOWN
+    return Reading.FIRST_HIGHER if test.difference > 0 else Reading.SECOND_HIGHER
+
+
+def _settled(each: Comparison, adjusted: float, least: Extreme, most: Extreme, level: float) -> Comparison:
+    reading, reason = _reading(each, adjusted, level), each.reason
+    if reading is not Reading.CANNOT_TELL and each.counts.left_out:
+        start = f"{each.counts.left_out} samples have a score in one run only"
+        if each.least is None:
+            reading, reason = Reading.CANNOT_TELL, f"cannot tell: {start}, and the metric's range is infinite"
+        elif {least.reading, most.reading} != {reading}:
+            reading = Reading.CANNOT_TELL
+            between = f"{least.difference:+.3g} to {most.difference:+.3g}"
+            reason = f"cannot tell: {start}; with them at the ends of the range the difference is {between}"
+    return replace(
+        each,
+        adjusted=None if each.p is None else adjusted,
+        reading=reading,
+        reason=reason,
+        least=least if each.least is not None else None,
+        most=most if each.most is not None else None,
+    )

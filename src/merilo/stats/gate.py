@@ -1,0 +1,329 @@
+"""Whether a run is good enough, or no worse than another: pass, fail, or cannot tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from merilo.stats.compare import Policy, difference_span, differences_of
+from merilo.stats.intervals import LEVEL, SEED, check_level, wilson_ends
+from merilo.stats.means import mean_interval
+from merilo.stats.paired import paired_of
+from merilo.stats.sums import Sums, coded, same_length
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from merilo.stats.column import Column
+
+MOST_DECIDING = 20
+"""More samples than that, nobody looks at before a decision."""
+
+
+class Verdict(StrEnum):
+    """What a gate says."""
+
+    PASS = "pass"  # noqa: S105, no password
+    FAIL = "fail"
+    CANNOT_TELL = "cannot tell"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A gate's verdict, and what it rests on."""
+
+    verdict: Verdict
+    value: float | None
+    """The mean, or the difference new - base; None without a score."""
+    lower: float | None
+    """One-sided limit: above it with confidence `level`, missing outcomes at the worst. None: cannot be told."""
+    upper: float | None
+    """One-sided limit from above, missing outcomes at the best."""
+    level: float
+    reason: str
+    """One sentence: the numbers that decided, or why none could."""
+    excluded_drop: float | None = None
+    """The smallest drop that can be excluded, 0 or more; None for a minimum, and where none can."""
+    deciding: tuple[int, ...] = ()
+    """Where it cannot tell: positions of the fewest samples (at most 20) that would decide it if they came out
+    otherwise: missing ones first. Empty where no 20 would.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Two one-sided confidence limits."""
+
+    lower: float | None
+    upper: float | None
+    value: float | None
+    note: str = ""
+
+
+def gate_minimum(
+    column: Column,
+    at_least: float,
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    undefined: Policy | None = None,
+    level: float = LEVEL,
+    seed: int = SEED,
+) -> Decision:
+    """Passes if the lower one-sided limit of the mean is at least `at_least`, fails if the upper one is below it.
+
+    Where lower is better the value asked for is a most, and the sides are exchanged. The limits are the ends of
+    `mean_interval` at level 2 · level - 1. They reach over both kinds of bounds: missing outcomes stand at the lower
+    end of the range for the lower limit and at the upper end for the upper one; `Policy.DROP` leaves the Undefined
+    out, `Policy.WORST` puts them at the worst for both limits. Failed ones always stand at both. Cannot tell
+    where an interval cannot, nor in an infinite range with missing outcomes.
+    """
+    _check_one_sided(level)
+    codes = _codes(clusters, len(column))
+    if undefined is Policy.WORST:
+        column = column.filled(column.worst, column.undefined)
+    unknown = column.failed if undefined is Policy.DROP else ~column.scored
+
+    def limits(changed: Column, missing: NDArray[np.bool_]) -> Limits:
+        return _limits(changed, missing, codes, level, seed)
+
+    found = limits(column, unknown)
+    verdict = _minimum(found, at_least, higher=column.higher_is_better)
+    deciding: tuple[int, ...] = ()
+    if verdict is Verdict.CANNOT_TELL and found.value is not None and isfinite(column.best) and isfinite(column.worst):
+        good = found.value >= at_least if column.higher_is_better else found.value <= at_least
+        for target in (column.best, column.worst) if good else (column.worst, column.best):
+            order = _order(column.values * (1 if target == column.span[1] else -1), unknown, column.scored)
+
+            def decided(count: int, order: list[int] = order, target: float = target) -> bool:
+                places = _places(order[:count], len(column))
+                changed = limits(column.filled(target, places), unknown & ~places)
+                return _minimum(changed, at_least, higher=column.higher_is_better) is not Verdict.CANNOT_TELL
+
+            deciding = deciding or _fewest(order, decided)
+    sign = "at least" if column.higher_is_better else "at most"
+    return Decision(
+        verdict, found.value, found.lower, found.upper, level, _reason(verdict, found, f"{sign} {at_least:g}"),
+        deciding=deciding,
+    )  # fmt: skip
+
+
+def gate_drop(
+    base: Column,
+    new: Column,
+    max_drop: float,
+    *,
+    strict: bool = False,
+    clusters: Sequence[Hashable] | None = None,
+    undefined: Policy | None = None,
+    level: float = LEVEL,
+) -> Decision:
+    """Passes if the lower one-sided limit of (new - base) is above -max_drop, fails if the upper one is below.
+
+    `base`, `new`: columns over the common samples, in one order. `max_drop` ≥ 0, in the unit of the metric;
+    `strict` fails also where the upper limit is below 0: any drop that is shown. Where lower is better, a rise is
+    the drop, and value and limits are those of base - new. One-sided missing outcomes stand at the end that is worst
+    for each limit; `Policy.DROP` leaves the Undefined out, `Policy.WORST` counts them as the worst value.
+
+    Limits are the ends of `paired_test` at level 2 · level - 1. Where that cannot tell for want of differences
+    that are not 0 (a change that changed next to nothing), the losses alone bound the mean: at most Wilson's upper
+    limit of the mean loss, over units, in the range of a loss; the gains likewise. So 100 equal pairs exclude a
+    drop of 2.6 % of the range.
+    """
+    _check_one_sided(level)
+    if not 0 <= max_drop < float("inf"):
+        raise ValueError(f"The largest drop allowed is 0 or more, got {max_drop}.")
+    codes = _codes(clusters, len(base))
+    pairing = _Drop.of(base, new, undefined, codes, level)
+    found = pairing.limits(pairing.differences, pairing.missing)
+    verdict = _drop(found, max_drop, strict=strict)
+    deciding: tuple[int, ...] = ()
+    if verdict is Verdict.CANNOT_TELL and found.value is not None:
+        for lean in (1, -1) if found.value > -max_drop else (-1, 1):
+            order = _order(lean * pairing.differences, pairing.missing, pairing.paired)
+
+            def decided(count: int, order: list[int] = order) -> bool:
+                places = _places(order[:count], len(base))
+                differences = pairing.differences.copy()
+                differences[places] = 0.0
+                changed = pairing.limits(differences, pairing.missing & ~places, pairing.paired | places)
+                return _drop(changed, max_drop, strict=strict) is not Verdict.CANNOT_TELL
+
+            deciding = deciding or _fewest(order, decided)
+    excluded = None if found.lower is None else max(0.0, -found.lower)
+    reason = _reason(verdict, found, f"a drop of at most {max_drop:g}")
+    if verdict is Verdict.CANNOT_TELL and excluded is not None:
+        reason = f"{reason[:-1]}; a drop of more than {excluded:.3g} can be excluded."
+    return Decision(verdict, found.value, found.lower, found.upper, level, reason, excluded, deciding)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Drop:
+    """What is compared by a gate: differences in the good direction, sample by sample."""
+
+    differences: NDArray[np.float64]
+    """Better minus worse is positive; 0 where there is no pair."""
+    paired: NDArray[np.bool_]
+    missing: NDArray[np.bool_]
+    lowest: NDArray[np.float64]
+    """What the difference could be at least, and at most, where an outcome is missing."""
+    highest: NDArray[np.float64]
+    codes: NDArray[np.int64] | None
+    span: tuple[float, float]
+    level: float
+
+    @classmethod
+    def of(
+        cls, base: Column, new: Column, policy: Policy | None, codes: NDArray[np.int64] | None, level: float
+    ) -> _Drop:
+        import numpy as np
+
+        if len(base) != len(new):
+            raise ValueError(f"Columns are compared sample by sample, but have {len(base)} and {len(new)} samples.")
+        if base.span != new.span:
+            raise ValueError(f"Columns of one metric have one range, got {base.span} and {new.span}.")
+        one_sided = base.scored ^ new.scored
+        if policy is Policy.WORST:
+            base, new = (each.filled(each.worst, each.undefined & one_sided) for each in (base, new))
+        missing = base.scored ^ new.scored
+        if policy is Policy.DROP:
+            missing &= base.failed | new.failed
+        paired = base.scored & new.scored
+        sign = 1.0 if new.higher_is_better else -1.0
+        differences = sign * differences_of(new.values, base.values) * paired
+        worst, best = sign * new.worst, sign * new.best
+        lowest = np.where(new.scored, sign * new.values, worst) - np.where(base.scored, sign * base.values, best)
+        highest = np.where(new.scored, sign * new.values, best) - np.where(base.scored, sign * base.values, worst)
+        return cls(differences, paired, missing, lowest, highest, codes, difference_span(new.span), level)
+
+    def limits(
+        self,
+        differences: NDArray[np.float64],
+        missing: NDArray[np.bool_],
+        paired: NDArray[np.bool_] | None = None,
+    ) -> Limits:
+        import numpy as np
+
+        paired = self.paired if paired is None else paired
+        value = float(differences[paired].mean()) if paired.any() else None
+        if not missing.any():
+            ends, note = self._test(differences[paired], paired)
+            return Limits(ends[0], ends[1], value, note)
+        if not all(map(isfinite, self.span)):
+            return Limits(None, None, value, "scores are missing and the metric's range is infinite")
+        every = paired | missing
+        low, note = self._test(np.where(missing, self.lowest, differences)[every], every)
+        high, _ = self._test(np.where(missing, self.highest, differences)[every], every)
+        return Limits(low[0], high[1], value, note)
+
+    def _test(
+        self, differences: NDArray[np.float64], kept: NDArray[np.bool_]
+    ) -> tuple[tuple[float | None, float | None], str]:
+        codes = None if self.codes is None else self.codes[kept]
+        test = paired_of(differences, codes, self.span, 2 * self.level - 1)
+        if test.interval.ends is not None:
+            return test.interval.ends, ""
+        if test.units < 2 or not all(map(isfinite, self.span)):
+            return (None, None), test.interval.note.removeprefix("cannot tell: ")
+        loss, gain = (self._wilson(abs(differences) * (differences * sign > 0), codes) for sign in (-1, 1))
+        return (-loss, gain), ""
+
+    def _wilson(self, amounts: NDArray[np.float64], codes: NDArray[np.int64] | None) -> float:
+        """The upper limit of a mean of losses or gains."""
+        import numpy as np
+
+        kept = None if codes is None else np.unique(codes, return_inverse=True)[1]
+        sums = Sums.of(amounts, np.ones(len(amounts)), kept)
+        return wilson_ends(sums.value, sums.effective, (0.0, self.span[1]), level=2 * self.level - 1)[1]
+
+
+def _limits(
+    column: Column, missing: NDArray[np.bool_], codes: NDArray[np.int64] | None, level: float, seed: int
+) -> Limits:
+    known = column.scored
+    value = float(column.values[known].mean()) if known.any() else None
+    if missing.any() and not all(map(isfinite, column.span)):
+        return Limits(None, None, value, "scores are missing and the metric's range is infinite")
+    ends: list[float | None] = []
+    note = ""
+    for side, end in enumerate(column.span):
+        filled = column.filled(end, missing) if missing.any() else column
+        groups = None if codes is None else codes[filled.scored].tolist()
+        interval = mean_interval(
+            filled.values[filled.scored], column.span, clusters=groups, level=2 * level - 1, seed=seed
+        ).interval
+        ends.append(None if interval.ends is None else interval.ends[side])
+        note = note or interval.note
+    return Limits(ends[0], ends[1], value, note)
+
+
+def _minimum(found: Limits, threshold: float, *, higher: bool) -> Verdict:
+    if found.lower is None or found.upper is None:
+        return Verdict.CANNOT_TELL
+    good = found.lower >= threshold if higher else found.upper <= threshold
+    bad = found.upper < threshold if higher else found.lower > threshold
+    return Verdict.PASS if good else Verdict.FAIL if bad else Verdict.CANNOT_TELL
+
+
+def _drop(found: Limits, max_drop: float, *, strict: bool) -> Verdict:
+    if found.lower is None or found.upper is None:
+        return Verdict.CANNOT_TELL
+    if found.upper < -max_drop or (strict and found.upper < 0):
+        return Verdict.FAIL
+    return Verdict.PASS if found.lower > -max_drop else Verdict.CANNOT_TELL
+
+
+def _reason(verdict: Verdict, found: Limits, asked: str) -> str:
+    if found.lower is None or found.upper is None:
+        why = found.note.removeprefix("cannot tell: ").removeprefix("cannot tell ") or "there are no scores"
+        return f"Asked for {asked}; cannot tell: {why}."
+    between = f"between {found.lower:.4g} and {found.upper:.4g}"
+    said = {Verdict.PASS: "which passes", Verdict.FAIL: "which fails", Verdict.CANNOT_TELL: "which does not decide"}
+    return f"Asked for {asked}; it lies {between} (one-sided limits), {said[verdict]}."
+
+
+def _order(values: NDArray[np.float64], missing: NDArray[np.bool_], scored: NDArray[np.bool_]) -> list[int]:
+    """Positions: missing ones, then scored ones by value, lowest first; no more than the most that are looked at."""
+    import numpy as np
+
+    first = np.flatnonzero(missing)[:MOST_DECIDING]
+    others = np.flatnonzero(scored & ~missing)
+    rest = others[np.argsort(values[others], kind="stable")[:MOST_DECIDING]]
+    return [int(place) for place in (*first, *rest)][:MOST_DECIDING]
+
+
+def _places(positions: list[int], length: int) -> NDArray[np.bool_]:
+    import numpy as np
+
+    found = np.zeros(length, dtype=np.bool_)
+    found[positions] = True
+    return found
+
+
+def _fewest(order: list[int], decided: Callable[[int], bool]) -> tuple[int, ...]:
+    """The shortest beginning of the order that decides, by halving; empty where not even all of it does."""
+    if not order or not decided(len(order)):
+        return ()
+    low, high = 1, len(order)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if decided(middle) else (middle + 1, high)
+    return tuple(order[:high])
+
+
+def _codes(clusters: Sequence[Hashable] | None, length: int) -> NDArray[np.int64] | None:
+    if clusters is None:
+        return None
+    codes = coded(clusters)
+    same_length(length, len(codes), "clusters")
+    return codes
+
+
+def _check_one_sided(level: float) -> None:
+    check_level(level)
+    if level <= 0.5:
+        raise ValueError(f"A one-sided confidence level lies between 0.5 and 1, got {level}; write 0.95 for 95 %.")

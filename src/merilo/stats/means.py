@@ -1,0 +1,242 @@
+"""Means and ratios of sums over samples, each with the interval that its data allow (design/intervals.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import TYPE_CHECKING, NamedTuple
+
+from merilo.stats.bootstrap import bca_ends
+from merilo.stats.intervals import LEVEL, SEED, Interval, Method, check_level, t_quantile, wilson_ends
+from merilo.stats.sums import Sums, coded, numbers, same_length
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+MANY = 200
+"""From so many units on Student's t; below, the bootstrap."""
+FEW_OFF = 10
+"""With fewer units off the commoner end of the range, neither is to be trusted."""
+FEWEST_CLUSTERS = 6
+FEW_CLUSTERS = 20
+_NEAR = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean or a ratio of sums, with what can be told about it."""
+
+    value: float | None
+    """None when there was nothing to take a mean of."""
+    interval: Interval
+    """Over questions; the judge's own error is not in it."""
+    units: int
+    """Samples that count."""
+    clusters: int | None = None
+    """How many clusters they come from; None where each sample stands alone."""
+    error: float | None = None
+    """The linearised standard error; None where units are fewer than two or all equal."""
+
+
+class _Ends(NamedTuple):
+    """How the units lie in the range."""
+
+    off: int
+    """Units that differ from the commoner end; all of them in a range without a finite end."""
+    at: int
+    """Units at the commoner end."""
+    between: int
+    """Units at no end."""
+
+
+def mean_interval(
+    values: Sequence[float] | NDArray[np.float64],
+    span: tuple[float, float],
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    weights: Sequence[float] | NDArray[np.float64] | None = None,
+    level: float = LEVEL,
+    seed: int = SEED,
+) -> Estimate:
+    """The mean of one number for each sample, and its confidence interval within `span`.
+
+    `values`: finite, in `span`, whose ends may be infinite. `clusters`: the name of each sample's cluster (document,
+    conversation ...); clusters are then the units that are independent. `weights`: positive or 0, e.g. 1 over the
+    probability of having been drawn. `seed`: for the resamples, of which there are none from 200 units on.
+    Assumes that units were drawn alike and independently from all that could have been. Which interval is taken
+    and why: design/intervals.md. There is none from fewer than 2 units or 6 clusters, nor from equal numbers
+    in an infinite range. Raises ValueError for numbers that are not finite or lie outside the span.
+    """
+    import numpy as np
+
+    return ratio_interval(
+        values, np.ones(len(values)), span, clusters=clusters, weights=weights, level=level, seed=seed
+    )
+
+
+def ratio_interval(
+    tops: Sequence[float] | NDArray[np.float64],
+    bottoms: Sequence[float] | NDArray[np.float64],
+    span: tuple[float, float],
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    weights: Sequence[float] | NDArray[np.float64] | None = None,
+    level: float = LEVEL,
+    seed: int = SEED,
+) -> Estimate:
+    """The ratio sum(tops) / sum(bottoms) over samples, and its confidence interval; else as `mean_interval`.
+
+    For shares of contexts or statements: `tops` counts those of a sample that have what is counted, `bottoms` all
+    of its. Contexts of one sample are not independent and are never resampled: the sample is the unit. Samples
+    without any (bottom 0) do not count. Each sample's own ratio must lie in `span`.
+    """
+    check_level(level)
+    data = _data(tops, bottoms, clusters, weights, span)
+    rows, units = data.rows, data.units
+    many = None if data.codes is None else units.count
+    if rows.count < 2:
+        note = f"cannot tell from {rows.count} scored sample{'s' * (rows.count != 1)}"
+        value = rows.value if rows.count else None
+        return Estimate(value, Interval(None, note, level=level), rows.count, many)
+    error = units.error if units.count > 1 and not _equal(units) else None
+    interval = _grouped(data, level) if data.grouped else _plain(units, span, level, seed)
+    return Estimate(rows.value, interval, rows.count, many, error)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Data:
+    """Sums by sample and by unit."""
+
+    rows: Sums
+    units: Sums
+    codes: NDArray[np.int64] | None
+    weighted: bool
+    span: tuple[float, float]
+
+    @property
+    def grouped(self) -> bool:
+        return self.weighted or self.codes is not None
+
+
+def _data(
+    tops: Sequence[float] | NDArray[np.float64],
+    bottoms: Sequence[float] | NDArray[np.float64],
+    clusters: Sequence[Hashable] | None,
+    weights: Sequence[float] | NDArray[np.float64] | None,
+    span: tuple[float, float],
+) -> _Data:
+    """The input, checked; without samples that count for nothing."""
+    import numpy as np
+
+    above, below = numbers(tops, "numbers"), numbers(bottoms, "denominators")
+    same_length(len(above), len(below), "denominators")
+    heavy = None if weights is None else numbers(weights, "weights")
+    if heavy is not None:
+        same_length(len(above), len(heavy), "weights")
+        if (heavy < 0).any():
+            raise ValueError("Weights must not be negative.")
+        above, below = above * heavy, below * heavy
+    if (below < 0).any():
+        raise ValueError("Denominators must not be negative.")
+    codes = None if clusters is None else coded(clusters)
+    if codes is not None:
+        same_length(len(above), len(codes), "clusters")
+    if not (kept := below > 0).all():
+        above, below = above[kept], below[kept]
+        codes = None if codes is None else np.unique(codes[kept], return_inverse=True)[1]
+    rows = Sums(above, below)
+    _check_span(rows, span)
+    weighted = heavy is not None and bool(np.ptp(heavy[kept])) if rows.count else False
+    return _Data(rows, Sums.of(above, below, codes), codes, weighted, span)
+
+
+def _check_span(rows: Sums, span: tuple[float, float]) -> None:
+    low, high = span
+    if not low < high:
+        raise ValueError(f"A range needs a lower and a higher end, got {low} and {high}.")
+    slack = 1e-9 * max(abs(end) for end in (low, high, 1.0) if isfinite(end))
+    ratios = rows.tops / rows.bottoms
+    if rows.count and (ratios.min() < low - slack or ratios.max() > high + slack):
+        raise ValueError(
+            f"Scores must lie in the metric's range, {low} to {high}; got some from {ratios.min()} to {ratios.max()}."
+        )
+
+
+def _ends(sums: Sums, span: tuple[float, float]) -> _Ends:
+    ratios = sums.tops / sums.bottoms
+    at = [int((abs(ratios - end) <= _NEAR * max(1.0, abs(end))).sum()) if isfinite(end) else 0 for end in span]
+    return _Ends(off=sums.count - max(at), at=max(at), between=sums.count - sum(at))
+
+
+def _equal(sums: Sums) -> bool:
+    ratios = sums.tops / sums.bottoms
+    return float(ratios.max() - ratios.min()) <= _NEAR * max(1.0, float(abs(ratios).max()))
+
+
+def _alike(sums: Sums, span: tuple[float, float], level: float, what: str) -> Interval:
+    """For units that are all equal: Wilson's, which has a width even so, in a finite range; else none."""
+    if not all(map(isfinite, span)):
+        return Interval(None, f"cannot tell: all {sums.count} {what} are equal", level=level)
+    ends = wilson_ends(sums.value, sums.effective, span, level=level)
+    return Interval(ends, remark=f"all {sums.count} {what} are equal", method=Method.WILSON, level=level)
+
+
+def _student(units: Sums, span: tuple[float, float], level: float, method: Method, remark: str = "") -> Interval:
+    half = t_quantile(units.count - 1, level) * units.error
+    ends = (max(span[0], units.value - half), min(span[1], units.value + half))
+    return Interval(ends, remark=remark, method=method, level=level)
+
+
+def _plain(units: Sums, span: tuple[float, float], level: float, seed: int) -> Interval:
+    """For samples that stand alone and weigh the same."""
+    if _equal(units):
+        return _alike(units, span, level, "scores")
+    ends = _ends(units, span)
+    if ends.off < FEW_OFF and all(map(isfinite, span)):
+        wilson = wilson_ends(units.value, units.effective, span, level=level)
+        return Interval(wilson, method=Method.WILSON, level=level)
+    if ends.off < FEW_OFF and ends.at:
+        note = f"cannot tell: only {ends.off} of {units.count} scores differ from the end of a range without another"
+        return Interval(None, note, level=level)
+    if units.count >= MANY or units.count < FEW_OFF:
+        return _student(units, span, level, Method.STUDENT)
+    found = bca_ends(units.tops, units.bottoms, level=level, seed=seed)
+    if found is None:
+        return Interval(None, f"cannot tell: the scores are too skewed for a level of {level}", level=level, seed=seed)
+    return Interval((max(span[0], found[0]), min(span[1], found[1])), method=Method.BCA, level=level, seed=seed)
+
+
+def _grouped(data: _Data, level: float) -> Interval:
+    """For samples in clusters or with weights that differ: by the linearised standard error between units."""
+    units, span = data.units, data.span
+    remark, what = "", "scores"
+    if data.codes is not None:
+        what = "clusters' means"
+        if units.count < FEWEST_CLUSTERS:
+            note = (
+                f"cannot tell from {units.count} cluster{'s' * (units.count != 1)}, at least {FEWEST_CLUSTERS} needed"
+            )
+            return Interval(None, note, level=level)
+        if units.count < FEW_CLUSTERS:
+            remark = f"only {units.count} clusters: the interval is less sure than its level says"
+    if _equal(units):
+        alike = _alike(units, span, level, what)
+        return replace(alike, remark="; ".join(filter(None, (alike.remark, remark))))
+    if not all(map(isfinite, span)):
+        return _student(units, span, level, Method.LINEARISED, remark)
+    outer, inner = _ends(units, span), _ends(data.rows, span)
+    low, high = span
+    share = (units.value - low) / (high - low)
+    count = share * (1 - share) / (units.error / (high - low)) ** 2
+    if outer.off < FEW_OFF and 2 * outer.at >= units.count:
+        count = min(count, units.effective) if data.weighted else units.effective
+        return Interval(
+            wilson_ends(units.value, count, span, level=level), remark=remark, method=Method.WILSON, level=level
+        )
+    if 2 * inner.at >= data.rows.count or not inner.between:
+        found = wilson_ends(units.value, count, span, quantile=t_quantile(units.count - 1, level))
+        return Interval(found, remark=remark, method=Method.EFFECTIVE, level=level)
+    return _student(units, span, level, Method.LINEARISED, remark)

@@ -1,0 +1,155 @@
+"""How many samples a difference needs, and the smallest difference that so many samples show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil, sqrt
+from typing import TYPE_CHECKING
+
+from merilo.stats.intervals import LEVEL, check_level, t_quantile
+from merilo.stats.paired import FEWEST_DIFFERENT
+from merilo.stats.sums import Sums, coded, numbers, same_length
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+POWER = 0.8
+MOST = 10_000_000
+"""More samples than anybody has."""
+
+
+def t_power(effect: float, freedom: float, *, level: float = LEVEL) -> float:
+    """The probability that a two-sided t test finds a difference of `effect` standard errors, in (0, 1).
+
+    `effect`: true difference / true standard error of the difference; `freedom` > 0 degrees of freedom. Both tails
+    count. Source: Cohen, "Statistical Power Analysis" (2nd ed., 1988), 2.3; noncentral t by quadrature over the
+    standard deviation, to about 1e-12.
+    """
+    import numpy as np
+    from scipy.special import ndtr
+
+    spread, weight = _spreads(freedom)
+    limit = t_quantile(freedom, level)
+    found = ndtr(effect - limit * spread) + ndtr(-effect - limit * spread)
+    return float(np.dot(weight, found))
+
+
+def detectable_effect(freedom: float, *, power: float = POWER, level: float = LEVEL) -> float:
+    """The true difference, in standard errors, that a two-sided t test finds with this power."""
+    from scipy.optimize import brentq
+
+    _check_power(power, level)
+    high = 4.0
+    while t_power(high, freedom, level=level) < power:
+        high *= 2
+    return float(brentq(lambda effect: t_power(effect, freedom, level=level) - power, 0.0, high, xtol=1e-13))
+
+
+@dataclass(frozen=True, slots=True)
+class SamplesNeeded:
+    """How many samples show a difference, as a pilot tells."""
+
+    samples: int | None
+    """None where it cannot be told."""
+    cautious: int | None
+    """The same, with the upper 80 % limit of the pilot's standard deviation, which is an estimate itself."""
+    difference: float
+    deviation: float | None
+    """Standard deviation of the pilot's differences; with clusters, what it would be of single samples."""
+    power: float
+    level: float
+    clusters: int | None = None
+    """How many clusters of the pilot's mean size `samples` fill; None where each sample stands alone."""
+    note: str = ""
+    """Why it cannot be told; empty when it can."""
+
+
+def samples_needed(
+    differences: Sequence[float] | NDArray[np.float64],
+    difference: float,
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    power: float = POWER,
+    level: float = LEVEL,
+) -> SamplesNeeded:
+    """The least number of samples with which a paired comparison shows a true `difference` at this power.
+
+    `differences`: of a pilot's pairs, one for each sample; `difference`: not 0, in the same unit; its sign does
+    not matter. Assumes more samples (and clusters of the same sizes) like the pilot's and a near normal mean.
+    Cannot be told from a pilot with fewer than 6 differences that are not 0, nor from equal differences. Source:
+    the noncentral t of `t_power`; upper limit of a variance: chi-square with units - 1 degrees.
+    """
+    import numpy as np
+    from scipy.special import gammaincinv
+
+    _check_power(power, level)
+    found = numbers(differences, "differences")
+    codes = None if clusters is None else coded(clusters)
+    if codes is not None:
+        same_length(len(found), len(codes), "clusters")
+    if difference == 0 or not np.isfinite(difference):
+        raise ValueError(f"Samples are counted for a difference other than 0, got {difference}.")
+    sums = Sums.of(found, np.ones(len(found)), codes)
+    unlike = int((abs(sums.tops) > 1e-12).sum())
+    error = sums.error if unlike >= FEWEST_DIFFERENT else 0.0
+    if error <= 1e-12 * max(1.0, abs(difference)):
+        note = (
+            f"cannot tell: {unlike} of the pilot's {sums.count} differences are not 0, {FEWEST_DIFFERENT} needed"
+            if unlike < FEWEST_DIFFERENT
+            else f"cannot tell: all {sums.count} differences of the pilot are equal"
+        )
+        return SamplesNeeded(None, None, difference, None, power, level, note=note)
+    freedom = sums.count - 1
+    unit, size = error * sqrt(sums.count), len(found) / sums.count
+    upper = unit * sqrt(freedom / (2 * float(gammaincinv(freedom / 2, 1 - POWER))))
+    needed, cautious = (_units(abs(difference) / each, power, level) for each in (unit, upper))
+    return SamplesNeeded(
+        None if needed is None else ceil(needed * size),
+        None if cautious is None else ceil(cautious * size),
+        difference,
+        unit * sqrt(size),
+        power,
+        level,
+        clusters=needed if codes is not None else None,
+        note="" if needed is not None else f"cannot tell: more than {MOST:,} samples would be needed",
+    )
+
+
+def _units(effect: float, power: float, level: float) -> int | None:
+    """The least number of units, from 6, that show a difference of `effect` standard deviations of a unit."""
+    low, high = FEWEST_DIFFERENT, FEWEST_DIFFERENT
+    while t_power(effect * sqrt(high), high - 1, level=level) < power:
+        if high >= MOST:
+            return None
+        low, high = high, 2 * high
+    while low < high:
+        middle = (low + high) // 2
+        if t_power(effect * sqrt(middle), middle - 1, level=level) < power:
+            low = middle + 1
+        else:
+            high = middle
+    return high
+
+
+@lru_cache(maxsize=64)
+def _spreads(freedom: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Nodes and weights of the estimated over the true standard deviation, sqrt(chi-square / freedom)."""
+    import numpy as np
+    from scipy.special import gammaincinv, gammaln
+
+    low, high = (sqrt(2 * float(gammaincinv(freedom / 2, tail)) / freedom) for tail in (1e-15, 1 - 1e-15))
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+    spread = low + (high - low) * (nodes + 1) / 2
+    log = (freedom - 1) * np.log(spread) - freedom * spread**2 / 2
+    constant = np.log(2.0) + freedom / 2 * np.log(freedom / 2) - gammaln(freedom / 2)
+    return spread, weights * (high - low) / 2 * np.exp(log + constant)
+
+
+def _check_power(power: float, level: float) -> None:
+    check_level(level)
+    if not 1 - level < power < 1:
+        raise ValueError(f"A power lies between {1 - level:.3g} and 1, got {power}; write 0.8 for 80 %.")

@@ -1,0 +1,193 @@
+"""A measure of items with its interval: a bootstrap over clusters of items.
+
+Items that share a document or a question are not independent, so whole clusters are drawn, with replacement. Intervals
+are BCa: bias-corrected and accelerated, the acceleration from leaving out one cluster at a time (Efron, "Better
+bootstrap confidence intervals", JASA 82 (1987), sections 2-6; clusters as units: Field & Welsh, JRSS B 69 (2007),
+section 3). They are widened for few clusters as Student's t is wider than the normal (Hesterberg, "What teachers should
+know about the bootstrap", The American Statistician 69 (2015), section 3.3). What was measured of them:
+design/agreement.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isnan, sqrt
+from typing import TYPE_CHECKING, Final
+
+from merilo.stats.bootstrap import RESAMPLES
+from merilo.stats.intervals import LEVEL, SEED, Interval, Method, t_quantile, wilson_ends
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator, Sequence
+
+    from merilo.stats.agreement_tables import Floats, Places
+
+    Statistic = Callable[[Floats], Floats]
+    """Weights of clusters, shape (resamples, clusters), to one number for each resample; NaN where there is none."""
+
+LEAST_CLUSTERS: Final = 6
+FEW_CLUSTERS: Final = 20
+LEAST_OFF: Final = 10
+"""Of a share: with fewer clusters off its more common side a bootstrap is too sure."""
+_MOST_UNDEFINED: Final = 0.05
+_NO_WIDTH: Final = 1e-12
+_BLOCK: Final = 4_000_000
+"""Numbers held at once while resampling; it never changes a result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A measure with its interval."""
+
+    value: float | None
+    interval: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Resampling:
+    """How intervals are found; part of every result."""
+
+    seed: int = SEED
+    """From 0 to 2^64 - 1."""
+    resamples: int = RESAMPLES
+    level: float = LEVEL
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """Items in clusters, and how these are resampled."""
+
+    of_item: Places
+    """The number of each item's cluster, in order of first appearance."""
+    count: int
+    resampling: Resampling
+
+    @classmethod
+    def of(cls, clusters: Sequence[Hashable], resampling: Resampling) -> Clusters:
+        """Clusters from one mark for each item: equal marks, one cluster."""
+        import numpy as np
+
+        numbers: dict[Hashable, int] = {}
+        of_item = [numbers.setdefault(each, len(numbers)) for each in clusters]
+        return cls(np.asarray(of_item, dtype=np.int64), len(numbers), resampling)
+
+    def sums(self, rows: Floats) -> Floats:
+        """The sums of rows of numbers, one row for each item, within each cluster."""
+        import numpy as np
+
+        found = np.zeros((self.count, rows.shape[1]))
+        np.add.at(found, self.of_item, rows)
+        return found
+
+    def tables(self, totals: Floats, size: int) -> Callable[[Floats], Floats]:
+        """Weights of clusters to square tables, from the tables of the clusters as rows."""
+        return lambda weights: (weights @ totals).reshape(-1, size, size)
+
+    def some(self, items: Sequence[int]) -> tuple[Clusters, Places]:
+        """The clusters of some items only, and the items' places as an array."""
+        import numpy as np
+
+        places = np.asarray(items, dtype=np.int64)
+        return Clusters.of(self.of_item[places].tolist(), self.resampling), places
+
+    def share(self, hits: Floats, cases: Floats) -> Measured:
+        """A share of items; Wilson's interval over clusters where too few are off its more common side."""
+        total = float(cases.sum())
+        if not total:
+            return Measured(None, Interval(None, "cannot tell: there is no such item"))
+        share = float(hits.sum()) / total
+        off = int(((cases - hits if share >= 0.5 else hits) > 0).sum())
+        units = int((cases > 0).sum())
+        if units >= LEAST_CLUSTERS and off < LEAST_OFF:
+            level = self.resampling.level
+            ends = wilson_ends(share, units, (0.0, 1.0), level=level)
+            return Measured(share, Interval(ends, remark=_few(units), method=Method.WILSON, level=level))
+        return self.measured(lambda weights: (weights @ hits) / _positive(weights @ cases), "", units=units)
+
+    def measured(
+        self, statistic: Statistic, nothing: str, *, units: int | None = None, accelerated: bool = True
+    ) -> Measured:
+        """A statistic with its interval; `nothing`: why there is none, where that is known beforehand.
+
+        `units`: clusters that the statistic really rests on, where they are fewer than all.
+        """
+        import numpy as np
+
+        if nothing:
+            return Measured(None, Interval(None, nothing))
+        value = float(statistic(np.ones((1, self.count)))[0]) if self.count else float("nan")
+        if isnan(value):
+            return Measured(None, Interval(None, "cannot tell: the data gives no value"))
+        units = self.count if units is None else units
+        if units < LEAST_CLUSTERS:
+            reason = f"cannot tell from {units} cluster{'s' * (units != 1)}; {LEAST_CLUSTERS} are the least"
+            return Measured(value, Interval(None, reason))
+        found = np.concatenate([statistic(weights) for weights in self._draws()])
+        defined = np.sort(found[~np.isnan(found)])
+        if len(defined) < (1 - _MOST_UNDEFINED) * len(found):
+            return Measured(value, Interval(None, "cannot tell: too many resamples of the data give no value"))
+        if defined[-1] - defined[0] < _NO_WIDTH:
+            return Measured(value, Interval(None, "cannot tell: all resamples of the data give one value"))
+        left_out = np.concatenate([statistic(weights) for weights in self._left_out()]) if accelerated else None
+        ends = _ends(value, defined, left_out, _quantile(units, self.resampling.level))
+        made = Method.BCA if accelerated else Method.PERCENTILE
+        drawn_from, level = self.resampling.seed, self.resampling.level
+        interval = Interval(ends, remark=_few(units), method=made, level=level, seed=drawn_from)
+        return Measured(value, interval)
+
+    def _draws(self) -> Iterator[Floats]:
+        """How often each cluster is in each resample, in blocks."""
+        import numpy as np
+
+        bits = np.random.PCG64(self.resampling.seed)  # its raw stream is fixed for ever; what a Generator makes is not
+        left, size = self.resampling.resamples, self.count
+        while left:
+            block = min(left, max(1, _BLOCK // max(len(self.of_item), size)))
+            raw = np.atleast_1d(bits.random_raw(block * size)) >> np.uint64(32)
+            drawn = (raw * np.uint64(size) >> np.uint64(32)).astype(np.int64).reshape(block, size)
+            flat = (drawn + size * np.arange(block)[:, None]).ravel()
+            yield np.bincount(flat, minlength=block * size).reshape(block, size).astype(np.float64)
+            left -= block
+
+    def _left_out(self) -> Iterator[Floats]:
+        """All clusters but one, for each of them, in blocks."""
+        import numpy as np
+
+        block = max(1, _BLOCK // max(len(self.of_item), self.count))
+        for start in range(0, self.count, block):
+            stop = min(self.count, start + block)
+            yield np.ones((stop - start, self.count)) - np.eye(self.count)[start:stop]
+
+
+def _quantile(units: int, level: float) -> float:
+    """How many standard deviations the ends lie away: Student's, and as a bootstrap's own spread is a little small."""
+    return t_quantile(units - 1, level) * sqrt(units / (units - 1))
+
+
+def _ends(value: float, found: Floats, left_out: Floats | None, quantile: float) -> tuple[float, float]:
+    """The ends of a BCa interval; of a percentile interval without the values with one cluster left out."""
+    import numpy as np
+    from scipy.special import ndtr, ndtri
+
+    around = np.asarray([-quantile, quantile])
+    tails = ndtr(around)
+    if left_out is not None:
+        below = (np.searchsorted(found, value - _NO_WIDTH) + np.searchsorted(found, value + _NO_WIDTH, "right")) / 2
+        bias = float(ndtri(min(max(below, 0.5), len(found) - 0.5) / len(found)))
+        off = np.nanmean(left_out) - left_out[~np.isnan(left_out)]
+        spread = float((off**2).sum())
+        skew = float((off**3).sum()) / (6 * spread**1.5) if spread > 0 else 0.0
+        shifted = bias + around
+        tails = ndtr(bias + shifted / (1 - skew * shifted))
+    low, high = np.quantile(found, tails)
+    return float(low), float(high)
+
+
+def _positive(values: Floats) -> Floats:
+    import numpy as np
+
+    return np.where(values > 0, values, np.nan)
+
+
+def _few(clusters: int) -> str:
+    return f"only {clusters} clusters: rough" if clusters < FEW_CLUSTERS else ""

@@ -1,0 +1,121 @@
+"""A rate by an imperfect judge, corrected by the judge's sensitivity and specificity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import TYPE_CHECKING
+
+from merilo.stats.intervals import LEVEL, Interval, Method, check_level, wilson_ends
+from merilo.stats.sums import numbers, same_length
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+LEAST_YOUDEN = 0.2
+"""A judge that may be so near to guessing tells nothing of the rate."""
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedRate:
+    """A rate as people would find it, from the judge's rate."""
+
+    rate: float | None
+    """In [0, 1]; None where it cannot be told."""
+    interval: Interval
+    judged: float | None
+    """The judge's own rate."""
+    sensitivity: float | None
+    """The share of people's yes that the judge says yes to; None without such a sample."""
+    specificity: float | None
+    """The share of people's no that the judge says no to."""
+    youden: float | None
+    """The lower limit of sensitivity + specificity - 1."""
+
+
+def corrected_rate(
+    judged: Sequence[float] | NDArray[np.float64],
+    human: Sequence[float],
+    judge: Sequence[float],
+    *,
+    weights: Sequence[float] | None = None,
+    level: float = LEVEL,
+) -> CorrectedRate:
+    """The Rogan-Gladen estimate of a rate, with the interval of Lang and Reiczigel.
+
+    `judged`: the judge's 0 or 1 for each of the samples; `human` and `judge`: 0 or 1 for each labelled one, of which
+    none stands for two samples of a cluster. `weights`: 1 over the probability of having been drawn; labels drawn by
+    verdict need them. Estimate: (judged rate + specificity - 1) / (sensitivity + specificity - 1), clipped to [0, 1].
+
+    Cannot be told unless the lower limit of sensitivity + specificity - 1 exceeds 0.2. Assumes that the judge errs
+    alike on labelled and other samples, and that labels and the judged rate are independent (nearly so where few
+    are labelled). Unequal weights count as Kish's effective numbers. Sources: Rogan & Gladen, American Journal of
+    Epidemiology 107 (1978); Lang & Reiczigel, Preventive Veterinary Medicine 113 (2014), section 2.2; the limit:
+    Newcombe, Statistics in Medicine 17 (1998), method 10, from Wilson's. Raises ValueError for other numbers.
+    """
+    import numpy as np
+
+    check_level(level)
+    said, people, own = numbers(judged, "judge's numbers"), numbers(human, "labels"), numbers(judge, "judge's labels")
+    same_length(len(people), len(own), "judge's labels")
+    heavy = np.ones(len(people)) if weights is None else numbers(weights, "weights")
+    same_length(len(people), len(heavy), "weights")
+    if not all(np.isin(each, (0.0, 1.0)).all() for each in (said, people, own)):
+        raise ValueError("A rate is corrected from labels of 0 and 1; use `correct` for others.")
+    rate = float(said.mean()) if len(said) else None
+    hits, sizes = zip(*(_share(own == each, heavy * (people == each)) for each in (1.0, 0.0)), strict=True)
+    found = CorrectedRate(None, Interval(None, level=level), rate, hits[0], hits[1], None)
+    if rate is None or hits[0] is None or hits[1] is None:
+        return _untold(found, "people's labels are all of one kind" if len(people) else "there are no labels", level)
+    youden = _lowest_youden(hits[0], hits[1], sizes, level)
+    found = CorrectedRate(None, found.interval, rate, hits[0], hits[1], youden)
+    if youden <= LEAST_YOUDEN:
+        why = (
+            f"the judge's sensitivity + specificity - 1 may be as low as {youden:.2f}, more than {LEAST_YOUDEN} needed"
+        )
+        return _untold(found, why, level)
+    value = (rate + hits[1] - 1) / (hits[0] + hits[1] - 1)
+    ends = _ends((rate, len(said)), (hits[0], sizes[0]), (hits[1], sizes[1]), level)
+    interval = Interval(ends, method=Method.ROGAN_GLADEN, level=level)
+    return CorrectedRate(min(max(value, 0.0), 1.0), interval, rate, hits[0], hits[1], youden)
+
+
+def _share(said: NDArray[np.bool_], weights: NDArray[np.float64]) -> tuple[float | None, float]:
+    """A weighted share and the effective number behind it."""
+    total = float(weights.sum())
+    if total == 0:
+        return None, 0.0
+    return float(weights @ said) / total, total**2 / float(weights @ weights)
+
+
+def _untold(found: CorrectedRate, why: str, level: float) -> CorrectedRate:
+    note = f"cannot tell: {why}"
+    return CorrectedRate(
+        None, Interval(None, note, level=level), found.judged, found.sensitivity, found.specificity, found.youden
+    )
+
+
+def _lowest_youden(sensitivity: float, specificity: float, sizes: tuple[float, ...], level: float) -> float:
+    lows = [wilson_ends(p, n, (0, 1), level=level)[0] for p, n in zip((sensitivity, specificity), sizes, strict=True)]
+    return sensitivity + specificity - 1 - sqrt((sensitivity - lows[0]) ** 2 + (specificity - lows[1]) ** 2)
+
+
+def _ends(
+    judged: tuple[float, float], right: tuple[float, float], wrong: tuple[float, float], level: float
+) -> tuple[float, float]:
+    """Lang and Reiczigel's: each share moved towards 1/2, then a normal interval that is moved too."""
+    from scipy.special import ndtri
+
+    z = float(ndtri((1 + level) / 2))
+    rate, count = (judged[0] * judged[1] + z * z / 2) / (judged[1] + z * z), judged[1] + z * z
+    sensitivity, specificity = ((share * size + 1) / (size + 2) for share, size in (right, wrong))
+    scale = sensitivity + specificity - 1
+    value = (rate + specificity - 1) / scale
+    yes, no = sensitivity * (1 - sensitivity) / (right[1] + 2), specificity * (1 - specificity) / (wrong[1] + 2)
+    centre = value + 2 * z * z * (value * yes - (1 - value) * no)
+    half = z * sqrt(rate * (1 - rate) / count + value**2 * yes + (1 - value) ** 2 * no) / scale
+    ends = [min(max(end, 0.0), 1.0) for end in (centre - half, centre + half)]
+    return (ends[0], ends[1])

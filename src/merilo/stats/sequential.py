@@ -1,0 +1,266 @@
+"""Intervals that hold however often one looks: the hedged-capital confidence sequence, and gates that stop early."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log
+from typing import TYPE_CHECKING
+
+from merilo.stats.gate import Verdict
+from merilo.stats.intervals import LEVEL, SEED, Interval, Method, check_level
+from merilo.stats.means import mean_interval
+from merilo.stats.sums import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+TRUNCATION = 0.5
+"""No bet risks more than this share of the capital."""
+GRID = 400
+_HALVINGS = 50
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ConfidenceSequence:
+    """An interval after each unit; all of them cover the mean at once with probability `level`."""
+
+    low: NDArray[np.float64]
+    """After 1, 2, ... n units; never falls."""
+    high: NDArray[np.float64]
+    """Never rises."""
+    level: float
+
+
+@dataclass(frozen=True, slots=True)
+class SequentialDecision:
+    """What a gate that looks after every unit says."""
+
+    verdict: Verdict
+    units: int
+    """How many units were taken until it was decided; all of them where it was not."""
+    interval: Interval
+    """Of the mean, after so many units: two one-sided limits, each with the gate's level."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """Whether looking after every unit can pay, as a pilot tells."""
+
+    width_ratio: float | None
+    """Expected width of the sequence after all units over that of the interval for a fixed number of units."""
+    decided: float | None
+    """The share of runs that a gate of this kind would decide at all."""
+    decided_fixed: float | None
+    """The share that a gate with all units, looked at once, would decide."""
+    units: float | None
+    """Mean number of units taken, of the most allowed."""
+    pays: bool
+    """Fewer units are expected, and at most a tenth of the decisions is lost."""
+    most: int
+    runs: int
+    seed: int
+    note: str = ""
+    """Why it cannot be told; else empty."""
+
+
+def confidence_sequence(
+    values: Sequence[float] | NDArray[np.float64], span: tuple[float, float], *, level: float = LEVEL
+) -> ConfidenceSequence:
+    """The hedged-capital confidence sequence of a mean in a finite range, after each of the units.
+
+    `values`: one for each unit, in the order in which they were taken, in `span`. Assumes only that each has the
+    same mean given those before it: a random order, no matter when one stops. The running intersection is taken.
+    Ends lie at most 1/400 of the way from the end of the range to the last limit further out than exact ones, never
+    further in; the last pair is exact to 1e-12 of the range.
+
+    Source: Waudby-Smith & Ramdas, "Estimating means of bounded random variables by betting", JRSS B 86 (2024),
+    theorem 3 with θ = 1/2, c = 1/2 and the predictable plug-in bets of (26). A side's capital is monotone in the mean
+    that it bets against, so a limit is found by halving and no grid hides between its points.
+    """
+    import numpy as np
+
+    found = _scaled(values, span)
+    tail = (1 - level) / 2
+    low = _path(found, tail)
+    high = 1 - _path(1 - found, tail)
+    width = span[1] - span[0]
+    return ConfidenceSequence(span[0] + width * low, span[0] + width * np.maximum(high, low), level)
+
+
+def sequential_interval(
+    values: Sequence[float] | NDArray[np.float64], span: tuple[float, float], *, level: float = LEVEL
+) -> Interval:
+    """The last interval of `confidence_sequence`, exact to 1e-12 of the range; cannot tell without a unit."""
+    found = _scaled(values, span)
+    check_level(level)
+    if not len(found):
+        return Interval(None, "cannot tell from 0 scored samples", level=level)
+    tail, width = (1 - level) / 2, span[1] - span[0]
+    low, high = _last(found, tail), 1 - _last(1 - found, tail)
+    return Interval((span[0] + width * low, span[0] + width * max(high, low)), method=Method.BETTING, level=level)
+
+
+def sequential_gate(
+    values: Sequence[float] | NDArray[np.float64],
+    at_least: float,
+    span: tuple[float, float],
+    *,
+    level: float = LEVEL,
+) -> SequentialDecision:
+    """Stops as soon as the mean is shown to be at least, or below, `at_least`; else cannot tell yet.
+
+    `values`: as for `confidence_sequence`; the lower one-sided limit decides to pass, the upper one to fail, each
+    wrong with probability at most 1 - level over all looks. For a drop: differences new - base, the range of a
+    difference and -max_drop. Clusters: one mean for each, in random order. A threshold at an end of the range
+    is decided by no data unless it holds of every mean.
+    """
+    check_level(level)
+    found = _scaled(values, span)
+    low, high = span
+    mean = (at_least - low) / (high - low)
+    above, below = (_crossing(*side, 1 - level) for side in ((found, mean), (1 - found, 1 - mean)))
+    verdict = Verdict.CANNOT_TELL if above == below else Verdict.PASS if above < below else Verdict.FAIL
+    taken = min(above, below, len(found))
+    return SequentialDecision(verdict, taken, sequential_interval(values[:taken], span, level=2 * level - 1))
+
+
+def sequential_outlook(
+    pilot: Sequence[float] | NDArray[np.float64],
+    at_least: float,
+    span: tuple[float, float],
+    *,
+    most: int,
+    level: float = LEVEL,
+    seed: int = SEED,
+    runs: int = 200,
+) -> Outlook:
+    """What `sequential_gate` would cost, if units were like the pilot's: means over `runs` made-up runs of `most`.
+
+    `pilot`: at least 10 values in `span`, drawn from with replacement. The fixed interval is the t of
+    `mean_interval` at level 2 · level - 1. Cannot be told from a pilot of fewer or equal values.
+    """
+    import numpy as np
+
+    check_level(level)
+    found = _scaled(pilot, span)
+    if len(found) < 10 or not np.ptp(found):
+        why = f"{len(found)} values" if len(found) < 10 else f"{len(found)} equal values"
+        return Outlook(
+            None,
+            None,
+            None,
+            None,
+            pays=False,
+            most=most,
+            runs=runs,
+            seed=seed,
+            note=f"cannot tell from a pilot of {why}",
+        )
+    raw = np.random.PCG64(seed).random_raw(runs * most).reshape(runs, most) >> np.uint64(32)
+    drawn = found[(raw * np.uint64(len(found)) >> np.uint64(32)).astype(np.int64)]
+    mean = (at_least - span[0]) / (span[1] - span[0])
+    taken, widths, fixed_widths = list[int](), list[float](), list[float]()
+    decided = decided_fixed = 0
+    for run in drawn:
+        end = min(_crossing(run, mean, 1 - level), _crossing(1 - run, 1 - mean, 1 - level))
+        decided += end <= most
+        taken.append(min(end, most))
+        fixed = mean_interval(run, (0.0, 1.0), level=2 * level - 1, seed=seed).interval.ends
+        if fixed is not None:
+            decided_fixed += not fixed[0] < mean <= fixed[1]
+            fixed_widths.append(fixed[1] - fixed[0])
+    for run in drawn[:20]:
+        widths.append(1 - _last(1 - run, 1 - level) - _last(run, 1 - level))
+    units = float(np.mean(taken))
+    return Outlook(
+        width_ratio=float(np.mean(widths) / np.mean(fixed_widths)),
+        decided=decided / runs,
+        decided_fixed=decided_fixed / runs,
+        units=units,
+        pays=units < 0.95 * most and decided >= 0.9 * decided_fixed,
+        most=most,
+        runs=runs,
+        seed=seed,
+    )
+
+
+def _scaled(values: Sequence[float] | NDArray[np.float64], span: tuple[float, float]) -> NDArray[np.float64]:
+    """The values in [0, 1]."""
+    import numpy as np
+
+    low, high = span
+    if not (np.isfinite(low) and np.isfinite(high) and low < high):
+        raise ValueError(f"A confidence sequence needs a finite range, got {low} to {high}.")
+    found = (numbers(values, "scores") - low) / (high - low)
+    if len(found) and (found.min() < -1e-9 or found.max() > 1 + 1e-9):
+        raise ValueError(f"Scores must lie in the metric's range, {low} to {high}.")
+    return np.clip(found, 0.0, 1.0)
+
+
+def _bets(values: NDArray[np.float64], tail: float) -> NDArray[np.float64]:
+    """sqrt(2 log(1/tail) / (variance so far · t · log(1 + t))), each from the values before it."""
+    import numpy as np
+
+    times = np.arange(1, len(values) + 1)
+    means = (0.5 + np.cumsum(values)) / (times + 1)
+    variances = (0.25 + np.cumsum((values - means) ** 2)) / (times + 1)
+    before = np.concatenate(([0.25], variances[:-1]))
+    return np.sqrt(2 * log(1 / tail) / (before * times * np.log1p(times)))
+
+
+def _capital(values: NDArray[np.float64], bets: NDArray[np.float64], means: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What betting that the mean is above each of `means` has made of 1, after each unit: units × means."""
+    import numpy as np
+
+    with np.errstate(divide="ignore", over="ignore"):
+        found = np.minimum(bets[:, None], TRUNCATION / means)
+        found *= values[:, None] - means
+        found += 1
+        return np.cumprod(found, axis=0, out=found)
+
+
+def _crossing(values: NDArray[np.float64], mean: float, tail: float) -> int:
+    """After how many units the mean is shown to be above `mean`; one more than there are where it is not."""
+    import numpy as np
+
+    if mean < 0:
+        return 0
+    if mean >= 1 or not len(values):
+        return len(values) + 1
+    reached = _capital(values, _bets(values, tail), np.array([mean]))[:, 0] >= 1 / tail
+    return int(np.argmax(reached)) + 1 if reached.any() else len(values) + 1
+
+
+def _last(values: NDArray[np.float64], tail: float) -> float:
+    """The lower limit after all units: the greatest mean that the capital has ever refuted."""
+    import numpy as np
+
+    bets = _bets(values, tail)
+    low, high = 0.0, 1.0
+    if _capital(values, bets, np.array([low])).max() < 1 / tail:
+        return 0.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        refuted = _capital(values, bets, np.array([middle])).max() >= 1 / tail
+        low, high = (middle, high) if refuted else (low, middle)
+    return low
+
+
+def _path(values: NDArray[np.float64], tail: float) -> NDArray[np.float64]:
+    """The lower limit after each unit, on a grid below the last one."""
+    import numpy as np
+
+    if not len(values):
+        return np.zeros(0)
+    last = _last(values, tail)
+    if last == 0.0:
+        return np.zeros(len(values))
+    grid = np.linspace(0.0, last, GRID + 1)
+    reached = _capital(values, _bets(values, tail), grid) >= 1 / tail
+    first = np.where(reached.any(axis=0), reached.argmax(axis=0), len(values) - 1)
+    found = np.zeros(len(values))
+    np.maximum.at(found, first, grid)
+    return np.maximum.accumulate(found)

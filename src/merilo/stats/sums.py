@@ -1,0 +1,96 @@
+"""Sums over units and clusters, and the linearised standard error of their ratio."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+def numbers(values: Iterable[float], what: str) -> NDArray[np.float64]:
+    """An array of finite numbers; ValueError where one is not. `what` names them in the sentence."""
+    import numpy as np
+
+    found = np.asarray(values if isinstance(values, np.ndarray) else list(values), dtype=np.float64)
+    if found.ndim != 1:
+        raise ValueError(f"The {what} must be one list of numbers, got an array of {found.ndim} dimensions.")
+    if not np.isfinite(found).all():
+        place = int(np.argmin(np.isfinite(found)))
+        raise ValueError(f"The {what} must be finite, got {found[place]} in place {place}; leave such units out.")
+    return found
+
+
+def same_length(length: int, other: int, what: str) -> None:
+    """Raises ValueError unless there is one for each unit."""
+    if other != length:
+        raise ValueError(f"Each unit needs one of the {what}: there are {length} units and {other} {what}.")
+
+
+def coded(clusters: Sequence[Hashable]) -> NDArray[np.int64]:
+    """The number of each unit's cluster, counted from 0 in the order in which clusters first come."""
+    import numpy as np
+
+    if isinstance(clusters, np.ndarray):
+        clusters = clusters.tolist()
+    numbered: dict[Hashable, int] = {}
+    return np.fromiter((numbered.setdefault(each, len(numbered)) for each in clusters), np.int64, len(clusters))
+
+
+def summed(codes: NDArray[np.int64], parts: NDArray[np.float64], count: int = 0) -> NDArray[np.float64]:
+    """The sum of the parts of each code; at least `count` sums."""
+    import numpy as np
+
+    return np.bincount(codes, weights=parts, minlength=count).astype(np.float64, copy=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sums:
+    """A ratio of sums, and what each unit (sample or cluster) adds to both."""
+
+    tops: NDArray[np.float64]
+    bottoms: NDArray[np.float64]
+    """Above 0."""
+
+    @classmethod
+    def of(
+        cls, tops: NDArray[np.float64], bottoms: NDArray[np.float64], codes: NDArray[np.int64] | None = None
+    ) -> Sums:
+        """The sums of units; by cluster where `codes` number them."""
+        if codes is None:
+            return cls(tops, bottoms)
+        return cls(summed(codes, tops), summed(codes, bottoms))
+
+    @property
+    def count(self) -> int:
+        """How many units."""
+        return len(self.tops)
+
+    @property
+    def value(self) -> float:
+        """The ratio."""
+        return float(self.tops.sum() / self.bottoms.sum())
+
+    @property
+    def error(self) -> float:
+        """The linearised standard error of the ratio, units being independent; needs two units.
+
+        sqrt(G/(G - 1) · sum(e²)), e = (top - ratio · bottom) / sum(bottoms), whose sum is 0. With bottoms of 1 it
+        is the usual standard error of a mean; with bottoms of 1 summed by cluster, the cluster-robust one (CR1).
+        Source: Cochran, "Sampling Techniques" (3rd ed., 1977), 6.3 and 9A; Liang & Zeger, Biometrika 73 (1986).
+        """
+        parts = (self.tops - self.value * self.bottoms) / self.bottoms.sum()
+        return sqrt(self.count / (self.count - 1) * float((parts**2).sum()))
+
+    @property
+    def effective(self) -> float:
+        """Kish's effective number of units, sum(bottoms)² / sum(bottoms²): how many equal ones weigh as much.
+
+        Source: Kish, "Survey Sampling" (1965), 11.7.
+        """
+        return float(self.bottoms.sum() ** 2 / (self.bottoms**2).sum())

@@ -1,0 +1,487 @@
+"""A judge held against labels: what it is asked, how its verdicts become labels, and what comes out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from merilo.checking.asking import JudgedAsLabelled, sample_of
+from merilo.checking.check import Check, Wanted, run_check
+from merilo.checking.items import clusters_of, items_of
+from merilo.checking.page import check_page
+from merilo.checking.record import check_record
+from merilo.data.labels import Labelled, Task, read_labels
+from merilo.errors import DataError, UsageError
+from merilo.judges.callables import CallableJudge
+from merilo.judging.questions import Addresses, Question, Relevance, Sufficiency, Support
+from merilo.judging.verdicts import (
+    AddressesVerdict,
+    Failure,
+    FailureKind,
+    RelevanceVerdict,
+    SufficiencyLabel,
+    SufficiencyVerdict,
+    SupportLabel,
+    SupportVerdict,
+)
+from merilo.metrics.base import About, Evidence, Failed, Score, Undefined, drive
+from merilo.metrics.contract import check_metric
+from merilo.options import Options
+from merilo.stats.resampling import Resampling
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from merilo.judging.verdicts import Verdict
+
+QUICK = Resampling(resamples=200)
+CONTEXT = "The tower stands in Paris. It was completed in 1889."
+
+
+def record(task: Task, **fields: Any) -> Labelled:  # Any: whatever the field holds
+    """A labelled record with this task."""
+    usual: dict[str, Any] = {
+        "id": "r",
+        "task": task,
+        "source": "s",
+        "language": "en",
+        "query": "When was the tower completed?",
+        "texts": (CONTEXT,),
+        "response": "",
+        "label01": 1.0,
+        "grade": None,
+        "sentence_labels": (),
+        "constructed": False,
+    }
+    return Labelled(**{**usual, **fields})
+
+
+def asked(of: Labelled, *, alone: bool = False) -> list[Question[Any]]:
+    """The questions that are asked about a record."""
+    found: list[Question[Any]] = []
+
+    def answer(question: Question[Any]) -> Verdict:
+        found.append(question)
+        return question.guess()
+
+    drive(JudgedAsLabelled(of.task, alone=alone).plan(sample_of(of)), answer)
+    return found
+
+
+def test_what_is_asked_about_texts() -> None:
+    """Contexts are asked about as metrics do; sentences stay as people saw them, all in one question or each alone."""
+    query = "When was the tower completed?"
+    split = ("The tower stands in Paris.", "It was completed in 1889.")
+    assert asked(record(Task.CHUNK_RELEVANCE)) == [Relevance(query, split)]
+    assert asked(record(Task.SUFFICIENCY)) == [Sufficiency(query, (CONTEXT,))]
+    uncut = record(Task.SENTENCE_RELEVANCE, texts=("One. Two.", "Three."), sentence_labels=(True, False))
+    assert asked(uncut) == [Relevance(query, ("One. Two.", "Three."))]
+    assert asked(uncut, alone=True) == [Relevance(query, ("One. Two.",)), Relevance(query, ("Three.",))]
+
+
+def test_what_is_asked_about_responses() -> None:
+    """A response is judged sentence by sentence; a statement is judged as it stands."""
+    response = "The tower was completed in 1889, they say. It is made of iron and very tall indeed."
+    first, second = "The tower was completed in 1889, they say.", "It is made of iron and very tall indeed."
+    grounded = asked(record(Task.GROUNDEDNESS, response=response))
+    assert grounded == [Support(first, (CONTEXT,)), Support(second, (CONTEXT,))]
+    addressed = asked(record(Task.ANSWER_RELEVANCE, response=response, texts=()))
+    assert [each.statement for each in addressed if isinstance(each, Addresses)] == [first, second]
+    assert asked(record(Task.NLI, query="", response="One. Two.")) == [Support("One. Two.", (CONTEXT,))]
+
+
+@pytest.mark.parametrize(
+    ("response", "language", "joined"),
+    [
+        ("In 1889.", "en", True),
+        ("In the year of 1889 it was done.", "en", False),
+        ("1889年。", "zh", True),
+        ("它于1889年完工，当时是世界上最高的建筑物。", "zh", False),
+    ],
+)
+def test_a_short_answer_is_judged_with_its_question(response: str, language: str, joined: bool) -> None:
+    """Fewer than eight words (sixteen signs without blanks) are no statement alone; without a query they stay."""
+    (question,) = asked(record(Task.GROUNDEDNESS, response=response, language=language))
+    assert isinstance(question, Support)
+    assert question.statement == (f"When was the tower completed? {response}" if joined else response)
+    (alone,) = asked(record(Task.GROUNDEDNESS, response=response, language=language, query=""))
+    assert isinstance(alone, Support)
+    assert alone.statement == response
+
+
+@pytest.mark.parametrize(
+    "blank",
+    [
+        record(Task.CHUNK_RELEVANCE, texts=(" ",)),
+        record(Task.CHUNK_RELEVANCE, query=""),
+        record(Task.SENTENCE_RELEVANCE, texts=("", " ")),
+        record(Task.SUFFICIENCY, texts=("",)),
+        record(Task.GROUNDEDNESS, response=" "),
+        record(Task.NLI, response=""),
+        record(Task.ANSWER_RELEVANCE, response="", texts=()),
+    ],
+)
+def test_a_blank_text_is_undefined(blank: Labelled) -> None:
+    """Nothing is asked about nothing."""
+    found = drive(JudgedAsLabelled(blank.task).plan(sample_of(blank)), lambda question: question.guess())
+    assert found == Undefined("a text to be judged is blank")
+
+
+def test_a_judge_never_sees_the_label() -> None:
+    """Records that differ in label, votes and source alone make equal samples."""
+    one = record(Task.GROUNDEDNESS, response="Yes.")
+    other = record(
+        Task.GROUNDEDNESS, response="Yes.", label01=0.0, votes=(1.0,), source="t", system="m", constructed=True
+    )
+    assert sample_of(one).digest == sample_of(other).digest
+
+
+def support(*labels: bool, chances: Sequence[float | None] = ()) -> Score:
+    """The outcome on a response with these verdicts on its sentences."""
+    verdicts = [
+        SupportVerdict(SupportLabel.SUPPORTED, (0,), probability=chance)
+        if yes
+        else SupportVerdict(SupportLabel.NOT_STATED, probability=chance)
+        for yes, chance in zip(labels, chances or [None] * len(labels), strict=True)
+    ]
+    return Score(0.0, tuple(Evidence(About.STATEMENT, index, each) for index, each in enumerate(verdicts)))
+
+
+def test_a_response_is_supported_when_every_sentence_is() -> None:
+    """One unsupported sentence makes it a no; the probability is the mean, and none where one has none."""
+    whole = record(Task.GROUNDEDNESS, response="One. Two.")
+    (found,) = items_of([whole], {"r": support(True, False, chances=(0.9, 0.4))})
+    assert (found.judge, found.probability) == (0.0, pytest.approx(0.65))
+    (found,) = items_of([whole], {"r": support(True, True, chances=(0.9, None))})
+    assert (found.judge, found.probability) == (1.0, None)
+
+
+def test_a_response_answers_when_one_sentence_does() -> None:
+    """One sentence to the point is enough, and the highest probability counts."""
+    verdicts = (AddressesVerdict(addresses=False, probability=0.2), AddressesVerdict(addresses=True, probability=0.7))
+    outcome = Score(0.5, tuple(Evidence(About.STATEMENT, index, each) for index, each in enumerate(verdicts)))
+    (found,) = items_of([record(Task.ANSWER_RELEVANCE, response="One. Two.", texts=())], {"r": outcome})
+    assert (found.judge, found.probability) == (1.0, 0.7)
+
+
+def test_sentences_named_as_evidence_are_the_judges_yes() -> None:
+    """Each labelled sentence is an item; asked alone, each has its own probability."""
+    labelled = record(Task.SENTENCE_RELEVANCE, texts=("a", "b", "c"), sentence_labels=(True, False, True))
+    named = Score(1.0, (Evidence(About.STATEMENT, 0, RelevanceVerdict(2, (0, 1))),))
+    assert [(each.people, each.judge) for each in items_of([labelled], {"r": named})] == [(1, 1), (0, 1), (1, 0)]
+    verdicts = (RelevanceVerdict(1, (0,), probability=0.8), RelevanceVerdict(0), RelevanceVerdict(0, probability=0.1))
+    each = Score(0.3, tuple(Evidence(About.STATEMENT, index, one) for index, one in enumerate(verdicts)))
+    found = items_of([labelled], {"r": each}, alone=True)
+    assert [(item.judge, item.probability) for item in found] == [(1, 0.8), (0, None), (0, 0.1)]
+    failed = Failed(Failure(FailureKind.REFUSED, "no"))
+    assert [item.state.value for item in items_of([labelled], {"r": failed})] == ["failed"] * 3
+
+
+def test_records_that_share_a_text_are_one_case() -> None:
+    """Sharing goes from one to the next, within a source and not across sources."""
+    chain = [
+        record(Task.NLI, same=("text a", "query x")),
+        record(Task.NLI, same=("text b", "query x")),
+        record(Task.NLI, same=("text b",)),
+        record(Task.NLI, same=("text c",)),
+        record(Task.NLI, same=("text a",), source="other"),
+    ]
+    first, second, third, fourth, fifth = clusters_of(chain)
+    assert first == second == third
+    assert len({first, fourth, fifth}) == 3
+
+
+@pytest.mark.parametrize("task", list(Task))
+def test_it_keeps_the_law_of_metrics(task: Task) -> None:
+    """What asks about records is a metric like any other; only sentences in one question count by their place."""
+    check_metric(JudgedAsLabelled(task, alone=task is Task.SENTENCE_RELEVANCE))
+    assert JudgedAsLabelled(task).at_most(sample_of(record(task, response="One. Two."))) >= 1
+
+
+# -- whole checks -------------------------------------------------------------------------------------
+
+
+def written(path: Path, records: Sequence[dict[str, Any]]) -> Path:
+    """A file of labels."""
+    file = path / "ours.jsonl"
+    file.write_text("".join(json.dumps(each) + "\n" for each in records), encoding="utf-8")
+    return file
+
+
+def sufficiency(number: int, *, label: float, **more: Any) -> dict[str, Any]:
+    """A labelled record; its query carries its label, for a judge that peeks."""
+    return {
+        "id": f"n{number}",
+        "source": "ours",
+        "task": "sufficiency",
+        "query": f"Question {number} that is {'easy' if label else 'hard'}?",
+        "context": f"Context {number}.",
+        "label": label,
+        **more,
+    }
+
+
+RECORDS = [sufficiency(number, label=float(number % 2)) for number in range(80)]
+
+
+def peeking(question: Question[Any]) -> Verdict | Failure:
+    """Right for nine questions in ten, sure of itself; refuses number 7."""
+    assert isinstance(question, Sufficiency)
+    number = int(question.user_input.split()[1])
+    if number == 7:
+        return Failure(FailureKind.REFUSED, "It will not.")
+    yes = ("easy" in question.user_input) is not (number % 10 == 0)
+    label = SufficiencyLabel.SUFFICIENT if yes else SufficiencyLabel.INSUFFICIENT
+    return SufficiencyVerdict(label, probability=0.9 if yes else 0.1)
+
+
+JUDGE = CallableJudge(peeking, answers=frozenset({Sufficiency}), title="peeking")
+
+
+async def checked(wanted: Wanted, judge: object = JUDGE, **options: Any) -> Check:
+    """A check without a cache."""
+    return await run_check(wanted, Options(judge=judge, cache=False, **options), QUICK)  # type: ignore[arg-type]
+
+
+async def test_figures_of_a_check(tmp_path: Path) -> None:
+    """Counts, kappa, rates and AUROC are those of the judge's answers; what failed is counted beside them."""
+    found = check_record(await checked(Wanted(labels=[written(tmp_path, RECORDS)])))
+    figures = found["people"]["sufficiency"]["ours"]
+    assert (figures["n"], figures["yes"], figures["records"]) == (79, 39, 80)
+    assert figures["confusion"] == {"labels": ["no", "yes"], "counts": [[32, 8], [0, 39]]}
+    assert figures["sensitivity"]["value"] == 1.0
+    assert figures["specificity"]["value"] == 0.8
+    assert figures["undefined"]["count"] == figures["undefined"]["failed"] == 1
+    assert figures["undefined"]["value"] == pytest.approx(1 / 80, abs=1e-6)
+    assert figures["in_macro"] is True
+    for name in ("kappa", "balanced_accuracy", "auroc", "ece", "undefined"):
+        low, high = figures[name]["interval"]
+        assert low <= figures[name]["value"] <= high
+    assert found["all"] is None
+    assert found["judge"]["name"] == "peeking"
+
+
+async def test_equal_checks_have_equal_bytes(tmp_path: Path) -> None:
+    """But for what stands under usage, two checks of the same labels and judge are the same, also resumed."""
+    wanted = Wanted(labels=[written(tmp_path, RECORDS)])
+    records = [check_record(await checked(wanted, out=out)) for out in (None, tmp_path / "kept", tmp_path / "kept")]
+    for each in records:
+        del each["usage"]
+    assert json.dumps(records[0]) == json.dumps(records[1]) == json.dumps(records[2])
+
+
+async def test_a_check_with_a_directory_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
+    """A check that was stopped says so; the next one asks the rest, and one after that asks nothing."""
+    asked_for: list[str] = []
+
+    def counting(question: Question[Any]) -> Verdict | Failure:
+        assert isinstance(question, Sufficiency)
+        asked_for.append(question.user_input)
+        return peeking(question)
+
+    judge = CallableJudge(counting, answers=frozenset({Sufficiency}), title="counting")
+    wanted = Wanted(labels=[written(tmp_path, RECORDS)])
+    first = await checked(wanted, judge, out=tmp_path / "out", max_seconds=0.0)
+    assert first.stopped is not None
+    assert first.people == ()
+    asked_for.clear()
+    whole = await checked(wanted, judge, out=tmp_path / "out")
+    assert whole.stopped is None
+    assert whole.people[0].sources["ours"].agreement.items == 79
+    asked_for.clear()
+    again = await checked(wanted, judge, out=tmp_path / "out")
+    assert asked_for == []
+    assert again.people == whole.people
+
+
+async def test_records_made_by_rule_are_left_out_unless_wanted(tmp_path: Path) -> None:
+    """They are neither asked about nor counted among people's; with them there is a second table."""
+    made = [sufficiency(100 + n, label=0.0, meta={"constructed": "by rule"}) for n in range(40)]
+    file = written(tmp_path, [*RECORDS, *made])
+    without = await checked(Wanted(labels=[file]))
+    assert (without.everything, without.constructed) == (None, 40)
+    both = await checked(Wanted(labels=[file], include_constructed=True))
+    assert both.people[0].sources["ours"].agreement.items == 79
+    assert both.everything is not None
+    assert both.everything[0].sources["ours"].agreement.items == 119
+    with pytest.raises(UsageError, match="--include-constructed"):
+        await checked(Wanted(labels=[written(tmp_path, made)]))
+
+
+async def test_a_sample_is_always_the_same_and_grows(tmp_path: Path) -> None:
+    """The larger sample holds the smaller one, whatever the order of the file."""
+    forward = await checked(Wanted(labels=[written(tmp_path, RECORDS)], sample=20))
+    small = {item.record.id for item in forward.items["sufficiency"]}
+    backward = await checked(Wanted(labels=[written(tmp_path, RECORDS[::-1])], sample=30))
+    large = {item.record.id for item in backward.items["sufficiency"]}
+    assert (len(small), len(large)) == (20, 30)
+    assert small < large
+
+
+GRADED = [
+    {
+        "id": f"{grade}-{number}",
+        "source": source,
+        "task": "chunk_relevance",
+        "query": f"Question {number} of {source}?",
+        "context": f"Context {grade} {number} of {source}.",
+        "label": grade,
+    }
+    for source in ("one", "two")
+    for grade in (0, 1, 2)
+    for number in range(35)
+    if source == "one" or grade != 0
+]
+GRADED = [{**each, "id": f"{each['source']}-{each['id']}"} for each in GRADED]
+
+
+def grading(question: Question[Any]) -> Verdict:
+    """The grade that the context names, but 1 for every seventh."""
+    assert isinstance(question, Relevance)
+    _, grade, number, *_ = question.sentences[0].split()
+    found = 1 if int(number) % 7 == 0 else int(grade)
+    return RelevanceVerdict(found, (0,) if found else (), probability=found / 2)
+
+
+async def test_both_cuts_of_relevance(tmp_path: Path) -> None:
+    """People: 2 against 1, and 1 or 2 against 0; with rule-made records the cuts are at 1 and at 2."""
+    judge = CallableJudge(grading, answers=frozenset({Relevance}), title="grading")
+    check = await checked(Wanted(labels=[written(tmp_path, GRADED)], include_constructed=True), judge)
+    found = check_record(check)
+    counts = {
+        (table, reading): [found[table][reading]["one"][name] for name in ("n", "yes")]
+        for table, reading in (
+            ("people", "chunk_relevance"),
+            ("people", "chunk_relevance>=1"),
+            ("all", "chunk_relevance"),
+            ("all", "chunk_relevance=2"),
+        )
+    }
+    assert counts == {
+        ("people", "chunk_relevance"): [70, 35],
+        ("people", "chunk_relevance>=1"): [105, 70],
+        ("all", "chunk_relevance"): [105, 70],
+        ("all", "chunk_relevance=2"): [105, 35],
+    }
+    two = found["people"]["chunk_relevance>=1"]["two"]
+    assert two["kappa"] == {"value": None, "interval": None, "note": "cannot tell: people gave one label only"}
+    assert two["sensitivity"]["value"] == 1.0
+    assert found["people"]["chunk_relevance"]["one"]["ece"]["note"] == "the judge gives no probability"
+    assert found["people"]["chunk_relevance"]["one"]["auroc"]["value"] > 0.9
+    grades = found["people"]["chunk_relevance>=1"]["one"]["grades"]
+    assert grades["confusion"]["labels"] == [0, 1, 2]
+    assert grades["kappa_quadratic"]["value"] > grades["kappa_linear"]["value"]
+    assert found["tasks"]["people"]["chunk_relevance>=1"]["sources"] == ["one"]
+
+
+async def test_systems_and_annotators(tmp_path: Path) -> None:
+    """With five systems there is a tau; with single votes, how far people agree among themselves."""
+    records = [
+        sufficiency(n, label=float(n % 2), meta={"model": f"m{n % 5}", "votes": [n % 2, (n // 3) % 2, n % 2]})
+        for n in range(80)
+    ]
+    found = check_record(await checked(Wanted(labels=[written(tmp_path, records)])))
+    figures = found["people"]["sufficiency"]["ours"]
+    assert figures["annotators"]["ratings"] == 240
+    assert "systems_tau_b" in figures
+    four = [{**each, "meta": {"model": f"m{n % 4}"}} for n, each in enumerate(records)]
+    found = check_record(await checked(Wanted(labels=[written(tmp_path, four)])))
+    assert "systems_tau_b" not in found["people"]["sufficiency"]["ours"]
+
+
+async def test_tasks_that_the_judge_does_not_answer(tmp_path: Path) -> None:
+    """They are left out with the reason; a judge that answers none of them is refused."""
+    other = {"id": "x", "task": "nli", "context": "c", "statement": "s", "label": 1}
+    found = await checked(Wanted(labels=[written(tmp_path, [*RECORDS, other])]))
+    assert found.left_out == {"nli": "the judge peeking does not answer questions of kind 'support'"}
+    with pytest.raises(UsageError, match="Nothing can be asked"):
+        await checked(Wanted(labels=[written(tmp_path, [other])]))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "says"),
+    [
+        (Wanted(tasks=["chunks"]), "A task is one of"),
+        (Wanted(sources=["nobody"]), "No record is from the source 'nobody'"),
+        (Wanted(sources=["selqa"], tasks=["nli"]), "No labelled record is of the tasks and sources"),
+        (Wanted(sample=0), "at least 1"),
+    ],
+)
+async def test_what_cannot_be_chosen(wanted: Wanted, says: str) -> None:
+    """A task, a source or a number that means nothing is refused in one sentence."""
+    with pytest.raises(UsageError, match=says):
+        await checked(wanted, "embedded")
+
+
+async def test_labels_that_stand_in_two_files(tmp_path: Path) -> None:
+    """The same record in two files is refused with both places."""
+    first = written(tmp_path, RECORDS[:1])
+    second = tmp_path / "again.jsonl"
+    second.write_bytes(first.read_bytes())
+    with pytest.raises(DataError, match=r"again\.jsonl, line 1.*labelled in ours\.jsonl, line 1"):
+        await checked(Wanted(labels=[first, second]))
+
+
+async def test_one_progress_for_all_runs(tmp_path: Path) -> None:
+    """Whoever watches sees one beginning with the number of all records, one end, and each record once."""
+
+    class Watcher:
+        def __init__(self) -> None:
+            self.told: list[tuple[str, int]] = []
+
+        def begin(self, run: Path, samples: int) -> None:
+            del run
+            self.told.append(("begin", samples))
+
+        def advance(self, samples: int) -> None:
+            self.told.append(("advance", samples))
+
+        def note(self, text: str) -> None:
+            del text
+
+        def end(self) -> None:
+            self.told.append(("end", 0))
+
+    watcher = Watcher()
+    file = written(tmp_path, [{**each, "source": f"s{n % 3}"} for n, each in enumerate(RECORDS)])
+    await checked(Wanted(labels=[file]), progress=watcher)
+    assert watcher.told[0] == ("begin", 80)
+    assert watcher.told[-1] == ("end", 0)
+    assert [name for name, _ in watcher.told].count("begin") == 1
+    assert sum(number for name, number in watcher.told if name == "advance") == 80
+
+
+async def test_the_sample_in_the_package() -> None:
+    """It needs no file, holds five tasks, and gives each a mean over sources; the embedded judge beats chance."""
+    found = await checked(Wanted(include_constructed=True), "embedded")
+    tables = {table.reading.name: table for table in found.people}
+    assert {"chunk_relevance", "sentence_relevance", "sufficiency", "groundedness", "answer_relevance"} <= set(tables)
+    grounded = tables["groundedness"].macro["kappa"]
+    assert grounded.value is not None
+    assert grounded.interval.ends is not None
+    assert grounded.interval.ends[0] > 0.2
+    assert found.sentences_alone
+    page = str(check_page(found, 80))
+    assert max(map(len, page.splitlines())) <= 80
+    assert "40 records made by rule" in page
+
+
+def test_the_sample_is_drawn_as_its_readme_says() -> None:
+    """Forty of yes and forty of no from each source but where sentences are labelled; 300 kB at most."""
+    from importlib.resources import as_file, files
+
+    with as_file(files("merilo").joinpath("examples", "labels")) as folder:
+        paths = sorted(Path(folder).glob("*.jsonl.gz"))
+        assert sum(path.stat().st_size for path in paths) <= 300_000
+        records = read_labels(paths)
+        readme = (Path(folder) / "README.md").read_text(encoding="utf-8")
+    counts: dict[tuple[str, str], list[bool]] = {}
+    for each in records:
+        assert each.source in readme
+        if each.task is not Task.SENTENCE_RELEVANCE:
+            counts.setdefault((each.task, each.source), []).append(each.yes)
+    assert {sum(own) for own in counts.values()} == {40}
+    assert {len(own) for own in counts.values()} == {80}

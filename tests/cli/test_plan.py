@@ -1,0 +1,135 @@
+"""`merilo plan`, and how a run tells what it cost."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+import pytest
+from server import JudgeServer
+
+from merilo.reports.plan import duration, money
+
+if TYPE_CHECKING:
+    from command_line import Here
+
+DATA = [
+    {
+        "id": str(n),
+        "user_input": f"How long is river {n}?",
+        "retrieved_contexts": [f"River {n} is {n} km long.", "Rivers flow."],
+        "response": f"It is {n} km long.",
+    }
+    for n in range(4)
+]
+PAGE = """\
+data: 4 samples, to be judged by openai:gpt-4.1-mini
+Nothing was asked; the amounts are typical ones.
+
+metric                               requests  tokens in  out     USD  USD alone
+context_relevance                           8 """
+METRICS = "context_relevance,context_precision(against=question)"
+
+
+def test_a_plan_is_a_page(here: Here) -> None:
+    """Without a key: a table of the metrics, what it is in all, the dated price, and the command of the run."""
+    here.write("data.jsonl", DATA)
+    words = ["data.jsonl", "--judge", "openai:gpt-4.1-mini", "--metrics", METRICS]
+    done = here.merilo("plan", *words, "--sample", "all", "--latency=2")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(PAGE)
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert any(line.startswith("typical 8 requests, ") and line.endswith(" USD") for line in lines)
+    assert "time about 1 s with 16 requests in the air" in lines
+    assert any(line.startswith("price gpt-4.1-mini: 0.4 USD per million tokens in, 1.6 out") for line in lines)
+    assert "read on 2026-" in done.stdout.replace("\n          ", " ")
+    assert lines[-1] == shlex.join(["merilo", "run", *words])
+    assert max(len(line) for line in done.stdout.splitlines()[:-1]) <= 80
+    assert not (here.path / ".merilo").exists()
+
+
+def test_a_plan_as_json(here: Here) -> None:
+    """One object: amounts of each metric, and of all; a price that is not known is null."""
+    here.write("data.jsonl", DATA)
+    words = ["data.jsonl", "--judge", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--metrics", METRICS]
+    found = here.json("plan", *words)
+    assert found["samples"] == found["looked_at"] == 4
+    assert list(found["metrics"]) == METRICS.split(",")
+    assert found["metrics"]["context_relevance"]["added"]["requests"] == found["typical"]["requests"] == 8
+    assert found["metrics"]["context_precision(against=question)"]["added"]["requests"] == 0
+    assert found["typical"]["usd"] is None
+    assert found["unpriced"] == ["m at http://127.0.0.1:9/v1"]
+
+
+def test_an_unknown_price_is_said_once_with_what_to_do(here: Here) -> None:
+    """A plan and a run tell it once; a price file makes it known in both."""
+    here.write("data.jsonl", DATA)
+    text = '[[price]]\nmodel = "m"\ninput = 1\noutput = 2\nread = 2026-11-01\n'
+    (here.path / "prices.toml").write_text(text, encoding="utf-8")
+    with JudgeServer() as server:
+        words = ["data.jsonl", "--judge", "openai:m", "--base-url", server.base_url, "--metrics", "context_relevance"]
+        planned = here.merilo("plan", *words)
+        run = here.merilo("run", *words, "--out", "a")
+        assert planned.stdout.count("--prices FILE") == run.stdout.count("--prices FILE") == 1
+        assert "price unknown" in run.stdout
+        priced = here.json("plan", *words, "--no-cache", "--prices", "prices.toml")
+        done = here.merilo("run", *words, "--no-cache", "--out", "b", "--prices", "prices.toml")
+        named = here.merilo("show", "b", env={"MERILO_PRICES": "prices.toml"})
+    assert "--prices FILE" not in done.stdout + named.stdout
+    assert " USD, " in done.stdout
+    usage = here.json("show", "b")
+    assert usage["cost_usd"] == pytest.approx((usage["input_tokens"] + 2 * usage["output_tokens"]) / 1e6)
+    assert priced["typical"]["requests"] == usage["requests"] == 8
+
+
+def test_a_finished_run_costs_nothing_more(here: Here) -> None:
+    """With the run as --out nothing is left to ask, and the page says how much is answered."""
+    here.write("data.jsonl", DATA)
+    with JudgeServer() as server:
+        words = ["data.jsonl", "--judge", "openai:m", "--base-url", server.base_url, "--metrics", METRICS]
+        here.merilo("run", *words, "--out", "a", "--no-cache")
+        done = here.merilo("plan", *words, "--out", "a", "--no-cache")
+    assert "no request, nothing to pay" in done.stdout
+    assert "16 of 16 questions are answered in the run or the cache" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--sample", "0"], "--sample takes a number of samples or all, got '0'."),
+        (["--sample", "many"], "--sample takes a number of samples or all, got 'many'."),
+        (["--prices", "none.toml"], "The price file none.toml cannot be read"),
+        (["--metrics", "nonsense"], "nonsense"),
+    ],
+)
+def test_wrong_words_are_refused(here: Here, words: list[str], said: str) -> None:
+    """One sentence on standard error, and 2."""
+    here.write("data.jsonl", DATA)
+    done = here.merilo("plan", "data.jsonl", *words)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("usd", "said"),
+    [
+        (None, "unknown"),
+        (0.0, "0.00"),
+        (1204.0, "1,204.00"),
+        (0.1, "0.10"),
+        (0.0996, "0.100"),
+        (0.0424, "0.042"),
+        (0.00042, "0.00042"),
+        (3.2e-7, "0.00000032"),
+    ],
+)
+def test_money_keeps_two_digits_that_count(usd: float | None, said: str) -> None:
+    """Cents from a dime on; below that as many digits as it takes to tell two amounts apart."""
+    assert money(usd) == said
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(0.0, "0 s"), (119, "119 s"), (120, "2 min"), (7200, "2.0 h")])
+def test_durations_are_short(seconds: float, said: str) -> None:
+    """Seconds, then minutes, then hours."""
+    assert duration(seconds) == said

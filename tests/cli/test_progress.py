@@ -1,0 +1,333 @@
+"""What `merilo run` shows while it works: on many kinds of terminals, in a pipe, with --quiet, and when stopped."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+from command_line import COMMAND, SAMPLES
+from server import JudgeServer, rate_limited, reset
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from command_line import Here
+
+PRICES = '[[price]]\nmodel = "test-model"\ninput = 100.0\noutput = 400.0\n'
+SGR = re.compile(r"\x1b\[[\d;]*m")
+CTRL_C = b"\x03"
+ATTACHED = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+"""Makes standard input the terminal whose keys send signals, and becomes the command."""
+
+
+@dataclass
+class Screen:
+    """What a terminal of so many columns shows; the only controls it knows are colours and the two line ends."""
+
+    width: int
+    lines: list[str]
+    column: int = 0
+    wrapped: bool = False
+    """Whether a sign was ever written beyond the last column."""
+
+    @classmethod
+    def of(cls, written: str, width: int) -> Screen:
+        screen = cls(width, [""])
+        for sign in SGR.sub("", written):
+            screen.take(sign)
+        return screen
+
+    def take(self, sign: str) -> None:
+        if sign == "\r":
+            self.column = 0
+        elif sign == "\n":
+            self.lines.append("")
+        else:
+            assert sign.isprintable(), f"{sign!r} steers the terminal"
+            if self.column == self.width:
+                self.wrapped, self.column = True, 0
+                self.lines.append("")
+            line = self.lines[-1].ljust(self.column)
+            self.lines[-1] = line[: self.column] + sign + line[self.column + 1 :]
+            self.column += 1
+
+    @property
+    def text(self) -> str:
+        return "\n".join(line.rstrip() for line in self.lines)
+
+
+@dataclass
+class Shown:
+    """One command whose standard error was a terminal."""
+
+    err: str
+    out: str
+    code: int
+    width: int
+
+    @property
+    def screen(self) -> Screen:
+        return Screen.of(self.err, self.width)
+
+    @property
+    def left(self) -> list[str]:
+        """The lines that remain when all is over, on a terminal that breaks none."""
+        return Screen.of(self.err, 10_000).text.split("\n")
+
+    @property
+    def frames(self) -> list[str]:
+        """Each line as it was drawn over the one before."""
+        return [part.strip() for part in re.split(r"[\r\n]+", SGR.sub("", self.err)) if part.strip()]
+
+
+@dataclass
+class Desk:
+    """Where a run over 48 samples takes a few seconds."""
+
+    here: Here
+    server: JudgeServer
+
+    @property
+    def arguments(self) -> list[str]:
+        return [
+            *("run", "data.jsonl", "--judge", "openai:test-model", "--base-url", self.server.base_url),
+            *("--metrics", "context_relevance", "--concurrency", "4", "--prices", "prices.toml", "--no-cache"),
+        ]
+
+    def shown(
+        self,
+        *more: str,
+        width: int = 80,
+        env: dict[str, str] | None = None,
+        type_once_seen: tuple[str, bytes] | None = None,
+    ) -> Shown:
+        """Run with standard error on a terminal that is also the one it is typed at."""
+        environment = {**self.here.environment, "TERM": "xterm-256color", "PYTHONUTF8": "1"}
+        del environment["COLUMNS"]
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+        process = subprocess.Popen(
+            [sys.executable, "-c", ATTACHED, COMMAND, *self.arguments, *more],
+            cwd=self.here.path,
+            env={**environment, **(env or {})},
+            stdin=theirs,
+            stdout=subprocess.PIPE,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        try:
+            written = _read(ours, type_once_seen)
+            printed, _ = process.communicate(timeout=60)
+        finally:
+            process.kill()
+            os.close(ours)
+        return Shown(written, printed.decode(), process.returncode, width)
+
+
+def _read(terminal: int, type_once_seen: tuple[str, bytes] | None) -> str:
+    written = b""
+    while True:
+        try:
+            part = os.read(terminal, 65_536)
+        except OSError:  # Linux says so when the other side is closed
+            return written.decode()
+        written += part
+        if type_once_seen is not None and type_once_seen[0].encode() in written:
+            os.write(terminal, type_once_seen[1])
+            type_once_seen = None
+
+
+@pytest.fixture
+def desk(here: Here) -> Iterator[Desk]:
+    rows = [
+        {
+            "id": f"s{number} \x1b[2J\u202e",
+            "user_input": f"How long is river {number}?",
+            "retrieved_contexts": [f"River {number}, part {part}, is long." for part in range(2)],
+        }
+        for number in range(48)
+    ]
+    here.write("data.jsonl", rows)
+    (here.path / "prices.toml").write_text(PRICES, encoding="utf-8")
+    with JudgeServer(delay_s=0.06) as server:
+        yield Desk(here, server)
+
+
+def test_one_line_tells_all_and_is_gone_in_the_end(desk: Desk) -> None:
+    """On a terminal the line says what is done, the rate, what is in flight, retries, pauses and the cost."""
+    desk.server.fail(reset(), share=0.1, seed=2, first_attempt_only=True)
+    desk.server.fail_next(*([rate_limited("2")] * 2))
+    shown = desk.shown()
+    assert shown.code == 0
+    for fact in (
+        r"^[━─]+ \d+/48, ",
+        r"\d requests/s|\d req/s|\d requests/min|\d req/min",
+        r", 4 in flight",
+        r", \d+ retr(y|ies)",
+        r"waiting [12] s \(429\)",
+        r"\$\d+\.\d\d of ~\$\d+",
+    ):
+        assert any(re.search(fact, frame) for frame in shown.frames), fact
+    assert max(len(frame) for frame in shown.frames if "/48" in frame) < 80
+    assert [line for line in shown.left if line] == [frame for frame in shown.frames if "Trying again" in frame]
+    assert "\x1b[?" not in shown.err  # the cursor is never hidden, so it need not be brought back
+    assert shown.out.startswith("data: 48 samples")
+
+
+@pytest.mark.parametrize(("width", "env"), [(20, {}), (40, {}), (40, {"COLUMNS": "40"})])
+def test_a_narrow_terminal_gets_a_shorter_line(desk: Desk, width: int, env: dict[str, str]) -> None:
+    """No line is as long as the terminal is wide, so none is broken and each is wiped out."""
+    shown = desk.shown(width=width, env=env)
+    assert shown.code == 0
+    assert any("/48" in frame for frame in shown.frames)
+    assert not shown.screen.wrapped
+    assert shown.screen.text.strip() == ""
+
+
+def test_a_terminal_without_a_size_is_taken_for_80_columns(desk: Desk) -> None:
+    """Some terminals claim to have no column at all."""
+    shown = desk.shown(width=0)
+    assert any("in flight" in frame for frame in shown.frames)
+    assert max(len(frame) for frame in shown.frames) < 80
+
+
+def test_no_color_draws_the_line_without_colours(desk: Desk) -> None:
+    """NO_COLOR leaves the line and takes every escape sequence."""
+    shown = desk.shown(env={"NO_COLOR": "1"})
+    assert "━" in shown.err
+    assert "\x1b" not in shown.err
+
+
+@pytest.mark.parametrize("env", [{"TERM": "dumb"}, {"CI": "true"}])
+def test_where_no_line_can_be_drawn_over_there_are_plain_ones(desk: Desk, env: dict[str, str]) -> None:
+    """A dumb terminal and a CI that claims to be one get lines, each written once."""
+    shown = desk.shown(env=env)
+    assert "\x1b" not in shown.err
+    assert "\r" not in shown.err.replace("\r\n", "")
+    lines = shown.err.split("\r\n")
+    assert re.fullmatch(r"48 of 48 samples \(100%\), \d+ requests/s, \$\d+\.\d\d, \d+ s", lines[-2])
+    assert len(lines) <= 6
+
+
+def test_with_debug_the_lines_are_plain(desk: Desk) -> None:
+    """Where tracebacks are shown on the same terminal, nothing is drawn over them."""
+    assert "━" not in desk.shown("--debug").err
+
+
+def test_a_pipe_gets_plain_lines(desk: Desk) -> None:
+    """Without a terminal there are a few lines with the same facts, and no control sign."""
+    desk.server.fail_next(rate_limited("1"))
+    done = desk.here.merilo(*desk.arguments, env={"PYTHONUTF8": "1"})
+    lines = done.stderr.splitlines()
+    assert done.returncode == 0
+    assert all(line.isprintable() for line in lines)
+    assert re.fullmatch(r"48 of 48 samples \(100%\), \d+ requests/s, 1 retry, \$\d+\.\d\d, \d+ s", lines[-1])
+    assert len(lines) <= 6
+
+
+@pytest.mark.parametrize("on_terminal", [True, False])
+def test_quiet_is_quiet(desk: Desk, *, on_terminal: bool) -> None:
+    """With --quiet nothing is written to standard error, whatever it is."""
+    desk.server.fail_next(rate_limited("0"), reset())
+    if on_terminal:
+        assert desk.shown("--quiet").err == ""
+    else:
+        assert desk.here.merilo(*desk.arguments, "--quiet").stderr == ""
+
+
+def test_progress_that_nobody_reads_ends_no_run(desk: Desk) -> None:
+    """Where the reader of standard error has left, the run is done all the same."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [COMMAND, *desk.arguments],
+        cwd=desk.here.path,
+        env=desk.here.environment,
+        stdout=subprocess.PIPE,
+        stderr=writing,
+        check=False,
+    )
+    os.close(writing)
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"data: 48 samples")
+
+
+def test_quiet_does_not_hide_errors(desk: Desk) -> None:
+    """With --quiet an error is told all the same."""
+    done = desk.here.merilo(*desk.arguments, "--quiet", "--limit", "0")
+    assert done.returncode == 2
+    assert done.stderr
+
+
+def test_ctrl_c_takes_the_line_away(desk: Desk) -> None:
+    """Stopped in the middle, nothing of the line is left, and the way to go on stands on lines of its own."""
+    shown = desk.shown("--out", "run", type_once_seen=("in flight", CTRL_C))
+    assert shown.code == 130
+    assert shown.left[0] == "Stopped."
+    assert shown.left[1].startswith("What was answered is kept. To go on: merilo run data.jsonl")
+    assert shown.left[2:] == [""]
+
+
+def test_ctrl_c_ends_the_event_log(desk: Desk) -> None:
+    """A run that is stopped says so in its events; the same command goes on in the same file."""
+    arguments = ("--out", "run", "--log-json", "events.jsonl")
+    assert desk.shown(*arguments, type_once_seen=("in flight", CTRL_C)).code == 130
+    done = desk.here.merilo(*desk.arguments, *arguments)
+    assert done.returncode == 0
+    events = [json.loads(line) for line in (desk.here.path / "events.jsonl").read_text("utf-8").splitlines()]
+    ends = [event for event in events if event["event"] == "end"]
+    assert [(end["complete"], end["error"]) for end in ends] == [(False, "Interrupted"), (True, None)]
+
+
+def test_a_kill_leaves_a_log_of_whole_lines(desk: Desk) -> None:
+    """Killed at any moment, what was written can be read, and the next run appends to it."""
+    arguments = [*desk.arguments, "--out", "run", "--log-json", "events.jsonl"]
+    process = subprocess.Popen(
+        [COMMAND, *arguments], cwd=desk.here.path, env=desk.here.environment, stderr=subprocess.DEVNULL
+    )
+    path = desk.here.path / "events.jsonl"
+    deadline = time.monotonic() + 60
+    while (not path.exists() or b'"replied"' not in path.read_bytes()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert desk.here.merilo(*arguments).returncode == 0
+    events = [json.loads(line)["event"] for line in path.read_text("utf-8").splitlines()]
+    assert (events.count("begin"), events.count("end")) == (2, 1)
+
+
+@pytest.mark.parametrize("file", ["-", "nowhere/events.jsonl", "data.jsonl"])
+def test_a_log_that_cannot_be_written_is_told_before_anything_is_asked(desk: Desk, file: str) -> None:
+    """One sentence, status 2, no request."""
+    done = desk.here.merilo(*desk.arguments, "--log-json", file)
+    assert (done.returncode, desk.server.count) == (2, 0)
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_quick_run_flashes_nothing(here: Here) -> None:
+    """A run that is done at once says one line in a pipe."""
+    here.write("data.jsonl", SAMPLES)
+    done = here.merilo("run", "data.jsonl", "--metrics", "context_relevance")
+    assert re.fullmatch(r"4 of 4 samples \(100%\), \d s\n", done.stderr)
+
+
+def test_lineage_has_the_same_log(here: Here) -> None:
+    """`merilo lineage --log-json` writes the events of its run."""
+    here.write("data.jsonl", SAMPLES)
+    done = here.merilo("lineage", "data.jsonl", "--log-json", "events.jsonl", "--quiet")
+    assert (done.returncode, done.stderr) == (0, "")
+    events = [json.loads(line)["event"] for line in (here.path / "events.jsonl").read_text("utf-8").splitlines()]
+    assert events == ["begin", *["sample"] * 4, "end"]

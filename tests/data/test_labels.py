@@ -1,0 +1,148 @@
+"""Records that people labelled, as they are read."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from merilo.data.labels import Task, read_labels
+from merilo.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CHUNK = {"id": "a", "source": "s", "task": "chunk_relevance", "query": "q", "context": "c", "label": 2}
+GROUNDED = {"id": "b", "task": "groundedness", "context": "c", "response": "r", "label": 3, "meta": {"scale": "1-4"}}
+
+
+def read(path: Path, *records: dict[str, Any], name: str = "labels.jsonl") -> Any:  # Any: a tuple of records
+    """These records, written and read back."""
+    file = path / name
+    text = "".join(json.dumps(record) + "\n" for record in records)
+    file.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    return read_labels([file])
+
+
+@pytest.mark.parametrize("name", ["labels.jsonl", "labels.jsonl.gz", "labels.ndjson"])
+def test_plain_and_packed(tmp_path: Path, name: str) -> None:
+    """A file may be plain or gzipped; what it names no source for is from the file."""
+    found = read(tmp_path, CHUNK, GROUNDED, name=name)
+    assert [(each.id, each.task, each.source) for each in found] == [
+        ("a", Task.CHUNK_RELEVANCE, "s"),
+        ("b", Task.GROUNDEDNESS, "labels"),
+    ]
+
+
+def test_the_least_a_record_needs(tmp_path: Path) -> None:
+    """Task, texts and label are enough; the id is then the file's name and the line."""
+    bare = {key: value for key, value in CHUNK.items() if key not in {"id", "source"}}
+    (found,) = read(tmp_path, bare)
+    assert (found.id, found.source, found.language, found.constructed) == ("labels:1", "labels", None, False)
+
+
+@pytest.mark.parametrize(
+    ("record", "label01", "yes"),
+    [
+        (GROUNDED, 2 / 3, False),
+        ({**GROUNDED, "label": 4}, 1.0, True),
+        ({**GROUNDED, "label": 4, "meta": {"scale": "1-5 utility"}}, 0.75, True),
+        ({**GROUNDED, "label": 9, "meta": {"label01": 0.74}}, 0.74, False),
+        ({**GROUNDED, "label": 1, "meta": {}}, 1.0, True),
+        ({**GROUNDED, "label": 0.5, "meta": None}, 0.5, False),
+    ],
+)
+def test_yes_is_from_three_quarters(tmp_path: Path, record: dict[str, Any], label01: float, yes: bool) -> None:
+    """A label becomes yes from 0.75 on a scale from 0 to 1: as the record says, else by its scale, else as it is."""
+    (found,) = read(tmp_path, record)
+    assert found.label01 == pytest.approx(label01)
+    assert found.yes is yes
+
+
+@pytest.mark.parametrize(
+    ("label", "scale", "grade"), [(0, "0-2", 0), (1, "0-2", 1), (2, None, 2), (1, "0-1", None), (0, "0-1", 0)]
+)
+def test_grades_of_contexts(tmp_path: Path, label: int, scale: str | None, grade: int | None) -> None:
+    """A context has the grade that people gave; where they said only yes or no, a yes has none."""
+    (found,) = read(tmp_path, {**CHUNK, "label": label, "meta": {"scale": scale} if scale else {}})
+    assert found.grade == grade
+
+
+def test_sentences_have_a_label_each(tmp_path: Path) -> None:
+    """Labelled sentences keep their cut."""
+    record = {"task": "sentence_relevance", "query": "q", "sentences": ["One. Two.", "Three."], "label": [0, 1]}
+    (found,) = read(tmp_path, record)
+    assert found.texts == ("One. Two.", "Three.")
+    assert found.sentence_labels == (False, True)
+
+
+def test_what_belongs_together(tmp_path: Path) -> None:
+    """Records share a case by their query, their text or their question's id; or by a cluster that they name."""
+    one, other = read(tmp_path, CHUNK, {**CHUNK, "id": "z", "meta": {"cluster": 7, "qid": "x"}})
+    assert set(one.same) == {"query q", "text c"}
+    assert other.same == ("cluster 7",)
+
+
+def test_votes_and_systems(tmp_path: Path) -> None:
+    """Single annotators and the model that answered are kept."""
+    (found,) = read(tmp_path, {**GROUNDED, "meta": {"scale": "1-4", "votes": [2, 3, 4], "model": "m"}})
+    assert found.votes == (2.0, 3.0, 4.0)
+    assert found.system == "m"
+
+
+@pytest.mark.parametrize(
+    ("record", "says"),
+    [
+        ({**CHUNK, "task": "chunks"}, "field 'task': expected one of chunk_relevance"),
+        ({**CHUNK, "label": 3}, "field 'label': expected a number from 0 to 2, got the number 3"),
+        ({**CHUNK, "label": "yes"}, "expected a number from 0 to 2, got the text 'yes'"),
+        ({**CHUNK, "label": True}, "expected a number from 0 to 2, got true"),
+        ({**CHUNK, "query": None}, "field 'query': expected a text, got null"),
+        ({**CHUNK, "context": 5}, "field 'context': expected text, got the number 5"),
+        ({**CHUNK, "meta": {"label01": 2}}, "field 'meta.label01'"),
+        ({**CHUNK, "meta": []}, "field 'meta': expected an object"),
+        (
+            {"task": "sentence_relevance", "query": "q", "sentences": ["a", "b"], "label": [1]},
+            "a list of 2 times 0 or 1",
+        ),
+        ({"task": "sentence_relevance", "query": "q", "sentences": [], "label": []}, "at least one"),
+        ({"task": "sentence_relevance", "query": "q", "sentences": "a", "label": [1]}, "a list of texts"),
+        ({"task": "nli", "context": "c", "response": "r", "label": 1}, "field 'statement'"),
+    ],
+)
+def test_a_bad_record_says_what_and_where(tmp_path: Path, record: dict[str, Any], says: str) -> None:
+    """What is wrong is told with file, line and field."""
+    with pytest.raises(DataError) as error:
+        read(tmp_path, CHUNK, {"id": "bad", **record} if "id" not in record else {**record, "id": "bad"})
+    assert "labels.jsonl, line 2" in str(error.value)
+    assert says in str(error.value)
+
+
+def test_a_record_labelled_twice(tmp_path: Path) -> None:
+    """An id may stand in several tasks, and only once in each."""
+    read(tmp_path, CHUNK, {**GROUNDED, "id": "a"})
+    with pytest.raises(DataError, match=r"'a', which is labelled in labels.jsonl, line 1 too"):
+        read(tmp_path, CHUNK, {**CHUNK, "label": 0})
+
+
+def test_many_problems_are_not_all_told(tmp_path: Path) -> None:
+    """Twenty problems are told, and how many more there are."""
+    with pytest.raises(DataError, match="And 10 more") as error:
+        read(tmp_path, *({**CHUNK, "id": str(number), "label": 9} for number in range(30)))
+    assert len(error.value.problems) == 30
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    """An empty file, a damaged line, a missing file and another kind of file each say so."""
+    (tmp_path / "empty.jsonl").write_text("", encoding="utf-8")
+    with pytest.raises(DataError, match="expected labelled records, got none"):
+        read_labels([tmp_path / "empty.jsonl"])
+    (tmp_path / "torn.jsonl").write_text('{"id": ', encoding="utf-8")
+    with pytest.raises(DataError, match=r"torn\.jsonl, line 1"):
+        read_labels([tmp_path / "torn.jsonl"])
+    with pytest.raises(DataError, match="no file"):
+        read_labels([tmp_path / "none.jsonl"])
+    with pytest.raises(UsageError, match="Labels are JSON Lines"):
+        read_labels([tmp_path / "labels.csv"])

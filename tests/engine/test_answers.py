@@ -1,0 +1,223 @@
+"""What a run knows: keys that never move, one look-up for many units, and what is durable when."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from merilo.engine.answers import Answers, Roles, Unit
+from merilo.engine.cache import VerdictCache
+from merilo.judges.scripted import ScriptedJudge
+from merilo.judging.digests import digest_bytes, digest_json, digest_of, digest_text, digest_texts, framed
+from merilo.judging.questions import Completion, Question, Relevance, Similarities, Support
+from merilo.judging.verdicts import (
+    CompletionVerdict,
+    Failure,
+    FailureKind,
+    RelevanceVerdict,
+    SupportLabel,
+    SupportVerdict,
+)
+from merilo.providers.base import Reply, ReplyPath, Usage
+from merilo.runs import database
+from merilo.runs.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from merilo.judging.ask import Step
+
+YES, NO = RelevanceVerdict(2, (0,)), RelevanceVerdict(0)
+SUPPORTED = SupportVerdict(SupportLabel.SUPPORTED, (0,))
+REPLY = Reply(("{}",), usage=Usage(10, 5), path=ReplyPath.JSON_SCHEMA)
+LOCAL = Reply(("{}",), path=ReplyPath.LOCAL)
+
+
+def judge(version: str = "1", **arguments: Any) -> ScriptedJudge:
+    return ScriptedJudge.by(lambda _: YES, version=version, **arguments)
+
+
+def relevance(number: int) -> Relevance:
+    return Relevance(f"question {number}", ("One.", "Two."))
+
+
+def supports(count: int) -> tuple[Support, ...]:
+    return tuple(Support(f"statement {number}", ("context",)) for number in range(count))
+
+
+@pytest.fixture(autouse=True)
+def _unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No commit by time, so that a slow machine changes nothing."""
+    monkeypatch.setattr(database, "COMMIT_SECONDS", 1000.0)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with closing(Store.open(tmp_path / "store.sqlite", create=True)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Iterator[VerdictCache]:
+    with closing(VerdictCache(tmp_path / "cache.sqlite")) as opened:
+        yield opened
+
+
+def answers(store: Store, cache: VerdictCache | None = None, **arguments: Any) -> Answers:
+    return Answers(Roles({"judge": judge(**arguments)}), store, cache)
+
+
+def keep(found: Answers, unit: Unit, *given: Any, reply: Reply = REPLY) -> None:
+    found.keep(unit, given, [reply], 0.0, 0.1)
+
+
+def test_a_key_is_made_of_what_the_question_is(store: Store) -> None:
+    """The key digests content, rubric, judge, schema, draw and place in the pack, as it did in the first format."""
+    found = answers(store)
+    question = Relevance("Who?", ("Ada.", "Grace."), language="ru", draw=3)
+    (unit,) = found.units(((question,),))
+    content = digest_of(
+        b"relevance", b"ru", b"user_input", digest_text("Who?"), b"sentences", digest_texts(("Ada.", "Grace."))
+    )
+    schema = {name: str(field.type) for name, field in RelevanceVerdict.__dataclass_fields__.items()}
+    assert question.content == content
+    assert unit.keys == (
+        digest_of(
+            content,
+            digest_text(""),
+            digest_json(judge().fingerprint()),
+            digest_json({"verdict": "RelevanceVerdict", "fields": schema}),
+            (3).to_bytes(4, "little"),
+            b"",
+            b"",
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("question", "digest"),
+    [
+        (Relevance("q", ("a", "b")), "959f27a8a777915afba234c5a90c282b"),
+        (Support("s", ("Ткань",), language="ru", role="x"), "d3c01f094e9be65608dc81deb89febd0"),
+        (Completion("r", ("n",), ("v",), temperature=0.3), "23768a90b0c4ef3f58dc37a10460cf37"),
+        (Completion("r", ("n",), ("v",), likely="x"), "35fcb0252e466d52e163aa8ea096f7e9"),
+        (Similarities(("a",), ("b", "c")), "83396cc7ae036c671b11d67895bf4a01"),
+    ],
+)
+def test_contents_have_not_moved(question: Question[Any], digest: str) -> None:
+    """Digests of questions are those of the first release: every cache and every stored run rests on them."""
+    assert question.content.hex() == digest
+
+
+def test_framing_is_what_is_hashed() -> None:
+    """Parts framed apart and joined give the digest of all of them."""
+    assert digest_bytes(framed(b"a", b"") + framed(b"bc")) == digest_of(b"a", b"", b"bc")
+    assert digest_of(b"ab", b"c") != digest_of(b"a", b"bc")
+
+
+def test_many_units_are_looked_up_at_once(store: Store, cache: VerdictCache) -> None:
+    """For each unit in order: what the run or the cache holds, and what is left to ask."""
+    found = answers(store, cache)
+    units = found.units(tuple((relevance(number),) for number in range(4)))
+    keep(found, units[0], YES)
+    cache.put([(units[2].keys[0], relevance(2), NO)], "judge", paid=True)
+    looked = found.known_all([*units, units[0]])
+    assert looked == [
+        ({units[0].keys[0]: YES}, None),
+        ({}, units[1]),
+        ({units[2].keys[0]: NO}, None),
+        ({}, units[3]),
+        ({units[0].keys[0]: YES}, None),
+    ]
+    assert [found.known(unit) for unit in units] == looked[:4]
+
+
+def test_what_the_cache_gave_is_in_the_run(store: Store, cache: VerdictCache) -> None:
+    """A verdict taken from the cache is the run's own from then on, whatever the cache holds later."""
+    found = answers(store, cache)
+    (unit,) = found.units(((relevance(1),),))
+    cache.put([(unit.keys[0], relevance(1), NO)], "judge", paid=True)
+    assert found.known(unit) == ({unit.keys[0]: NO}, None)
+    assert answers(store).known(unit) == ({unit.keys[0]: NO}, None)
+    assert store.spent().cached == 1
+
+
+def test_a_pack_is_taken_whole_or_asked_whole(store: Store, cache: VerdictCache) -> None:
+    """Where the cache lacks one verdict of a pack, none of them is taken."""
+    found = answers(store, cache, packs=frozenset({Support}))
+    whole, torn = found.units((supports(3), supports(4)))
+    for unit in (whole, torn):
+        asked = zip(unit.keys[:3], unit.questions[:3], strict=True)
+        cache.put([(key, question, SUPPORTED) for key, question in asked], "judge", paid=True)
+    looked = found.known_all([whole, torn])
+    assert looked == [(dict.fromkeys(whole.keys, SUPPORTED), None), ({}, torn)]
+
+
+def test_draws_that_are_known_are_not_asked_again(store: Store) -> None:
+    """Of draws that share a request only those that are not held are left, each once."""
+    found = answers(store)
+    question = Completion("r", ("n",), ("v",))
+    step: Step = ((question, question.at(1), question.at(1), question.at(2)),)
+    (unit,) = found.units(step)
+    ((_, rest),) = found.known_all([unit])
+    assert rest is not None
+    assert [each.draw for each in rest.questions] == [0, 1, 2]
+    (first,) = found.units(((question.at(1),),))
+    keep(found, first, CompletionVerdict("x"))
+    held, rest = found.known(unit)
+    assert list(held.values()) == [CompletionVerdict("x")]
+    assert rest is not None
+    assert [each.draw for each in rest.questions] == [0, 2]
+
+
+def test_an_earlier_verdict_wins(store: Store, cache: VerdictCache) -> None:
+    """What another run has cached meanwhile goes before our own; a failure of ours is not cached."""
+    found = answers(store, cache)
+    first, second = found.units(((relevance(1),), (relevance(2),)))
+    cache.put([(first.keys[0], relevance(1), NO)], "judge", paid=True)
+    assert found.keep(first, (YES,), [REPLY], 0.0, 0.1) == {first.keys[0]: NO}
+    failure = Failure(FailureKind.REFUSED, "no")
+    assert found.keep(second, (failure,), [REPLY], 0.0, 0.1) == {second.keys[0]: failure}
+    assert cache.get(second.keys[0], RelevanceVerdict) is None
+
+
+def test_paid_answers_are_committed_by_fifty(store: Store, cache: VerdictCache, tmp_path: Path) -> None:
+    """The fiftieth answer that cost a request is on disk with all before it, in run and cache, unasked."""
+    found = answers(store, cache)
+    units = found.units(tuple((relevance(number),) for number in range(50)))
+    for unit in units:
+        assert found.due_in() is not None or unit is units[0]
+        keep(found, unit, YES)
+    assert found.due_in() is None  # nothing waits
+    with closing(Store.read(tmp_path / "store.sqlite")) as reader:
+        assert len(list(reader.keys())) == 50
+    with closing(VerdictCache(tmp_path / "cache.sqlite")) as other:
+        assert len(other.find({unit.keys[0]: unit.questions[0] for unit in units})) == 50
+
+
+def test_what_was_answered_here_is_no_request(store: Store) -> None:
+    """A reply of a program on this machine is not recorded, and costs nothing."""
+    found = answers(store)
+    (unit,) = found.units(((relevance(1),),))
+    keep(found, unit, YES, reply=LOCAL)
+    assert found.due_in() is not None
+    spent = store.spent()
+    assert (spent.requests, spent.cost_usd) == (0, 0.0)
+
+
+def test_nothing_waits_after_a_commit(store: Store, cache: VerdictCache) -> None:
+    """A commit leaves nothing due; with nothing kept nothing is."""
+    found = answers(store, cache)
+    assert found.due_in() is None
+    (unit,) = found.units(((relevance(1),),))
+    keep(found, unit, YES)
+    waits = found.due_in()
+    assert waits is not None
+    assert 900 < waits <= 1000
+    found.commit()
+    assert found.due_in() is None
+    found.commit_if_due()
+    assert found.notices() == ()

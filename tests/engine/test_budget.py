@@ -1,0 +1,215 @@
+"""Limits of one call: money, requests and seconds end it cleanly, and the same call goes on."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from command_line import Here
+from judged_rivers import Evaluate, canonical, rows, verdict_for
+from server import JudgeServer, bare, malformed, rate_limited
+
+import merilo
+from merilo.engine.budget import Budget, Over, Spending
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from merilo.judging.questions import Question
+
+METRIC = "context_relevance"
+PRICES = [{"model": "m", "input": 1_000.0, "output": 1_000.0}]  # a tenth of a cent a token
+
+
+@pytest.fixture
+def server() -> Iterator[JudgeServer]:
+    with JudgeServer() as running:
+        yield running
+
+
+@pytest.fixture
+def options(server: JudgeServer, tmp_path: Path) -> dict[str, Any]:
+    return {"judge": "openai:m", "base_url": server.base_url, "metrics": [METRIC], "out": tmp_path / "r"}
+
+
+def test_so_many_requests_and_no_more(evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]) -> None:
+    """A call sends exactly max_requests requests, keeps every reply, and says what ended it."""
+    run = evaluated(rows(30), max_requests=25, **options)
+    assert server.count == 25
+    assert not run.complete
+    assert run.usage["requests"] == 25
+    assert run.usage["stopped"].startswith("The limit of 25 requests (max_requests, --max-requests) is reached.")
+    assert f" {run.metrics[METRIC].scored} of 30 samples are done." in run.usage["stopped"]
+
+
+def test_calls_go_on_where_the_last_one_stopped(
+    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any], tmp_path: Path
+) -> None:
+    """The limit is of each call: again and again it ends with the bytes of an unlimited one, nothing twice."""
+    whole = evaluated(rows(12), **{**options, "out": tmp_path / "whole"})
+    needed, calls = server.count, 0
+    while calls < 20:
+        calls += 1
+        run = evaluated(rows(12), max_requests=7, **options)
+        if run.complete:
+            break
+    assert server.count == 2 * needed
+    assert calls == -(-needed // 7)
+    assert run.usage["stopped"] is None
+    assert canonical(run) == canonical(whole)
+
+
+def test_no_request_at_all_is_a_limit_too(evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]) -> None:
+    """With max_requests of 0 only what is known is used, here all of it."""
+    assert evaluated(rows(4), **options).complete
+    asked = server.count
+    assert evaluated(rows(4), max_requests=0, **options).complete
+    assert server.count == asked
+
+
+def test_requests_sent_again_count(evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]) -> None:
+    """Re-asks are requests like others."""
+    server.fail(malformed())
+    evaluated(rows(30), max_requests=10, **options)
+    assert server.count == 10
+
+
+@pytest.mark.parametrize("most", [1.0, 2.0, 5.0])
+def test_money_is_not_overspent(evaluated: Evaluate, server: JudgeServer, options: dict[str, Any], most: float) -> None:
+    """A call costs no more than max_cost_usd, and nearly as much: of like replies less than three are unused."""
+    run = evaluated(rows(40), max_cost_usd=most, prices=PRICES, concurrency=8, **options)
+    spent = run.usage["cost_usd"]
+    assert not run.complete
+    assert spent <= most
+    assert spent > most - 3 * spent / server.count
+    assert "max_cost_usd, --max-cost" in run.usage["stopped"]
+
+
+def test_enough_money_is_no_limit(evaluated: Evaluate, options: dict[str, Any]) -> None:
+    """A run that costs less than its limit is complete."""
+    run = evaluated(rows(3), max_cost_usd=1_000.0, prices=PRICES, **options)
+    assert run.complete
+    assert run.usage["stopped"] is None
+
+
+def test_a_price_must_be_known(
+    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any], tmp_path: Path
+) -> None:
+    """Where nobody knows what a model costs, a limit of cost is refused before anything is made or sent."""
+    with pytest.raises(merilo.UsageError, match=r"What openai:m costs is not known, .*--max-cost.*--prices"):
+        evaluated(rows(3), max_cost_usd=1.0, **options)
+    assert server.count == 0
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_callable_of_unknown_cost_is_refused(evaluated: Evaluate) -> None:
+    """So it is for a callable, of which nobody can say what it spends."""
+
+    async def judge(question: Question[Any]) -> dict[str, Any]:
+        return verdict_for(question)
+
+    with pytest.raises(merilo.UsageError, match="costs is not known"):
+        evaluated(rows(3), judge=judge, max_cost_usd=1.0)
+
+
+def test_what_is_free_has_no_cost(evaluated: Evaluate) -> None:
+    """Judges that ask no model run under any limit of cost."""
+    assert evaluated(rows(3), judge="embedded", max_cost_usd=0.0).complete
+
+
+def test_time_is_a_limit(evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]) -> None:
+    """After max_seconds no request is begun, what is in the air lands, and the run can be resumed."""
+    server._delay_s = 0.1
+    began = time.monotonic()
+    run = evaluated(rows(200), max_seconds=0.5, concurrency=4, **options)
+    assert time.monotonic() - began < 20  # of 10 s of work, on a slow machine
+    assert not run.complete
+    assert run.usage["requests"] == server.count
+    assert "max_seconds, --max-seconds" in run.usage["stopped"]
+    server._delay_s = 0.0
+    assert evaluated(rows(200), **options).complete
+
+
+def test_time_is_a_limit_without_requests(evaluated: Evaluate) -> None:
+    """A judge that needs no request is stopped in time too."""
+
+    def slow(question: Question[Any]) -> dict[str, Any]:
+        time.sleep(0.01)
+        return verdict_for(question)
+
+    run = evaluated(rows(2_000), judge=merilo.ScriptedJudge.by(slow), metrics=[METRIC], max_seconds=0.3)
+    assert not run.complete
+    assert 0 < run.metrics[METRIC].scored < 2_000
+
+
+def test_a_pause_does_not_outlast_the_time(evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]) -> None:
+    """A run that waits for a paused endpoint ends when its time is up."""
+    server.fail(rate_limited("300"))
+    began = time.monotonic()
+    assert not evaluated(rows(5), max_seconds=0.5, **options).complete
+    assert time.monotonic() - began < 60
+
+
+@pytest.mark.parametrize("wrong", [{"max_cost_usd": -1}, {"max_requests": -1}, {"max_seconds": float("nan")}])
+def test_negative_limits_are_refused(evaluated: Evaluate, wrong: dict[str, Any]) -> None:
+    """A limit below 0 is a mistake."""
+    with pytest.raises(merilo.UsageError, match=next(iter(wrong))):
+        evaluated(rows(1), **wrong)
+
+
+def test_money_set_aside_may_come_back() -> None:
+    """A request that does not fit beside those in the air may fit when they turn out cheaper; alone it is too much."""
+    spending = Spending(Budget(max_cost_usd=1.0), lambda *_: 0.6)
+    assert spending.over(0.6) is None
+    spending.begin(0.6)
+    over = spending.over(0.6)
+    assert isinstance(over, Over)
+    assert over.may_pass
+    spending.end(0.6, 0.3)
+    assert spending.over(0.6) is None
+    spending.begin(0.6)
+    spending.end(0.6, 0.6)
+    over = spending.over(0.6)
+    assert over is not None
+    assert not over.may_pass
+    assert "$0.9000 is spent" in over.sentence
+
+
+def test_an_unknown_price_of_a_reply_is_what_was_set_aside(
+    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]
+) -> None:
+    """A server that does not tell its tokens still ends a run at its limit of cost."""
+    verdict = json.dumps({"reason": "", "grade": 0, "evidence": []})
+    server.fail(bare(json.dumps({"choices": [{"message": {"content": verdict}}]})))
+    run = evaluated(rows(40), max_cost_usd=5.0, prices=PRICES, **options)
+    assert not run.complete
+    assert 0 < server.count < 40
+    assert run.usage["cost_usd"] is None
+
+
+def test_the_command_line_says_how_to_go_on(server: JudgeServer, tmp_path: Path) -> None:
+    """`--max-requests` ends a command with status 5, the summary so far, and the command that goes on."""
+    here = Here(tmp_path)
+    here.write("data.jsonl", rows(6))
+    words = [
+        "run",
+        "data.jsonl",
+        "--judge",
+        "openai:m",
+        "--base-url",
+        server.base_url,
+        "--metrics",
+        METRIC,
+        "--out",
+        "r",
+    ]
+    done = here.merilo(*words, "--max-requests", "5", "--concurrency", "2")
+    assert done.returncode == 5
+    assert METRIC in done.stdout
+    said = " ".join(done.stderr.split())
+    assert "The limit of 5 requests (max_requests, --max-requests) is reached." in said
+    assert "What was answered is kept. To go on: merilo run data.jsonl" in said
+    assert here.merilo(*words, "--rpm", "6000", "--tpm", "1e9", "--timeout", "30").returncode == 0

@@ -1,0 +1,292 @@
+"""The verdict cache: first writer wins, several processes at once, and only a file of its own is ever touched."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from judged_rivers import canonical, rows, verdict_for
+
+import merilo
+from merilo.engine import cache_file
+from merilo.engine.cache import VerdictCache, default_path
+from merilo.engine.cache_upkeep import contents, prune
+from merilo.errors import RunError
+from merilo.judging.questions import Question, Relevance
+from merilo.judging.verdicts import RelevanceVerdict, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+QUESTION = Relevance("q?", ("One.", "Two."))
+YES, NO = RelevanceVerdict(2, (1,), "So it is."), RelevanceVerdict(0)
+TESTS = str(Path(__file__).parent.parent)
+
+
+def key(number: int) -> bytes:
+    return number.to_bytes(16, "big")
+
+
+def put(cache: VerdictCache, verdict: Verdict, *numbers: int) -> list[Verdict]:
+    asked: list[tuple[bytes, Question[Any], Verdict]] = [(key(number), QUESTION, verdict) for number in numbers]
+    return cache.put(asked, "judge:a", paid=True)
+
+
+def find(cache: VerdictCache, *numbers: int) -> dict[int, Verdict]:
+    found = cache.find({key(number): QUESTION for number in numbers})
+    return {int.from_bytes(each, "big"): verdict for each, verdict in found.items()}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "in" / "here" / "verdicts.sqlite"
+
+
+@pytest.fixture
+def cache(path: Path) -> Iterator[VerdictCache]:
+    with closing(VerdictCache(path)) as opened:
+        yield opened
+
+
+def test_a_verdict_is_found_at_once_and_after_a_commit(cache: VerdictCache, path: Path) -> None:
+    """What was put is found before it is committed; others find it after."""
+    put(cache, YES, 1, 2)
+    assert find(cache, 1, 2, 3) == {1: YES, 2: YES}
+    with closing(VerdictCache(path)) as other:
+        assert find(other, 1) == {}
+        cache.commit()
+        assert find(other, 1, 2, 3) == {1: YES, 2: YES}
+        assert other.get(key(2), RelevanceVerdict) == YES
+        assert other.get(key(3), RelevanceVerdict) is None
+
+
+def test_the_first_writer_wins(cache: VerdictCache, path: Path) -> None:
+    """Whoever puts a verdict where one is held takes the one that is held."""
+    put(cache, YES, 1)
+    cache.commit()
+    with closing(VerdictCache(path)) as other:
+        assert put(other, NO, 1, 2) == [YES, NO]
+        assert put(cache, YES, 2) == [YES]  # the other has not committed
+        other.commit()
+        cache.commit()
+        assert find(other, 1, 2) == {1: YES, 2: NO}
+    with closing(VerdictCache(path)) as later:
+        assert find(later, 1, 2) == {1: YES, 2: NO}
+
+
+def test_a_verdict_that_does_not_answer_is_replaced(cache: VerdictCache, path: Path) -> None:
+    """A row that contradicts its question, does not match its seal or is no verdict is not served, but replaced."""
+    put(cache, RelevanceVerdict(2, (7,)), 1)
+    put(cache, YES, 2, 3, 4)
+    cache.commit()
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE verdicts SET verdict = ? WHERE key = ?", (NO.to_json().encode(), key(2)))
+        db.execute("UPDATE verdicts SET verdict = 7 WHERE key = ?", (key(3),))
+        db.execute("UPDATE verdicts SET key = ? WHERE key = ?", (key(5), key(4)))
+    with closing(VerdictCache(path)) as other:
+        assert find(other, 1, 2, 3, 4, 5) == {}
+        assert put(other, YES, 1, 2, 3, 4, 5) == [YES] * 5
+    with closing(VerdictCache(path)) as later:
+        assert find(later, 1, 2, 3, 4, 5) == dict.fromkeys(range(1, 6), YES)
+
+
+def test_a_writer_who_is_kept_waiting_goes_on(cache: VerdictCache, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While another process writes, commits are put off; nothing is lost and nothing is told."""
+    monkeypatch.setattr(cache_file, "_WRITE_WAIT_S", 0.05)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    put(cache, YES, 1)
+    cache.commit()
+    assert find(cache, 1) == {1: YES}
+    wait = cache.due_in()
+    assert wait is not None
+    assert wait > 0.5
+    assert not cache.due()
+    other.execute("ROLLBACK")
+    other.close()
+    cache.commit()
+    assert cache.due_in() is None
+    assert find(cache, 1) == {1: YES}
+    assert cache.notices() == ()
+
+
+PROCESS = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import merilo
+from judged_rivers import rows, verdict_for
+
+judge = merilo.ScriptedJudge.by(verdict_for, version="1")
+print("ready", flush=True)
+sys.stdin.readline()
+merilo.evaluate(rows(150), judge=judge, out=sys.argv[2], cache=sys.argv[3])
+"""
+
+
+def test_two_processes_use_one_cache_at_once(tmp_path: Path) -> None:
+    """Two runs of the same data, begun together with one cache that is not there yet, finish with equal bytes."""
+    outs = [tmp_path / name for name in ("a", "b", "c")]
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROCESS, TESTS, str(out), str(tmp_path / "cache.sqlite")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for out in outs
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    said = [process.communicate("go\n", timeout=100)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0], said
+    assert said == ["", "", ""]
+    first, *others = (canonical(merilo.Run.open(out)) for out in outs)
+    assert others == [first, first]
+    found = contents(tmp_path / "cache.sqlite")
+    assert found.verdicts == len({key for record in merilo.Run.open(outs[0]).records() for key in record["trail"]})
+
+
+def test_another_programs_file_is_left_alone(tmp_path: Path) -> None:
+    """An SQLite file with other tables, and a file that is none, are refused; nothing is added to or beside them."""
+    foreign, text = tmp_path / "foreign.sqlite", tmp_path / "thesis.txt"
+    with closing(sqlite3.connect(foreign)) as db, db:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("CREATE TABLE mail (sender TEXT)")
+        db.execute("INSERT INTO mail VALUES ('ada')")
+    text.write_text("It was a dark and stormy night.")
+    before = {each: each.read_bytes() for each in tmp_path.iterdir()}
+    for path, why in ((foreign, "its tables are mail"), (text, "not even an SQLite file")):
+        with pytest.raises(RunError, match=f"is no verdict cache of merilo .*{why}.*MERILO_CACHE"):
+            VerdictCache(path)
+        with pytest.raises(RunError, match="is no verdict cache of merilo"):
+            prune(path)
+    assert {each: each.read_bytes() for each in tmp_path.iterdir()} == before
+
+
+def test_a_file_of_another_program_in_use_is_left_alone(tmp_path: Path) -> None:
+    """Also one whose tables are still in its write-ahead log is known for what it is."""
+    foreign = tmp_path / "foreign.sqlite"
+    with closing(sqlite3.connect(foreign, isolation_level=None)) as db:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("CREATE TABLE mail (sender TEXT)")
+        with pytest.raises(RunError, match="its tables are mail"):
+            VerdictCache(foreign)
+        assert db.execute("SELECT name FROM sqlite_master").fetchall() == [("mail",)]
+    assert not foreign.with_name("foreign.sqlite.lock").exists()
+
+
+def test_an_empty_file_becomes_a_cache(tmp_path: Path) -> None:
+    """A file of no bytes, as mktemp makes it, and an SQLite file without tables are taken."""
+    (tmp_path / "empty").touch()
+    with closing(sqlite3.connect(tmp_path / "bare")) as db:
+        db.execute("VACUUM")
+    for name in ("empty", "bare"):
+        with closing(VerdictCache(tmp_path / name)) as cache:
+            put(cache, YES, 1)
+        assert contents(tmp_path / name).verdicts == 1
+
+
+def test_a_newer_cache_is_refused(cache: VerdictCache, path: Path) -> None:
+    """A format that is not known is neither read nor set aside."""
+    put(cache, YES, 1)
+    cache.close()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA user_version = 99")
+    with pytest.raises(RunError, match="has format 99, this merilo reads up to 2; upgrade merilo, or name another"):
+        VerdictCache(path)
+    assert sorted(each.name for each in path.parent.iterdir()) == ["verdicts.sqlite", "verdicts.sqlite.lock"]
+
+
+def test_the_environment_names_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """MERILO_CACHE goes before the user's cache directory."""
+    monkeypatch.setenv("MERILO_CACHE", "here.sqlite")
+    assert default_path() == Path("here.sqlite")
+    monkeypatch.delenv("MERILO_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    if sys.platform == "linux":
+        assert default_path() == tmp_path / "merilo" / "verdicts.sqlite"
+
+
+def test_nothing_secret_and_no_text_is_in_the_cache(tmp_path: Path) -> None:
+    """The file holds verdicts, names of judges and kinds of questions; no question, no text of the data."""
+    judge = merilo.ScriptedJudge.by(verdict_for, version="1")
+    merilo.evaluate(
+        rows(3), judge=judge, out=tmp_path / "run", cache=tmp_path / "c.sqlite", metrics=["context_relevance"]
+    )
+    data = (tmp_path / "c.sqlite").read_bytes()
+    assert b"about a river" in data
+    assert b"How long" not in data
+    assert b"market" not in data
+
+
+def test_what_a_cache_holds_is_counted_by_judge_and_kind(cache: VerdictCache, path: Path) -> None:
+    """Contents say how many verdicts each judge gave on each kind, and since when."""
+    assert contents(path).verdicts == 0
+    put(cache, YES, 1, 2, 3)
+    cache.put([(key(4), QUESTION, NO)], "judge:b", paid=False)
+    cache.commit()
+    found = contents(path)
+    assert [(share.judge, share.kind, share.verdicts) for share in found.shares] == [
+        ("judge:a", "relevance", 3),
+        ("judge:b", "relevance", 1),
+    ]
+    assert found.verdicts == 4
+    assert found.size_bytes > 0
+    assert found.oldest is not None
+    assert found.newest is not None
+    assert found.oldest <= found.newest
+
+
+def test_pruning_takes_what_was_named(cache: VerdictCache, path: Path) -> None:
+    """Verdicts go by age, by judge, by both, or all; the file shrinks, and who has it open goes on."""
+    put(cache, YES, *range(3000))
+    cache.put([(key(number), QUESTION, NO) for number in range(5000, 5010)], "judge:b", paid=False)
+    cache.commit()
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE verdicts SET added = 1000 WHERE key < ? OR key = ?", (key(100), key(5000)))
+    assert prune(path, before=500).verdicts == 0
+    assert prune(path, before=2000, judge="judge:b").verdicts == 1
+    old = prune(path, before=2000)
+    assert (old.verdicts, old.left) == (100, 2909)
+    with pytest.raises(merilo.UsageError, match=r"holds no verdict of a judge 'judge:c'; it knows judge:a, judge:b"):
+        prune(path, judge="judge:c")
+    assert find(cache, 50, 200) == {200: YES}
+    several = prune(path, judge="judge:a")
+    assert (several.verdicts, several.left) == (2900, 9)
+    assert several.freed_bytes > 100_000
+    put(cache, YES, 1)
+    cache.commit()
+    assert find(cache, 1, 200, 5001) == {1: YES, 5001: NO}
+    assert prune(path).verdicts == 10
+    assert contents(path).verdicts == 0
+
+
+def test_nothing_is_pruned_where_there_is_no_cache(path: Path) -> None:
+    """Looking at a cache that is not there makes none."""
+    assert contents(path).verdicts == 0
+    assert prune(path).verdicts == 0
+    assert not path.parent.exists()
+
+
+def test_what_was_cached_is_counted_in_the_run(tmp_path: Path) -> None:
+    """A second run with the cache asks nothing, and the judge is not called."""
+    asked: list[str] = []
+
+    def answer(question: Question[Any]) -> dict[str, Any]:
+        asked.append(question.kind)
+        return verdict_for(question)
+
+    judge = merilo.ScriptedJudge.by(answer, version="1")
+    runs = [
+        merilo.evaluate(rows(4), judge=judge, out=tmp_path / name, cache=tmp_path / "c.sqlite") for name in ("a", "b")
+    ]
+    assert runs[1].usage["cached"] == len(asked)
+    assert json.dumps(runs[0].usage["cached"]) == "0"

@@ -1,0 +1,351 @@
+"""How requests travel: retried, timed, held back and given up; over real servers, and endpoints within the process."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from endpoints import Endpoint, asking
+from server import JudgeServer, hang, rate_limited, reset, status
+
+import merilo
+from merilo.engine import carry, lane, parcel
+from merilo.engine.carry import Carrier
+from merilo.engine.limits import Limits
+from merilo.engine.traffic import Event, EventKind
+from merilo.errors import Permanent, ProviderDown, RateLimited, Refused, Temporary, UsageError
+from merilo.judging.verdicts import Failure, FailureKind
+from merilo.providers.base import Reply
+from merilo.providers.openai import OpenAIProvider
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from merilo.providers.base import Request
+
+
+@pytest.fixture
+def server() -> Iterator[JudgeServer]:
+    with JudgeServer() as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parcel, "FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr(parcel, "LONGEST_WAIT_S", 0.05)
+
+
+def provider(server: JudgeServer, **options: Any) -> OpenAIProvider:
+    return OpenAIProvider("test-model", base_url=server.base_url, **options)
+
+
+async def carried(count: int, endpoint: Any, limits: Limits | None = None, **options: Any) -> list[Reply | Failure]:
+    """What comes back for so many different requests, sent side by side."""
+    async with Carrier(limits, **options) as carrier:
+        sends = [asking(endpoint, f"question {number}") for number in range(count)]
+        return list(await asyncio.gather(*map(carrier.carry, sends)))
+
+
+async def test_what_may_pass_is_sent_again(server: JudgeServer) -> None:
+    """After errors of the server and a broken connection the reply comes; the user is told of each once."""
+    server.fail_next(status(500), status(503), reset(), status(500))
+    said: list[str] = []
+    (reply,) = await carried(1, provider(server), tell=said.append)
+    assert isinstance(reply, Reply)
+    assert server.count == 5
+    assert len(said) == len(set(said)) == 3
+    assert all(sentence.endswith("Trying again.") for sentence in said)
+
+
+async def test_what_cannot_pass_is_not_sent_again(server: JudgeServer) -> None:
+    """A request that the server calls wrong is a failure at once."""
+    server.fail(status(400, "no such thing"))
+    (reply,) = await carried(1, provider(server))
+    assert isinstance(reply, Failure)
+    assert reply.kind is FailureKind.PERMANENT
+    assert server.count == 1
+
+
+async def test_retries_end(server: JudgeServer) -> None:
+    """A server that always fails is asked 1 + RETRIES times; then the failure says what it said."""
+    server.fail(status(500, "on fire"))
+    (reply,) = await carried(1, provider(server))
+    assert isinstance(reply, Failure)
+    assert reply.kind is FailureKind.TEMPORARY
+    assert "on fire" in reply.message
+    assert server.count == 1 + parcel.RETRIES
+
+
+async def test_retry_after_pauses_everybody(server: JudgeServer) -> None:
+    """After one 429 with Retry-After nothing is sent before the time is over, by no request."""
+    server.fail_next(rate_limited("1"))
+    began = time.monotonic()
+    async with Carrier(Limits(concurrency=1)) as carrier:
+        endpoint = provider(server)
+        replies = await asyncio.gather(*(carrier.carry(asking(endpoint, text)) for text in "ab"))
+        assert server.count == 3
+    assert all(isinstance(reply, Reply) for reply in replies)
+    assert time.monotonic() - began >= 1.0
+
+
+async def test_too_many_requests_are_waited_out(server: JudgeServer) -> None:
+    """More 429s than other errors would be forgiven are no failure."""
+    server.fail_next(*[rate_limited("0")] * (parcel.RETRIES + 3))
+    (reply,) = await carried(1, provider(server))
+    assert isinstance(reply, Reply)
+
+
+async def test_endless_complaints_end(server: JudgeServer) -> None:
+    """429 for ever is a failure in the end."""
+    server.fail(rate_limited("0"))
+    (reply,) = await carried(1, provider(server))
+    assert isinstance(reply, Failure)
+    assert server.count == 1 + parcel.LIMITED_RETRIES
+
+
+async def test_a_pause_of_hours_ends_the_run(server: JudgeServer) -> None:
+    """An endpoint that says to come back much later stops the run, with its words and the time."""
+    server.fail(rate_limited("7200", "daily quota"))
+    with pytest.raises(ProviderDown, match=r"daily quota.*come back in 7200 s"):
+        await carried(1, provider(server))
+
+
+async def test_complaints_narrow_what_is_in_the_air() -> None:
+    """An endpoint that bears four at once and says so is asked by about four at once, and everything is answered."""
+    now, most_late, asked = [0], [0], [0]
+
+    async def bears_four(_: Request) -> str:
+        asked[0] += 1
+        now[0] += 1
+        try:
+            if now[0] > 4:
+                raise RateLimited("too many")
+            await asyncio.sleep(0.005)
+            if asked[0] > 100:
+                most_late[0] = max(most_late[0], now[0])
+            return "ok"
+        finally:
+            now[0] -= 1
+
+    replies = await carried(200, Endpoint(bears_four), Limits(concurrency=32))
+    assert all(isinstance(reply, Reply) for reply in replies)
+    assert asked[0] < 2 * 200
+    assert most_late[0] >= 2
+
+
+async def test_a_hanging_request_is_broken_off_and_sent_again(server: JudgeServer) -> None:
+    """A reply that does not come in time is asked for again; `timeout_s` of the run goes before the provider's."""
+    server.fail_next(hang())
+    (reply,) = await carried(1, provider(server), Limits(timeout_s=0.3))
+    assert isinstance(reply, Reply)
+    assert server.count == 2
+
+
+async def test_a_provider_that_keeps_no_time_is_broken_off() -> None:
+    """The watchdog cancels a send that outlives its time where the provider has no limit of its own."""
+    asked: list[str] = []
+
+    async def hangs_once(request: Request) -> str:
+        asked.append(request.messages[1].text)
+        if len(asked) == 1:
+            await asyncio.sleep(3_600)
+        return "ok"
+
+    (reply,) = await carried(1, Endpoint(hangs_once), Limits(timeout_s=0.2))
+    assert isinstance(reply, Reply)
+    assert len(asked) == 2
+
+
+async def test_a_provider_that_cannot_be_cancelled_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A send that swallows its cancellation loses its worker, not the run: another one goes on."""
+    monkeypatch.setattr(lane, "_GRACE_S", 0.1)
+    monkeypatch.setattr(carry, "_LONGEST_CLOSING_S", 0.1)
+    asked, over = [0], asyncio.Event()
+
+    async def stubborn(_: Request) -> str:
+        asked[0] += 1
+        while asked[0] == 1 and not over.is_set():
+            try:
+                await over.wait()
+            except asyncio.CancelledError:
+                continue
+        return "ok"
+
+    (first, second) = await carried(2, Endpoint(stubborn), Limits(timeout_s=0.2, concurrency=1))
+    assert isinstance(first, Reply)
+    assert isinstance(second, Reply)
+    over.set()
+
+
+async def test_wrong_requests_before_any_reply_are_held_until_there_is_one() -> None:
+    """Failures of the first requests are told when another has got a reply: then they are their own."""
+    released = asyncio.Event()
+
+    async def first_fails(request: Request) -> str:
+        if request.messages[1].text == "question 0":
+            raise Permanent("too long")
+        await released.wait()
+        return "ok"
+
+    async with Carrier() as carrier:
+        endpoint = Endpoint(first_fails)
+        wrong, right = (asyncio.ensure_future(carrier.carry(asking(endpoint, f"question {n}"))) for n in range(2))
+        await asyncio.sleep(0.05)
+        assert not wrong.done()
+        released.set()
+        assert isinstance(await wrong, Failure)
+        assert isinstance(await right, Reply)
+
+
+@pytest.mark.parametrize("error", [Permanent("no"), Temporary("down"), RateLimited("later")])
+async def test_an_endpoint_that_answers_nothing_stops_the_run(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """When the first requests all fail, the run stops after a few, and says how many and why."""
+    monkeypatch.setattr(parcel, "LIMITED_RETRIES", 2)
+    asked = Counter[str]()
+
+    async def refuses(request: Request) -> str:
+        asked[request.messages[1].text] += 1
+        raise error
+
+    with pytest.raises(ProviderDown, match=r"The first requests to .* failed \(\d+ were given up\).*"):
+        await carried(500, Endpoint(refuses), Limits(concurrency=4))
+    assert 5 <= len(asked) <= 5 + 2 * 4 + 3
+
+
+async def test_a_few_bad_samples_first_do_not_stop_the_run() -> None:
+    """Where the first thirty requests are wrong and others are not, probes from the far end of the queue find out."""
+
+    async def some_are_wrong(request: Request) -> str:
+        if int(request.messages[1].text.split()[1]) < 30:
+            raise Permanent("too long")
+        return "ok"
+
+    replies = await carried(60, Endpoint(some_are_wrong), Limits(concurrency=2))
+    assert [isinstance(reply, Failure) for reply in replies] == [True] * 30 + [False] * 30
+
+
+async def test_wrong_requests_never_stop_a_run_that_got_replies() -> None:
+    """A hundred requests in a row that are wrong in themselves are a hundred failures."""
+
+    async def only_the_first(request: Request) -> str:
+        if request.messages[1].text != "question 0":
+            raise Permanent("too long")
+        return "ok"
+
+    replies = await carried(101, Endpoint(only_the_first), Limits(concurrency=1))
+    assert sum(isinstance(reply, Failure) for reply in replies) == 100
+
+
+async def test_an_endpoint_that_dies_stops_the_run_after_twenty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After replies, twenty requests given up in a row for passing reasons are enough."""
+    monkeypatch.setattr(parcel, "RETRIES", 1)
+    asked = [0]
+
+    async def dies(_: Request) -> str:
+        asked[0] += 1
+        if asked[0] > 10:
+            raise Temporary("overloaded")
+        return "ok"
+
+    with pytest.raises(ProviderDown, match=r"20 requests in a row .* overloaded"):
+        await carried(500, Endpoint(dies), Limits(concurrency=1))
+    assert asked[0] == 10 + 2 * 20
+
+
+async def test_single_failures_are_told_when_nothing_else_is_left(server: JudgeServer) -> None:
+    """Three requests that fail, and no others, are three failures: nothing more can be learnt."""
+    server.fail(status(400))
+    replies = await carried(3, provider(server))
+    assert [isinstance(reply, Failure) for reply in replies] == [True] * 3
+
+
+async def test_a_refusal_is_a_reply_of_the_endpoint() -> None:
+    """An endpoint that refuses everything for its content policy is at work: each request is refused, none stops."""
+
+    async def declines(_: Request) -> str:
+        raise Refused("not that")
+
+    replies = await carried(30, Endpoint(declines))
+    assert {reply.kind for reply in replies if isinstance(reply, Failure)} == {FailureKind.REFUSED}
+
+
+async def test_a_missing_key_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a provider says when it is opened reaches whoever asked."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    with pytest.raises(UsageError, match="OPENAI_API_KEY"):
+        await carried(3, OpenAIProvider("m"))
+
+
+async def test_two_carriers_share_an_endpoint(server: JudgeServer) -> None:
+    """Two runs of the process together never have more in the air than each allows itself; both get on."""
+    server._delay_s = 0.01
+    endpoint, limits = provider(server), Limits(concurrency=4)
+    replies = await asyncio.gather(carried(20, endpoint, limits), carried(20, endpoint, limits))
+    assert all(isinstance(reply, Reply) for each in replies for reply in each)
+    assert 1 < server.most_at_once <= 4
+
+
+def test_runs_in_two_threads_share_an_endpoint(server: JudgeServer, tmp_path: Path) -> None:
+    """Two evaluations in threads of their own are both done, and never have more in the air than allowed."""
+    server._delay_s = 0.005
+
+    def run(name: str) -> merilo.Run:
+        data = [{"user_input": f"{name}?", "retrieved_contexts": [f"{name} {number}."]} for number in range(40)]
+        return merilo.evaluate(
+            data,
+            judge="openai:test-model",
+            base_url=server.base_url,
+            metrics=["context_relevance"],
+            out=tmp_path / name,
+            cache=False,
+            concurrency=3,
+        )
+
+    with ThreadPoolExecutor(2) as pool:
+        runs = list(pool.map(run, ["first", "second"]))
+    assert all(run.complete and not run.metrics["context_relevance"].failed for run in runs)
+    assert server.count == 80
+    assert 1 < server.most_at_once <= 3
+
+
+async def test_what_is_on_its_way_can_be_read(server: JudgeServer) -> None:
+    """Traffic counts what was sent, retried, given up and told; events say the same one by one."""
+    server.fail_next(status(500), rate_limited("0"))
+    events: list[Event] = []
+    async with Carrier(Limits(concurrency=2), listen=events.append) as carrier:
+        endpoint = provider(server)
+        await asyncio.gather(*(carrier.carry(asking(endpoint, text)) for text in "abc"))
+        traffic = carrier.traffic()
+    kinds = Counter(event.kind for event in events)
+    assert (traffic.sent, traffic.in_flight, traffic.queued, traffic.retries, traffic.given_up) == (5, 0, 0, 2, 0)
+    assert traffic.input_tokens > 0
+    assert traffic.output_tokens > 0
+    assert traffic.cost_usd is None
+    assert kinds == {EventKind.SENT: 5, EventKind.REPLIED: 3, EventKind.RETRIED: 2, EventKind.LIMITED: 1}
+    assert {event.status for event in events} == {None, 500, 429}
+    assert all("test-model" in event.endpoint for event in events)
+
+
+async def test_cancelled_requests_free_the_endpoint(server: JudgeServer) -> None:
+    """A run that is cancelled gives back what it had in the air at the endpoint."""
+    server.fail(hang())
+    endpoint = provider(server)
+    task = asyncio.create_task(carried(4, endpoint, Limits(concurrency=4)))
+    for _ in range(1_000):
+        if server.count == 4:
+            break
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    server.behave()
+    assert all(isinstance(reply, Reply) for reply in await carried(4, endpoint, Limits(concurrency=1)))

@@ -1,0 +1,308 @@
+"""What `merilo.plan` says before anything is asked, held against what a run then really sends."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from server import Asked, JudgeServer, truncated, wrong_schema
+
+import merilo
+from merilo.engine.amounts import Amount
+from merilo.judging.likely import likely_reply
+from merilo.judging.questions import (
+    Addresses,
+    Answered,
+    Choice,
+    Completion,
+    Embeddings,
+    Entities,
+    Mentions,
+    Noncommittal,
+    Pack,
+    Parts,
+    Question,
+    Relevance,
+    Statements,
+    Sufficiency,
+    Support,
+    Usefulness,
+)
+from merilo.judging.reply import FORMS, LISTS, read_pack, read_reply
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+METRICS = (
+    "context_relevance",
+    "context_precision(against=question)",
+    "context_precision(against=reference)",
+    "context_recall",
+    "context_sufficiency",
+    "faithfulness",
+    "noise_sensitivity",
+    "answer_correctness",
+)
+
+
+def rows(number: int) -> list[dict[str, Any]]:
+    """Samples that differ, but for one context that all share; every third has fewer contexts."""
+    return [
+        {
+            "id": str(n),
+            "user_input": f"How long is river {n}, and where does it rise?",
+            "retrieved_contexts": [
+                f"River {n} is {n} km long. It rises in the hills.",
+                f"River {n} flows north. It is cold.",
+                "Rivers flow.",
+            ][: 3 - (n % 3 == 0)],
+            "response": f"River {n} is {n} km long. It rises in the hills. It flows north.",
+            "reference": f"It is {n} km long. River {n} rises in the hills.",
+        }
+        for n in range(number)
+    ]
+
+
+@pytest.fixture
+def server() -> Iterator[JudgeServer]:
+    with JudgeServer() as found:
+        yield found
+
+
+def arguments(server: JudgeServer, *metrics: str, **more: Any) -> dict[str, Any]:
+    """What both verbs are given."""
+    judge = {"judge": "openai:test-model", "base_url": server.base_url, "cache": False}
+    return {"metrics": metrics or METRICS, **judge, **more}
+
+
+def sent_tokens(server: JudgeServer) -> int:
+    """Characters / 4, rounded up for each request, of messages and schema as the server got them."""
+    found = 0
+    for asked in server.asked:
+        texts = [message["content"] for message in asked.body["messages"]]
+        schema = json.dumps(asked.body["response_format"]["json_schema"]["schema"], separators=(",", ":"))
+        found += -(-sum(map(len, [*texts, schema])) // 4)
+    return found
+
+
+@pytest.mark.parametrize("judged", ["together", "each"])
+def test_the_requests_are_those_of_the_run(server: JudgeServer, tmp_path: Path, judged: str) -> None:
+    """Where verdicts are as guessed, the run sends the requests that were planned, and the tokens too."""
+    given = arguments(server, judged=judged)
+    planned = merilo.plan(rows(9), **given)
+    assert server.count == 0
+    run = merilo.evaluate(rows(9), out=tmp_path / "run", **given)
+    assert not any(metric.failed for metric in run.metrics.values())
+    assert planned.typical.requests == server.count == run.usage["requests"]
+    assert planned.typical.input_tokens == sent_tokens(server)
+    assert planned.samples == planned.looked_at == 9
+
+
+def test_replies_are_about_as_long_as_planned(tmp_path: Path) -> None:
+    """Output tokens are those of replies that give a reason of one sentence, as models write it."""
+    reason = "The first sentence says how long the river is."
+
+    def answer(asked: Asked) -> dict[str, Any] | None:
+        decisions = {"relevance": {"grade": 1}, "support": {"label": "supported"}, "usefulness": {"useful": True}}
+        if asked.kind not in decisions:
+            return None
+        return {"reason": reason, **decisions[asked.kind], "evidence": [1]}
+
+    with JudgeServer(answer) as server:
+        metrics = ("context_relevance", *METRICS[2:4])
+        planned = merilo.plan(rows(5), **arguments(server, *metrics))
+        usage = merilo.evaluate(rows(5), out=tmp_path / "run", **arguments(server, *metrics)).usage
+    assert planned.typical.output_tokens == pytest.approx(usage["output_tokens"], rel=0.1)
+
+
+def test_shared_questions_count_once(server: JudgeServer) -> None:
+    """What two metrics both ask is charged to the first; alone, each costs what a plan of it alone says."""
+    names = ("context_relevance", "context_precision(against=question)", "faithfulness")
+    planned = merilo.plan(rows(6), **arguments(server, *names))
+    first, second, third = planned.metrics
+    assert second.added == Amount()
+    assert second.alone == first.alone == first.added
+    assert first.alone.requests == len({context for row in rows(6) for context in _asked(row)})
+    assert third.alone.requests == third.added.requests > 0
+    assert planned.typical.requests == first.added.requests + third.added.requests
+    for each in planned.metrics:
+        assert each.alone == merilo.plan(rows(6), **arguments(server, each.metric)).typical
+
+
+def _asked(row: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(row["user_input"], context) for context in row["retrieved_contexts"]]
+
+
+def test_what_the_cache_holds_is_not_counted(server: JudgeServer, tmp_path: Path) -> None:
+    """Another run's verdicts leave the count; the rest is what is really sent then."""
+    given = arguments(server, cache=tmp_path / "cache.sqlite")
+    merilo.evaluate(rows(4), out=tmp_path / "a", **given)
+    before = server.count
+    planned = merilo.plan(rows(9), **given)
+    without = merilo.plan(rows(9), **{**given, "cache": False})
+    assert server.count == before
+    assert sum(each.held for each in planned.metrics) > 0
+    assert sum(each.held for each in without.metrics) == 0
+    merilo.evaluate(rows(9), out=tmp_path / "b", **given)
+    assert planned.typical.requests == server.count - before
+    assert without.typical.requests > planned.typical.requests
+
+
+def test_what_the_run_holds_is_not_counted(server: JudgeServer, tmp_path: Path) -> None:
+    """A finished run costs nothing more, at most neither; it is not touched."""
+    given = arguments(server, out=tmp_path / "run")
+    merilo.evaluate(rows(4), **given)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    planned = merilo.plan(rows(4), **given)
+    assert (planned.typical, planned.at_most) == (Amount(), Amount())
+    assert planned.seconds == 0.0
+    assert all(each.held == each.questions > 0 for each in planned.metrics)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
+
+
+def test_failures_count_when_they_are_asked_again(server: JudgeServer, tmp_path: Path) -> None:
+    """A failure that the run holds stands, and costs only with retry_failed."""
+    server.fail(wrong_schema(), share=0.6, seed=3)
+    given = arguments(server, "context_relevance", out=tmp_path / "run")
+    run = merilo.evaluate(rows(20), **given)
+    failed = run.metrics["context_relevance"].failed
+    assert failed
+    assert merilo.plan(rows(20), **given).typical.requests == 0
+    again = merilo.plan(rows(20), **given, retry_failed=True).typical.requests
+    assert failed <= again <= 3 * failed
+
+
+def test_at_most_holds_whatever_the_judge_does(server: JudgeServer, tmp_path: Path) -> None:
+    """A run full of replies that are cut off or cannot be read stays within what it can cost at most."""
+    server.fail(truncated(), share=0.4, seed=1)
+    server.fail(wrong_schema(), share=0.4, seed=2)
+    prices = [{"model": "test-model", "input": 1.0, "output": 2.0}]
+    planned = merilo.plan(rows(6), prices=prices, **arguments(server))
+    run = merilo.evaluate(rows(6), out=tmp_path / "run", prices=prices, **arguments(server))
+    assert planned.typical.requests < server.count <= planned.at_most.requests
+    assert run.usage["input_tokens"] <= planned.at_most.input_tokens
+    assert run.usage["output_tokens"] <= planned.at_most.output_tokens
+    assert planned.at_most.usd is not None
+    assert run.usage["cost_usd"] is not None
+    assert run.usage["cost_usd"] <= planned.at_most.usd
+
+
+def test_the_price_is_that_of_the_tokens(server: JudgeServer) -> None:
+    """Price = tokens x price; a part without a known price makes the whole unknown, never 0."""
+    prices = [{"model": "test-model", "input": 1.0, "output": 10.0}]
+    priced = merilo.plan(rows(3), prices=prices, **arguments(server)).typical
+    assert priced.usd == pytest.approx((priced.input_tokens + 10 * priced.output_tokens) / 1e6)
+    unknown = merilo.plan(rows(3), **arguments(server))
+    assert unknown.typical.usd is None
+    assert unknown.unpriced == (f"test-model at {server.base_url}",)
+
+
+def test_no_key_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hosted model is planned without its key, at its list price."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    found = merilo.plan(rows(2), metrics=["faithfulness"], judge="openai:gpt-4.1-mini", cache=False)
+    assert found.typical.usd is not None
+    assert 0 < found.typical.usd < 0.01
+    assert [price.model for price in found.prices] == ["gpt-4.1-mini"]
+    assert found.unpriced == ()
+
+
+def test_local_judges_are_free() -> None:
+    """The embedded judge sends nothing, and neither it nor a script is asked anything."""
+
+    def never(question: object) -> object:
+        raise AssertionError(question)
+
+    for judge in ("embedded", merilo.ScriptedJudge.by(never)):
+        found = merilo.plan(rows(3), judge=judge, cache=False)
+        assert (found.typical, found.at_most) == (Amount(), Amount())
+
+
+def test_a_large_data_set_is_sampled(server: JudgeServer) -> None:
+    """Every so many samples are looked at, and the amounts scaled up to all of them."""
+    given = arguments(server, "context_sufficiency")
+    whole, part = merilo.plan(rows(30), **given), merilo.plan(rows(30), sample=7, **given)
+    assert (part.samples, part.looked_at) == (30, 6)
+    assert part.typical.requests == whole.typical.requests == 30
+    assert part.typical.input_tokens == pytest.approx(whole.typical.input_tokens, rel=0.05)
+    assert merilo.plan(rows(30), sample=None, **given) == whole
+
+
+def test_a_run_that_has_begun_measures_itself(server: JudgeServer, tmp_path: Path) -> None:
+    """Tokens, re-asks and seconds of the questions to come are the means of those the run has asked."""
+    given = arguments(server, "context_sufficiency", out=tmp_path / "run")
+    server.fail(wrong_schema(), share=0.5, seed=5, first_attempt_only=True)
+    usage = merilo.evaluate(rows(12), **given).usage
+    planned = merilo.plan(rows(30), concurrency=2, **given)
+    assert planned.measured
+    assert usage["requests"] > 12
+    assert planned.typical.requests == pytest.approx(18 * usage["requests"] / 12)
+    assert planned.typical.input_tokens == pytest.approx(18 * usage["input_tokens"] / 12)
+    assert planned.typical.output_tokens == pytest.approx(18 * usage["output_tokens"] / 12)
+    assert planned.typical.seconds is not None
+    assert planned.seconds == pytest.approx(planned.typical.seconds / 2)
+    assert not merilo.plan(rows(30), **{**given, "out": None}).measured
+
+
+def test_time_is_that_of_the_replies(server: JudgeServer) -> None:
+    """Time is requests x latency / concurrency, or what the rates allow; without a latency nobody knows it."""
+    given = arguments(server, "context_sufficiency", concurrency=4)
+    assert merilo.plan(rows(10), latency_s=2.0, **given).seconds == pytest.approx(5.0)
+    assert merilo.plan(rows(10), **given).seconds is None
+    assert merilo.plan(rows(10), latency_s=2.0, requests_per_minute=20, **given).seconds == pytest.approx(30.0)
+    total = merilo.plan(rows(10), **given).typical
+    limited = merilo.plan(rows(10), latency_s=2.0, tokens_per_minute=1_000, **given).seconds
+    assert limited == pytest.approx((total.input_tokens + total.output_tokens) * 60 / 1_000)
+
+
+def test_nothing_is_left_behind(server: JudgeServer, tmp_path: Path) -> None:
+    """Neither a run nor a cache is made."""
+    given = arguments(server, out=tmp_path / "run", cache=tmp_path / "cache.sqlite")
+    merilo.plan(rows(2), **given)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("wrong", [{"sample": 0}, {"latency_s": -1.0}, {"metrics": []}, {"prices": [{"model": "m"}]}])
+def test_wrong_arguments_are_refused(wrong: dict[str, Any]) -> None:
+    """As `evaluate`, at the door."""
+    with pytest.raises(merilo.UsageError):
+        merilo.plan(rows(2), **wrong)
+
+
+ASKED = (
+    Relevance("Who?", ("One.", "Two.")),
+    Usefulness("Who?", "Anna.", ("One.", "Two.")),
+    Statements(("One.", "Two."), "Who?"),
+    Support("Anna did.", ("One.", "Two.")),
+    Sufficiency("Who?", ("One.", "Two.")),
+    Addresses("Anna did.", "Who?"),
+    Noncommittal("Who?", "No idea."),
+    Parts("Who, and when?"),
+    Answered("Who was it?", ("One.", "Two."), "Who, and when?"),
+    Entities(("One.", "Two.")),
+    Mentions("Anna the First", ("One.", "Two.")),
+    Choice("How warm is it?", ("icy", "mild"), ("below 0", ""), ("forecast",), ("It snows.",)),
+)
+
+
+@pytest.mark.parametrize("question", ASKED, ids=lambda question: question.kind)
+def test_likely_replies_can_be_read(question: Question[Any]) -> None:
+    """The likely reply to a question that is asked in words reads as its guess."""
+    assert read_reply(likely_reply(question), question).verdicts == (question.guess(),)
+
+
+def test_every_kind_with_a_form_has_a_likely_reply() -> None:
+    """The table above leaves none out; other kinds are not asked in words, but for completions."""
+    assert {question.kind for question in ASKED} == {*FORMS, *LISTS}
+    assert likely_reply(Embeddings(("a",))) == ""
+    assert likely_reply(Completion("en/support.v1", (), (), likely="Yes.")) == "Yes."
+
+
+def test_a_likely_reply_to_a_pack_has_a_verdict_for_each() -> None:
+    """Packs are read like others."""
+    pack = Pack((Support("One.", ("It is one.",)), Support("Two.", ("It is one.",))))
+    reading = read_pack(likely_reply(pack), pack.questions, wanted=frozenset({0, 1}))
+    assert reading.verdicts == tuple(question.guess() for question in pack.questions)

@@ -1,0 +1,546 @@
+"""Rounds: what many samples ask goes to a judge in batches, in a thread, and no result depends on it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from endpoints import Grader, asking
+from judged_rivers import Evaluate, canonical, rows
+
+import merilo
+from merilo.data.sample import Sample
+from merilo.engine.answers import Answers, Roles
+from merilo.engine.rounds import WINDOW, Batches, asks_in_rounds, in_rounds
+from merilo.errors import Permanent, ProviderDown, RateLimited, Refused, Temporary
+from merilo.judges.embedded import EmbeddedJudge
+from merilo.judges.splitter import SplitterJudge
+from merilo.judging.ask import ask
+from merilo.judging.questions import Completion, Relevance, Sentences
+from merilo.judging.verdicts import Failure, FailureKind, RelevanceVerdict
+from merilo.metrics.base import Card, Failed, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.registry import parse_metric
+from merilo.providers.base import Reply, ReplyPath
+from merilo.providers.batches import gathered
+from merilo.runs.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+    from contextlib import AbstractAsyncContextManager
+
+    from merilo.engine.traffic import Traffic
+    from merilo.errors import ProviderError
+    from merilo.judges.base import Conversation
+    from merilo.judging.ask import Plan
+    from merilo.providers.base import Connection, Request, Usage
+    from merilo.runs.outcomes import Result
+
+METRIC = "context_relevance"
+
+
+def number_in(request: Request) -> int:
+    """The number of the sample that a request is about."""
+    return int(request.messages[1].text[:5])
+
+
+def graded(request: Request) -> Reply:
+    """A reply that depends on the sample's number alone."""
+    return Reply((str(number_in(request) % 3),), path=ReplyPath.LOCAL)
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """A provider of batches whose replies a function makes; the last request of a batch is answered first."""
+
+    told: Callable[[Request], Reply | ProviderError] = graded
+    batches: list[int] = field(default_factory=list[int])
+
+    def fingerprint(self) -> Mapping[str, object]:
+        return {"provider": "shelf"}
+
+    def connect(self, *, known: Mapping[str, str] | None = None) -> AbstractAsyncContextManager[Connection]:
+        del known
+        return gathered(self)
+
+    def price_usd(self, usage: Usage) -> float | None:
+        del usage
+        return 0.0
+
+    def send_batch(self, requests: Sequence[Request]) -> Generator[tuple[int, Reply | ProviderError], None, None]:
+        self.batches.append(len(requests))
+        for place in reversed(range(len(requests))):
+            yield place, self.told(requests[place])
+
+
+@dataclass(frozen=True)
+class ShelfJudge(Grader):
+    """Takes the last reply for the grade."""
+
+    batched: bool = True
+    cacheable = False
+
+    def answer(self, question: Any) -> Conversation:
+        grade = 0
+        for turn in range(self.asks):
+            (reply,) = yield (asking(self.provider, f"{question.sentences[0]} turn {turn}"),)
+            if isinstance(reply, Failure):
+                return (reply,)
+            grade = int(reply.text)
+        return (RelevanceVerdict(grade, (0,) if grade else ()),)
+
+
+def data(count: int) -> list[dict[str, Any]]:
+    """Samples with two contexts, of which the second is that of their neighbour too."""
+    return [
+        {"id": f"s{n}", "user_input": "q?", "retrieved_contexts": [f"{n:05} is one.", f"{n // 2:05} is shared."]}
+        for n in range(count)
+    ]
+
+
+class Bench:
+    """Rounds over a shelf, without the rest of an evaluation."""
+
+    def __init__(self, path: Path, shelf: Shelf, *, asks: int = 1) -> None:
+        self.store = Store.open(path / "s.sqlite", create=True)
+        self.answers = Answers(Roles({"judge": ShelfJudge(shelf, asks)}), self.store, None)
+        self.batches = Batches()
+        self.known = 0
+
+    async def results(self, source: Iterator[Sample], *, window: int = WINDOW) -> list[list[Result]]:
+        return [results async for results in self.coming(source, window=window)]
+
+    def coming(self, source: Iterator[Sample], *, window: int = WINDOW) -> Any:
+        metrics = {METRIC: parse_metric(METRIC)}
+        return in_rounds(source, metrics, self.answers, self.batches, window=window, count=self.count)
+
+    def count(self, known: int) -> None:
+        self.known += known
+
+
+def samples(count: int) -> Iterator[Sample]:
+    return (Sample(**row) for row in data(count))
+
+
+def answered(store: Path) -> int:
+    """Answers that are on disk."""
+    try:
+        with closing(sqlite3.connect(f"{store.as_uri()}?mode=ro", uri=True)) as db:
+            return int(db.execute("SELECT count(*) FROM answers").fetchone()[0])
+    except sqlite3.Error:  # there is no such file or table yet
+        return 0
+
+
+class ByRequest(EmbeddedJudge):
+    """The embedded judge as a run asks it that asks others too."""
+
+    @property
+    def batched(self) -> bool:
+        return False
+
+
+# what comes out
+
+
+def test_rounds_and_requests_give_the_same_bytes(evaluated: Evaluate) -> None:
+    """The embedded judge gives the same manifest, outcomes and summary in rounds and beside judges at an address."""
+    several = [*rows(2 * WINDOW + 5), {"id": "bare", "user_input": "Why?"}]
+    whole = evaluated(several, judge="embedded")
+    assert whole.metrics[METRIC].scored == 2 * WINDOW + 5
+    assert canonical(evaluated(several, judge=ByRequest())) == canonical(whole)
+
+
+@pytest.mark.parametrize("asks", [1, 3])
+async def test_results_come_in_order(asks: int, tmp_path: Path) -> None:
+    """Samples come out in dataset order with their own verdicts, however a batch is answered and often it is asked."""
+    found = await Bench(tmp_path, Shelf(), asks=asks).results(samples(100))
+    assert [result.sample for (result,) in found] == [f"s{n}" for n in range(100)]
+    grades = [(n % 3 + n // 2 % 3) / 4 for n in range(100)]
+    assert [result.outcome.value for (result,) in found] == pytest.approx(grades)
+
+
+async def test_a_round_is_one_batch_of_different_questions(tmp_path: Path) -> None:
+    """A window's questions go out together, equal ones once, and what an earlier window asked is not asked again."""
+    shelf = Shelf()
+    bench = Bench(tmp_path, shelf)
+    await bench.results(samples(30), window=15)
+    assert shelf.batches == [15 + 8, 15 + 7]
+    assert bench.known == 1
+    assert bench.store.spent().requests == 0
+
+
+def test_what_is_known_is_counted_and_nothing_is_sent(evaluated: Evaluate, tmp_path: Path) -> None:
+    """Progress hears of every sample and of answers from the cache; no request is counted."""
+
+    class Watch:
+        def __init__(self) -> None:
+            self.done = 0
+
+        def begin(self, run: Path, samples: int) -> None: ...
+        def advance(self, samples: int) -> None:
+            self.done += samples
+
+        def note(self, text: str) -> None: ...
+        def end(self) -> None:
+            self.last = self.traffic()
+
+        def watch(self, traffic: Callable[[], Traffic]) -> None:
+            self.traffic = traffic
+
+    first, second = Watch(), Watch()
+    options: dict[str, Any] = {"judge": "embedded", "metrics": [METRIC], "cache": tmp_path / "cache.sqlite"}
+    evaluated(data(40), **options, progress=first)
+    run = evaluated(data(40), **options, progress=second)
+    assert (first.done, second.done) == (40, 40)
+    assert (first.last.sent, second.last.sent, run.usage["requests"]) == (0, 0, 0)
+    assert second.last.known == 80
+    assert run.usage["cached"] == 60
+
+
+# the loop
+
+
+async def test_the_loop_goes_on_while_a_batch_is_answered(tmp_path: Path) -> None:
+    """Whatever runs in the event loop runs while the judge is at work: here each reply waits for it."""
+    turns, over = threading.Semaphore(0), asyncio.Event()
+
+    def after_a_turn(request: Request) -> Reply:
+        if not turns.acquire(timeout=20):
+            raise AssertionError("the loop stands still")
+        return graded(request)
+
+    async def others() -> None:
+        while not over.is_set():
+            turns.release()
+            await asyncio.sleep(0.001)
+
+    other = asyncio.create_task(others())
+    found = await Bench(tmp_path, Shelf(after_a_turn)).results(samples(20))
+    over.set()
+    await other
+    assert len(found) == 20
+
+
+async def test_the_embedded_judge_leaves_the_loop_alone(tmp_path: Path) -> None:
+    """While 300 samples are judged, a task that wants to run every 5 ms mostly runs within 50 ms."""
+    gaps: list[float] = []
+
+    async def others() -> None:
+        while True:
+            began = time.monotonic()
+            await asyncio.sleep(0.005)
+            gaps.append(time.monotonic() - began)
+
+    other = asyncio.create_task(others())
+    run = await merilo.aevaluate(rows(300), out=tmp_path / "r", cache=False)
+    other.cancel()
+    assert run.complete
+    assert len(gaps) > 20
+    assert median(gaps) <= 0.05
+
+
+async def test_no_more_than_a_window_is_read_ahead(tmp_path: Path) -> None:
+    """Samples are taken from the data window by window, as their results are taken."""
+    taken, done = 0, 0
+
+    def counted() -> Iterator[Sample]:
+        nonlocal taken
+        for sample in samples(100):
+            taken += 1
+            yield sample
+
+    async for _ in Bench(tmp_path, Shelf()).coming(counted(), window=10):
+        assert taken - done <= 10
+        done += 1
+    assert done == 100
+
+
+# stopping
+
+
+async def test_answers_are_on_disk_while_the_batch_goes_on(tmp_path: Path) -> None:
+    """What was answered is committed while the rest of the batch is still awaited."""
+    made, seen = 0, threading.Event()
+
+    def slowly(request: Request) -> Reply:
+        nonlocal made
+        made += 1
+        if made < 4:
+            time.sleep(0.03)
+        elif not seen.wait(timeout=20):
+            raise AssertionError("nothing is on disk")
+        return graded(request)
+
+    running = asyncio.create_task(Bench(tmp_path, Shelf(slowly)).results(samples(20)))
+    for _ in range(1_000):
+        await asyncio.sleep(0.01)
+        if found := answered(tmp_path / "s.sqlite"):
+            break
+    seen.set()
+    assert len(await running) == 20
+    assert 0 < found < 4
+
+
+async def test_cancelling_breaks_a_batch_off_and_keeps_what_was_answered(tmp_path: Path) -> None:
+    """Cancelled, it ends with the reply that is being made; going on gives the same bytes and asks the rest."""
+    asked: list[int] = []
+    halfway, go_on = threading.Event(), threading.Event()
+
+    def told(request: Request) -> Reply:
+        asked.append(number_in(request))
+        if len(asked) == 70:
+            halfway.set()
+            go_on.wait(timeout=20)
+        return graded(request)
+
+    options: dict[str, Any] = {"judge": ShelfJudge(Shelf(told)), "metrics": [METRIC], "cache": False}
+    running = asyncio.create_task(merilo.aevaluate(data(100), out=tmp_path / "r", **options))
+    await asyncio.to_thread(halfway.wait, 20)
+    running.cancel()
+    await asyncio.sleep(0.05)
+    assert not running.done()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert len(asked) == 70
+    part = merilo.Run.open(tmp_path / "r")
+    assert part.metrics[METRIC].scored == WINDOW
+    again = await merilo.aevaluate(data(100), out=tmp_path / "r", **options)
+    assert len(asked) == 150
+    assert canonical(again) == canonical(await merilo.aevaluate(data(100), out=tmp_path / "w", **options))
+
+
+EMBEDDED = """
+import sys
+sys.path.insert(0, {folder!r})
+import merilo
+from judged_rivers import rows
+merilo.evaluate(rows(200), out={out!r}, cache=False)
+"""
+
+
+def test_a_stopped_run_is_resumed(tmp_path: Path, evaluated: Evaluate) -> None:
+    """Stopped by Ctrl-C or killed, the embedded judge's run goes on to the same bytes."""
+    whole = canonical(evaluated(rows(200), judge="embedded"))
+    for how in (signal.SIGINT, signal.SIGKILL):
+        out = tmp_path / how.name
+        script = EMBEDDED.format(folder=str(Path(__file__).parent.parent), out=str(out))
+        running = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE)
+        while running.poll() is None and answered(out / "store.sqlite") < 200:
+            time.sleep(0.01)
+        running.send_signal(how)
+        _, said = running.communicate(timeout=60)
+        assert running.returncode != 0
+        assert (b"Interrupted" in said) == (how is signal.SIGINT)
+        assert answered(out / "store.sqlite") >= 200
+        assert canonical(evaluated(rows(200), judge="embedded", out=out)) == whole
+
+
+def test_a_limit_of_time_ends_it_as_a_run_to_go_on_with(evaluated: Evaluate, tmp_path: Path) -> None:
+    """When the time is up the batch is broken off; the run says why, and going on ends with the same bytes."""
+
+    def slow(request: Request) -> Reply:
+        time.sleep(0.005)
+        return graded(request)
+
+    options: dict[str, Any] = {"judge": ShelfJudge(Shelf(slow)), "metrics": [METRIC], "out": tmp_path / "r"}
+    part = evaluated(data(200), max_seconds=0.7, **options)
+    assert not part.complete
+    assert "0.7 seconds" in part.usage["stopped"]
+    assert part.metrics[METRIC].failed == 0
+    quick: dict[str, Any] = options | {"judge": ShelfJudge(Shelf())}
+    whole = evaluated(data(200), **quick | {"out": tmp_path / "w"})
+    assert canonical(evaluated(data(200), **quick)) == canonical(whole)
+
+
+# what goes wrong
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (Refused("no"), FailureKind.REFUSED),
+        (Temporary("busy"), FailureKind.TEMPORARY),
+        (RateLimited("later"), FailureKind.TEMPORARY),
+        (Permanent("too long"), FailureKind.PERMANENT),
+    ],
+)
+async def test_an_error_is_the_failure_of_its_question(error: ProviderError, kind: FailureKind, tmp_path: Path) -> None:
+    """A request that brought an error fails its own plans, with the reason, and no other."""
+
+    def told(request: Request) -> Reply | ProviderError:
+        return error if number_in(request) == 3 else graded(request)
+
+    found = await Bench(tmp_path, Shelf(told)).results(samples(6))
+    failed = {result.sample: result.outcome for (result,) in found if isinstance(result.outcome, Failed)}
+    assert failed == {"s3": Failed(Failure(kind, str(error)))}
+
+
+def test_a_provider_that_is_down_stops_the_run(evaluated: Evaluate, tmp_path: Path) -> None:
+    """No request can work: the run stops, keeps what was answered and records no failure."""
+    asked: list[int] = []
+
+    def told(request: Request) -> Reply | ProviderError:
+        asked.append(number_in(request))
+        return ProviderDown("The model is gone.") if len(asked) == 80 else graded(request)
+
+    options: dict[str, Any] = {"judge": ShelfJudge(Shelf(told)), "metrics": [METRIC], "out": tmp_path / "r"}
+    with pytest.raises(ProviderDown, match="The model is gone"):
+        evaluated(data(100), **options)
+    assert merilo.Run.open(tmp_path / "r").metrics[METRIC].failed == 0
+    assert evaluated(data(100), **options).metrics[METRIC].scored == 100
+    assert len(asked) == 151
+
+
+@pytest.mark.parametrize("fault", ["missing", "twice", "bug"])
+async def test_a_faulty_provider_is_no_silent_gap(fault: str, tmp_path: Path) -> None:
+    """A provider that forgets a request, replies twice or breaks ends the run with an error that names it."""
+
+    class Faulty(Shelf):
+        def send_batch(self, requests: Sequence[Request]) -> Generator[tuple[int, Reply | ProviderError], None, None]:
+            yield 0, graded(requests[0])
+            if fault == "twice":
+                yield 0, graded(requests[0])
+            if fault == "bug":
+                raise KeyError("Faulty")
+
+    with pytest.raises((RuntimeError, KeyError), match="Faulty"):
+        await Bench(tmp_path, Faulty()).results(samples(5))
+
+
+@dataclass(frozen=True, slots=True)
+class Asks(Ordinary):
+    """Asks for a completion, and says so or not."""
+
+    honest: bool
+    name = "made:asks"
+    version = 1
+    card = Card("Nothing.", family="made")
+    needs = frozenset({"user_input"})
+
+    @property
+    def asks(self) -> Kinds:
+        return Kinds({Completion}) if self.honest else Kinds({Relevance})
+
+    def at_most(self, sample: Sample) -> int:
+        del sample
+        return 1
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        yield from ask(Completion("en/noncommittal.v1", ("user_input", "response"), (sample.require("user_input"), "")))
+        return Score(1.0)
+
+
+def test_rounds_are_chosen_by_what_the_metrics_ask() -> None:
+    """A run asks in rounds when everyone it may ask takes batches: who else is there does not matter."""
+    roles = Roles({"judge": EmbeddedJudge(), "embedder": Grader(Shelf()), "splitter": SplitterJudge()})
+    assert asks_in_rounds([parse_metric(METRIC)], roles)
+    assert not asks_in_rounds([Asks(honest=True)], Roles({"judge": merilo.ScriptedJudge.of(["a"])}))
+    assert not asks_in_rounds([parse_metric(METRIC)], Roles({"judge": ByRequest()}))
+    assert Sentences in SplitterJudge().answers
+    assert not getattr(SplitterJudge(), "batched", False)
+
+
+def test_a_script_from_a_file_takes_part_in_rounds(tmp_path: Path, evaluated: Evaluate) -> None:
+    """The answers of a file need no request and no order; those of a list need their order, a function its thread."""
+    (tmp_path / "s.jsonl").write_text('{"kind": "relevance", "verdict": {"grade": 0}}\n', encoding="utf-8")
+    assert merilo.ScriptedJudge.from_file(tmp_path / "s.jsonl").batched
+    assert evaluated(data(40), judge=f"scripted:{tmp_path / 's.jsonl'}", metrics=[METRIC]).metrics[METRIC].scored == 40
+    assert not merilo.ScriptedJudge.of([]).batched
+    assert not merilo.ScriptedJudge.by(lambda _: None).batched
+
+
+def test_a_metric_that_hides_what_it_asks_is_told(evaluated: Evaluate) -> None:
+    """What a metric asks a judge without batches, and does not name, ends the run with a sentence."""
+
+    @dataclass(frozen=True)
+    class Both(ShelfJudge):
+        answers = frozenset({Relevance, Completion})
+
+        def answer(self, question: Any) -> Conversation:
+            del question
+            yield (asking(Endless(), "00001"),)
+            raise AssertionError("it was answered")
+
+    class Endless:
+        def fingerprint(self) -> Mapping[str, object]:
+            return {"provider": "somebody"}
+
+    with pytest.raises(merilo.UsageError, match="A metric asked somebody, of which its `asks`"):
+        evaluated(data(2), judge=Both(Shelf()), metrics=[Asks(honest=False)])
+
+
+# beside other judges
+
+
+async def test_a_connection_gathers_what_is_posted_together() -> None:
+    """What is sent in one turn of the loop is one batch; what comes while it is answered is the next."""
+    hold, began = threading.Event(), threading.Event()
+
+    def told(request: Request) -> Reply:
+        began.set()
+        hold.wait(timeout=20)
+        return graded(request)
+
+    shelf = Shelf(told)
+    async with shelf.connect() as connection:
+
+        def sent(numbers: range) -> list[asyncio.Task[Reply]]:
+            return [asyncio.create_task(connection.send(asking(shelf, f"{n:05}").request)) for n in numbers]
+
+        tasks = sent(range(5))
+        await asyncio.to_thread(began.wait, 20)
+        tasks += sent(range(5, 12))
+        await asyncio.sleep(0)
+        hold.set()
+        assert [int((await task).text) for task in tasks] == [n % 3 for n in range(12)]
+    assert shelf.batches == [5, 7]
+
+
+async def test_a_connection_raises_what_a_request_brought() -> None:
+    """An error of one request is raised where that was sent; one of the whole batch wherever part of it was."""
+
+    def told(request: Request) -> Reply | ProviderError:
+        if number_in(request) == 9:
+            raise KeyError("broken")
+        return Refused("no") if number_in(request) == 1 else graded(request)
+
+    shelf = Shelf(told)
+    async with shelf.connect() as connection:
+        sends = [connection.send(asking(shelf, f"{n:05}").request) for n in range(3)]
+        found = await asyncio.gather(*sends, return_exceptions=True)
+        assert [type(each) for each in found] == [Reply, Refused, Reply]
+        sends = [connection.send(asking(shelf, f"{n:05}").request) for n in (0, 9)]
+        assert [type(each) for each in await asyncio.gather(*sends, return_exceptions=True)] == [KeyError, KeyError]
+
+
+async def test_closing_a_connection_waits_for_its_thread() -> None:
+    """Nothing is asked after a connection is closed, and the reply that was being made is waited for."""
+    asked: list[int] = []
+    began, hold = threading.Event(), threading.Event()
+
+    def told(request: Request) -> Reply:
+        asked.append(number_in(request))
+        began.set()
+        hold.wait(timeout=20)
+        return graded(request)
+
+    shelf = Shelf(told)
+    async with shelf.connect() as connection:
+        tasks = [asyncio.create_task(connection.send(asking(shelf, f"{n:05}").request)) for n in range(5)]
+        await asyncio.to_thread(began.wait, 20)
+        for task in tasks:
+            task.cancel()
+        asyncio.get_running_loop().call_later(0.05, hold.set)
+    assert hold.is_set()
+    assert len(asked) == 1

@@ -1,0 +1,93 @@
+"""Request bodies are written from parts that are kept, and are the bytes that writing them whole would give."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from merilo.judging.questions import Choice
+from merilo.judging.reply import schema_for, schema_of
+from merilo.providers.anthropic_bodies import AnthropicBodies, Cached
+from merilo.providers.base import Message, Request
+from merilo.providers.openai_bodies import OpenAIBodies
+from merilo.providers.problems import Problem
+
+SCHEMA = schema_for("relevance")
+TEXTS = st.text() | st.text(alphabet='"\\\x00{}\ud800\u2028é€😀', max_size=20)
+REQUESTS = st.builds(
+    Request,
+    messages=st.tuples(
+        st.builds(Message, st.sampled_from(["system", "user"]), TEXTS), st.builds(Message, st.just("user"), TEXTS)
+    ),
+    schema=st.sampled_from([None, SCHEMA]),
+    schema_name=st.just("relevance"),
+    max_tokens=st.none() | st.integers(1, 9),
+    temperature=st.none() | st.floats(0, 2),
+    seed=st.none() | st.integers(0, 9),
+    samples=st.integers(1, 3),
+)
+
+
+def whole(request: Request) -> bytes:
+    """The body of a chat completion, written whole."""
+    body: dict[str, Any] = {"model": "m"}
+    body["messages"] = [{"role": message.author, "content": message.text} for message in request.messages]
+    if request.schema is not None:
+        form = {"name": request.schema_name, "strict": True, "schema": request.schema}
+        body["response_format"] = {"type": "json_schema", "json_schema": form}
+    samples = request.samples if request.samples > 1 else None
+    wanted = {"temperature": request.temperature, "seed": request.seed, "n": samples, "max_tokens": request.max_tokens}
+    body |= {name: value for name, value in wanted.items() if value is not None} | {"top_k": 3}
+    return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+
+
+@given(st.lists(REQUESTS, min_size=1, max_size=5))
+def test_parts_make_the_same_bytes(requests: list[Request]) -> None:
+    """Whatever was sent before, a body is what writing it whole gives."""
+    bodies = OpenAIBodies("m", {"top_k": 3}, hosted=False, known={})
+    assert [bodies.body_for(request) for request in requests] == list(map(whole, requests))
+
+
+def test_a_schema_is_told_by_itself() -> None:
+    """Two questions with other labels have other schemas under one name, and each is sent its own."""
+    bodies = OpenAIBodies("m", {}, hosted=False, known={})
+    request = Request(messages=(Message("system", "s"), Message("user", "u")), schema_name="choice")
+    for labels in (("yes", "no"), ("a", "b"), ("yes", "no")):
+        schema = schema_of(Choice("?", labels, ("", ""), ("response",), ("x",)))
+        body = json.loads(bodies.body_for(replace(request, schema=schema)))
+        assert body["response_format"]["json_schema"]["schema"]["properties"]["label"]["enum"] == list(labels)
+
+
+def test_what_was_learnt_holds_for_kept_parts() -> None:
+    """A body that was written before a refusal is written anew after it."""
+    bodies = OpenAIBodies("m", {}, hosted=False, known={})
+    request = Request(messages=(Message("system", "s"), Message("user", "u")), temperature=0.0)
+    assert "temperature" in json.loads(bodies.body_for(request))
+    assert bodies.learn(Problem(400, "not supported", parameter="temperature"))
+    assert "temperature" not in json.loads(bodies.body_for(request))
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+def test_messages_of_the_users_own_replace_ours(kind: str) -> None:
+    """Even the messages may be given by the user's own body."""
+    own = {"messages": [{"role": "user", "content": "mine"}]}
+    request = Request(messages=(Message("system", "s"), Message("user", "u")))
+    bodies = (
+        OpenAIBodies("m", own, hosted=False, known={})
+        if kind == "openai"
+        else AnthropicBodies("m", own, cached=Cached.RUBRIC, max_tokens=9, known={})
+    )
+    assert json.loads(bodies.body_for(request))["messages"] == own["messages"]
+
+
+def test_kept_parts_do_not_pile_up() -> None:
+    """However many rubrics are sent, a bounded number of them is kept."""
+    bodies = OpenAIBodies("m", {}, hosted=False, known={})
+    for number in range(1_000):
+        bodies.body_for(Request(messages=(Message("system", f"s{number}"), Message("user", "u"))))
+    assert len(bodies._frames._frames) <= 256

@@ -1,0 +1,272 @@
+"""A key is read from the environment or asked from a callable, sent, and found nowhere afterwards.
+
+One is planted, the server echoes it wherever it can, and everything that a run leaves behind is searched: files,
+databases with what is compressed in them, what was printed and logged, errors and reprs.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import sqlite3
+import traceback
+import zlib
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import server as fake
+from command_line import Here
+from server import Asked, JudgeServer
+
+import merilo
+from merilo.errors import MeriloError, ProviderDown, ProviderError, UsageError
+from merilo.judges.llm import LLMJudge
+from merilo.providers.anthropic import AnthropicProvider
+from merilo.providers.azure import AzureProvider
+from merilo.providers.base import Message, Request
+from merilo.providers.keys import Keys
+from merilo.providers.openai import OpenAIProvider
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from merilo.providers.base import Provider
+
+KEY = "sk-planted-0123456789abcdef"
+MARK = "The quick brown mark"
+REQUEST = Request(messages=(Message("system", "You judge."), Message("user", "Judge this.")), max_tokens=10)
+ROWS = [
+    {"id": str(n), "user_input": f"How long is river {n}?", "retrieved_contexts": [f"River {n} is long."]}
+    for n in range(12)
+]
+KINDS = ("openai", "anthropic", "azure")
+VARIABLES = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "azure": "AZURE_OPENAI_API_KEY"}
+
+
+def echo(asked: Asked) -> object:
+    """A verdict whose reason repeats the key, as a server that tells too much would."""
+    del asked
+    return {"reason": f"{MARK}, with the key {KEY}.", "grade": 1, "evidence": [1]}
+
+
+@pytest.fixture
+def server() -> Iterator[JudgeServer]:
+    with JudgeServer(echo, model=f"model-of-{KEY}") as running:
+        yield running
+
+
+def provider_of(kind: str, server: JudgeServer, **options: Any) -> Provider:
+    """A provider of the kind at the server."""
+    if kind == "anthropic":
+        return AnthropicProvider("m", base_url=server.root_url, **options)
+    if kind == "azure":
+        return AzureProvider("m", base_url=server.root_url, **options)
+    return OpenAIProvider("m", base_url=server.base_url, **options)
+
+
+def left_behind(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Every file under the folder with its bytes, and what is compressed in it or in a database's columns."""
+    for path in sorted(each for each in folder.rglob("*") if each.is_file()):
+        data = path.read_bytes()
+        yield path.name, data
+        if data[:2] == b"\x1f\x8b":
+            yield f"{path.name}, unpacked", gzip.decompress(data)
+        if data[:15] == b"SQLite format 3":
+            yield from ((f"{path.name}, {table}", value) for table, value in _values(path))
+
+
+def _values(path: Path) -> Iterator[tuple[str, bytes]]:
+    with closing(sqlite3.connect(path)) as database:
+        tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        for table in tables:
+            for row in database.execute(f'SELECT * FROM "{table}"'):  # noqa: S608  the names are the database's own
+                for value in row:
+                    data = value.encode() if isinstance(value, str) else value
+                    if isinstance(data, bytes):
+                        yield table, data
+                        yield f"{table}, unpacked", _unpacked(data)
+
+
+def _unpacked(data: bytes) -> bytes:
+    try:
+        return zlib.decompress(data)
+    except zlib.error:
+        return b""
+
+
+def places(text: str, folder: Path) -> set[str]:
+    """Where under the folder a text is found."""
+    return {name for name, data in left_behind(folder) if text.encode() in data}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_leaves_no_key_behind(server: JudgeServer, tmp_path: Path, kind: str) -> None:
+    """After successes, re-asks, retries and failures, all with the key echoed, the key is in no file and no output."""
+    here = Here(tmp_path)
+    here.write("data.jsonl", ROWS)
+    told = json.dumps({"error": {"message": f"{KEY} is not well", "type": KEY, "code": f"code {KEY}"}})
+    server.fail_next(
+        fake.bare(told, 400),
+        fake.bare(told, 429, Retry_After="0"),
+        fake.bare(told, 500),
+        fake.bare(f"<html>{KEY}</html>"),
+        fake.says(f'{{"key": "{KEY}"}}'),
+        fake.refusal(f"I will not, {KEY}."),
+    )
+    address = server.base_url if kind == "openai" else server.root_url
+    done = here.merilo(
+        *("run", "data.jsonl", "--metrics", "context_relevance", "--judge", f"{kind}:m", "--base-url", address),
+        *("--out", "run", "--record", "tape.jsonl", "--max-failed", "100%", "--concurrency", "2", "--debug"),
+        env={VARIABLES[kind]: KEY},
+    )
+    assert done.returncode == 0, done.stderr
+    lines = (tmp_path / "run" / "outcomes.jsonl").read_text(encoding="utf-8").splitlines()
+    judged = next(json.loads(line)["sample"] for line in lines if MARK in line)
+    shown = here.merilo("show", "run", "--sample", judged, "--json")
+    assert MARK in shown.stdout
+    assert "[secret]" in shown.stdout
+    sent = {
+        headers.get("Authorization") or headers.get("x-api-key") or headers["api-key"] for headers in server.headers
+    }
+    assert sent == {f"Bearer {KEY}" if kind == "openai" else KEY}
+    kept = places(MARK, tmp_path)
+    assert any(name.startswith("tape") for name in kept)
+    assert any(name.startswith("cache") for name in kept)
+    assert any(name.startswith("store") for name in kept)
+    assert places(KEY, tmp_path) == set()
+    assert KEY not in done.stdout + done.stderr + shown.stdout + shown.stderr
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_that_ends_at_the_key_leaves_none_behind(server: JudgeServer, tmp_path: Path, kind: str) -> None:
+    """A key that is refused, with a message that repeats it, is in no file and no output either."""
+    here = Here(tmp_path)
+    here.write("data.jsonl", ROWS)
+    server.fail(fake.bare(json.dumps({"error": {"message": f"Incorrect API key provided: {KEY}"}}), 401))
+    address = server.base_url if kind == "openai" else server.root_url
+    done = here.merilo(
+        *("run", "data.jsonl", "--metrics", "context_relevance", "--judge", f"{kind}:m", "--base-url", address),
+        *("--out", "run", "--api-key-env", "MY_KEY", "--debug"),
+        env={"MY_KEY": KEY},
+    )
+    assert done.returncode == 2
+    assert "refused the key (401); check the variable MY_KEY" in done.stderr
+    assert places("MY_KEY", tmp_path) <= {"run.log"}
+    assert places(KEY, tmp_path) == set()
+    assert KEY not in done.stdout + done.stderr
+
+
+def test_a_key_in_place_of_its_variable_is_not_repeated(tmp_path: Path) -> None:
+    """Whoever gives the key itself is told so before anything is kept, and not shown it."""
+    here = Here(tmp_path)
+    here.write("data.jsonl", ROWS)
+    done = here.merilo("run", "data.jsonl", "--judge", "openai:m", "--api-key-env", KEY, "--out", "run")
+    assert done.returncode == 2
+    assert "do not give the key itself" in done.stderr
+    assert KEY not in done.stdout + done.stderr
+    assert places(KEY, tmp_path) == set()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_callable_gives_the_key_of_each_request(
+    tmp_path: Path,
+    kind: str,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Keys may change during a run; every one of them is hidden, also after the next has come."""
+    caplog.set_level(logging.DEBUG)
+    given: list[str] = []
+
+    async def next_key() -> str:
+        given.append(f"{KEY}-{len(given)}")
+        return given[-1]
+
+    def echo_all(_: Asked) -> object:
+        return {"reason": f"{MARK}, with the keys {given}.", "grade": 1, "evidence": [1]}
+
+    with JudgeServer(echo_all) as server:
+        server.fail_next(*(fake.bare(f"echo {KEY}-{number}", 500) for number in range(3)))
+        judge = LLMJudge(provider_of(kind, server, api_key=next_key))
+        run = merilo.evaluate(
+            ROWS, metrics=["context_relevance"], judge=judge, out=tmp_path / "run", cache=tmp_path / "cache.sqlite"
+        )
+    assert run.metrics["context_relevance"].scored == len(ROWS)
+    sent = [
+        headers.get("Authorization") or headers.get("x-api-key") or headers["api-key"] for headers in server.headers
+    ]
+    assert len(set(sent)) == len(sent) == server.count == len(given)
+    assert places(MARK, tmp_path)
+    assert places(KEY, tmp_path) == set()
+    output = capsys.readouterr()
+    assert KEY not in f"{caplog.text} {output.out} {output.err} {judge!r} {judge.fingerprint()} {run!r}"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_callable_that_gives_no_key_ends_the_run(server: JudgeServer, kind: str) -> None:
+    """One that raises or gives something else is named as the reason, without what it said; nothing is sent."""
+
+    def broken() -> str:
+        raise RuntimeError(f"no token for {KEY}")
+
+    for source, words in ((broken, "raised RuntimeError"), (lambda: "", "that is none"), (lambda: "a\nb", "is none")):
+        async with provider_of(kind, server, api_key=source).connect() as connection:
+            with pytest.raises(ProviderDown, match=words) as caught:
+                await connection.send(REQUEST)
+        assert KEY not in "".join(traceback.format_exception(caught.value))
+    assert server.count == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("code", [400, 401, 403, 404, 429, 500, 529, 200])
+async def test_no_error_repeats_what_was_sent(
+    server: JudgeServer, monkeypatch: pytest.MonkeyPatch, kind: str, code: int
+) -> None:
+    """Whatever status the echo has, neither the error nor a notice nor the provider shows key or headers."""
+    monkeypatch.setenv(VARIABLES[kind], KEY)
+    header = "gateway-word-42"
+    provider = provider_of(kind, server, headers=(("X-Gateway", header),))
+    server.fail_next(fake.bare(json.dumps({"error": {"message": f"temperature not supported {KEY} {header}"}}), 400))
+    server.fail(fake.bare(f"echo {KEY} {header}", code))
+    async with provider.connect() as connection:
+        with pytest.raises(ProviderError) as caught:
+            await connection.send(replace(REQUEST, temperature=0.0))
+        shown = (
+            f"{caught.value!r} {connection.notices()} {connection.adaptations()} {provider!r} {provider.fingerprint()}"
+        )
+    assert connection.notices()
+    assert KEY not in shown
+    assert header not in shown
+    assert caught.value.__cause__ is None
+
+
+def test_headers_of_the_user_go_before_the_key() -> None:
+    """Who gives the header of the key in another way is not sent a second one; short values are no secrets."""
+    keys = Keys("Authorization", prefix="Bearer ", key=KEY, others=(("authorization", f"Basic {KEY}x"), ("X-Id", "7")))
+    assert keys.fixed == {"authorization": f"Basic {KEY}x", "X-Id": "7"}
+    assert keys.clean(f"7 Basic {KEY}x or {KEY}") == "7 [secret] or [secret]"
+
+
+def test_half_a_character_is_replaced() -> None:
+    """What no file can hold is replaced in everything that comes back."""
+    assert Keys("a").clean("é \ud800.") == "é ?."
+
+
+def test_a_key_that_no_header_can_hold_is_an_error(monkeypatch: pytest.MonkeyPatch, server: JudgeServer) -> None:
+    """A key with a line break inside is refused unshown, when the connection is opened."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted\nsk-other")
+    with pytest.raises(MeriloError, match="OPENAI_API_KEY holds characters that no key has") as caught:
+        merilo.evaluate(ROWS[:1], judge=f"openai:{'m'}", base_url=server.base_url, metrics=["context_relevance"])
+    assert "sk-" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_variable_has_a_name(server: JudgeServer, kind: str) -> None:
+    """The error for a name that no variable has comes where the provider is made, and does not repeat it."""
+    with pytest.raises(UsageError, match="do not give the key itself") as caught:
+        provider_of(kind, server, api_key_env=KEY)
+    assert KEY not in str(caught.value)

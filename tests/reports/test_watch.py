@@ -1,0 +1,191 @@
+"""The line that a terminal shows and the lines that a log gets: the same facts, never more than there is room for."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from judged_rivers import rows
+
+import merilo
+from merilo.reports.pace import Pace
+from merilo.reports.watch import Line, Watch, fitting, sentence
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BUSY = Pace(
+    done=1_234,
+    samples=10_000,
+    seconds=51.0,
+    requests_per_s=58.3,
+    in_flight=64,
+    retries=3,
+    cost_usd=0.42,
+    cost_in_all_usd=3.4,
+    seconds_left=362.0,
+)
+PACES = st.builds(
+    Pace,
+    done=st.integers(0, 10**7),
+    samples=st.integers(1, 10**7),
+    seconds=st.floats(0, 1e7),
+    requests_per_s=st.none() | st.floats(0, 1e5),
+    in_flight=st.integers(0, 5_000),
+    retries=st.integers(0, 10**6),
+    paused_s=st.floats(0, 600),
+    cost_usd=st.none() | st.floats(0, 1e6),
+    cost_in_all_usd=st.none() | st.floats(0, 1e7),
+    seconds_left=st.none() | st.floats(0, 1e8),
+)
+
+
+class Terminal(io.StringIO):
+    """A stream that claims to be a terminal with this encoding."""
+
+    def __init__(self, encoding: str = "utf-8") -> None:
+        super().__init__()
+        self._encoding = encoding
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]  # a plain attribute of the base
+        return self._encoding
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "CI"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (120, (" 1,234/10,000, 58 requests/s, 64 in flight, 3 retries, $0.42 of ~$3.40, 6 min left", 21)),
+        (79, (" 1,234/10,000, 58 req/s, 64 in flight, 3 retries, $0.42 of ~$3.40, 6 min left", 0)),
+        (70, (" 1,234/10,000, 58 req/s, 64 in flight, $0.42 of ~$3.40, 6 min left", 0)),
+        (39, (" 1,234/10,000, 6 min left", 0)),
+        (20, (" 1,234/10,000", 0)),
+        (5, (" 1,23", 0)),
+    ],
+)
+def test_the_narrower_the_less_is_told(width: int, shown: tuple[str, int]) -> None:
+    """Where there is no room, the bar goes first and the samples last; nothing is cut in its middle before."""
+    assert fitting(BUSY, width)[1:] == shown
+
+
+@given(PACES, st.integers(1, 80))
+def test_no_line_is_longer_than_its_room(pace: Pace, width: int) -> None:
+    """Whatever the figures are, text and bar together fit."""
+    _, text, bar = fitting(pace, width)
+    assert len(text) + bar <= width
+
+
+@given(PACES)
+def test_a_plain_line_is_one_line(pace: Pace) -> None:
+    """Plain lines hold no control sign and nothing that is not known."""
+    line = sentence(pace)
+    assert line.isprintable()
+    assert "None" not in line
+    assert "nan" not in line
+
+
+def test_a_plain_line_says_all() -> None:
+    """Done, rate, in flight, retries, cost so far and in all, time gone and left."""
+    assert sentence(BUSY) == (
+        "1,234 of 10,000 samples (12%), 58 requests/s, 64 in flight, 3 retries, $0.42 of ~$3.40, 51 s, 6 min left"
+    )
+
+
+def test_a_pause_takes_the_place_of_the_time_left() -> None:
+    """While an endpoint is not to be asked, the line says for how long."""
+    assert "waiting 12 s (429)" in sentence(Pace(done=1, samples=9, seconds=9.0, paused_s=11.2, seconds_left=5.0))
+    assert "left" not in sentence(Pace(done=1, samples=9, seconds=9.0, paused_s=11.2, seconds_left=5.0))
+
+
+def test_a_slow_judge_is_counted_by_the_minute() -> None:
+    """Less than one request a second is told as requests a minute."""
+    assert "6 requests/min" in sentence(Pace(done=0, samples=9, seconds=9.0, requests_per_s=0.1))
+
+
+@pytest.mark.parametrize(("encoding", "signs"), [("utf-8", "━─"), ("ascii", "=-"), ("cp1252", "=-")])
+def test_the_bar_has_signs_that_the_terminal_has(encoding: str, signs: str) -> None:
+    """Where the terminal is not UTF-8 the bar is ASCII."""
+    terminal = Terminal(encoding)
+    Line(terminal).draw(Pace(done=5, samples=10, seconds=1.0))
+    drawn = re.sub(r"\x1b\[\d+m", "", terminal.getvalue())
+    assert drawn.strip() == signs[0] * 10 + signs[1] * 10 + " 5/10"
+
+
+def test_no_color_leaves_carriage_returns_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With NO_COLOR the line is drawn without a single escape sequence."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    terminal = Terminal()
+    line = Line(terminal)
+    line.draw(BUSY)
+    line.clear()
+    assert "\x1b" not in terminal.getvalue()
+
+
+def test_clearing_leaves_blanks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the last line as many blanks as it had columns, and the cursor at the beginning; else nothing."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    terminal = Terminal()
+    line = Line(terminal)
+    line.clear()
+    assert terminal.getvalue() == ""
+    line.draw(BUSY)
+    drawn = terminal.getvalue()
+    line.clear()
+    assert terminal.getvalue() == drawn + "\r" + " " * len(drawn.strip("\r")) + "\r"
+
+
+def test_the_form_does_not_flicker() -> None:
+    """A line that had to be barer stays so when its figures get shorter for a moment."""
+    terminal = Terminal()
+    line = Line(terminal)
+    long = Pace(done=1, samples=10**6, seconds=1.0, requests_per_s=1e4, in_flight=4_000, retries=99_999, cost_usd=1e5)
+    short = Pace(done=1, samples=10**6, seconds=1.0, requests_per_s=1e4, in_flight=4, retries=9, cost_usd=1.0)
+    line.draw(short)
+    line.draw(long)
+    terminal.truncate(0)
+    line.draw(short)
+    assert "10,000 req/s" in terminal.getvalue()
+
+
+def test_a_notebook_gets_plain_lines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where standard error is no terminal and no file either, as in a notebook, there are lines and no control sign."""
+    written = io.StringIO()
+    monkeypatch.setattr("sys.stderr", written)
+    merilo.evaluate(rows(3), metrics=["context_relevance"], cache=False, out=tmp_path / "run", progress=Watch())
+    assert re.fullmatch(r"(\d of 3 samples \(\d+%\), \d+ s\n)+", written.getvalue())
+
+
+def test_a_note_and_the_end_are_not_mixed_with_the_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A note begins on a cleared line; after the end nothing is drawn, whoever still calls."""
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    watch = Watch()
+    watch.begin(tmp_path_factory.getbasetemp(), 10)
+    watch.tick()
+    watch.note("Something \x1b[31mred\nhappened.")
+    watch.tick()
+    watch.end()
+    length = len(terminal.getvalue())
+    watch.end()
+    watch.tick()
+    watch.advance(1)
+    assert len(terminal.getvalue()) == length
+    drawn = re.sub(r"\x1b\[\d+m", "", terminal.getvalue())
+    assert re.fullmatch(r"\r [━─]+ 0/10\r\r +\rSomething \\x1b\[31mred\nhappened.\n\r [━─]+ 0/10\r\r +\r", drawn)

@@ -1,0 +1,133 @@
+"""A damaged store, a full disk, a place where nothing may be written: one sentence, and never a wrong number."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from judged_rivers import canonical, rows, verdict_for
+from runs.damaging import WAYS, command, copied
+
+import merilo
+from merilo.errors import MeriloError, RunError
+from merilo.judging.verdicts import Failure, FailureKind
+from merilo.runs.lock import RunLock
+from merilo.runs.run import STORE
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from merilo.judging.questions import Question
+
+METRICS = ["context_relevance", "faithfulness"]
+ADVICE = "start a new run in another directory (--out)"
+
+
+def answer(question: Question[Any]) -> dict[str, Any] | Failure:
+    refused = Failure(FailureKind.REFUSED, "It will not.")
+    return refused if "river 3" in repr(question) else verdict_for(question)
+
+
+def evaluate(out: Path) -> merilo.Run:
+    judge = merilo.ScriptedJudge.by(answer, version="1")
+    return merilo.evaluate(rows(8), judge=judge, metrics=METRICS, out=out, cache=False)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> merilo.Run:
+    return evaluate(tmp_path_factory.mktemp("runs") / "whole")
+
+
+@pytest.mark.parametrize("damage", WAYS, ids=lambda way: way.__name__)
+def test_a_damaged_store_is_told_or_does_no_harm(
+    damage: Callable[[bytearray, random.Random], None], whole: merilo.Run, tmp_path: Path
+) -> None:
+    """Whatever became of the file: resuming gives the same bytes or one sentence with advice, and so does looking."""
+    good = (whole.path / STORE).read_bytes()
+    keys = [key for record in whole.records() for key in record.get("trail", [])]
+    for seed in range(12):
+        path = tmp_path / str(seed)
+        shutil.copytree(whole.path, path)
+        copied(path / STORE, good, damage, seed)
+        with suppress(MeriloError):
+            run = merilo.Run.open(path)
+            assert len(list(run.samples)) == 8
+            run.asked(keys)
+        told = ""
+        try:
+            assert canonical(evaluate(path)) == canonical(whole)
+        except RunError as error:
+            told = str(error)
+        assert not told or (str(path / STORE) in told and ADVICE in told)
+
+
+def test_a_changed_verdict_is_not_believed(whole: merilo.Run, tmp_path: Path) -> None:
+    """A verdict that was changed behind our back does not match its seal."""
+    path = tmp_path / "run"
+    shutil.copytree(whole.path, path)
+    with closing(sqlite3.connect(path / STORE)) as db, db:
+        changed = "UPDATE answers SET verdict = replace(verdict, '\"grade\":1', '\"grade\":2')"
+        assert db.execute(changed).rowcount > 0
+    with pytest.raises(RunError, match="an answer does not match its seal"):
+        evaluate(path)
+
+
+def write_data(path: Path, samples: int) -> None:
+    lines = (
+        {
+            "user_input": f"When was tower {n} completed?",
+            "retrieved_contexts": [f"Tower {n} was completed in {n}. " * 9],
+        }
+        for n in range(samples)
+    )
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+@pytest.mark.parametrize("limit", [1, 1_000, 40_000, 140_000])
+def test_a_full_disk_is_one_sentence(limit: int, tmp_path: Path) -> None:
+    """Where no file may grow further the run ends with a sentence and status 2; with room it goes on and finishes."""
+    write_data(tmp_path / "data.jsonl", 100)
+    run = ("run", tmp_path / "data.jsonl", "--metrics", "context_relevance", "--out", tmp_path / "run", "--quiet")
+    here = {"MERILO_CACHE": str(tmp_path / "cache.sqlite")}
+    full = command(*run, file_limit=limit, **here)
+    assert full.returncode == 2, full.stderr
+    assert "cannot be written" in full.stderr
+    assert "Traceback" not in full.stderr
+    again = command(*run, **here)
+    assert again.returncode == 0, again.stderr
+    assert merilo.Run.open(tmp_path / "run").complete
+
+
+def test_a_directory_that_may_not_be_written_is_one_sentence(tmp_path: Path) -> None:
+    """A run in a read-only directory, a read-only store and a new directory in a read-only one: status 2, told."""
+    write_data(tmp_path / "data.jsonl", 2)
+    run = ("run", tmp_path / "data.jsonl", "--metrics", "context_relevance", "--no-cache", "--out")
+    assert command(*run, tmp_path / "run").returncode == 0
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty").chmod(0o555)
+    (tmp_path / "run").chmod(0o555)
+    for path in (tmp_path / "run").iterdir():
+        path.chmod(0o444)
+    for out in ("empty", "empty/new", "run"):
+        refused = command(*run, tmp_path / out, obeying=True)
+        assert refused.returncode == 2, refused.stderr
+        assert "Traceback" not in refused.stderr
+        assert str(tmp_path / out) in refused.stderr
+    shown = command("show", tmp_path / "run", "--worst", 1, "--metric", "context_relevance", obeying=True)
+    assert shown.returncode == 0, shown.stderr
+
+
+def test_a_lock_that_is_none_is_told(tmp_path: Path) -> None:
+    """Something else in the place of the lock is named, with what to do."""
+    (tmp_path / ".lock").write_bytes(b"not a database, but long enough to be taken for one" * 100)
+    with (
+        pytest.raises(RunError, match=r"\.lock is not the lock that it should be .*; remove it and try again"),
+        RunLock(tmp_path),
+    ):
+        pass

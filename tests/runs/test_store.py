@@ -1,0 +1,251 @@
+"""The store of a run: rows gather in memory, are found there, and become durable by a commit alone."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from merilo.data.sample import Sample
+from merilo.errors import RunError
+from merilo.judging.questions import Completion, Question, Relevance, Support
+from merilo.judging.verdicts import (
+    CompletionVerdict,
+    Failure,
+    FailureKind,
+    RelevanceVerdict,
+    SupportLabel,
+    SupportVerdict,
+    Verdict,
+)
+from merilo.providers.base import Reply, Usage
+from merilo.runs.database import COMMIT_ROWS, COMMIT_SECONDS
+from merilo.runs.store import Exchange, Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from merilo.judging.ask import Answer
+
+REPLY = Reply(('{"grade": 2}',), usage=Usage(10, 5), model="m-1")
+PAID = Exchange("openai:m", "the rubric", (REPLY,), 0.25)
+FREE = Exchange("scripted:x", "", (), 0.0)
+
+
+def key(number: int) -> bytes:
+    return number.to_bytes(16, "big")
+
+
+def question(number: int) -> Relevance:
+    return Relevance(f"question {number}", (f"sentence {number}", "Ткань."))
+
+
+def verdict(number: int) -> RelevanceVerdict:
+    return RelevanceVerdict(2, (0,), f'reason "{number}"\n')
+
+
+def row(number: int) -> tuple[bytes, Question[Any], Answer]:
+    return key(number), question(number), verdict(number)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store.sqlite"
+
+
+@pytest.fixture
+def store(path: Path) -> Store:
+    return Store.open(path, create=True)
+
+
+def test_a_look_up_finds_what_is_not_committed_yet(store: Store) -> None:
+    """An answer is found from the moment it is kept; pending, committed and unknown keys go into one look-up."""
+    store.keep([row(1)], PAID)
+    store.commit()
+    store.keep([row(2)], None)
+    wanted: dict[bytes, type[Verdict]] = dict.fromkeys(map(key, (1, 2, 3)), RelevanceVerdict)
+    assert store.answers(wanted) == {key(1): verdict(1), key(2): verdict(2)}
+    assert store.answer(key(3), RelevanceVerdict) is None
+
+
+def test_only_a_commit_is_durable(store: Store, path: Path) -> None:
+    """Another connection sees nothing before the commit, and every row after it."""
+    store.keep([row(1)], PAID)
+    other = sqlite3.connect(path)
+    assert other.execute("SELECT count(*) FROM answers").fetchone() == (0,)
+    store.commit()
+    assert other.execute("SELECT count(*) FROM answers").fetchone() == (1,)
+    other.close()
+
+
+def test_many_keys_are_one_look_up(store: Store) -> None:
+    """A look-up of more keys than one statement takes finds them all."""
+    for number in range(350):
+        store.keep([row(number)], None)
+    store.commit()
+    wanted: dict[bytes, type[Verdict]] = dict.fromkeys(map(key, range(400)), RelevanceVerdict)
+    assert store.answers(wanted) == {key(number): verdict(number) for number in range(350)}
+
+
+def test_the_first_answer_under_a_key_stays(store: Store) -> None:
+    """Of two answers under one key the first is held: pending, after a commit, and after it was looked up in vain."""
+    assert store.answer(key(1), RelevanceVerdict) is None
+    store.keep([row(1)], PAID)
+    later: Answer = RelevanceVerdict(0)
+    assert store.keep([(key(1), question(1), later)], PAID) == [verdict(1)]
+    store.commit()
+    assert store.keep([(key(1), question(1), later)], PAID) == [verdict(1)]
+    store.commit()
+    assert store.answer(key(1), RelevanceVerdict) == verdict(1)
+
+
+def test_a_commit_is_due_by_paid_rows_or_by_time(store: Store) -> None:
+    """Fifty answers that cost money are due at once, any other after 20 ms; nothing is due where nothing waits."""
+    assert store.due_in() is None
+    assert not store.due()
+    for number in range(COMMIT_ROWS):
+        store.keep([row(number)], PAID)
+    assert store.due()
+    assert store.due_in() == 0.0
+    store.commit()
+    assert store.due_in() is None
+    store.keep([row(1000)], FREE)
+    waits = store.due_in()
+    assert waits is not None
+    assert waits <= COMMIT_SECONDS
+    time.sleep(COMMIT_SECONDS)
+    assert store.due()
+
+
+def test_failures_are_kept_and_dropped(store: Store) -> None:
+    """A failure is an answer until all failures are dropped."""
+    failure = Failure(FailureKind.REFUSED, 'It "will" not.')
+    store.keep([(key(1), question(1), failure), row(2)], PAID)
+    assert store.answer(key(1), RelevanceVerdict) == failure
+    assert store.drop_failures() == 1
+    assert store.answer(key(1), RelevanceVerdict) is None
+    assert store.answer(key(2), RelevanceVerdict) == verdict(2)
+
+
+def test_a_conversation_is_read_back_whole(store: Store) -> None:
+    """All that a conversation answered comes back with any of its keys: in order, with rubric and raw replies."""
+    store.keep([row(0)], PAID)
+    together: list[tuple[bytes, Question[Any], Answer]] = [
+        (key(number), Support(f"statement {number}", ("context",)), SupportVerdict(SupportLabel.NOT_STATED))
+        for number in (5, 3, 4)
+    ]
+    store.keep(together, Exchange("openai:m", "another rubric", (Failure(FailureKind.TEMPORARY, "HTTP 500"), REPLY)))
+    store.keep([row(1)], PAID)
+    for number in (3, 4, 5):
+        found = store.conversation(key(number))
+        assert found is not None
+        assert [asked.key for asked in found.asked] == [key(5), key(3), key(4)]
+        assert [asked.question for asked in found.asked] == [question for _, question, _ in together]
+        assert (found.judge, found.rubric, found.cached) == ("openai:m", "another rubric", False)
+        assert [*found.replies[0]] == ["failure"]
+        assert found.replies[1]["texts"] == ['{"grade": 2}']
+    assert store.conversation(key(9)) is None
+
+
+def test_what_was_not_sent_stands_alone(store: Store) -> None:
+    """Answers for which nothing was sent, or that came from the cache, are no conversation with one another."""
+    for number in range(3):
+        store.keep([row(number)], FREE)
+    store.keep([row(3)], None)
+    store.keep([row(4)], None)
+    for number in range(5):
+        found = store.conversation(key(number))
+        assert found is not None
+        assert [asked.key for asked in found.asked] == [key(number)]
+        assert found.replies == ()
+        assert found.cached == (number > 2)
+    asked = store.asked(key(1))
+    assert asked is not None
+    assert asked.judge == "scripted:x"
+
+
+def test_what_was_judged_together_without_a_request_stays_together(store: Store) -> None:
+    """A pack that a local judge answered is one conversation."""
+    store.keep([row(1), row(2)], FREE)
+    found = store.conversation(key(2))
+    assert found is not None
+    assert [asked.key for asked in found.asked] == [key(1), key(2)]
+
+
+def test_what_was_spent_counts_every_conversation(store: Store) -> None:
+    """Requests, tokens and money add up over conversations; a price that is unknown makes the sum unknown."""
+    store.keep([row(1)], PAID)
+    store.keep([row(2)], PAID)
+    store.keep([row(3)], FREE)
+    store.keep([row(4)], None)
+    spent = store.spent()
+    assert (spent.requests, spent.cached, spent.input_tokens, spent.output_tokens) == (2, 1, 20, 10)
+    assert spent.cost_usd == 0.5
+    store.keep([row(5)], Exchange("openai:m", "r", (REPLY,), None))
+    assert store.spent().cost_usd is None
+
+
+def test_keys_come_in_their_own_order(store: Store) -> None:
+    """Every key comes once, ascending, whatever the order of asking, also over more than a page."""
+    for number in reversed(range(600)):
+        store.keep([row(number)], None)
+    assert list(store.keys()) == [key(number) for number in range(600)]
+
+
+def test_a_copy_is_one_whole_file(store: Store, tmp_path: Path) -> None:
+    """A copy holds what is pending too, and needs no other file beside it."""
+    store.keep([row(1)], PAID)
+    store.copy(tmp_path / "copy")
+    copy = Store.read(tmp_path / "copy")
+    assert copy.answer(key(1), RelevanceVerdict) == verdict(1)
+    copy.close()
+    assert not (tmp_path / "copy-wal").exists()
+    with pytest.raises(RunError, match="already exists"):
+        store.copy(tmp_path / "copy")
+
+
+def test_samples_replace_those_before_only_when_accepted(store: Store) -> None:
+    """Samples added take the place of the present ones at once and whole; a second of one id names the first."""
+    for ids in (["a", "b"], ["c", "b", "a"]):
+        store.expect_samples()
+        before = [sample.id for sample in store.samples()]
+        assert [store.add_sample(Sample(each, user_input="q?")) for each in ids] == [None] * len(ids)
+        assert store.add_sample(Sample("b", user_input="other")) == ids.index("b") + 1
+        assert [sample.id for sample in store.samples()] == before
+        store.accept_samples()
+        assert [sample.id for sample in store.samples()] == ids
+    assert store.sample("b") == Sample("b", user_input="q?")
+    assert store.sample("x") is None
+    assert store.sample_count() == 3
+
+
+def test_a_number_or_none_in_a_question_is_read_back(store: Store) -> None:
+    """Fields that are no texts keep their value."""
+    asked = Completion("rubric", ("name",), ("value",), temperature=0.7, likely="so")
+    store.keep([(key(1), asked, CompletionVerdict("x"))], PAID)
+    found = store.asked(key(1))
+    assert found is not None
+    assert found.question == asked
+    assert found.question.likely == "so"  # type: ignore[attr-defined]
+
+
+def test_reading_needs_no_permission_to_write(store: Store, path: Path) -> None:
+    """A closed store is one file, without a log beside it, that a reader leaves as it is."""
+    store.keep([row(1)], PAID)
+    store.close()
+    before = path.read_bytes()
+    reader = Store.read(path)
+    assert reader.answer(key(1), RelevanceVerdict) == verdict(1)
+    reader.close()
+    assert path.read_bytes() == before
+    assert [each.name for each in path.parent.iterdir()] == ["store.sqlite"]
+
+
+def test_no_file_is_no_store(path: Path) -> None:
+    """A store that is not there is not made by looking for it."""
+    for look in (Store.open, Store.read):
+        with pytest.raises(RunError, match="does not exist: this is not the directory of a run"):
+            look(path)
+    assert not path.exists()

@@ -1,0 +1,264 @@
+"""Intervals of agreement: coverage, clusters, and when nothing can be told."""
+
+from __future__ import annotations
+
+import random
+from math import sqrt
+
+import pytest
+from scipy.special import ndtri
+
+from merilo.stats.agreement import kendall_tau_b
+from merilo.stats.agreement_intervals import (
+    Agreement,
+    agreement,
+    annotator_agreement,
+    auroc_difference,
+    clustered_share,
+    grade_agreement,
+    mean_of,
+    system_agreement,
+)
+from merilo.stats.intervals import Interval, Method
+from merilo.stats.resampling import Measured, Resampling
+
+QUICK = Resampling(resamples=400)
+
+
+def judged(
+    clusters: int, each: int, *, base: float, separation: float, seed: int
+) -> tuple[list[bool], list[bool], list[float], list[int]]:
+    """Labels, a judge's labels and scores, and clusters; within a cluster both labels and errors are alike (0.3)."""
+    source = random.Random(seed)
+    cut = float(ndtri(1 - base))
+    people: list[bool] = []
+    scores: list[float] = []
+    where: list[int] = []
+    for cluster in range(clusters):
+        label, error = source.gauss(0, sqrt(0.3)), source.gauss(0, sqrt(0.3))
+        for _ in range(each):
+            yes = label + source.gauss(0, sqrt(0.7)) > cut
+            people.append(yes)
+            scores.append(separation * yes + error + source.gauss(0, sqrt(0.7)))
+            where.append(cluster)
+    return people, [score > separation / 2 for score in scores], scores, where
+
+
+def truths(base: float, separation: float) -> dict[str, float]:
+    """The true values: normal scores one standard deviation wide, cut halfway."""
+    from scipy.special import ndtr
+
+    right = float(ndtr(separation / 2))
+    expected = base * (base * right + (1 - base) * (1 - right)) + (1 - base) * (base * (1 - right) + (1 - base) * right)
+    return {
+        "balanced_accuracy": right,
+        "kappa": (right - expected) / (1 - expected),
+        "auroc": float(ndtr(separation / sqrt(2))),
+    }
+
+
+@pytest.mark.parametrize(
+    ("clusters", "each", "base", "separation"), [(60, 1, 0.5, 1.5), (100, 3, 0.3, 1.5), (30, 5, 0.4, 2.0)]
+)
+def test_intervals_cover_the_truth(clusters: int, each: int, base: float, separation: float) -> None:
+    """Of 100 intervals at 95 % at least 88 hold the true value of each measure, clustered or not."""
+    truth = truths(base, separation)
+    hits = dict.fromkeys(truth, 0)
+    for seed in range(100):
+        people, judge, scores, where = judged(clusters, each, base=base, separation=separation, seed=seed)
+        found = agreement(people, judge, scores=scores, clusters=where, resampling=Resampling(seed, 300))
+        for name, value in truth.items():
+            ends = getattr(found, name).interval.ends
+            assert ends is not None
+            hits[name] += ends[0] <= value <= ends[1]
+    assert min(hits.values()) >= 88, hits
+
+
+def test_clusters_make_intervals_wider() -> None:
+    """Ten copies of an item say no more than it: by cluster the interval is that of the originals, blind it is not."""
+    people, judge, _, _ = judged(60, 1, base=0.5, separation=1.5, seed=4)
+    copies = [index // 10 for index in range(600)]
+    ten = [people[index] for index in copies], [judge[index] for index in copies]
+    one = agreement(people, judge, resampling=QUICK).kappa
+    assert agreement(*ten, clusters=copies, resampling=QUICK).kappa == one
+    blind = agreement(*ten, resampling=QUICK).kappa
+    assert width(blind) < width(one) / 2
+
+
+def width(found: Measured) -> float:
+    """How wide the interval is."""
+    assert found.interval.ends is not None
+    low, high = found.interval.ends
+    return high - low
+
+
+def example(seed: int = 1) -> Agreement:
+    """A judge with probabilities, on 120 items in 40 clusters."""
+    people, judge, scores, where = judged(40, 3, base=0.4, separation=1.5, seed=seed)
+    chances = [min(1.0, max(0.0, score / 3 + 0.3)) for score in scores]
+    return agreement(people, judge, probabilities=chances, clusters=where, resampling=QUICK)
+
+
+def test_equal_input_gives_equal_results() -> None:
+    """Everything drawn is drawn from the seed, which is part of the result."""
+    assert example() == example()
+    assert example().kappa.interval.seed == QUICK.seed
+    assert example().kappa.interval.method is Method.BCA
+
+
+def test_another_seed_moves_the_ends_a_little_and_no_value() -> None:
+    """Values do not depend on the seed."""
+    people, judge, _, _ = judged(40, 3, base=0.4, separation=1.5, seed=1)
+    one, other = (agreement(people, judge, resampling=Resampling(seed, 400)) for seed in (1, 2))
+    assert one.kappa.value == other.kappa.value
+    assert one.kappa.interval.ends != other.kappa.interval.ends
+
+
+def test_values_lie_in_their_intervals() -> None:
+    """Every measure of the example has an interval that holds its value."""
+    found = example()
+    for name in ("accuracy", "sensitivity", "specificity", "balanced_accuracy", "kappa", "ac1", "alpha", "auroc"):
+        each: Measured = getattr(found, name)
+        assert each.value is not None
+        assert each.interval.ends is not None, name
+        assert each.interval.ends[0] <= each.value <= each.interval.ends[1]
+
+
+def test_one_class_only() -> None:
+    """With one label of people there are rates with intervals; the others say why there is nothing."""
+    found = agreement([True] * 50, [True] * 45 + [False] * 5, probabilities=[0.9] * 50)
+    assert found.sensitivity.value == 0.9
+    assert found.sensitivity.interval.method is Method.WILSON
+    assert found.specificity.value is None
+    for each in (found.kappa, found.balanced_accuracy, found.auroc, found.ac1, found.alpha):
+        assert each == Measured(None, Interval(None, "cannot tell: people gave one label only"))
+    assert found.calibration_error.value == pytest.approx(0.1)
+
+
+def test_a_judge_that_is_always_right_is_not_certain() -> None:
+    """Thirty of thirty right: the rate has Wilson's width; kappa is 1 and says that nothing could move it."""
+    people = [True, False] * 15
+    found = agreement(people, people)
+    ends = found.sensitivity.interval.ends
+    assert ends is not None
+    assert ends == (pytest.approx(0.796, abs=0.001), 1.0)
+    assert found.kappa.value == 1.0
+    assert found.kappa.interval.note == "cannot tell: all resamples of the data give one value"
+
+
+def test_too_few_clusters() -> None:
+    """Five clusters give values without intervals; below twenty the interval says that it is rough."""
+    people, judge, _, _ = judged(5, 20, base=0.5, separation=1.5, seed=2)
+    where = [index // 20 for index in range(100)]
+    assert (
+        agreement(people, judge, clusters=where).kappa.interval.note == "cannot tell from 5 clusters; 6 are the least"
+    )
+    people, judge, _, where = judged(12, 20, base=0.5, separation=1.5, seed=2)
+    assert agreement(people, judge, clusters=where, resampling=QUICK).kappa.interval.remark == "only 12 clusters: rough"
+
+
+def test_no_probability_no_auroc() -> None:
+    """A judge without probabilities has kappa, and says why it has neither AUROC nor calibration."""
+    found = agreement([True, False] * 20, [True, False] * 19 + [False, False])
+    assert found.kappa.value is not None
+    assert found.auroc.interval.note == "the judge gives no probability"
+    assert found.calibration is None
+
+
+def test_some_probabilities() -> None:
+    """Items without a probability count for kappa, and not for AUROC and calibration."""
+    people, judge, scores, _ = judged(60, 1, base=0.5, separation=1.5, seed=3)
+    chances = [None if index % 2 else 0.5 + score / 20 for index, score in enumerate(scores)]
+    found = agreement(people, judge, probabilities=chances, resampling=QUICK)
+    assert (found.items, found.with_probability) == (60, 30)
+    assert found.calibration is not None
+    assert sum(each.items for each in found.calibration.bins) == 30
+
+
+def test_no_item_at_all() -> None:
+    """Nothing to compare is a reason, not a number."""
+    found = agreement([], [])
+    assert found.kappa == Measured(None, Interval(None, "cannot tell: there is no item"))
+    assert found.accuracy.value is None
+
+
+def test_grades_forgive_near_misses() -> None:
+    """A judge that is one grade off now and then has a quadratic kappa well above its plain one."""
+    people = [0, 1, 2] * 20
+    judge = [min(2, each + (index % 2)) for index, each in enumerate(people)]
+    found = grade_agreement(people, judge, labels=(0, 1, 2), resampling=QUICK)
+    plain = found.confusion.kappa()
+    assert plain is not None
+    assert found.kappa.value is not None
+    assert found.kappa.value > plain + 0.1
+    assert found.alpha.interval.ends is not None
+
+
+def test_several_annotators() -> None:
+    """Alpha and AC1 of three annotators have intervals; items that one person rated are not counted."""
+    source = random.Random(5)
+    truth = [source.random() < 0.4 for _ in range(80)]
+    rows = [[each if source.random() < 0.85 else not each for _ in range(3)] for each in truth]
+    found = annotator_agreement([*rows, [True, None, None]], resampling=QUICK)
+    assert (found.items, found.ratings) == (80, 241)
+    assert found.alpha.interval.ends is not None
+    assert found.ac1.interval.ends is not None
+
+
+def test_annotators_who_rated_nothing() -> None:
+    """No rating, no item with two, and ratings that are all alike each say so."""
+    assert "nobody rated" in annotator_agreement([]).alpha.interval.note
+    assert "no item has two" in annotator_agreement([[1, None], [2, None]]).alpha.interval.note
+    assert "every rating is the same" in annotator_agreement([[1, 1]] * 9).alpha.interval.note
+
+
+def ranked(systems: int) -> tuple[list[str], list[float], list[float]]:
+    """Systems of rising quality, forty items each, and a judge that sees it with noise."""
+    source = random.Random(7)
+    names = [f"s{number}" for number in range(systems) for _ in range(40)]
+    people = [float(source.random() < 0.2 + 0.1 * int(name[1:])) for name in names]
+    return names, people, [each if source.random() < 0.8 else 1 - each for each in people]
+
+
+def test_tau_over_systems() -> None:
+    """Tau is that of the systems' means, with an interval; below five systems it cannot be told."""
+    names, people, judge = ranked(6)
+    found = system_agreement(names, people, judge, resampling=QUICK)
+    means = [
+        [sum(v for n, v in zip(names, values, strict=True) if n == f"s{k}") / 40 for k in range(6)]
+        for values in (people, judge)
+    ]
+    expected = kendall_tau_b(*means)
+    assert expected is not None
+    assert found.value == pytest.approx(expected, abs=1e-9)
+    assert found.interval.method is Method.PERCENTILE
+    assert system_agreement(*ranked(4)).interval.note == "cannot tell from 4 systems; 5 are the least"
+
+
+def test_a_paired_difference_is_narrower() -> None:
+    """The difference of two judges that err alike has a narrower interval than either of them."""
+    people, _, scores, _ = judged(120, 1, base=0.5, separation=1.0, seed=6)
+    source = random.Random(6)
+    near = [each + source.gauss(0, 0.1) for each in scores]
+    found = auroc_difference(people, near, scores, resampling=QUICK)
+    alone = agreement(people, people, scores=scores, resampling=QUICK).auroc
+    assert found.value == pytest.approx(0.0, abs=0.03)
+    assert width(found) < width(alone) / 2
+
+
+def test_a_share_by_cluster() -> None:
+    """No flag among sixty clusters still leaves up to six in a hundred possible."""
+    found = clustered_share([False] * 60)
+    assert found.value == 0.0
+    assert found.interval.ends is not None
+    assert found.interval.ends == (0.0, pytest.approx(0.0602, abs=1e-4))
+
+
+def test_the_mean_of_sources() -> None:
+    """Each counts once; equal half widths h give h / sqrt(number); one without an interval takes the mean's away."""
+    parts = [Measured(value, Interval((value - 0.1, value + 0.1))) for value in (0.2, 0.4, 0.6, 0.8)]
+    found = mean_of(parts)
+    assert found.value == pytest.approx(0.5)
+    assert found.interval.ends == (pytest.approx(0.45), pytest.approx(0.55))
+    assert mean_of([*parts, Measured(0.5, Interval(None, "few"))]).interval.ends is None
+    assert mean_of([]).value is None

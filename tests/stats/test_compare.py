@@ -1,0 +1,196 @@
+"""Two runs compared, metric by metric."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from merilo.stats.column import Bounds, Column, Missing, align, bounds
+from merilo.stats.compare import Policy, Reading, against_first, compare, holm, moved
+
+UNIT = (0.0, 1.0)
+SOURCE = np.random.default_rng(8)
+GOOD = SOURCE.uniform(0.4, 1, 60).tolist()
+BAD = [max(0.0, value - step) for value, step in zip(GOOD, SOURCE.normal(0.1, 0.1, 60), strict=True)]
+
+
+def column(outcomes: list[float | Missing] | list[float], span: tuple[float, float] = UNIT) -> Column:
+    """A metric's outcomes."""
+    return Column.of(outcomes, span)
+
+
+def test_holm_is_statsmodels_holm() -> None:
+    """Adjusted p-values equal those of statsmodels, in the order given."""
+    known = pytest.importorskip("statsmodels.stats.multitest").multipletests
+    for p_values in ([0.01, 0.04, 0.03, 0.005], [0.5], [0.9, 0.9, 0.001], [0.02, 0.02, 0.02]):
+        assert holm(p_values) == pytest.approx(known(p_values, method="holm")[1].tolist(), abs=1e-9)
+    assert holm([]) == []
+
+
+def test_a_comparison_says_all_of_it() -> None:
+    """Difference with interval and p-value, wins, effect sizes, and what could have been found."""
+    from scipy import stats
+
+    found = compare({"m": (column(GOOD), column(BAD))})["m"]
+    differences = np.array(GOOD) - np.array(BAD)
+    error = stats.sem(differences)
+    assert found.difference == pytest.approx(differences.mean())
+    assert found.interval.ends == pytest.approx(stats.t.interval(0.95, 59, differences.mean(), error))
+    assert found.p == pytest.approx(2 * stats.t.sf(differences.mean() / error, 59))
+    assert found.first == pytest.approx(np.mean(GOOD))
+    assert found.second == pytest.approx(np.mean(BAD))
+    counts = found.counts
+    assert (counts.wins, counts.losses) == ((differences > 0).sum(), (differences < 0).sum())
+    assert counts.wins + counts.ties + counts.losses == counts.pairs == 60
+    assert found.standardised == pytest.approx(differences.mean() / differences.std(ddof=1))
+    assert found.superiority == pytest.approx((counts.wins + counts.ties / 2) / 60)
+    assert found.reading is Reading.FIRST_HIGHER
+    assert found.detectable is not None
+    assert 2.8 < found.detectable / (differences.std(ddof=1) / np.sqrt(60)) < 2.9
+
+
+def test_sides_exchanged_change_the_sign() -> None:
+    """B against A is A against B with the sign turned."""
+    one, other = (compare({"m": pair})["m"] for pair in ((column(GOOD), column(BAD)), (column(BAD), column(GOOD))))
+    assert other.difference == pytest.approx(-(one.difference or 0))
+    assert other.p == pytest.approx(one.p)
+    assert other.reading is Reading.SECOND_HIGHER
+
+
+def test_rounding_is_no_difference() -> None:
+    """0.1 + 0.2 ties with 0.3."""
+    found = compare({"m": (column([0.1 + 0.2] * 30), column([0.3] * 30))})["m"]
+    assert found.counts.ties == 30
+    assert found.reading is Reading.CANNOT_TELL
+
+
+def test_only_primary_metrics_are_read() -> None:
+    """Holm counts the primary metrics alone; the others have no adjusted p-value and no verdict."""
+    pairs = {name: (column(GOOD), column(BAD)) for name in "abcd"}
+    found = compare(pairs, primary=["b", "c"])
+    assert found["a"].reading is None
+    assert found["a"].adjusted is None
+    assert found["b"].adjusted == pytest.approx(2 * (found["b"].p or 0))
+    with pytest.raises(ValueError, match="among those compared"):
+        compare(pairs, primary=["x"])
+
+
+def test_a_metric_that_cannot_tell_counts_in_the_family() -> None:
+    """A primary metric without a p-value still counts for Holm."""
+    found = compare({"a": (column(GOOD), column(BAD)), "b": (column([0.5] * 60), column([0.5] * 60))})
+    assert found["a"].adjusted == pytest.approx(2 * (found["a"].p or 0))
+    assert found["b"].reading is Reading.CANNOT_TELL
+    assert "0 of 60 differences are not 0" in found["b"].reason
+
+
+def test_silence_does_not_win() -> None:
+    """A run that is Undefined where it would have been bad leads over the pairs, and yet cannot be told to lead."""
+    hard = [0.0] * 15
+    loud, silent = column([*BAD, *hard]), column([*GOOD, *[Missing.UNDEFINED] * 15])
+    found = compare({"m": (silent, loud)})["m"]
+    assert found.p is not None
+    assert found.p < 0.001
+    assert found.reading is Reading.FIRST_HIGHER  # at worst they tie: 0 against 0
+    spoken = column([*BAD, *[0.6] * 15])
+    found = compare({"m": (silent, spoken)})["m"]
+    assert found.reading is Reading.CANNOT_TELL
+    assert "15 samples have a score in one run only" in found.reason
+    assert (found.counts.first_undefined, found.counts.second_undefined) == (15, 0)
+    assert found.least is not None
+    assert found.most is not None
+    assert found.least.difference < (found.difference or 0) < found.most.difference
+    assert found.least.difference == pytest.approx((sum(GOOD) - sum(BAD) - 9) / 75)
+
+
+def test_undefined_as_worst() -> None:
+    """Under the policy `worst` an Undefined outcome is a score of the worse end, and nothing is left out."""
+    silent, spoken = column([*GOOD, *[Missing.UNDEFINED] * 15]), column([*BAD, *[0.6] * 15])
+    found = compare({"m": (silent, spoken)}, undefined=Policy.WORST)["m"]
+    assert found.counts.pairs == 75
+    assert found.counts.left_out == 0
+    assert found.least is None
+    assert found.difference == pytest.approx((sum(GOOD) - sum(BAD) - 9) / 75)
+    lower = Column.of([Missing.UNDEFINED, 0.3], UNIT, higher_is_better=False)
+    found = compare({"m": (lower, Column.of([0.2, 0.3], UNIT, higher_is_better=False))}, undefined=Policy.WORST)["m"]
+    assert found.difference == pytest.approx(0.4)
+
+
+def test_missing_in_both_is_nothing_to_compare() -> None:
+    """A sample that no run scored is counted and changes nothing."""
+    gaps: list[float | Missing] = [Missing.UNDEFINED, Missing.FAILED]
+    found = compare({"m": (column([*GOOD, *gaps]), column([*BAD, *gaps[::-1]]))})["m"]
+    assert found.counts.neither == 2
+    assert found.reading is Reading.FIRST_HIGHER
+
+
+def test_a_range_without_ends_cannot_bound_silence() -> None:
+    """With one-sided missing outcomes in an infinite range nothing is told."""
+    span = (0.0, float("inf"))
+    found = compare({"m": (column([*GOOD, 1.0], span), column([*BAD, Missing.UNDEFINED], span))})["m"]
+    assert found.reading is Reading.CANNOT_TELL
+    assert "range is infinite" in found.reason
+    lower = Column.of([Missing.UNDEFINED], span, higher_is_better=False)
+    with pytest.raises(ValueError, match="worst"):
+        compare({"m": (lower, lower)}, undefined=Policy.WORST)
+
+
+def test_no_overlap_is_a_sentence() -> None:
+    """Runs without a common scored sample cannot be compared, and it is said."""
+    for pair in ((column([]), column([])), (column([0.5, Missing.FAILED]), column([Missing.FAILED, 0.5]))):
+        found = compare({"m": pair})["m"]
+        assert found.reading is Reading.CANNOT_TELL
+        assert found.reason == "cannot tell: there is no pair of scores"
+        assert (found.first, found.second, found.superiority) == (None, None, None)
+
+
+def test_clusters_reach_the_test() -> None:
+    """Pairs of one document count once: a difference that pairs show, five clusters do not."""
+    found = compare({"m": (column(GOOD), column(BAD))}, clusters=[place // 12 for place in range(60)])["m"]
+    assert found.clusters == 5
+    assert found.reading is Reading.CANNOT_TELL
+    assert "of 5 clusters" in found.reason
+
+
+def test_several_runs_are_one_family() -> None:
+    """Each run is compared with the first; Holm counts all of them."""
+    found = compare(against_first([{"m": column(GOOD)}, {"m": column(BAD)}, {"m": column(GOOD[::-1])}]))
+    assert list(found) == [("m", 1), ("m", 2)]
+    assert found["m", 1].adjusted == pytest.approx(2 * (found["m", 1].p or 0))
+
+
+def test_what_moved_most() -> None:
+    """The samples scored in both that differ most, the largest first; those that do not differ are left out."""
+    first = column([0.1, 0.9, 0.5, Missing.FAILED, 0.4])
+    second = column([0.3, 0.2, 0.5, 1.0, 0.6])
+    assert moved(first, second, 10) == (1, 0, 4)
+    assert moved(first, second, 1) == (1,)
+
+
+def test_unlike_columns_are_refused() -> None:
+    """Columns of different length or range are not of one metric over the same samples."""
+    with pytest.raises(ValueError, match="2 and 1 samples"):
+        compare({"m": (column([0.1, 0.2]), column([0.1]))})
+    with pytest.raises(ValueError, match="one range"):
+        compare({"m": (column([0.1]), column([0.1], (0.0, 2.0)))})
+    with pytest.raises(ValueError, match="range"):
+        column([1.2])
+
+
+def test_samples_are_paired_by_id() -> None:
+    """Positions of the common samples in both runs, and of those that one run has alone."""
+    found = align(["a", "b", "c"], ["c", "x", "a"])
+    assert (found.first, found.second) == ((0, 2), (2, 0))
+    assert (found.only_first, found.only_second) == ((1,), (1,))
+    with pytest.raises(ValueError, match="'b' comes twice"):
+        align(["a"], ["b", "c", "b"])
+
+
+def test_two_kinds_of_bounds() -> None:
+    """Failed outcomes at the ends of the range; the Undefined too; None where an end is infinite."""
+    found = bounds(0.5, UNIT, scored=8, failed=2, undefined=6)
+    assert found.failed == pytest.approx((0.4, 0.6))
+    assert found.undefined == pytest.approx((0.25, 0.75))
+    assert bounds(0.5, UNIT, scored=8, failed=0, undefined=0) == Bounds((0.5, 0.5), (0.5, 0.5))
+    assert bounds(None, UNIT, scored=0, failed=0, undefined=3) == Bounds(None, (0.0, 1.0))
+    assert bounds(2.0, (0.0, float("inf")), scored=1, failed=1, undefined=0).failed == (1.0, None)
+    assert bounds(None, UNIT, scored=0, failed=0, undefined=0) == Bounds(None, None)

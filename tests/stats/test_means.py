@@ -1,0 +1,244 @@
+"""Intervals of means and of ratios of sums."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from merilo.stats.bootstrap import bca_ends, resampled_ratios
+from merilo.stats.intervals import Method, wilson_ends
+from merilo.stats.means import mean_interval, ratio_interval
+from merilo.stats.running import RunningMean
+
+UNIT = (0.0, 1.0)
+SOURCE = np.random.default_rng(1)
+SKEWED = SOURCE.beta(0.5, 4.5, 60)
+MANY = SOURCE.beta(2, 5, 300)
+CLUSTERS = SOURCE.integers(0, 25, 300).tolist()
+WEIGHTS = SOURCE.uniform(0.2, 3, 300)
+
+
+def test_wilson_is_statsmodels_wilson() -> None:
+    """Wilson's interval of a share equals that of statsmodels."""
+    known = pytest.importorskip("statsmodels.stats.proportion").proportion_confint
+    for hits, count in ((0, 12), (3, 30), (29, 30), (30, 30)):
+        found = wilson_ends(hits / count, count, UNIT)
+        assert found == pytest.approx(known(hits, count, method="wilson"), abs=1e-9)
+
+
+def test_many_samples_get_students() -> None:
+    """From 200 samples on the interval of a mean is scipy's t interval, and nothing is drawn at random."""
+    from scipy import stats
+
+    found = mean_interval(MANY, UNIT)
+    known = stats.t.interval(0.95, 299, MANY.mean(), stats.sem(MANY))
+    assert found.interval.ends == pytest.approx(known, abs=1e-9)
+    assert found.interval.method is Method.STUDENT
+    assert found.interval.seed is None
+
+
+def test_few_samples_get_the_bootstrap_of_scipy() -> None:
+    """Below 200, BCa: given the same resamples and quantile its ends are those of scipy."""
+    from scipy import stats
+
+    found = mean_interval(SKEWED, UNIT, seed=3)
+    assert found.interval.method is Method.BCA
+    assert found.interval.seed == 3
+    ordered, ones = np.sort(SKEWED), np.ones(60)
+    resamples = SimpleNamespace(bootstrap_distribution=resampled_ratios(ordered, ones, seed=3))
+    level = 1 - 2 * stats.norm.sf(stats.t.ppf(0.975, 59) * np.sqrt(60 / 59))
+    known = stats.bootstrap(
+        (ordered,), np.mean, n_resamples=0, bootstrap_result=resamples, confidence_level=level, method="BCa"
+    ).confidence_interval
+    assert found.interval.ends == pytest.approx(tuple(known), abs=1e-9)
+    plain = bca_ends(ordered, ones, seed=3, quantile=stats.norm.ppf(0.975))
+    known = stats.bootstrap(
+        (ordered,), np.mean, n_resamples=0, bootstrap_result=resamples, method="BCa"
+    ).confidence_interval
+    assert plain == pytest.approx(tuple(known), abs=1e-9)
+
+
+def test_the_order_of_samples_does_not_matter() -> None:
+    """A bootstrap interval depends on the numbers alone."""
+    assert mean_interval(SKEWED[::-1], UNIT).interval == mean_interval(SKEWED, UNIT).interval
+
+
+@pytest.mark.parametrize(("off", "method"), [(9, Method.WILSON), (10, Method.BCA)])
+def test_a_ceiling_gets_wilson(off: int, method: Method) -> None:
+    """With fewer than 10 samples off the commoner end of the range, Wilson's interval of so many samples."""
+    values = [1.0] * (50 - off) + [0.5] * off
+    found = mean_interval(values, UNIT).interval
+    assert found.method is method
+    if method is Method.WILSON:
+        assert found.ends == wilson_ends(float(np.mean(values)), 50, UNIT)
+
+
+def test_a_ceiling_counts_for_many_samples_too() -> None:
+    """Also where there are more than 200 samples."""
+    assert mean_interval([0.0] * 491 + [0.4] * 9, UNIT).interval.method is Method.WILSON
+
+
+def test_a_range_scales() -> None:
+    """Scores from 0 to 10 give ten times the interval of scores from 0 to 1."""
+    for values in (SKEWED, MANY, np.array([1.0] * 20 + [0.5])):
+        small, large = mean_interval(values, UNIT).interval.ends, mean_interval(values * 10, (0, 10)).interval.ends
+        assert small is not None
+        assert large == pytest.approx([10 * end for end in small], abs=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_clusters_have_the_robust_error_of_statsmodels(weighted: bool) -> None:
+    """The error between clusters is the cluster-robust one of a regression on a constant; t has G - 1 degrees."""
+    api = pytest.importorskip("statsmodels.api")
+    from scipy import stats
+
+    weights = WEIGHTS if weighted else np.ones(300)
+    found = mean_interval(MANY, UNIT, clusters=CLUSTERS, weights=weights)
+    fit = api.WLS(MANY, np.ones(300), weights=weights).fit(cov_type="cluster", cov_kwds={"groups": np.array(CLUSTERS)})
+    assert found.error == pytest.approx(float(np.sqrt(fit.cov_params()[0, 0])), abs=1e-9)
+    assert found.value == pytest.approx(float(fit.params[0]), abs=1e-9)
+    groups = len(set(CLUSTERS))
+    assert found.clusters == groups
+    known = stats.t.interval(0.95, groups - 1, fit.params[0], np.sqrt(fit.cov_params()[0, 0]))
+    assert found.interval.ends == pytest.approx(known, abs=1e-9)
+
+
+def test_weights_have_the_robust_error_of_statsmodels() -> None:
+    """With weights and no clusters: HC1 of a weighted regression on a constant."""
+    api = pytest.importorskip("statsmodels.api")
+    fit = api.WLS(MANY, np.ones(300), weights=WEIGHTS).fit(cov_type="HC1")
+    found = mean_interval(MANY, UNIT, weights=WEIGHTS)
+    assert found.error == pytest.approx(float(np.sqrt(fit.cov_params()[0, 0])), abs=1e-9)
+    assert found.interval.method is Method.LINEARISED
+
+
+def test_equal_weights_are_no_weights() -> None:
+    """Weights of 2 change nothing."""
+    found, plain = mean_interval(SKEWED, UNIT, weights=[2.0] * 60), mean_interval(SKEWED, UNIT)
+    assert found.interval.method is plain.interval.method
+    assert found.interval.ends == pytest.approx(plain.interval.ends, abs=1e-12)
+
+
+def test_weighted_ceilings_do_not_get_plain_wilson() -> None:
+    """Unequal weights at a ceiling count as an effective number of samples, so the interval is wider."""
+    values, weights = [1.0] * 45 + [0.0] * 5, [1.0] * 40 + [8.0] * 10
+    found = mean_interval(values, UNIT, weights=weights)
+    assert found.value is not None
+    plain = wilson_ends(found.value, 50, UNIT)
+    assert found.interval.ends is not None
+    assert found.interval.ends[1] - found.interval.ends[0] > 1.3 * (plain[1] - plain[0])
+
+
+def test_shares_in_clusters_stay_in_range() -> None:
+    """A share of yes and no over clusters lies on Wilson's scale, with the effective number p(1 - p) / se²."""
+    from scipy import stats
+
+    values, names = (MANY > 0.1).astype(float), CLUSTERS
+    found = mean_interval(values, UNIT, clusters=names)
+    assert found.interval.method is Method.EFFECTIVE
+    assert found.value is not None
+    assert found.error is not None
+    count = found.value * (1 - found.value) / found.error**2
+    known = wilson_ends(found.value, count, UNIT, quantile=stats.t.ppf(0.975, 24))
+    assert found.interval.ends == pytest.approx(known, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("clusters", "told", "remark"), [(5, False, ""), (6, True, "only 6"), (19, True, "only 19"), (20, True, "")]
+)
+def test_few_clusters(clusters: int, told: bool, remark: str) -> None:
+    """Fewer than 6 clusters: cannot tell; up to 19 it is said beside the interval."""
+    names = [place % clusters for place in range(300)]
+    found = mean_interval(MANY, UNIT, clusters=names).interval
+    assert (found.ends is not None) is told
+    assert found.remark.startswith(remark)
+    assert bool(found.remark) is bool(remark)
+    assert (f"{clusters} clusters, at least 6" in found.note) is not told
+
+
+def test_a_ratio_of_sums_is_the_usual_linearisation() -> None:
+    """A context-level share: ratio of sums over samples, its error by Cochran's formula for ratios."""
+    from scipy import stats
+
+    bottoms = np.random.default_rng(2).integers(1, 9, 400)
+    tops = np.random.default_rng(3).binomial(bottoms, 0.4)
+    found = ratio_interval(tops, bottoms, UNIT)
+    ratio = tops.sum() / bottoms.sum()
+    error = np.sqrt(np.var(tops - ratio * bottoms, ddof=1) / 400) / bottoms.mean()
+    assert found.value == pytest.approx(ratio)
+    assert found.error == pytest.approx(error, abs=1e-12)
+    assert found.interval.ends == pytest.approx(stats.t.interval(0.95, 399, ratio, error), abs=1e-9)
+
+
+def test_samples_without_contexts_do_not_count() -> None:
+    """A sample whose denominator is 0 is no unit."""
+    found = ratio_interval([1, 2, 0, 1] * 10, [2, 3, 0, 4] * 10, UNIT)
+    assert found.units == 30
+    assert found.value == pytest.approx(4 / 9)
+
+
+@pytest.mark.parametrize(
+    ("values", "span", "note"),
+    [
+        ([], UNIT, "cannot tell from 0 scored samples"),
+        ([0.4], UNIT, "cannot tell from 1 scored sample"),
+        ([0.4] * 30, (0.0, float("inf")), "cannot tell: all 30 scores are equal"),
+        ([0.0] * 30 + [2.0] * 4, (0.0, float("inf")), "cannot tell: only 4 of 34 scores differ from the end"),
+    ],
+)
+def test_what_cannot_be_told(values: list[float], span: tuple[float, float], note: str) -> None:
+    """Too little data gives no interval, and says why."""
+    found = mean_interval(values, span)
+    assert found.interval.ends is None
+    assert found.interval.note.startswith(note)
+    assert found.error is None or found.error > 0
+
+
+def test_equal_scores_have_a_width() -> None:
+    """All equal: Wilson's interval, never one of no width, and it is said."""
+    for value in (0.0, 0.4, 1.0):
+        found = mean_interval([value] * 30, UNIT)
+        assert found.interval.ends is not None
+        assert found.interval.ends[1] - found.interval.ends[0] > 0.1
+        assert found.interval.remark == "all 30 scores are equal"
+        assert found.error is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"values": [0.5, float("nan")]}, "finite"),
+        ({"values": [0.5, 1.5]}, "range"),
+        ({"values": [0.5, 0.4], "weights": [1.0]}, "2 units and 1 weights"),
+        ({"values": [0.5, 0.4], "weights": [1.0, -1.0]}, "negative"),
+        ({"values": [0.5, 0.4], "clusters": ["a"]}, "2 units and 1 clusters"),
+        ({"values": [0.5, 0.4], "level": 95}, "between 0 and 1"),
+    ],
+)
+def test_bad_input_is_refused(arguments: dict[str, list[float]], says: str) -> None:
+    """Numbers that are none or out of range, and lengths that differ, raise ValueError."""
+    with pytest.raises(ValueError, match=says):
+        mean_interval(span=UNIT, **arguments)  # type: ignore[arg-type]
+
+
+@given(st.lists(st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0]), min_size=2, max_size=260))
+def test_an_interval_holds_its_mean_and_keeps_the_range(values: list[float]) -> None:
+    """Whatever the scores: low ≤ mean ≤ high, within the range, of some width; streaming gives the same."""
+    found = mean_interval(values, UNIT)
+    assert found.interval.ends is not None
+    low, high = found.interval.ends
+    assert found.value is not None
+    assert 0 <= low <= found.value + 1e-12
+    assert found.value - 1e-12 <= high <= 1
+    assert high - low > 1e-3
+    running = RunningMean(UNIT)
+    for value in values:
+        running.add(value)
+    streamed = running.interval()
+    assert streamed.ends == pytest.approx((low, high), abs=1e-9)
+    assert streamed.remark == found.interval.remark
+    assert len(running.kept) < 200
