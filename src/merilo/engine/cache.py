@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from merilo.engine.cache_file import CacheFile, default_path
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["VerdictCache", "default_path"]
 
 _MOST_WAITING = 20_000
+_MOST_ABSENT = 50_000
 _AGAIN_S = 1.0
 _LAST_WAIT_S = 30.0
 
@@ -46,6 +48,8 @@ class VerdictCache:
         self._due = Due()
         self._waiting: dict[bytes, tuple[Verdict, Question[Any], str]] = {}  # pending: verdict, question, judge
         self._bad: set[bytes] = set()  # rows that are not believed, to be replaced
+        self._absent: set[bytes] = set()  # looked for and not there, as long as no other process writes
+        self._version: int | None = None  # SQLite's mark of what other processes wrote
         self._sources: dict[tuple[str, str], int] = {}
         self._not_before = 0.0
 
@@ -65,11 +69,12 @@ class VerdictCache:
         """Those of the wanted verdicts that are held and stand as answers to their questions; one look-up."""
         found: dict[bytes, Verdict] = {}
         unknown: list[bytes] = []
+        self._forget_if_changed()
         for key in wanted:
             waiting = self._waiting.get(key)
             if waiting is not None:
                 found[key] = waiting[0]
-            else:
+            elif key not in self._absent:
                 unknown.append(key)
         for row in self._rows(unknown):
             verdict = _believed(row, wanted)
@@ -77,7 +82,18 @@ class VerdictCache:
                 found[row[0]] = verdict
             elif isinstance(row[0], bytes):
                 self._bad.add(row[0])
+        self._absent.update(key for key in unknown if key not in found and key not in self._bad)
         return found
+
+    def _forget_if_changed(self) -> None:
+        """Look again for what was not there once another process has written, or too much is remembered."""
+        version = None
+        if self._file is not None:
+            with suppress(*ERRORS):
+                (version,) = self._file.db.execute("PRAGMA data_version").fetchone()
+        if version is None or version != self._version or len(self._absent) > _MOST_ABSENT:
+            self._absent.clear()
+            self._version = version
 
     def put(self, answered: Sequence[tuple[bytes, Question[Any], Verdict]], judge: str, *, paid: bool) -> list[Verdict]:
         """Store verdicts of a judge; returns those that the cache holds now: an earlier one where it had one."""
@@ -87,6 +103,7 @@ class VerdictCache:
             earlier = held.get(key)
             if earlier is None and self._file is not None and len(self._waiting) < _MOST_WAITING:
                 self._waiting[key] = (verdict, question, judge)
+                self._absent.discard(key)
                 self._due.add(paid=int(paid))
             kept.append(verdict if earlier is None else earlier)
         return kept
@@ -160,6 +177,7 @@ class VerdictCache:
 
     def _suffer(self, error: Exception) -> None:
         """After an error: try again later, go on with a new file, or go on without a cache."""
+        self._version = None  # what was not found may be there all the same
         trouble = trouble_of(error)
         if trouble is Trouble.BUSY:
             self._not_before = time.monotonic() + _AGAIN_S
