@@ -103,9 +103,14 @@ class CacheFile:
             if trouble_of(error) is not Trouble.DAMAGED:
                 raise
             fresh = _set_aside(path, lock, error, tell, wait_s=_ALONE_WAIT_S)
-            if fresh is None:
-                raise RunError(f"{_occupied(path, error)} Run without it (--no-cache), or try again later.") from error
-            return fresh
+            if fresh is not None:
+                return fresh
+        try:
+            return _opened(path)  # whoever uses it may have set the damaged one aside before us
+        except ERRORS as error:
+            if trouble_of(error) is not Trouble.DAMAGED:
+                raise
+            raise RunError(f"{_occupied(path, error)} Run without it (--no-cache), or try again later.") from error
 
     def replaced(self, error: Exception) -> CacheFile | None:
         """A new file in the place of this damaged one, which is set aside; None while another process uses it."""
