@@ -22,6 +22,7 @@ from merilo.judging.verdicts import (
 )
 from merilo.providers.base import Reply, ReplyPath, Usage
 from merilo.runs import database
+from merilo.runs.database import COMMIT_ROWS
 from merilo.runs.store import Store
 
 if TYPE_CHECKING:
@@ -184,18 +185,18 @@ def test_an_earlier_verdict_wins(store: Store, cache: VerdictCache) -> None:
     assert cache.get(second.keys[0], RelevanceVerdict) is None
 
 
-def test_paid_answers_are_committed_by_fifty(store: Store, cache: VerdictCache, tmp_path: Path) -> None:
-    """The fiftieth answer that cost a request is on disk with all before it, in run and cache, unasked."""
+def test_paid_answers_are_committed_by_the_batch(store: Store, cache: VerdictCache, tmp_path: Path) -> None:
+    """Answers that cost a request are on disk once so many of them wait, in run and cache, unasked."""
     found = answers(store, cache)
-    units = found.units(tuple((relevance(number),) for number in range(50)))
+    units = found.units(tuple((relevance(number),) for number in range(COMMIT_ROWS)))
     for unit in units:
         assert found.due_in() is not None or unit is units[0]
         keep(found, unit, YES)
     assert found.due_in() is None  # nothing waits
     with closing(Store.read(tmp_path / "store.sqlite")) as reader:
-        assert len(list(reader.keys())) == 50
+        assert len(list(reader.keys())) == COMMIT_ROWS
     with closing(VerdictCache(tmp_path / "cache.sqlite")) as other:
-        assert len(other.find({unit.keys[0]: unit.questions[0] for unit in units})) == 50
+        assert len(other.find({unit.keys[0]: unit.questions[0] for unit in units})) == COMMIT_ROWS
 
 
 def test_what_was_answered_here_is_no_request(store: Store) -> None:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from merilo.engine.cache_file import CacheFile, default_path
-from merilo.runs.database import ERRORS, MOST_AT_ONCE, Due, Trouble, places, seal, trouble_of
+from merilo.runs.database import COMMIT_SECONDS, ERRORS, MOST_AT_ONCE, Due, Trouble, places, seal, trouble_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -52,6 +52,7 @@ class VerdictCache:
         self._version: int | None = None  # SQLite's mark of what other processes wrote
         self._sources: dict[tuple[str, str], int] = {}
         self._not_before = 0.0
+        self._looked = 0.0
 
     def notices(self) -> Sequence[str]:
         """What the user should be told once: that a damaged file was set aside, or that the cache is not used."""
@@ -67,9 +68,12 @@ class VerdictCache:
 
     def find(self, wanted: Mapping[bytes, Question[Any]]) -> dict[bytes, Verdict]:
         """Those of the wanted verdicts that are held and stand as answers to their questions; one look-up."""
+        self._forget_if_changed()
+        return self._found(wanted)
+
+    def _found(self, wanted: Mapping[bytes, Question[Any]]) -> dict[bytes, Verdict]:
         found: dict[bytes, Verdict] = {}
         unknown: list[bytes] = []
-        self._forget_if_changed()
         for key in wanted:
             waiting = self._waiting.get(key)
             if waiting is not None:
@@ -88,6 +92,7 @@ class VerdictCache:
     def _forget_if_changed(self) -> None:
         """Look again for what was not there once another process has written, or too much is remembered."""
         version = None
+        self._looked = time.monotonic()
         if self._file is not None:
             with suppress(*ERRORS):
                 (version,) = self._file.db.execute("PRAGMA data_version").fetchone()
@@ -96,8 +101,14 @@ class VerdictCache:
             self._version = version
 
     def put(self, answered: Sequence[tuple[bytes, Question[Any], Verdict]], judge: str, *, paid: bool) -> list[Verdict]:
-        """Store verdicts of a judge; returns those that the cache holds now: an earlier one where it had one."""
-        held = self.find({key: question for key, question, _ in answered})
+        """Store verdicts of a judge; returns those that the cache holds now: an earlier one where it had one.
+
+        What another process wrote in the last few milliseconds may be missed; then it stays in the cache, and what is
+        stored here in the run alone.
+        """
+        if time.monotonic() - self._looked > COMMIT_SECONDS:
+            self._forget_if_changed()
+        held = self._found({key: question for key, question, _ in answered})
         kept: list[Verdict] = []
         for key, question, verdict in answered:
             earlier = held.get(key)

@@ -154,7 +154,7 @@ class Carrier:
 
     def landed(self) -> None:
         """A request has ended: see whether that was the last, or whether others can be paid for now."""
-        if self.halted and not self.over and not any(lane.flying for lane in self._lanes.values()):
+        if self.halted and not self.over and not any(lane.busy for lane in self._lanes.values()):
             self.stop(None)
         elif self.spending.needs_price:
             for lane in self._lanes.values():

@@ -2,7 +2,9 @@
 
 One queue, ordered by block of samples, then by text, so that requests that begin alike go one after another and the
 oldest samples are done first. As many workers as the run allows itself take from it, each when the endpoint's limiter
-lets one more through. What fails for a passing reason goes back into the queue after a wait.
+lets one more through. What fails for a passing reason goes back into the queue after a wait. A worker sends the next
+request before the reply to the last is read: replies are read one in each turn of the loop, so that none of them makes
+the endpoint wait.
 
 Over 200 lines: every path of a request through its endpoint stands here, side by side.
 """
@@ -12,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import deque
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from math import inf
@@ -25,6 +28,7 @@ from merilo.engine.traffic import EventKind
 from merilo.errors import ProviderDown, ProviderError, RateLimited, Refused, Temporary, Unreachable
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import ReplyPath
+from merilo.runs.database import MOST_UNREAD
 
 if TYPE_CHECKING:
     from merilo.engine.carry import Carrier
@@ -76,11 +80,19 @@ class Lane:
         self._timer: asyncio.TimerHandle | None = None
         self._gone_since = inf
         self._failures = 0  # in a row, those sent again included
+        self._unread: deque[tuple[Parcel, Reply | Failure]] = deque()
+        self._most_unread = min(MOST_UNREAD, limits.concurrency // 4)  # few in the air wait little, and keep their order
+        self._reading = False
 
     @property
     def queued(self) -> int:
         """Requests that wait."""
         return len(self._heap) + self._delayed
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything is in the air, or has come and was not read yet."""
+        return bool(self.flying or self._unread)
 
     def post(self, parcel: Parcel) -> None:
         """Put a request into the queue."""
@@ -112,7 +124,7 @@ class Lane:
                 task.cancel()
 
     def close(self) -> list[asyncio.Task[None]]:
-        """Stop carrying; the tasks that are being cancelled."""
+        """Stop carrying, once what came is read; the tasks that are being cancelled."""
         if self._timer is not None:
             self._timer.cancel()
         tasks = [worker.task for worker in self._workers if worker.task is not None]
@@ -121,6 +133,7 @@ class Lane:
         for task in tasks:
             task.cancel()
         self._share.leave()
+        self._read_all()
         return tasks
 
     # letting through
@@ -369,5 +382,42 @@ class Lane:
         if not self._breaker.bad(parcel, failure, wrong=wrong, proven=parcel.proven):
             self._hand_over(parcel, failure)
 
+    # reading
+
     def _hand_over(self, parcel: Parcel, reply: Reply | Failure) -> None:
+        """Let whoever asked read what came: here and now where no endpoint waits, else in turn."""
+        if self._local:
+            parcel.to.landed(parcel.place, reply)
+            return
+        self._unread.append((parcel, reply))
+        if len(self._unread) > self._most_unread:
+            self._read_one()
+        elif not self._reading:
+            self._reading = True
+            self._loop.call_soon(self._read)
+
+    def _read(self) -> None:
+        self._reading = False
+        if not self._unread:
+            return
+        try:
+            self._read_one()
+            if self._unread:
+                self._reading = True
+                self._loop.call_soon(self._read)
+            else:
+                self._carrier.landed()
+        except BaseException as error:  # noqa: BLE001  a full disk, a bug: told by whoever waits
+            self._carrier.stop(error)
+
+    def _read_one(self) -> None:
+        parcel, reply = self._unread.popleft()
         parcel.to.landed(parcel.place, reply)
+
+    def _read_all(self) -> None:
+        """Keep what came before the end; where even that breaks, another error is being told already."""
+        try:
+            while self._unread:
+                self._read_one()
+        except Exception:
+            _log.exception("a reply that came at the end could not be kept")

@@ -11,8 +11,12 @@ from zlib import crc32
 if TYPE_CHECKING:
     from pathlib import Path
 
-COMMIT_ROWS = 50
-COMMIT_SECONDS = 0.02
+MOST_UNREAD = 16
+"""Replies that have come and were not read yet, at most. With the rows of a commit they are the 50 that a kill may
+cost beside what is in the air."""
+COMMIT_ROWS = 50 - MOST_UNREAD
+COMMIT_SECONDS = 0.015
+"""With the time that a reply may wait to be read, at most 20 ms."""
 MOST_AT_ONCE = 100
 """Keys in one look-up; each size is a statement of its own, which SQLite prepares once."""
 

@@ -1,0 +1,57 @@
+"""The collector of cyclic garbage runs rarely while a run lasts, and as before afterwards."""
+
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING
+
+import pytest
+
+from merilo.engine.collector import rare_collections
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(autouse=True)
+def thresholds() -> Iterator[tuple[int, int, int]]:
+    """The interpreter's own thresholds, put back whatever a test does."""
+    before = gc.get_threshold()
+    gc.set_threshold(700, 10, 10)
+    yield (700, 10, 10)
+    gc.set_threshold(*before)
+
+
+def test_the_thresholds_are_higher_until_the_last_run_is_over(thresholds: tuple[int, int, int]) -> None:
+    """Runs beside each other share the rare collections; the last to end puts back what was."""
+    first, second = rare_collections(), rare_collections()
+    first.__enter__()
+    second.__enter__()
+    assert gc.get_threshold()[0] > 10_000
+    first.__exit__(None, None, None)
+    assert gc.get_threshold()[0] > 10_000
+    second.__exit__(None, None, None)
+    assert gc.get_threshold() == thresholds
+
+
+def test_an_error_puts_the_thresholds_back(thresholds: tuple[int, int, int]) -> None:
+    """A run that fails leaves the collector as it was."""
+    with pytest.raises(ZeroDivisionError), rare_collections():
+        _ = 1 / 0
+    assert gc.get_threshold() == thresholds
+
+
+@pytest.mark.parametrize("own", [(0, 10, 10), (50_000, 10, 10)])
+def test_who_collects_more_rarely_keeps_it(own: tuple[int, int, int]) -> None:
+    """Thresholds that are higher already, or 0 for none at all, are left alone."""
+    gc.set_threshold(*own)
+    with rare_collections():
+        assert gc.get_threshold() == own
+    assert gc.get_threshold() == own
+
+
+def test_what_somebody_sets_meanwhile_stays() -> None:
+    """Thresholds that a program chooses during a run are not overwritten at its end."""
+    with rare_collections():
+        gc.set_threshold(1_000, 5, 5)
+    assert gc.get_threshold() == (1_000, 5, 5)
