@@ -1,0 +1,190 @@
+"""The encoder, which reads each text alone, and the reader, which holds a short text against a long one.
+
+A text costs the encoder's lower layers once, whatever it is held against; its vector costs the upper layers, when asked
+for. Each text is a call of its own, without padding, so nothing depends on what is read beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import numpy as np
+
+from merilo.errors import DataError, UsageError
+from merilo.judges.encoder.graphs import Graph
+from merilo.judges.encoder.kept import Kept
+from merilo.judges.encoder.windows import Window
+from merilo.judges.encoder.wordpiece import WordPiece
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from merilo.judges.encoder.weights import Weights
+
+FORMAT: Final = 1
+"""Of the names and shapes in a weights file."""
+MARKS: Final = 2
+"""Tokens that every text has beside its own: one before and one behind."""
+OPENED_TOKENS: Final = 4_096
+"""Of long texts, kept opened for the next short ones: 25 MB."""
+
+
+class Encoded:
+    """A text, or a window of one, as the encoder has read it; not to be changed."""
+
+    __slots__ = ("_pooled", "_upper", "ids", "lower", "window")
+
+    def __init__(self, window: Window, ids: NDArray[np.int32], lower: NDArray[np.float32], upper: Graph) -> None:
+        self.window: Final = window
+        """Which sentences of its text it holds, and where they end."""
+        self.ids: Final = ids
+        """The token ids, with those that mark beginning and end."""
+        self.lower: Final = lower
+        """Tokens × width, float32: the token vectors behind the lower layers."""
+        self._upper = upper
+        self._pooled: NDArray[np.float32] | None = None
+
+    @property
+    def pooled(self) -> NDArray[np.float32]:
+        """The mean of the last layer's token vectors, of length 1; worked out when it is asked for first."""
+        found = self._pooled
+        if found is None:
+            found = self._pooled = _row(self._upper(lower=self.lower))
+        return found
+
+    def part(self, sentence: int) -> Part:
+        """One of `window.sentences` as it was read within the window; it may have no token."""
+        at = self.window.sentences.index(sentence)
+        start = self.window.ends[at - 1] if at else 0
+        return Part(self, slice(1 + start, 1 + self.window.ends[at]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """Some tokens of an encoded text, read with all of it in view; costs nothing."""
+
+    whole: Encoded
+    tokens: slice
+
+    @property
+    def ids(self) -> NDArray[np.int32]:
+        """The token ids."""
+        return self.whole.ids[self.tokens]
+
+    @property
+    def lower(self) -> NDArray[np.float32]:
+        """Tokens × width, float32."""
+        return self.whole.lower[self.tokens]
+
+
+class Encoder:
+    """Texts to token vectors and vectors of texts; threads may share it."""
+
+    def __init__(self, weights: Weights) -> None:
+        """Raises DataError when the file holds a later format or lacks a part."""
+        if weights.model.get("format") != FORMAT:
+            told = weights.model.get("format")
+            raise DataError(
+                f"The encoder weights have format {told!r}, expected {FORMAT}; use the merilo they came with."
+            )
+        self._weights = weights
+        vocabulary = weights.bytes_of("vocabulary").decode("utf-8").split("\n")
+        self.wordpiece = WordPiece(vocabulary)
+        self.longest = int(weights.model["longest"])
+        """So many tokens a text may have, marks included; a longer one is read in windows."""
+        self._words = weights.int8("words")
+        self._scales = weights.floats("words.scales")
+        self._places = weights.floats("places")
+        self._lower = Graph(weights.bytes_of("lower.onnx"))
+
+    @cached_property
+    def _upper(self) -> Graph:
+        return Graph(self._weights.bytes_of("upper.onnx"))
+
+    def encode(self, text: str) -> Encoded:
+        """A text that fits, as most questions, statements and sentences do.
+
+        Raises UsageError when it is too long: nothing is cut off silently, `windows` takes any text.
+        """
+        return self.encode_window(Window.of(self.wordpiece.ids(text)))
+
+    def encode_window(self, window: Window) -> Encoded:
+        """The same for a window. Raises UsageError when it has too many pieces."""
+        pieces = window.pieces
+        if len(pieces) + MARKS > self.longest:
+            told = f"A text of {len(pieces)} tokens was to be read at once"
+            raise UsageError(f"{told}, at most {self.longest - MARKS} can be; read it in windows.")
+        ids = np.array([self.wordpiece.first, *pieces, self.wordpiece.last], dtype=np.int32)
+        scales = self._scales[ids]
+        words = self._words[ids].reshape(*scales.shape, -1) * scales[:, :, None]
+        embedded = words.reshape(len(ids), -1) + self._places[: len(ids)]
+        return Encoded(window, ids, self._lower(embedded=embedded), self._upper)
+
+
+class Reader:
+    """Logits for a short text held against a long one, both encoded already; threads may share it."""
+
+    def __init__(self, weights: Weights) -> None:
+        """Raises DataError when the file lacks it."""
+        self.heads = _spans(cast("Mapping[str, int]", weights.model["heads"]))
+        """Where the logits of each task stand."""
+        self.features = int(weights.model["features"])
+        """How many features each token of the short text has beside its vector; 0 for none."""
+        self._open = Graph(weights.bytes_of("open.onnx"))
+        self._nearest = Graph(weights.bytes_of("nearest.onnx"))
+        self._graph = Graph(weights.bytes_of("reader.onnx"))
+        self._opened: Kept[Encoded, NDArray[np.float32]] = Kept(self._opening, size=len, most=OPENED_TOKENS)
+
+    def logits(
+        self, short: Encoded, long: Encoded | Part, *, features: NDArray[np.float32] | None = None
+    ) -> NDArray[np.float32]:
+        """The logits of all heads, in the order of `heads`; what is worked out of a long text serves its parts too.
+
+        `features`: tokens of the short text, marks included, × `features`; given when the model takes any. Raises
+        UsageError for another shape.
+        """
+        whole, tokens = (long.whole, long.tokens) if isinstance(long, Part) else (long, slice(None))
+        same = short.ids[:, None] == long.ids
+        arrays: dict[str, NDArray[Any]] = {  # Any: floats and whole numbers
+            "short": short.lower,
+            "short_shared": same.any(1).astype(np.int64),
+            "long": long.lower,
+            "opened": self._opened[whole][tokens],
+            "long_shared": same.any(0).astype(np.int64),
+        }
+        wanted, given = (len(short.ids), self.features), None if features is None else features.shape
+        if given != (wanted if self.features else None):
+            raise UsageError(f"The reader takes features of the shape {wanted} or, for 0, none; got {given}.")
+        if features is not None:
+            arrays["features"] = features
+        return _row(self._graph(**arrays))
+
+    def nearest(self, short: Encoded, long: Encoded | Part) -> NDArray[np.float32]:
+        """For each token of the short text the cosine with the nearest one of the long, -1 where that has none.
+
+        Not a product in numpy, whose threads would burn several times the processor time of the reader itself.
+        """
+        if not len(long.ids):
+            return np.full(len(short.ids), -1, dtype=np.float32)
+        return self._nearest(short=short.lower, long=long.lower)
+
+    def _opening(self, long: Encoded) -> NDArray[np.float32]:
+        """What the short text looks for in a long one, as far as it depends on the long one alone."""
+        return self._open(long=long.lower)
+
+
+def _row(only: NDArray[np.float32]) -> NDArray[np.float32]:
+    return only.reshape(-1)
+
+
+def _spans(heads: Mapping[str, int]) -> dict[str, slice]:
+    spans: dict[str, slice] = {}
+    start = 0
+    for name, width in heads.items():
+        spans[name] = slice(start, start + width)
+        start += width
+    return spans

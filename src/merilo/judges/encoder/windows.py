@@ -1,0 +1,71 @@
+"""Long texts in windows that overlap, of whole sentences: no token of a text is left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from merilo.judges.encoder.wordpiece import WordPiece
+
+WORDS: Final = 110
+"""A window ends before the sentence with which it would have more; what the reader was trained on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A stretch of a text, as the ids of its pieces, without marks."""
+
+    sentences: range
+    """Which sentences it holds; the one that it is a part of, where a sentence is too long for a window."""
+    pieces: tuple[int, ...]
+    ends: tuple[int, ...]
+    """Where each of its sentences ends among its pieces."""
+
+    @classmethod
+    def of(cls, pieces: Sequence[int], sentence: int = 0) -> Self:
+        """A window of one sentence, or a part of one."""
+        return cls(range(sentence, sentence + 1), tuple(pieces), (len(pieces),))
+
+
+def windows(sentences: Sequence[str], wordpiece: WordPiece, *, longest: int, words: int = WORDS) -> tuple[Window, ...]:
+    """Windows of about so many words and at most `longest` pieces, in order; one without a piece for no sentence.
+
+    Each begins in the middle of the one before, or later where it would be too long otherwise. A sentence of more than
+    `longest` pieces stands alone, in parts that overlap by half.
+    """
+    pieces = [tuple(wordpiece.ids(sentence)) for sentence in sentences]
+    words_before = [0, *accumulate(len(sentence.split()) for sentence in sentences)]
+    pieces_before = [0, *accumulate(map(len, pieces))]
+    found: list[Window] = []
+    first = 0
+
+    def close(end: int) -> None:
+        if end > first:
+            ends = tuple(each - pieces_before[first] for each in pieces_before[first + 1 : end + 1])
+            held = tuple(piece for each in pieces[first:end] for piece in each)
+            found.append(Window(range(first, end), held, ends))
+
+    for at, each in enumerate(pieces):
+        if len(each) > longest:
+            close(at)
+            found.extend(Window.of(part, at) for part in _parts(each, longest))
+            first = at + 1
+        elif at > first and (
+            words_before[at + 1] - words_before[first] > words or pieces_before[at + 1] - pieces_before[first] > longest
+        ):
+            close(at)
+            first += max(1, (at - first) // 2)
+            while pieces_before[at + 1] - pieces_before[first] > longest:
+                first += 1
+    close(len(pieces))
+    return tuple(found) or (Window(range(0), (), ()),)
+
+
+def _parts(pieces: tuple[int, ...], longest: int) -> list[tuple[int, ...]]:
+    step = max(1, longest // 2)
+    last = len(pieces) - longest
+    return [pieces[start : start + longest] for start in [*range(0, last, step), last]]

@@ -1,0 +1,113 @@
+"""Texts as token ids: the WordPiece of uncased BERT models, in pure Python.
+
+The same ids as the `tokenizers` package gives with special tokens in the text taken as plain text: a text is data, and
+none can write `[SEP]` and end itself (`training/encoder/check_wordpiece.py` compares the two). After Devlin et al.,
+"BERT" (2019), and the reference's normalizer: control characters dropped, ideographs apart, accents off (NFD), lower
+case, punctuation apart, then the longest known piece first.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import TYPE_CHECKING, Final
+
+from merilo.judges.encoder.characters import IDEOGRAPHS, PUNCTUATION, REMOVED, SPACES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+LONGEST_WORD: Final = 100
+"""Characters; a longer word is unknown as a whole."""
+_CACHED_WORDS: Final = 100_000
+_CACHED_LETTERS: Final = 20_000
+_CACHED_CHARS: Final = 32
+"""Longer words are not kept: they seldom come twice."""
+_UNKNOWN: Final = "[UNK]"
+_FIRST: Final = "[CLS]"
+_LAST: Final = "[SEP]"
+
+
+class WordPiece:
+    """A vocabulary that texts are cut by; threads may share it."""
+
+    def __init__(self, vocabulary: Iterable[str]) -> None:
+        """`vocabulary`: the tokens in the order of their ids, `##` before those that go on a word.
+
+        Raises ValueError when a token that BERT needs is missing.
+        """
+        ids = {token: at for at, token in enumerate(vocabulary)}
+        missing = [token for token in (_UNKNOWN, _FIRST, _LAST) if token not in ids]
+        if missing:
+            raise ValueError(f"A vocabulary holds {_UNKNOWN}, {_FIRST} and {_LAST}, but {missing[0]} is missing.")
+        self.size = len(ids)
+        self.first, self.last, self.unknown = ids[_FIRST], ids[_LAST], ids[_UNKNOWN]
+        self._letters = _Letters()
+        self._pieces = _Pieces(ids)
+
+    def words(self, text: str) -> list[str]:
+        """The words of a text as they are looked up: normalised, punctuation and ideographs each by itself."""
+        return text.translate(self._letters).split()
+
+    def pieces(self, word: str) -> tuple[int, ...]:
+        """The ids of one of these words: at least one."""
+        return self._pieces[word]
+
+    def ids(self, text: str) -> list[int]:
+        """The ids of a text, without those that mark its beginning and end."""
+        found: list[int] = []
+        pieces = self._pieces
+        for word in text.translate(self._letters).split():
+            found += pieces[word]
+        return found
+
+
+class _Letters(dict[int, str]):
+    """What each character becomes; worked out when it is met first, and forgotten when there are too many."""
+
+    def __missing__(self, code: int) -> str:
+        if len(self) >= _CACHED_LETTERS:
+            self.clear()
+        found = self[code] = _become(code)
+        return found
+
+
+def _become(code: int) -> str:
+    if code in SPACES:
+        return " "
+    if code in REMOVED:
+        return ""
+    letters = [char for char in unicodedata.normalize("NFD", chr(code)) if ord(char) not in REMOVED]
+    become = "".join(f" {char} " if ord(char) in PUNCTUATION else char.lower() for char in letters)
+    return f" {become} " if code in IDEOGRAPHS else become
+
+
+class _Pieces(dict[str, tuple[int, ...]]):
+    """The pieces of each word; worked out when it is met first, and forgotten when there are too many."""
+
+    def __init__(self, ids: Mapping[str, int]) -> None:
+        super().__init__()
+        self._starts = {token: at for token, at in ids.items() if not token.startswith("##")}
+        self._goes_on = {token[2:]: at for token, at in ids.items() if token.startswith("##")}
+        self._longest = max(map(len, ids))
+        self._unknown = (ids[_UNKNOWN],)
+
+    def __missing__(self, word: str) -> tuple[int, ...]:
+        found = self._cut(word) if len(word) <= LONGEST_WORD else self._unknown
+        if len(word) <= _CACHED_CHARS:
+            if len(self) >= _CACHED_WORDS:
+                self.clear()
+            self[word] = found
+        return found
+
+    def _cut(self, word: str) -> tuple[int, ...]:
+        found: list[int] = []
+        start, known = 0, self._starts
+        while start < len(word):
+            end = min(len(word), start + self._longest)
+            while end > start and word[start:end] not in known:
+                end -= 1
+            if end == start:
+                return self._unknown
+            found.append(known[word[start:end]])
+            start, known = end, self._goes_on
+        return tuple(found)

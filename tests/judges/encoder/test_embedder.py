@@ -1,0 +1,54 @@
+"""Vectors and similarities from the encoder."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tiny_encoder import ENCODER, EXPECTED
+
+from merilo.judges.encoder.embedder import Embedder
+from merilo.judges.encoder.encodings import Encodings
+
+EMBEDDER = Embedder(Encodings(ENCODER))
+TEXTS = [each["text"] for each in EXPECTED["encoded"]]
+LONG = "It was built in 1931. It is 1280 m long. It was built in 1932. It is 1281 m long. " * 3
+
+
+def test_a_vector_is_the_encoders() -> None:
+    """The vector of a text that fits is the one that torch gives it."""
+    expected = [each["pooled"] for each in EXPECTED["encoded"]]
+    np.testing.assert_allclose(EMBEDDER.vectors(TEXTS), expected, atol=2e-5)
+
+
+@pytest.mark.parametrize("text", [*TEXTS, LONG, "x" * 3_000])
+def test_every_text_has_a_vector_of_length_one(text: str) -> None:
+    """Short, empty, long or one endless word: the vector has the length 1."""
+    assert np.linalg.norm(EMBEDDER.vectors([text])[0]) == pytest.approx(1, abs=1e-5)
+
+
+def test_the_end_of_a_long_text_counts() -> None:
+    """Two long texts that differ in their last sentence have different vectors."""
+    one, other = EMBEDDER.vectors([f"{LONG} It was long.", f"{LONG} Who built the bridge?"])
+    assert np.abs(one - other).max() > 1e-3
+
+
+@given(
+    st.lists(st.sampled_from(TEXTS), min_size=1, max_size=6), st.lists(st.sampled_from(TEXTS), min_size=1, max_size=6)
+)
+def test_a_similarity_knows_nothing_of_its_neighbours(left: list[str], right: list[str]) -> None:
+    """Each number is, to the bit, what the two texts alone give; in [-1, 1], and 1 for a text and itself."""
+    found = EMBEDDER.similarities(left, right)
+    for row, one in enumerate(left):
+        for column, other in enumerate(right):
+            assert found[row, column] == EMBEDDER.similarities([one], [other])[0, 0]
+            assert -1 <= found[row, column] <= 1
+            if one == other:
+                assert found[row, column] == pytest.approx(1, abs=1e-5)
+
+
+def test_nothing_gives_an_empty_matrix() -> None:
+    """No texts on a side, no numbers."""
+    assert EMBEDDER.similarities([], ["the bridge"]).shape == (0, 1)
+    assert EMBEDDER.vectors([]).shape[0] == 0

@@ -1,0 +1,98 @@
+"""The file of the encoder's weights."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from tiny_encoder import PATH, WEIGHTS
+
+from merilo.errors import DataError
+from merilo.judges.encoder.model import Encoder
+from merilo.judges.encoder.weights import Weights
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONTENT = PATH.read_bytes()
+HEADER_BYTES = 8 + int.from_bytes(CONTENT[:8], "little")
+
+
+def test_a_file_tells_what_its_model_is() -> None:
+    """What stood beside the tensors when the file was written is read again."""
+    assert WEIGHTS.model["name"] == "tiny"
+    assert WEIGHTS.model["heads"] == {"grade": 2, "sentence": 1, "sufficient": 1, "supported": 3, "addresses": 1}
+    assert "reader.onnx" in WEIGHTS
+    assert "other.onnx" not in WEIGHTS
+
+
+def test_tensors_cannot_be_written() -> None:
+    """The arrays are views into the file, which nothing can change."""
+    with pytest.raises(ValueError, match="read-only"):
+        WEIGHTS.floats("places")[0] = 0
+
+
+@given(st.integers(HEADER_BYTES, len(CONTENT) - 1), st.integers(1, 255))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+def test_a_changed_tensor_is_noticed(tmp_path: Path, place: int, change: int) -> None:
+    """One other byte behind the header, and the file is refused."""
+    path = tmp_path / "changed"
+    path.write_bytes(CONTENT[:place] + bytes([CONTENT[place] ^ change]) + CONTENT[place + 1 :])
+    with pytest.raises(DataError, match="SHA-256"):
+        Weights.read(path)
+
+
+@given(st.integers(0, len(CONTENT) - 1))
+@example(0)
+@example(8)
+@example(HEADER_BYTES)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+def test_a_file_cut_short_is_noticed(tmp_path: Path, length: int) -> None:
+    """A file that ends anywhere before its end is refused."""
+    path = tmp_path / "short"
+    path.write_bytes(CONTENT[:length])
+    with pytest.raises(DataError, match="no whole file of encoder weights"):
+        Weights.read(path)
+
+
+@given(st.integers(0, HEADER_BYTES - 1), st.integers(1, 255))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
+def test_a_changed_header_changes_the_fingerprint(tmp_path: Path, place: int, change: int) -> None:
+    """One other byte in the header, and the file is refused or has another fingerprint."""
+    path = tmp_path / "changed"
+    path.write_bytes(CONTENT[:place] + bytes([CONTENT[place] ^ change]) + CONTENT[place + 1 :])
+    try:
+        found = Weights.read(path)
+    except DataError:
+        return
+    assert found.fingerprint != WEIGHTS.fingerprint
+
+
+def test_a_tensor_of_another_type_is_refused_by_name() -> None:
+    """Asking for what is not there, or not of that type, names the tensor and what was found."""
+    with pytest.raises(DataError, match="'other' as float32, got no tensor"):
+        WEIGHTS.floats("other")
+    with pytest.raises(DataError, match="'words' as float32, got int8"):
+        WEIGHTS.floats("words")
+
+
+def test_a_later_format_is_refused(tmp_path: Path) -> None:
+    """A file of a format that this release does not know says so."""
+    header = json.loads(CONTENT[8:HEADER_BYTES])
+    header["__metadata__"]["model"] = json.dumps({**json.loads(header["__metadata__"]["model"]), "format": 2})
+    told = json.dumps(header).encode()
+    path = tmp_path / "later"
+    path.write_bytes(len(told).to_bytes(8, "little") + told + CONTENT[HEADER_BYTES:])
+    with pytest.raises(DataError, match="format 2, expected 1"):
+        Encoder(Weights.read(path))
+
+
+def test_whole_numbers_stay_whole() -> None:
+    """Word vectors are held in 8 bits, with a scale for each 32 numbers of a word."""
+    words = WEIGHTS.int8("words")
+    assert words.dtype == np.int8
+    assert WEIGHTS.floats("words.scales").shape == (len(words), words.shape[1] // 32)

@@ -1,0 +1,97 @@
+"""Long texts in windows of whole sentences."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from merilo.judges.encoder.windows import Window, windows
+from merilo.judges.encoder.wordpiece import WordPiece
+
+LONGEST = 10
+FROZEN = json.loads(Path(__file__).with_name("wordpiece.json").read_text(encoding="ascii"))
+WORDPIECE = WordPiece(FROZEN["vocabulary"])
+NUMBERS = ("1 2 3", "4 5 6", "7 8", "9 0 1", "2 3 4", "5")
+SENTENCES = st.lists(st.integers(0, 30).map(lambda words: " ".join("0123456789"[at % 10] for at in range(words))))
+
+
+def cut(sentences: list[str] | tuple[str, ...], *, words: int = 110) -> tuple[Window, ...]:
+    """Windows of at most ten pieces."""
+    return windows(sentences, WORDPIECE, longest=LONGEST, words=words)
+
+
+def texts(found: tuple[Window, ...]) -> list[str]:
+    """The windows as text."""
+    return [" ".join(FROZEN["vocabulary"][piece] for piece in window.pieces) for window in found]
+
+
+def test_a_short_text_is_one_window() -> None:
+    """Sentences that fit stand together in one window."""
+    assert texts(cut(NUMBERS[:3])) == ["1 2 3 4 5 6 7 8"]
+    assert [window.sentences for window in cut(NUMBERS[:3])] == [range(3)]
+
+
+def test_no_sentence_is_an_empty_window() -> None:
+    """A text without a sentence is one window without a piece."""
+    assert cut(()) == (Window(range(0), (), ()),)
+
+
+def test_a_window_begins_in_the_middle_of_the_one_before() -> None:
+    """With a limit of words, half of a window's sentences open the next one too."""
+    found = cut(NUMBERS, words=8)
+    assert texts(found) == ["1 2 3 4 5 6 7 8", "4 5 6 7 8 9 0 1", "7 8 9 0 1 2 3 4", "9 0 1 2 3 4 5"]
+    assert [window.sentences for window in found] == [range(3), range(1, 4), range(2, 5), range(3, 6)]
+
+
+def test_a_sentence_that_is_too_long_stands_in_overlapping_parts() -> None:
+    """A sentence of more pieces than fit is cut into parts that overlap by half, and none of it is lost."""
+    long = " ".join("0123456789"[at % 10] for at in range(17))
+    assert texts(cut(["1 2", long, "3"])) == [
+        "1 2",
+        "0 1 2 3 4 5 6 7 8 9",
+        "5 6 7 8 9 0 1 2 3 4",
+        "7 8 9 0 1 2 3 4 5 6",
+        "3",
+    ]
+    assert [window.sentences for window in cut(["1 2", long, "3"])][1:4] == [range(1, 2)] * 3
+
+
+@given(SENTENCES, st.integers(1, 40))
+def test_nothing_is_cut_off(sentences: list[str], words: int) -> None:
+    """Every sentence that fits stands whole in a window, every longer one in parts; no window is too long."""
+    found = cut(sentences, words=words)
+    assert max(len(window.pieces) for window in found) <= LONGEST
+    for at, sentence in enumerate(sentences):
+        pieces = tuple(WORDPIECE.ids(sentence))
+        holding = [window.pieces for window in found if at in window.sentences]
+        if len(pieces) <= LONGEST:
+            assert any(_within(pieces, each) for each in holding)
+        else:
+            covered = {start + place for each in holding for start in _starts(each, pieces) for place in range(LONGEST)}
+            assert covered >= set(range(len(pieces)))
+
+
+@given(SENTENCES, st.integers(1, 40))
+def test_windows_hold_the_sentences_that_they_name(sentences: list[str], words: int) -> None:
+    """The pieces of a window are those of its sentences, in order; windows follow one another."""
+    found = cut(sentences, words=words)
+    for window in found:
+        whole = tuple(piece for at in window.sentences for piece in WORDPIECE.ids(sentences[at]))
+        assert window.pieces == whole or (len(window.sentences) == 1 and _within(window.pieces, whole))
+        for at, start, end in zip(window.sentences, (0, *window.ends), window.ends, strict=False):
+            own = tuple(WORDPIECE.ids(sentences[at]))
+            assert window.pieces[start:end] == (own if window.pieces == whole else window.pieces)
+        assert (0, *window.ends)[-1] == len(window.pieces)
+    starts = [window.sentences.start for window in found]
+    assert starts == sorted(starts)
+
+
+def _within(part: tuple[int, ...], whole: tuple[int, ...]) -> bool:
+    return bool(_starts(part, whole))
+
+
+def _starts(part: tuple[int, ...], whole: tuple[int, ...]) -> list[int]:
+    return [start for start in range(len(whole) - len(part) + 1) if whole[start : start + len(part)] == part]
