@@ -19,7 +19,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from lexical import curve as fitting
 from lexical import measure, records
-from lexical.attack import attacks
 from lexical.idf import LEVELS, term_weights
 from lexical.rows import (
     Rows,
@@ -64,7 +63,6 @@ def main() -> None:
     _write(options.out, model_fields)
     model = LexicalModel.of(options.out.read_bytes())
     model_fields["agreement"] = agreement(options.data / "dev", model_fields, model)
-    model_fields["attacks"] = attacks(records.relevance_examples(options.data / "dev", split), model)
     _write(options.out, model_fields)
     _print(model_fields)
     print(f"{options.out}: {options.out.stat().st_size / 1000:.0f} kB in {time.monotonic() - started:.0f} s")
@@ -78,7 +76,7 @@ def split(text: str, language: str) -> tuple[str, ...]:
 def fit(folder: Path) -> dict[str, Any]:
     """The model file's fields, without agreement."""
     fields: dict[str, Any] = {
-        "format": FORMAT, "levels": LEVELS, "seed": SEED, "curves": {}, "agreement": {}, "attacks": {},
+        "format": FORMAT, "levels": LEVELS, "seed": SEED, "curves": {}, "agreement": {},
         "trained_on": records.licences(folder, ANSWERS_LEFT_OUT), "weights": _grouped(_weights(folder)),
     }  # fmt: skip
     lexicon = Lexicon(
@@ -204,7 +202,6 @@ def _print(fields: dict[str, Any]) -> None:
                 " ".join(f"{source} {v['kappa']:.2f}/{v['auroc']:.2f}" for source, v in values["sources"].items()),
             )
     print("thresholds", {name: c["thresholds"] for name, c in fields["curves"].items()})
-    print("attacks", fields["attacks"])
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from merilo.api import aevaluate, evaluate, lineage, plan, replay
+    from merilo.api import aevaluate, calibrate, compare, evaluate, gate, lineage, plan, replay
     from merilo.data.load import load
     from merilo.data.sample import Context, Dataset, Sample
     from merilo.errors import DataError, Interrupted, MeriloError, ProviderDown, RunError, UsageError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from merilo.runs.run import Run
 
 _HOMES = {
-    "merilo.api": ("aevaluate", "evaluate", "lineage", "plan", "replay"),
+    "merilo.api": ("aevaluate", "calibrate", "compare", "evaluate", "gate", "lineage", "plan", "replay"),
     "merilo.data.load": ("load",),
     "merilo.data.sample": ("Context", "Dataset", "Sample"),
     "merilo.errors": ("DataError", "Interrupted", "MeriloError", "ProviderDown", "RunError", "UsageError"),
@@ -54,8 +54,11 @@ __all__ = [
     "Undefined",
     "UsageError",
     "aevaluate",
+    "calibrate",
     "check_metric",
+    "compare",
     "evaluate",
+    "gate",
     "lineage",
     "load",
     "parse_metric",

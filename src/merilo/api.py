@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, TypeVar, Unpack
 
 from merilo.errors import Interrupted
@@ -14,11 +16,18 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
     from os import PathLike
 
+    from merilo.checking.check import Check
+    from merilo.concluding.calibrating import Calibrated
+    from merilo.concluding.labelling import Tasks
     from merilo.data.load import Records
     from merilo.engine.amounts import Estimate
     from merilo.metrics.base import Definition
+    from merilo.probing.probe import Probing
     from merilo.replaying.replay import Replay
+    from merilo.reports.comparison import RunComparison
     from merilo.reports.definitions import LineageTables
+    from merilo.reports.gate import Gates
+    from merilo.reports.power import Power
     from merilo.runs.run import Run
 
 T = TypeVar("T")
@@ -48,6 +57,9 @@ def evaluate(data: str | PathLike[str] | Records, **arguments: Unpack[EvaluateAr
             - limit: look at so many records only.
             - mapping: column → field, for columns with names of their own.
             - language: of rubrics and sentence splitting (such as "ru"). None: the sample's own.
+            - cluster: a field of the samples or a key of their metadata, such as the document or the conversation;
+              samples that have it in common are not independent, and intervals are over these clusters. None: each
+              sample stands alone.
             - concurrency: requests in the air at once at each model, at least 1; 16 by default. Runs of one process
               share what a model bears: each sends only while fewer than its own number are in the air there.
             - requests_per_minute, tokens_per_minute: the most that each model is sent. None: no limit of ours.
@@ -61,6 +73,10 @@ def evaluate(data: str | PathLike[str] | Records, **arguments: Unpack[EvaluateAr
             - embedder_api_key_env: name of the environment variable that holds the embedder's own key.
             - judged: "each" or "together": whether a judge at an address gets statements one by one, or in packs of
               at most ten (the default).
+            - max_error: of a cascade ("embedded>openai:MODEL": the first judge answers where it is sure enough, the
+              second the rest): the most that may be wrong of what is answered before the last judge, 0.05 by default.
+            - cascade_check: what `merilo judge check --json` wrote about a cascade's first judge, where that brings no
+              figures of its own: a path, or several.
             - skip_invalid: leave bad records out instead of refusing the data.
             - cache: True (the default) for the user's verdict cache, False for none, or the path of a file.
             - retry_failed: ask again what failed in the run that is resumed.
@@ -71,6 +87,8 @@ def evaluate(data: str | PathLike[str] | Records, **arguments: Unpack[EvaluateAr
               is stopped. None: no tape.
             - progress: a `Progress` that is told how far the run is. None: nothing is shown.
             - log_json: a file to which the events of the run are appended, one JSON object a line. None: none.
+            - until_decided: a suite's file (see `gate`) whose minimums end the run as soon as each of them is shown
+              to be met or not met; samples are then taken in random order. None: all samples are taken.
 
     Raises:
         DataError: the data cannot be read, or has bad records that are not to be skipped.
@@ -116,6 +134,86 @@ def plan(
     return _in_own_thread(run_estimate(data, _options(**arguments), sample=sample, latency_s=latency_s))
 
 
+def power(
+    *pilots: Run | str | PathLike[str],
+    difference: float | None = None,
+    metrics: Sequence[str] | None = None,
+    until_decided: str | PathLike[str] | None = None,
+    samples: int | None = None,
+    cluster: str | None = None,
+    power: float = 0.8,
+    level: float = 0.95,
+) -> Power:
+    """How many samples show a difference between two runs, and whether stopping early can pay, told from pilots.
+
+    Args:
+        pilots: one run, or two that are compared; or their directories. One alone does not tell how two runs differ
+            sample by sample: it is assumed that both would score each sample independently.
+        difference: of means, to be shown; in the unit of each metric.
+        metrics: those to plan for; None: all of the pilot.
+        until_decided: a suite's file, as in `evaluate`.
+        samples: how many there are to stop early in; None: as many as the first pilot has.
+        cluster: as in `evaluate`.
+        power: the chance to show the difference, if it is there.
+        level: of the comparison to come.
+
+    Raises:
+        UsageError: nothing is asked for, or what is asked for cannot be planned.
+        DataError: two pilots have no sample in common.
+        RunError: a pilot cannot be read.
+    """
+    from merilo.concluding.power import power_of
+    from merilo.concluding.suite import until_from
+
+    until = None if until_decided is None else until_from(until_decided)
+    return power_of(
+        pilots, difference, metrics=metrics, until=until, most=samples, cluster=cluster, power=power, level=level
+    )
+
+
+def import_scores(
+    source: str | PathLike[str],
+    *,
+    id: str | None = None,
+    scores: Sequence[str] | Mapping[str, tuple[float, float] | None] = (),
+    lower_is_better: Sequence[str] = (),
+    mapping: Mapping[str, str] | None = None,
+    cluster: str | None = None,
+    out: str | PathLike[str] | None = None,
+) -> Run:
+    """A run of scores that another tool computed, on which `compare`, `gate` and the rest work; nothing is asked.
+
+    A sample without a score ("", null, NaN) is undefined: "not scored there". The metrics are called `foreign:` and
+    the name of their column.
+
+    Args:
+        source: a table (.jsonl, .json, .csv, .tsv, each perhaps .gz), a result of ragas that was saved as one, or a
+            test run of DeepEval (.json).
+        id: the column that names the samples. None: `id`, or what the tool calls it, else their number. Runs are
+            compared by these names.
+        scores: the columns that hold scores, perhaps each with its range, such as {"rating": (1, 5)}. Without a
+            range they must lie in 0 to 1. Empty: all that a result of ragas or DeepEval has.
+        lower_is_better: those of which a lower score is the better one.
+        mapping: column → field of the sample, as in `evaluate`.
+        cluster: as in `evaluate`.
+        out: the run's directory, a new one. None: one under `.merilo/runs`.
+
+    Raises:
+        DataError: the file cannot be read, or a score is no number or lies outside its range; it says where.
+        UsageError: a column is not there, or a range has to be given.
+        RunError: the directory cannot be used.
+    """
+    from merilo.concluding.importing import Importing, run_import
+
+    ranges = {**scores} if isinstance(scores, Mapping) else dict.fromkeys(scores)
+    return _in_own_thread(
+        run_import(
+            source,
+            Importing(id=id, scores=ranges, lower_is_better=lower_is_better, mapping=mapping, cluster=cluster, out=out),
+        )
+    )
+
+
 def replay(
     source: str | PathLike[str],
     *,
@@ -143,6 +241,239 @@ def replay(
     from merilo.replaying.replay import replay_run
 
     return replay_run(source, metrics=metrics, out=out, reread=reread)
+
+
+def compare(
+    *runs: Run | str | PathLike[str],
+    metrics: Sequence[str] | None = None,
+    primary: Sequence[str] | None = None,
+    by: str | None = None,
+    cluster: str | None = None,
+    undefined: str = "drop",
+    level: float = 0.95,
+    across_judges: bool = False,
+    samples: int = 20,
+) -> RunComparison:
+    """Each run but the first compared with the first, over the samples that all of them have, paired by id.
+
+    The result prints as `merilo compare` does; `metrics` of it holds the first two runs' comparisons by metric,
+    `to_frame()` is a pandas data frame, and a notebook shows its table.
+
+    Args:
+        runs: two or more, or their directories.
+        metrics: those to compare; None: all that every run has.
+        primary: those of which is said what may be said, so that all of it holds together; None: all.
+        by: the metric by which the samples that moved most are chosen; None: the one whose difference is surest.
+        cluster: as in `evaluate`; None: the one that the first run was made with, "": none.
+        undefined: "drop" or "worst": what an undefined outcome counts for where the other run has a score. Dropped
+            ones are put at the ends of the range to see whether they could decide.
+        level: of intervals and readings.
+        across_judges: compare also where judges, rubrics or versions of metrics differ.
+        samples: so many of the samples that moved most are looked up.
+
+    Raises:
+        UsageError: a metric or argument cannot be used, or the runs' yardsticks differ; it says in what.
+        DataError: there is nothing to pair, or samples are in no cluster.
+        RunError: a run cannot be read.
+    """
+    from merilo.concluding.comparing import Comparing, compare_runs
+
+    wanted = Comparing(
+        metrics=metrics,
+        primary=primary,
+        by=by,
+        cluster=cluster,
+        undefined=undefined,
+        level=level,
+        across_judges=across_judges,
+        samples=samples,
+    )
+    return compare_runs(runs, wanted)
+
+
+def gate(
+    run: Run | str | PathLike[str],
+    *,
+    suite: str | PathLike[str] | None = None,
+    minimums: Mapping[str, float] | None = None,
+    baseline: Run | str | PathLike[str] | None = None,
+    max_drop: float | Mapping[str, float] | None = None,
+    strict: bool | None = None,
+    cannot_tell: str | None = None,
+    undefined: str | None = None,
+    cluster: str | None = None,
+    level: float | None = None,
+) -> Gates:
+    """Whether a run is good enough, and no worse than a baseline; `passed` of it is for an assertion.
+
+    Nothing is raised for a gate that fails or cannot tell: `verdict` says which, `gates` holds the decisions with
+    their numbers, and `str` gives a sentence for each.
+
+    Args:
+        run: a finished run, or its directory.
+        suite: a .toml, .yaml or .json file with these arguments; what is given here goes before it.
+        minimums: metric → its least mean; where lower is better, the most that it may be.
+        baseline: the run to hold this one against, sample by sample.
+        max_drop: how much worse than the baseline every metric, or each of these, may be; 0 or more.
+        strict: fail for any drop that is sure to be one.
+        cannot_tell: "pass" or "fail": what a gate that cannot tell counts as. None: neither.
+        undefined: "drop" or "worst": what undefined outcomes count as. None: a gate must hold whatever they are.
+        cluster: as in `evaluate`; None: the one that the run was made with, "": none.
+        level: confidence of each one-sided limit, 0.95 by default.
+
+    Raises:
+        UsageError: nothing is asked for, a metric or argument cannot be used, or the runs' yardsticks differ.
+        DataError: the runs have no sample in common, or samples are in no cluster.
+        RunError: a run cannot be read, or was stopped before its end.
+    """
+    from merilo.concluding.gating import gate_run
+    from merilo.concluding.suite import suite_from
+
+    asked = suite_from(
+        suite,
+        minimums=minimums,
+        max_drop=max_drop,
+        strict=strict,
+        cannot_tell=cannot_tell,
+        undefined=undefined,
+        cluster=cluster,
+        level=level,
+    )
+    return gate_run(run, asked, baseline=baseline)
+
+
+def label(
+    run: Run | str | PathLike[str],
+    out: str | PathLike[str] | None = None,
+    *,
+    metric: str | None = None,
+    samples: int = 40,
+    items: int = 3,
+    stratify: bool = False,
+    seed: int = 0,
+) -> Tasks:
+    """What people should look at to see how far a run's judge can be trusted: tasks, drawn with known probabilities.
+
+    A task is a context or a statement where the metric's value is a sum over these, else every item of a sample;
+    where its value does not follow from such labels, it is the value itself. The tasks do not tell what the judge
+    said, neither in words nor by their order or ids.
+
+    Args:
+        run: a finished run, or its directory.
+        out: a new file for the tasks, .jsonl or .csv. None: they are in the result alone.
+        metric: whose judge is to be held against people; None: the only one that has a judge.
+        samples: so many are drawn, from those with a score.
+        items: at most so many contexts or statements of each; all of them where whole samples are needed.
+        stratify: draw samples at the ends of the metric's range and between them alike, none with less than a fifth
+            of the probability that all would have.
+        seed: which are drawn; the same seed draws the same ones, whatever the judge said (unless stratified).
+
+    Raises:
+        UsageError: an argument cannot be used, no sample has a score, or the file exists.
+        RunError: the run cannot be read, or the file not written.
+    """
+    from merilo.concluding.labelling import label_run
+
+    return label_run(run, out, metric=metric, samples=samples, items=items, stratify=stratify, seed=seed)
+
+
+def calibrate(
+    run: Run | str | PathLike[str],
+    labels: str | PathLike[str] | Sequence[str | PathLike[str]],
+    *,
+    metrics: Sequence[str] | None = None,
+    cluster: str | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+    attach: bool = False,
+) -> Calibrated:
+    """A run beside labels of people: by metric the judge's mean, people's and the corrected one, and their agreement.
+
+    `metrics[text].correction` of the result says which of the three to report and why; its `estimate` is that one,
+    None where the labels are too few. `metrics[text].agreement` says how far judge and people agree.
+
+    Args:
+        run: a finished run, or its directory.
+        labels: one or several files of tasks that `label` drew from this run, or from another over the same samples,
+            with labels of people: .jsonl, .csv, .tsv or .json. Several people may label the same tasks.
+        metrics: those to look at; None: all for which the labels can be used.
+        cluster: as in `evaluate`; None: the one that the run was made with, "": none.
+        level: confidence of the intervals.
+        seed: which labelled samples share a fold, and of the resamples of agreement.
+        attach: keep the labels with the run; its summary then reports the corrected means.
+
+    Raises:
+        DataError: a file cannot be read, or none of its labels is of this run's samples.
+        UsageError: a metric or argument cannot be used, or no label fits a question of the run.
+        RunError: the run cannot be read, or the labels not kept.
+    """
+    from merilo.concluding.calibrating import calibrate_run
+
+    return calibrate_run(run, labels, metrics=metrics, cluster=cluster, level=level, seed=seed, attach=attach)
+
+
+def judge_check(
+    *,
+    labels: Sequence[str | PathLike[str]] = (),
+    tasks: Sequence[str] = (),
+    sources: Sequence[str] = (),
+    include_constructed: bool = False,
+    each_sentence: bool | None = None,
+    sample: int | None = None,
+    **arguments: Unpack[EvaluateArguments],
+) -> Check:
+    """How far a judge agrees with people, by task and source.
+
+    Args:
+        labels: files of labelled records; the sample in the package where there are none.
+        tasks, sources: of these only.
+        include_constructed: also records whose label was made by rule, in tables of their own.
+        each_sentence: ask about each labelled sentence alone too. None: where that costs nothing.
+        sample: at most so many records of each task and source.
+        **arguments: those of `evaluate` about the judge, asking, limits and `out`; metrics are not taken.
+
+    Raises what `evaluate` raises.
+    """
+    from merilo.checking.check import Wanted, run_check
+
+    wanted = Wanted(
+        labels=labels,
+        tasks=tasks,
+        sources=sources,
+        include_constructed=include_constructed,
+        each_sentence=each_sentence,
+        sample=sample,
+    )
+    return _in_own_thread(run_check(wanted, _options(**arguments)))
+
+
+def judge_probe(
+    *,
+    probes: Sequence[str] = (),
+    labels: Sequence[str | PathLike[str]] = (),
+    data: str | PathLike[str] | None = None,
+    sample: int = 400,
+    seed: int = 0,
+    limits: Mapping[str, float] | None = None,
+    **arguments: Unpack[EvaluateArguments],
+) -> Probing:
+    """Whether a judge can be led astray: judgements changed in ways of which it is known what they may do.
+
+    Args:
+        probes: names of those wanted, such as "instructions"; all of them for none.
+        labels: files of labelled records, as for `judge_check`.
+        data: the path of data as `evaluate` takes it. Where neither is named: the labels and examples in the package.
+        sample: at most so many pairs of each probe.
+        seed: which pairs these are, and what is put where.
+        limits: by the name of a probe, the largest effect that passes; None: the usual ones.
+        **arguments: those of `evaluate` about the judge, asking, limits and `out`; metrics are not taken.
+
+    Raises what `evaluate` raises.
+    """
+    from merilo.probing.probe import Wanted, run_probes
+
+    wanted = Wanted(probes=probes, labels=labels, data=data, sample=sample, seed=seed, limits=limits or {})
+    return _in_own_thread(run_probes(wanted, _options(**arguments)))
 
 
 def lineage(
@@ -178,7 +509,12 @@ def _options(**arguments: Unpack[EvaluateArguments]) -> Options:
     unknown = [name for name in arguments if name not in known]
     if unknown:
         raise TypeError(f"evaluate() has no argument {', '.join(unknown)}; it takes {', '.join(known)}.")
-    return Options(**arguments)
+    options = Options(**arguments)
+    if options.until_decided is None:
+        return options
+    from merilo.concluding.suite import until_from
+
+    return replace(options, until_decided=until_from(options.until_decided))
 
 
 class _Worker(threading.Thread, Generic[T]):

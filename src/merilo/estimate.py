@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from merilo.data.load import load
-from merilo.engine.amounts import Amount, Estimate, MetricEstimate
+from merilo.engine.amounts import Amount, CascadeEstimate, Estimate, MetricEstimate
 from merilo.engine.answers import Answers
 from merilo.engine.cache import VerdictCache, default_path
 from merilo.engine.dry import DryRun
 from merilo.errors import UsageError
 from merilo.evaluation import prepared
+from merilo.judges.cascade import Cascade, each_judge
 from merilo.judging.verdicts import Failure
 from merilo.options import checked, judges_of
 from merilo.providers.prices import prices_from
@@ -25,7 +26,7 @@ from merilo.runs.run import STORE
 from merilo.runs.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from os import PathLike
 
     from merilo.data.load import Records
@@ -74,7 +75,9 @@ async def run_estimate(
         for each in islice(store.samples(), 0, None, step):
             dry.add(each, selection.metrics)
             looked_at += 1
-    metrics = _metrics(dry.counted, intake.samples / looked_at)
+    scale = intake.samples / looked_at
+    cascades = _cascades(dry, judges.values(), scale)
+    metrics = _metrics(dry.counted, scale, _checked_share(cascades))
     typical, at_most = _sum(each.added for each in metrics), _sum(each.at_most for each in metrics)
     return Estimate(
         data=dataset.name,
@@ -90,6 +93,7 @@ async def run_estimate(
         measured=dry.measured_used,
         prices=_behind(judges.values(), prices),
         unpriced=tuple(dry.unpriced),
+        cascades=cascades,
     )
 
 
@@ -132,14 +136,32 @@ class _LookUp:
         return held | found if not rest.whole or len(found) == len(rest.keys) else held
 
 
-def _metrics(counted: Mapping[str, Counted], scale: float) -> tuple[MetricEstimate, ...]:
+def _cascades(dry: DryRun, judges: Iterable[Judge], scale: float) -> tuple[CascadeEstimate, ...]:
+    """What is likely to become of the questions to each cascade, over the whole data."""
+    named = {judge.name: judge for judge in judges if isinstance(judge, Cascade)}
+    found: list[CascadeEstimate] = []
+    for name, seen in dry.cascaded.items():
+        answered = seen.answered * scale
+        if name in named:
+            checked = min(answered, max(named[name].least_checked, named[name].checked_share * answered))
+            found.append(CascadeEstimate(name, seen.questions * scale, answered, checked))
+    return tuple(found)
+
+
+def _checked_share(cascades: Sequence[CascadeEstimate]) -> float:
+    """The share of what cascades answer before their last judge about which that one is asked too."""
+    answered = sum(each.answered for each in cascades)
+    return sum(each.checked for each in cascades) / answered if answered else 0.0
+
+
+def _metrics(counted: Mapping[str, Counted], scale: float, checked: float) -> tuple[MetricEstimate, ...]:
     return tuple(
         MetricEstimate(
             text,
             each.questions,
             each.held,
-            each.alone.times(scale),
-            each.added.times(scale),
+            (each.alone + each.checked_alone.times(checked)).times(scale),
+            (each.added + each.checked_added.times(checked)).times(scale),
             each.at_most.times(scale),
         )
         for text, each in counted.items()
@@ -169,6 +191,6 @@ def _seconds(typical: Amount, latency_s: float | None, options: Options) -> floa
 
 def _behind(judges: Iterable[Judge], prices: Prices) -> tuple[Price, ...]:
     """The price of each judge's provider, each once."""
-    providers: list[Provider | None] = [getattr(judge, "provider", None) for judge in judges]
+    providers: list[Provider | None] = [getattr(judge, "provider", None) for judge in each_judge(judges)]
     found = (prices.price(provider) for provider in providers if provider is not None)
     return tuple(dict.fromkeys(price for price in found if price is not None))

@@ -16,18 +16,24 @@ from merilo.engine.answers import Answers, Roles
 from merilo.engine.budget import check_prices
 from merilo.engine.cache import VerdictCache, default_path
 from merilo.engine.carry import Carrier
+from merilo.engine.collector import rare_collections
+from merilo.engine.cross_check import cross_check, went_where
 from merilo.engine.drive import AsyncDriver
 from merilo.engine.progress import Audience
 from merilo.engine.rounds import Batches, asks_in_rounds, in_rounds
-from merilo.engine.schedule import stream, window_for
+from merilo.engine.schedule import stream, window_for, window_until
 from merilo.errors import RunError, UsageError
+from merilo.judging.rubric import rubric_versions
 from merilo.options import checked, judges_of
+from merilo.reports.cascade import cascade_record
 from merilo.reports.log import EventLog
 from merilo.reports.summary import CompositeTally, Tally, composite_seed
+from merilo.runs.clusters import check_clusters, cluster_numbers
 from merilo.runs.directory import run_directory
 from merilo.runs.intake import Intake, take_in
 from merilo.runs.lock import RunLock
 from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, USAGE, Manifest, Run, write_json
+from merilo.runs.scales import scales_of
 from merilo.runs.store import Store
 from merilo.runs.tape import write_tape
 from merilo.selection import Selection, select
@@ -42,6 +48,7 @@ if TYPE_CHECKING:
     from merilo.judges.base import Judge
     from merilo.options import Options
     from merilo.runs.outcomes import Result
+    from merilo.stopping import Deciding
 
 
 async def run_evaluation(data: str | PathLike[str] | Records, options: Options) -> Run:
@@ -100,9 +107,18 @@ async def _run_in(
         store = Store.open(path / STORE, create=not (path / MANIFEST).exists())
         stack.callback(store.close)
         intake, roles, selection = await prepared(dataset, store, judges, options)
+        until = options.until
+        if until is not None and options.cluster:
+            raise UsageError(
+                "A run that may stop early takes single samples in random order, not clusters of them; leave cluster "
+                "out, or run to the end."
+            )
+        deciding = None if until is None else until.deciding(selection.metrics)
         manifest = _manifest(dataset, intake, selection, roles, options)
         manifest = _agree(path, manifest)
-        store.accept_samples()
+        store.accept_samples(None if until is None else until.place)
+        if manifest.cluster is not None:
+            check_clusters(store, manifest.cluster)
         write_json(path / MANIFEST, asdict(manifest))
         cache = None
         if options.cache is not False:
@@ -111,7 +127,17 @@ async def _run_in(
         audience = Audience(options.progress, log)
         answers = Answers(roles, store, cache)
         rounds = asks_in_rounds(selection.metrics.values(), roles)
-        work = _Work(path, manifest, selection, options, store=store, answers=answers, audience=audience, rounds=rounds)
+        work = _Work(
+            path,
+            manifest,
+            selection,
+            options,
+            store=store,
+            answers=answers,
+            audience=audience,
+            rounds=rounds,
+            deciding=deciding,
+        )
         try:
             await work.do()
         except BaseException:
@@ -135,6 +161,7 @@ class _Work:
         answers: Answers,
         audience: Audience,
         rounds: bool,
+        deciding: Deciding | None,
     ) -> None:
         self._path = path
         self._manifest = manifest
@@ -144,11 +171,12 @@ class _Work:
         self._options = options
         self._progress = audience
         self._rounds = rounds
-        self._tallies = [Tally(metric, text) for text, metric in selection.metrics.items()]
+        self._tallies = [Tally(metric.range, text) for text, metric in selection.metrics.items()]
         self._composites = [
             CompositeTally(chosen.composite, text, chosen.parts, composite_seed(manifest.fingerprint, text))
             for text, chosen in selection.composites.items()
         ]
+        self._deciding = deciding
         self._part = path / f"{OUTCOMES}.part"
         self._done = 0
 
@@ -168,8 +196,11 @@ class _Work:
         )
         self._progress.watch(carrier.traffic)
         try:
-            async with carrier:
-                await self._all(carrier)
+            with rare_collections():
+                async with carrier:
+                    await self._all(carrier)
+                    if self._whole and not carrier.halted:
+                        await cross_check(self._store, self._path / STORE, self._answers, carrier)
         except BaseException as error:
             self._progress.stopped(error)
             raise
@@ -182,26 +213,45 @@ class _Work:
 
     async def _all(self, carrier: Carrier) -> None:
         said: set[str] = set()
+        clusters = cluster_numbers(self._store, self._manifest.cluster)
         with self._part.open("w", encoding="utf-8", errors="replace") as out:
             async with aclosing(self._in_rounds(carrier) if self._rounds else self._by_request(carrier)) as coming:
                 async for results in coming:
+                    cluster = next(clusters)
+                    if self._decided:  # what was on its way then has landed and is kept, but is not counted
+                        continue
                     for tally, result in zip(self._tallies, results, strict=True):
-                        tally.add(result.outcome)
+                        tally.add(result.outcome, cluster)
                         out.write(result.line())
                     for composite in self._composites:
-                        composite.add({result.metric: result.outcome for result in results})
+                        composite.add({result.metric: result.outcome for result in results}, cluster)
                     self._done += 1
                     self._progress.sample(results)
+                    if self._deciding is not None:
+                        self._decide(self._deciding, results, carrier)
                     for notice in (*carrier.notices(), *self._answers.notices()):
                         if notice not in said:
                             said.add(notice)
                             self._progress.quote(notice)
 
+    @property
+    def _decided(self) -> bool:
+        return self._deciding is not None and self._deciding.decided
+
+    def _decide(self, deciding: Deciding, results: list[Result], carrier: Carrier) -> None:
+        """Let the gates look at a sample, and send nothing more once all are decided."""
+        deciding.add(results)
+        if deciding.decided:
+            carrier.halt("Every gate is decided.")
+
     async def _by_request(self, carrier: Carrier) -> AsyncGenerator[list[Result], None]:
         """The results of each sample, whose questions are sent one by one."""
-        driver, window = AsyncDriver(self._answers, carrier), window_for(self._options.concurrency)
+        driver, concurrency = AsyncDriver(self._answers, carrier), self._options.concurrency
+        room = {"window": window_for(concurrency)}
+        if self._deciding is not None:
+            room = {"window": window_until(concurrency), "span": 1}
         try:
-            async for results in stream(self._store.samples(), self._selection.metrics, driver, window=window):
+            async for results in stream(self._store.samples(), self._selection.metrics, driver, **room):
                 yield results
         finally:
             await driver.close()
@@ -214,13 +264,17 @@ class _Work:
         return in_rounds(samples, metrics, self._answers, batches, price=carrier.price, count=carrier.count)
 
     def _finish(self, carrier: Carrier, seconds: float) -> None:
+        aggregates = [tally.aggregate() for tally in self._tallies]
+        aggregates += [tally.aggregate() for tally in self._composites]
+        deciding = self._deciding
+        if deciding is not None:
+            aggregates = [deciding.valid(aggregate) for aggregate in aggregates]
         summary = {
-            "complete": self._done == self._manifest.samples,
+            "complete": self._whole,
             "samples": self._done,
-            "metrics": [
-                *(asdict(tally.aggregate()) for tally in self._tallies),
-                *(asdict(tally.aggregate()) for tally in self._composites),
-            ],
+            "metrics": [asdict(aggregate) for aggregate in aggregates],
+            **self._cascades(),
+            **({} if deciding is None else {"until_decided": deciding.record(self._manifest.samples)}),
         }
         if self._part.exists():
             self._part.replace(self._path / OUTCOMES)
@@ -234,12 +288,21 @@ class _Work:
         write_json(self._path / USAGE, usage)
         self._progress.spent(usage)
 
+    def _cascades(self) -> dict[str, object]:
+        """Which judge of a cascade answered what, and how far the last one agrees; nothing where there is none."""
+        found = [went_where(self._path / STORE, cascade, roles) for cascade, roles in self._answers.cascades()]
+        return {"cascades": [cascade_record(each) for each in found]} if found else {}
+
     def _stopped(self, reached: str | None) -> str | None:
         """Which limit ended this call, and how far it came; None where it came to its end, or none did."""
-        total = self._manifest.samples
-        if reached is None or self._done == total:
+        if reached is None or self._whole:
             return None
-        return f"{reached} {self._done:,} of {total:,} samples are done."
+        return f"{reached} {self._done:,} of {self._manifest.samples:,} samples are done."
+
+    @property
+    def _whole(self) -> bool:
+        """Whether there is nothing left to do."""
+        return self._decided or self._done == self._manifest.samples
 
 
 def _manifest(dataset: Dataset, intake: Intake, selection: Selection, roles: Roles, options: Options) -> Manifest:
@@ -260,8 +323,12 @@ def _manifest(dataset: Dataset, intake: Intake, selection: Selection, roles: Rol
         },
         splitter=SPLITTER_ID,
         language=options.language,
+        cluster=options.cluster,
         notes=tuple(filter(None, [dataset.columns.sentence(), _limit_note(options.limit)])),
         composites={text: chosen.composite.version for text, chosen in selection.composites.items()},
+        rubrics=rubric_versions(selection.kinds),
+        scales=scales_of(selection.metrics),
+        until=None if options.until is None else options.until.record(),
     )
 
 
@@ -291,7 +358,7 @@ def _agree(path: Path, manifest: Manifest) -> Manifest:
     earlier = Run.open(path).manifest
     differences = earlier.differences(manifest)
     if differences:
-        names = ", ".join("data" if name == "fingerprint" else name for name in differences)
+        names = ", ".join({"fingerprint": "data", "until": "when to stop"}.get(name, name) for name in differences)
         raise RunError(
             f"{path} holds a run that differs in {names}, so it cannot be resumed; choose another directory (--out)."
         )

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from merilo.engine.budget import Budget
 from merilo.engine.limits import CONCURRENCY, Limits
 from merilo.errors import UsageError
-from merilo.judges.spec import cross_encoder_from, embedder_from, judges_from, wire_kinds
+from merilo.judges.spec import Sureness, cross_encoder_from, embedder_from, judges_from, wire_kinds
 from merilo.judges.splitter import SplitterJudge
 from merilo.providers.prices import prices_from
 from merilo.reports.log import check_log_path
 from merilo.runs.tape import check_tape_path
+from merilo.stopping import Until
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from os import PathLike
 
     from merilo.engine.budget import Price
     from merilo.engine.progress import Progress
@@ -40,6 +41,7 @@ class EvaluateArguments(TypedDict, total=False):
     limit: int | None
     mapping: Mapping[str, str] | None
     language: str | None
+    cluster: str | None
     concurrency: int
     requests_per_minute: float | None
     tokens_per_minute: float | None
@@ -52,6 +54,8 @@ class EvaluateArguments(TypedDict, total=False):
     embedder_base_url: str | None
     embedder_api_key_env: str | None
     judged: str | None
+    max_error: float | None
+    cascade_check: str | PathLike[str] | Sequence[str | PathLike[str]] | None
     skip_invalid: bool
     cache: bool | str | PathLike[str]
     retry_failed: bool
@@ -59,6 +63,7 @@ class EvaluateArguments(TypedDict, total=False):
     prices: PricesLike | None
     progress: Progress | None
     log_json: str | PathLike[str] | None
+    until_decided: str | PathLike[str] | Until | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +78,7 @@ class Options:
     limit: int | None = None
     mapping: Mapping[str, str] | None = None
     language: str | None = None
+    cluster: str | None = None
     concurrency: int = CONCURRENCY
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
@@ -85,6 +91,8 @@ class Options:
     embedder_base_url: str | None = None
     embedder_api_key_env: str | None = None
     judged: str | None = None
+    max_error: float | None = None
+    cascade_check: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None
     skip_invalid: bool = False
     cache: bool | str | PathLike[str] = True
     retry_failed: bool = False
@@ -92,6 +100,7 @@ class Options:
     prices: PricesLike | None = None
     progress: Progress | None = None
     log_json: str | PathLike[str] | None = None
+    until_decided: str | PathLike[str] | Until | None = None
     lenient: bool = False
     """Leave out named metrics that cannot be computed, with the reason, instead of refusing them."""
 
@@ -109,6 +118,13 @@ class Options:
     def budget(self) -> Budget:
         """What this call may spend. Raises UsageError."""
         return Budget(max_cost_usd=self.max_cost_usd, max_requests=self.max_requests, max_seconds=self.max_seconds)
+
+    @property
+    def until(self) -> Until | None:
+        """What may end the run early; a suite in a file has been read by whoever made these options."""
+        if isinstance(self.until_decided, Until | None):
+            return self.until_decided
+        raise UsageError(f"A suite is read before it can end a run, got the file {str(self.until_decided)!r}.")
 
     @cached_property
     def price(self) -> Price:
@@ -144,10 +160,18 @@ def judges_of(options: Options) -> dict[str, Judge]:
     shares = bool(wire) and options.embedder_base_url is None and wire_kinds(specs) <= wire
     if shares:
         own = {name: value if value is not None else address[name] for name, value in own.items()}
-    judges = judges_from(specs, **address, judged=options.judged, address_used=shares)
+    sureness = Sureness(options.max_error, _paths(options.cascade_check))
+    judges = judges_from(specs, **address, judged=options.judged, address_used=shares, sureness=sureness)
     instruments: dict[str, Judge] = {
         "embedder": embedder_from(options.embedder, **own),
         "similarity": cross_encoder_from(options.cross_encoder),
         "splitter": SplitterJudge(),
     }
     return instruments | judges
+
+
+def _paths(given: str | PathLike[str] | Sequence[str | PathLike[str]] | None) -> tuple[str | PathLike[str], ...]:
+    """One path or several as several."""
+    if given is None:
+        return ()
+    return (given,) if isinstance(given, str | PathLike) else tuple(given)

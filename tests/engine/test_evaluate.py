@@ -239,11 +239,19 @@ def test_skip_invalid_runs_the_good_ones(evaluated: Evaluate) -> None:
     assert len(run.manifest.skipped) == 2
 
 
-def test_a_t_interval_needs_spread(evaluated: Evaluate) -> None:
-    """Equal scores give no interval and say why; a zero-width interval is never shown."""
+def test_equal_scores_have_an_interval_with_a_width(evaluated: Evaluate) -> None:
+    """Six perfect scores do not prove perfection: Wilson's interval says how little six are, and it is said beside."""
     aggregate = evaluated(rows(6), metrics=["context_sufficiency"]).metrics["context_sufficiency"]
+    assert aggregate.interval == pytest.approx((0.609666, 1.0), abs=1e-6)
+    assert aggregate.method == "Wilson"
+    assert aggregate.remark == "all 6 scores are equal"
+
+
+def test_one_sample_gives_no_interval(evaluated: Evaluate) -> None:
+    """It is said why; a zero-width interval is never shown."""
+    aggregate = evaluated(rows(1), metrics=["context_sufficiency"]).metrics["context_sufficiency"]
     assert aggregate.interval is None
-    assert aggregate.note == "cannot tell: all 6 scores are equal"
+    assert aggregate.note == "cannot tell from 1 scored sample"
 
 
 def test_two_metrics_of_one_text_are_one(evaluated: Evaluate) -> None:

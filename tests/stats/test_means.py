@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from merilo.stats.bootstrap import bca_ends, resampled_ratios
 from merilo.stats.intervals import Method, wilson_ends
 from merilo.stats.means import mean_interval, ratio_interval
-from merilo.stats.running import RunningMean
+from merilo.stats.running import RunningMean, RunningRatio
 
 UNIT = (0.0, 1.0)
 SOURCE = np.random.default_rng(1)
@@ -242,3 +242,37 @@ def test_an_interval_holds_its_mean_and_keeps_the_range(values: list[float]) -> 
     assert streamed.ends == pytest.approx((low, high), abs=1e-9)
     assert streamed.remark == found.interval.remark
     assert len(running.kept) < 200
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 30)), min_size=1, max_size=300),
+    st.booleans(),
+)
+def test_a_ratio_streams_to_the_interval_that_it_has(rows: list[tuple[int, int, int]], clustered: bool) -> None:
+    """Sample by sample the same interval comes out, also over clusters, of which no more than their sums are kept."""
+    tops = [min(top, bottom) for top, bottom, _ in rows]
+    bottoms = [bottom for _, bottom, _ in rows]
+    numbered: dict[int, int] = {}
+    codes = [numbered.setdefault(name, len(numbered)) for _, _, name in rows]
+    running = RunningRatio(UNIT)
+    for top, bottom, code in zip(tops, bottoms, codes, strict=True):
+        running.add(top, bottom, code if clustered else None)
+    known = ratio_interval(tops, bottoms, UNIT, clusters=codes if clustered else None)
+    found = running.estimate()
+    assert found.value == pytest.approx(known.value, abs=1e-12)
+    assert found.interval.ends == pytest.approx(known.interval.ends, abs=1e-9)
+    assert (found.interval.note, found.interval.remark) == (known.interval.note, known.interval.remark)
+    assert (found.interval.method, found.units) == (known.interval.method, known.units)
+    assert len(running.kept) < 200
+    assert len(running.clusters[0]) <= (31 if clustered else 0)
+
+
+@pytest.mark.parametrize("size", [201, 1_000])
+@pytest.mark.parametrize("top", [0, 1, 2])
+def test_many_equal_ratios_stream_to_wilson(size: int, top: int) -> None:
+    """Where every sample has the same ratio the interval still has a width."""
+    running = RunningRatio(UNIT)
+    for _ in range(size):
+        running.add(top, 2)
+    known = ratio_interval([top] * size, [2] * size, UNIT)
+    assert running.estimate().interval == known.interval

@@ -9,6 +9,7 @@ import pytest
 
 from merilo.stats.gate import Verdict
 from merilo.stats.sequential import (
+    Looking,
     _bets,
     _capital,
     confidence_sequence,
@@ -128,3 +129,36 @@ def test_a_pilot_that_tells_nothing(pilot: list[float]) -> None:
     assert found.width_ratio is None
     assert not found.pays
     assert found.note.startswith("cannot tell from a pilot of")
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_values_one_by_one_decide_as_all_at_once(seed: int) -> None:
+    """The running form stops at the same unit with the same verdict, whatever the values and the minimum."""
+    rng = np.random.default_rng(seed)
+    count, asked = int(rng.integers(1, 400)), float(rng.random())
+    values = [rng.beta(2, 2, count), (rng.random(count) < 0.8) * 1.0, rng.beta(0.5, 4.5, count)][seed % 3]
+    looking = Looking(asked, UNIT)
+    for value in values.tolist():
+        looking.add(value, value)
+    found = sequential_gate(values, asked, UNIT)
+    assert (looking.verdict, looking.units) == (found.verdict, found.units)
+
+
+def test_what_is_unknown_passes_only_at_its_worst_and_fails_only_at_its_best() -> None:
+    """Values known as an interval decide what their ends decide, and nothing where these disagree."""
+    known, unknown = [1.0] * 60, [(0.0, 1.0)] * 60
+    looking = Looking(0.5, UNIT)
+    for low, high in unknown:
+        looking.add(low, high)
+    assert looking.verdict is Verdict.CANNOT_TELL
+    looking = Looking(0.5, UNIT)
+    for value in known:
+        looking.add(value, value)
+    assert looking.verdict is Verdict.PASS
+
+
+def test_a_minimum_that_every_mean_meets_or_none_is_decided_at_once() -> None:
+    """At or below the lower end of the range it passes, above the upper end it fails, before any value."""
+    assert [Looking(asked, UNIT).verdict for asked in (-1.0, 0.0, 1.5)] == [Verdict.PASS, Verdict.PASS, Verdict.FAIL]
+    with pytest.raises(ValueError, match="finite range"):
+        Looking(0.5, (0.0, float("inf")))

@@ -10,14 +10,7 @@ from merilo.data.sample import Sample
 from merilo.data.sentences import sentences
 from merilo.judging.ask import ask_each
 from merilo.judging.questions import Addresses, Question, Relevance, Sufficiency, Support
-from merilo.judging.verdicts import (
-    AddressesVerdict,
-    RelevanceVerdict,
-    SufficiencyLabel,
-    SufficiencyVerdict,
-    SupportVerdict,
-    Verdict,
-)
+from merilo.judging.saying import says_yes
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
 from merilo.metrics.steps import is_blank
 
@@ -65,18 +58,19 @@ class JudgedAsLabelled(Ordinary):
 
     def at_most(self, sample: Sample) -> int:
         """As many questions as `plan` asks."""
-        return len(self._questions(sample)) if self.needs <= sample.present else 0
+        return len(self.questions(sample)) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""
-        questions = self._questions(sample)
+        questions = self.questions(sample)
         if not questions:
             return Undefined(_BLANK)
         verdicts = yield from ask_each(questions)
         evidence = tuple(Evidence(About.STATEMENT, index, verdict) for index, verdict in enumerate(verdicts))
         return Score(sum(map(says_yes, verdicts)) / len(verdicts), evidence=evidence)
 
-    def _questions(self, sample: Sample) -> Asked:
+    def questions(self, sample: Sample) -> Asked:
+        """What `plan` asks; nothing where a text is blank."""
         return _each_sentence(sample) if self.alone else _QUESTIONS[self.task](sample)
 
 
@@ -92,21 +86,6 @@ def sample_of(record: Labelled) -> Sample:
         response=record.response if record.task in _WITH_RESPONSE else None,
         language=record.language,
     )
-
-
-def says_yes(verdict: Verdict) -> bool:
-    """Whether a verdict says relevant (grade 1 or 2), supported, sufficient or to the point."""
-    match verdict:
-        case RelevanceVerdict():
-            return verdict.grade >= 1
-        case SupportVerdict():
-            return verdict.supported
-        case SufficiencyVerdict():
-            return verdict.label is SufficiencyLabel.SUFFICIENT
-        case AddressesVerdict():
-            return verdict.addresses
-        case _:
-            raise TypeError(f"a verdict of type {type(verdict).__name__} answers no labelled record")
 
 
 _WITH_QUERY: Final = frozenset({Task.CHUNK_RELEVANCE, Task.SENTENCE_RELEVANCE, Task.SUFFICIENCY, Task.ANSWER_RELEVANCE})

@@ -11,19 +11,20 @@ import re
 import tempfile
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.checking.asking import KIND, JudgedAsLabelled, sample_of
 from merilo.checking.items import State, items_of
+from merilo.checking.labels import label_files
 from merilo.checking.passing import Passing
 from merilo.checking.tables import ALL, PEOPLE, TaskTable, table_of
-from merilo.data.labels import Labelled, Task, read_labels
+from merilo.data.labels import Labelled, Task
 from merilo.data.sample import Dataset
 from merilo.engine.limits import asks_no_model
 from merilo.errors import UsageError
 from merilo.evaluation import run_evaluation
+from merilo.judges.cascade import each_judge
 from merilo.judging.questions import Relevance
 from merilo.metrics.registry import metric_text
 from merilo.options import judges_of
@@ -31,10 +32,11 @@ from merilo.runs.outcomes import outcome_from
 from merilo.stats.resampling import Resampling
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from os import PathLike
 
     from merilo.checking.items import Item
+    from merilo.checking.labels import LabelFile
     from merilo.checking.tables import Reading
     from merilo.judges.base import Judge
     from merilo.metrics.base import Outcome
@@ -42,9 +44,6 @@ if TYPE_CHECKING:
     from merilo.runs.run import Run
 
 _AS_USUAL: Final = Resampling()
-
-SAMPLE: Final = ("examples", "labels")
-"""Where the labelled records in the package lie."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,15 +62,6 @@ class Wanted:
     """At most so many records of each task and source, always the same ones; a larger number takes them too."""
     each_sentence: bool | None = None
     """Ask about each labelled sentence alone too, which gives it a probability. None: where that costs nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class LabelFile:
-    """A file of labels that was read."""
-
-    name: str
-    sha256: str
-    records: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +105,7 @@ async def run_check(wanted: Wanted, options: Options, resampling: Resampling = _
         raise UsageError("Every record that was chosen was made by rule; take them with --include-constructed.")
     records = _drawn(records, wanted.sample)
     judge = judges_of(options)["judge"]
-    alone = _costs_nothing(judge) if wanted.each_sentence is None else wanted.each_sentence
+    alone = all(map(_costs_nothing, each_judge([judge]))) if wanted.each_sentence is None else wanted.each_sentence
     asked, left_out = _answerable(records, judge)
     work = _Asking(options, judge, asked, alone=alone)
     with nullcontext(options.out) if options.out is not None else tempfile.TemporaryDirectory() as directory:
@@ -146,11 +136,7 @@ def _read(wanted: Wanted) -> tuple[tuple[LabelFile, ...], list[Labelled]]:
     unknown = [each for each in wanted.tasks if each not in set(Task)]
     if unknown:
         raise UsageError(f"A task is one of {', '.join(Task)}; got {unknown[0]!r}.")
-    if wanted.labels:
-        found = _files(map(Path, wanted.labels))
-    else:
-        with as_file(files("merilo").joinpath(*SAMPLE)) as folder:
-            found = _files(sorted(folder.glob("*.jsonl.gz")))
+    found = label_files(wanted.labels)
     records = [record for _, own in found for record in own]
     sources = sorted({record.source for record in records})
     strange = [each for each in wanted.sources if each not in sources]
@@ -164,17 +150,6 @@ def _read(wanted: Wanted) -> tuple[tuple[LabelFile, ...], list[Labelled]]:
     if not kept:
         raise UsageError("No labelled record is of the tasks and sources that were named together.")
     return tuple(each for each, _ in found), kept
-
-
-def _files(paths: Iterable[Path]) -> list[tuple[LabelFile, tuple[Labelled, ...]]]:
-    listed = list(paths)
-    read_labels(listed)  # tells ids that stand in two files
-    found: list[tuple[LabelFile, tuple[Labelled, ...]]] = []
-    for path in listed:
-        records = read_labels([path])
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        found.append((LabelFile(path.name, digest, len(records)), records))
-    return found
 
 
 def _drawn(records: list[Labelled], sample: int | None) -> list[Labelled]:
@@ -240,6 +215,8 @@ class _Asking:
             base_url=None,
             api_key_env=None,
             judged=None,
+            max_error=None,
+            cascade_check=None,
             mapping=None,
             limit=None,
             language=None,

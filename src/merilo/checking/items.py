@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from merilo.checking.asking import says_yes
 from merilo.data.labels import Task
+from merilo.judging.saying import chance_of, says_yes
 from merilo.judging.verdicts import RelevanceVerdict
 from merilo.metrics.base import Failed, Score
 
@@ -42,6 +42,8 @@ class Item:
     """As `people`; None where there is no verdict."""
     probability: float | None = None
     """The judge's own of yes (for contexts: of grade 1 or 2); None where it gives none."""
+    verdict: Verdict | None = None
+    """The judge's, where the record is one question; None where it is several."""
 
 
 def items_of(records: Sequence[Labelled], outcomes: Mapping[str, Outcome], *, alone: bool = False) -> list[Item]:
@@ -91,7 +93,7 @@ def _item(record: Labelled, cluster: int, outcome: Outcome) -> Item:
         return Item(record, cluster, people, _state(outcome))
     verdicts = [piece.verdict for piece in outcome.evidence]
     judge, probability = _JOINED[record.task](verdicts)
-    return Item(record, cluster, people, State.JUDGED, judge, probability)
+    return Item(record, cluster, people, State.JUDGED, judge, probability, verdicts[0] if len(verdicts) == 1 else None)
 
 
 def _sentences(record: Labelled, cluster: int, outcome: Outcome, *, alone: bool) -> Iterator[Item]:
@@ -105,12 +107,6 @@ def _sentences(record: Labelled, cluster: int, outcome: Outcome, *, alone: bool)
         said = says_yes(verdicts[index]) if alone else index in named
         probability = chance_of(verdicts[index]) if alone else None
         yield Item(record, cluster, float(label), State.JUDGED, float(said), probability)
-
-
-def chance_of(verdict: Verdict) -> float | None:
-    """The judge's probability of yes; None where it gives none."""
-    found: float | None = getattr(verdict, "probability", None)  # every verdict type has it, their base has not
-    return found
 
 
 def _grade(verdicts: Sequence[Verdict]) -> tuple[float, float | None]:

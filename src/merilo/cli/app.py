@@ -6,7 +6,24 @@ from typing import Annotated
 
 import typer
 
-from merilo.cli import cache, demo, judge, judge_check, lineage, metrics, plan, replay, run, show
+from merilo.cli import (
+    cache,
+    calibrate,
+    compare,
+    demo,
+    gate,
+    import_,
+    judge,
+    judge_check,
+    judge_probe,
+    label,
+    lineage,
+    metrics,
+    plan,
+    replay,
+    run,
+    show,
+)
 
 _EPILOG = "Start with: merilo demo"
 
@@ -64,6 +81,19 @@ def _verdicts(context: typer.Context) -> None:
 app.command("run", short_help="Evaluate a data set.", help=run.HELP, epilog=run.EXAMPLES)(run.run)
 app.command("plan", short_help="Say what a run would ask and cost.", help=plan.HELP, epilog=plan.EXAMPLES)(plan.plan)
 app.command("show", short_help="Look at a run or one of its samples.", help=show.HELP, epilog=show.EXAMPLES)(show.show)
+app.command("compare", short_help="Say what differs between runs.", help=compare.HELP, epilog=compare.EXAMPLES)(
+    compare.compare
+)
+app.command("gate", short_help="Pass, fail or cannot tell.", help=gate.HELP, epilog=gate.EXAMPLES)(gate.gate)
+app.command("label", short_help="Draw what people should look at, and ask it.", help=label.HELP, epilog=label.EXAMPLES)(
+    label.label
+)
+app.command(
+    "calibrate", short_help="Correct means by labels of people.", help=calibrate.HELP, epilog=calibrate.EXAMPLES
+)(calibrate.calibrate)
+app.command("import", short_help="Bring in scores of another tool.", help=import_.HELP, epilog=import_.EXAMPLES)(
+    import_.import_
+)
 app.command("replay", short_help="Recompute scores without a call.", help=replay.HELP, epilog=replay.EXAMPLES)(
     replay.replay
 )
@@ -82,6 +112,12 @@ _judges.command(
     help=judge_check.HELP,
     epilog=judge_check.EXAMPLES,
 )(judge_check.check)
+_judges.command(
+    "probe",
+    short_help="See whether it can be led astray.",
+    help=judge_probe.HELP,
+    epilog=judge_probe.EXAMPLES,
+)(judge_probe.probe)
 _judges.command("test", short_help="Ask it one question of each kind.", help=judge.HELP, epilog=judge.EXAMPLES)(
     judge.try_judge
 )

@@ -12,7 +12,7 @@ from merilo.reports.case import Case
 from merilo.reports.explain import statements
 from merilo.reports.overview import agreement, command, judge_name
 from merilo.reports.page import Page, Span, Tone, columns
-from merilo.reports.words import NONE, number, span
+from merilo.reports.words import NONE, OWN_ERROR, number, span
 from merilo.stats.intervals import Moments, t_interval
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _retrievers(page: Page, first: Table, second: Table) -> None:
             page.line(Span("by the judge", Tone.QUIET))
         page.line(Span(row, Tone.STRONG if not place else Tone.PLAIN))
     page.blank()
-    page.text(_verdict(names, judged, gold))
+    page.text(f"{_verdict(names, judged, gold)} Each interval is {OWN_ERROR}.")
 
 
 _Row = tuple[str, dict[str, float], dict[str, float]]

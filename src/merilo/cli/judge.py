@@ -33,7 +33,7 @@ def try_judge(
         str,
         typer.Argument(
             metavar="SPEC",
-            help="embedded, openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT or scripted:FILE.",
+            help="embedded, openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT, scripted:FILE or a cascade FIRST>SECOND.",
             callback=given,
             show_default=False,
         ),

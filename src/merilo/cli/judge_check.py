@@ -7,7 +7,28 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from merilo.cli.exits import Exit
-from merilo.cli.options import ApiKeyEnv, BaseUrl, Debug, Json, JudgedHow, LogJson, Prices
+from merilo.cli.options import (
+    ApiKeyEnv,
+    BaseUrl,
+    CascadeCheck,
+    Concurrency,
+    Debug,
+    Json,
+    JudgedHow,
+    LogJson,
+    MaxCost,
+    MaxError,
+    MaxRequests,
+    MaxSeconds,
+    NoCache,
+    OneJudge,
+    Prices,
+    Quiet,
+    Rpm,
+    Timeout,
+    Tpm,
+    share,
+)
 from merilo.errors import Interrupted
 
 if TYPE_CHECKING:
@@ -36,13 +57,7 @@ def check(
         list[str] | None,
         typer.Argument(metavar="[FILE]...", help="More labels, as after --labels.", show_default=False),
     ] = None,
-    judge: Annotated[
-        str,
-        typer.Option(
-            metavar="SPEC",
-            help="embedded, openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT or scripted:FILE.",
-        ),
-    ] = "embedded",
+    judge: OneJudge = "embedded",
     labels: Annotated[list[str] | None, typer.Option(metavar="FILE", help="Labels of people. May be repeated.")] = None,
     task: Annotated[list[str] | None, typer.Option(metavar="NAME", help="This task only. May be repeated.")] = None,
     source: Annotated[list[str] | None, typer.Option(metavar="NAME", help="This source only. May be repeated.")] = None,
@@ -63,29 +78,23 @@ def check(
     out: Annotated[
         str | None, typer.Option(metavar="DIR", help="Keep check.json and a run for each task and source there.")
     ] = None,
-    concurrency: Annotated[int, typer.Option(metavar="N", help="Requests in the air at once, per model.")] = 16,
-    rpm: Annotated[float | None, typer.Option(metavar="N", help="Requests a minute, per model.")] = None,
-    tpm: Annotated[float | None, typer.Option(metavar="N", help="Tokens a minute, per model.")] = None,
-    timeout: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Give up waiting for one reply; it is asked again.")
-    ] = None,
-    max_cost: Annotated[float | None, typer.Option(metavar="USD", help="Stop before this call costs more.")] = None,
-    max_requests: Annotated[
-        int | None, typer.Option(metavar="N", help="Stop after so many requests of this call.")
-    ] = None,
-    max_seconds: Annotated[
-        float | None, typer.Option(metavar="N", help="Begin no request after so many seconds.")
-    ] = None,
+    concurrency: Concurrency = 16,
+    rpm: Rpm = None,
+    tpm: Tpm = None,
+    timeout: Timeout = None,
+    max_cost: MaxCost = None,
+    max_requests: MaxRequests = None,
+    max_seconds: MaxSeconds = None,
     base_url: BaseUrl = None,
     api_key_env: ApiKeyEnv = None,
     judged: JudgedHow = None,
-    no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Do not use verdicts of other runs, nor lend them these.")
-    ] = False,
+    max_error: MaxError = None,
+    cascade_check: CascadeCheck = None,
+    no_cache: NoCache = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask again what failed in --out.")] = False,
     prices: Prices = None,
     json: Json = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no messages.")] = False,
+    quiet: Quiet = False,
     log_json: LogJson = None,
     debug: Debug = False,
 ) -> None:
@@ -117,6 +126,8 @@ def check(
         base_url=base_url,
         api_key_env=api_key_env,
         judged=judged,
+        max_error=None if max_error is None else share(max_error),
+        cascade_check=cascade_check,
         cache=not no_cache,
         retry_failed=retry_failed,
         prices=prices,

@@ -9,6 +9,8 @@ import typer
 from merilo.cli.options import (
     ApiKeyEnv,
     BaseUrl,
+    CascadeCheck,
+    Cluster,
     CrossEncoder,
     Debug,
     Embedder,
@@ -17,11 +19,13 @@ from merilo.cli.options import (
     Json,
     JudgedHow,
     LogJson,
+    MaxError,
     Rpm,
     Timeout,
     Tpm,
     column_mapping,
     given,
+    share,
 )
 from merilo.errors import UsageError
 
@@ -74,6 +78,9 @@ def lineage(
         typer.Option("--map", metavar="COLUMN=FIELD", help="Which field a column fills. May be repeated."),
     ] = None,
     language: Annotated[str | None, typer.Option(metavar="CODE", help="Language of the data, such as ru.")] = None,
+    cluster: Cluster = None,
+    max_error: MaxError = None,
+    cascade_check: CascadeCheck = None,
     concurrency: Annotated[int, typer.Option(metavar="N", help="Requests in the air at once.")] = 16,
     rpm: Rpm = None,
     tpm: Tpm = None,
@@ -108,6 +115,9 @@ def lineage(
         "limit": limit,
         "mapping": column_mapping(mapping or []) or None,
         "language": language,
+        "cluster": cluster,
+        "max_error": None if max_error is None else share(max_error),
+        "cascade_check": cascade_check,
         "concurrency": concurrency,
         "requests_per_minute": rpm,
         "tokens_per_minute": tpm,

@@ -48,10 +48,42 @@ CrossEncoder = Annotated[
 ]
 
 
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FIELD",
+        help="Samples with this field, or key of their metadata, in common belong together, such as those of one "
+        "document; intervals are over these clusters.",
+    ),
+]
 Rpm = Annotated[float | None, typer.Option(metavar="N", help="Requests a minute, per model.")]
 Tpm = Annotated[float | None, typer.Option(metavar="N", help="Tokens a minute, per model.")]
 Timeout = Annotated[
     float | None, typer.Option(metavar="SECONDS", help="Give up waiting for one reply; it is asked again.")
+]
+Concurrency = Annotated[int, typer.Option(metavar="N", help="Requests in the air at once, per model.")]
+MaxCost = Annotated[float | None, typer.Option(metavar="USD", help="Stop before this call costs more.")]
+MaxRequests = Annotated[int | None, typer.Option(metavar="N", help="Stop after so many requests of this call.")]
+MaxSeconds = Annotated[float | None, typer.Option(metavar="N", help="Begin no request after so many seconds.")]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Do not use verdicts of other runs, nor lend them these.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no messages.")]
+MaxError = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SHARE", help="Of a cascade: the most that may be wrong before its last judge, 5% by default."
+    ),
+]
+CascadeCheck = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FILE", help="Of a cascade: what judge check --json wrote about its first judge. May be repeated."
+    ),
+]
+OneJudge = Annotated[
+    str,
+    typer.Option(
+        metavar="SPEC", help="embedded, openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT, scripted:FILE or FIRST>SECOND."
+    ),
 ]
 
 
@@ -104,6 +136,17 @@ def share(text: str) -> float:
     if not 0 <= value <= 1:
         raise UsageError(f"A share is a number from 0 to 1 or a percentage such as 1%; got {text!r}.")
     return value
+
+
+def shares_by_name(texts: list[str], option: str) -> dict[str, float]:
+    """Names with shares, from texts of the form `name=2%`. Raises UsageError for any other form."""
+    found: dict[str, float] = {}
+    for text in texts:
+        name, sign, told = text.partition("=")
+        if not (name.strip() and sign):
+            raise UsageError(f"{option} takes NAME=SHARE, such as order=2%; got {text!r}.")
+        found[name.strip()] = share(told)
+    return found
 
 
 def _split(text: str) -> list[str]:

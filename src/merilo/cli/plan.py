@@ -11,6 +11,7 @@ import typer
 from merilo.cli.options import (
     ApiKeyEnv,
     BaseUrl,
+    CascadeCheck,
     CrossEncoder,
     Debug,
     Embedder,
@@ -18,37 +19,46 @@ from merilo.cli.options import (
     EmbedderBaseUrl,
     Json,
     JudgedHow,
+    MaxError,
     Prices,
     Rpm,
     Tpm,
     column_mapping,
-    given,
     metric_texts,
+    share,
 )
+from merilo.cli.pilot import Difference, Pilot, PilotCluster, Pilots, UntilDecided, report_power
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
+    from merilo.engine.amounts import Estimate
     from merilo.options import EvaluateArguments
+    from merilo.reports.power import Power
 
 HELP = """Say how many requests a run over DATA would send, how many tokens they are, and what they cost.
 
 Nothing is asked and no key is needed. Questions that several metrics share, and what the run at --out or the cache
 holds already, are not counted again. Once the run has begun, its own tokens and times are taken.
+
+With --power, a run that is there serves as a pilot: how many samples show a --difference between two runs, and whether
+a run that stops early (--until-decided) can pay. DATA may then be left out.
 """
 EXAMPLES = """\b
 Examples:
   merilo plan answers.jsonl --judge openai:gpt-4.1-mini
   merilo plan answers.jsonl --metrics faithfulness,context_recall --judge openai:gpt-4.1-mini --out runs/first
   merilo plan answers.jsonl --judge openai:qwen3 --base-url http://localhost:8000/v1 --prices prices.toml
+  merilo plan --power runs/old --power runs/new --difference 0.03
+  merilo plan answers.jsonl --judge openai:gpt-4.1-mini --power runs/first --until-decided gates.toml
 """
-_OWN = {"--sample": 1, "--latency": 1, "--json": 0, "--debug": 0}
+_OWN = {"--sample": 1, "--latency": 1, "--json": 0, "--debug": 0, "--power": 1, "--difference": 1}
 """Options that `merilo run` does not know, or that would change what it prints, and how many words follow each."""
 
 
 def plan(
     data: Annotated[
-        str, typer.Argument(metavar="DATA", help="The file to evaluate.", callback=given, show_default=False)
-    ],
+        str | None, typer.Argument(metavar="[DATA]", help="The file to evaluate.", show_default=False)
+    ] = None,
     metrics: Annotated[
         list[str] | None,
         typer.Option(metavar="A,B", help="Metrics, by default every one that data and judge allow."),
@@ -74,6 +84,8 @@ def plan(
     embedder_base_url: EmbedderBaseUrl = None,
     embedder_api_key_env: EmbedderApiKeyEnv = None,
     judged: JudgedHow = None,
+    max_error: MaxError = None,
+    cascade_check: CascadeCheck = None,
     skip_invalid: Annotated[
         bool, typer.Option("--skip-invalid", help="Leave bad records out instead of stopping.")
     ] = False,
@@ -88,19 +100,20 @@ def plan(
     latency: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="What a reply takes, where the run has not measured it.")
     ] = None,
+    power: Pilots = None,
+    difference: Difference = None,
+    until_decided: UntilDecided = None,
+    cluster: PilotCluster = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Estimate and report; the help stands in HELP."""
     del debug  # read in main, where errors are told
-    from merilo.api import plan as planned
-    from merilo.data.trec import load_trec
-    from merilo.reports.clean import json_text
-    from merilo.reports.plan import plan_page, plan_record
-    from merilo.reports.terminal import page_width, show, write
-
+    pilot = Pilot(power or [], difference, until_decided, cluster)
+    pilot.check(data)
+    texts = metric_texts(metrics) if metrics else None
     arguments: EvaluateArguments = {
-        "metrics": metric_texts(metrics) if metrics else None,
+        "metrics": texts,
         "judge": judge or ["embedded"],
         "embedder": embedder,
         "cross_encoder": cross_encoder,
@@ -116,17 +129,51 @@ def plan(
         "embedder_base_url": embedder_base_url,
         "embedder_api_key_env": embedder_api_key_env,
         "judged": judged,
+        "max_error": None if max_error is None else share(max_error),
+        "cascade_check": cascade_check,
         "skip_invalid": skip_invalid,
         "cache": not no_cache,
         "retry_failed": retry_failed,
         "prices": prices,
     }
+    if data is None:
+        _report_power(pilot, texts, json=json)
+        return
+    found = _planned(data, qrels, sample, latency, arguments)
+    report(found, json=json, run=_run_command(sys.argv[1:]), power=pilot.told(texts, found.samples))
+
+
+def _planned(
+    data: str, qrels: str | None, sample: str, latency: float | None, arguments: EvaluateArguments
+) -> Estimate:
+    from merilo.api import plan as planned
+    from merilo.data.trec import load_trec
+
     source = data if qrels is None else load_trec(data, qrels)
-    found = planned(source, sample=_looked_at(sample), latency_s=latency, **arguments)
+    return planned(source, sample=_looked_at(sample), latency_s=latency, **arguments)
+
+
+def _report_power(pilot: Pilot, metrics: list[str] | None, *, json: bool) -> None:
+    found = pilot.told(metrics, None)
+    if found is not None:
+        report_power(found, json=json)
+
+
+def report(found: Estimate, *, json: bool, run: str = "", power: Power | None = None) -> None:
+    """Print an estimate, and what a pilot says; `run`: the command that would do it, where there is one to be named."""
+    from merilo.reports.clean import json_text
+    from merilo.reports.plan import plan_page, plan_record
+    from merilo.reports.power import power_record, power_section
+    from merilo.reports.terminal import page_width, show, write
+
     if json:
-        write(json_text(plan_record(found)) + "\n")
-    else:
-        show(plan_page(found, page_width(), run=_run_command(sys.argv[1:])))
+        told = {} if power is None else {"power": power_record(power)}
+        write(json_text({**plan_record(found), **told}) + "\n")
+        return
+    page = plan_page(found, page_width(), run=run)
+    if power is not None:
+        power_section(page, power)
+    show(page)
 
 
 def _looked_at(text: str) -> int | None:

@@ -12,6 +12,8 @@ from merilo.cli.exits import Exit
 from merilo.cli.options import (
     ApiKeyEnv,
     BaseUrl,
+    CascadeCheck,
+    Cluster,
     CrossEncoder,
     Debug,
     Embedder,
@@ -20,6 +22,7 @@ from merilo.cli.options import (
     Json,
     JudgedHow,
     LogJson,
+    MaxError,
     Prices,
     Rpm,
     Timeout,
@@ -68,8 +71,8 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="SPEC",
-            help="embedded (the default), openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT or scripted:FILE, perhaps as "
-            "NAME=SPEC. May be repeated.",
+            help="embedded (the default), openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT, scripted:FILE or a cascade "
+            "FIRST>SECOND, perhaps as NAME=SPEC. May be repeated.",
         ),
     ] = None,
     embedder: Embedder = "embedded",
@@ -84,6 +87,7 @@ def run(
         typer.Option("--map", metavar="COLUMN=FIELD", help="Which field a column fills. May be repeated."),
     ] = None,
     language: Annotated[str | None, typer.Option(metavar="CODE", help="Language of the data, such as ru.")] = None,
+    cluster: Cluster = None,
     concurrency: Annotated[int, typer.Option(metavar="N", help="Requests in the air at once, per model.")] = 16,
     rpm: Rpm = None,
     tpm: Tpm = None,
@@ -100,6 +104,8 @@ def run(
     embedder_base_url: EmbedderBaseUrl = None,
     embedder_api_key_env: EmbedderApiKeyEnv = None,
     judged: JudgedHow = None,
+    max_error: MaxError = None,
+    cascade_check: CascadeCheck = None,
     skip_invalid: Annotated[
         bool, typer.Option("--skip-invalid", help="Leave bad records out instead of stopping.")
     ] = False,
@@ -112,6 +118,12 @@ def run(
         typer.Option(metavar="TAPE", help="Keep the run with every reply in one file too, such as tape.jsonl.gz."),
     ] = None,
     prices: Prices = None,
+    until_decided: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SUITE", help="Take samples in random order, and stop when each minimum of this suite is decided."
+        ),
+    ] = None,
     max_failed: Annotated[
         str, typer.Option(metavar="SHARE", help="Exit with 4 when more of the outcomes failed.")
     ] = "1%",
@@ -131,6 +143,7 @@ def run(
         "limit": limit,
         "mapping": column_mapping(mapping or []) or None,
         "language": language,
+        "cluster": cluster,
         "concurrency": concurrency,
         "requests_per_minute": rpm,
         "tokens_per_minute": tpm,
@@ -143,12 +156,15 @@ def run(
         "embedder_base_url": embedder_base_url,
         "embedder_api_key_env": embedder_api_key_env,
         "judged": judged,
+        "max_error": None if max_error is None else share(max_error),
+        "cascade_check": cascade_check,
         "skip_invalid": skip_invalid,
         "cache": not no_cache,
         "retry_failed": retry_failed,
         "record": record,
         "prices": prices,
         "log_json": log_json,
+        "until_decided": until_decided,
     }
     found = _evaluated(data, qrels, arguments, quiet=quiet, plain=debug)  # where tracebacks are shown, no line is drawn
     _report(found, json=json)

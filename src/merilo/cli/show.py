@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from merilo.cli.options import Debug, Json, given
+from merilo.cli.options import Cluster, Debug, Json, given
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from merilo.stats.correction import Correction
     from merilo.reports.page import Page
 
 HELP = """Show a run: its summary, its worst samples, or one sample with all its evidence.
@@ -21,6 +24,8 @@ Examples:
   merilo show runs/first
   merilo show runs/first --worst 5 --metric faithfulness
   merilo show runs/first --sample 17
+  merilo show runs/first --html first.html
+  merilo show runs/first --cluster document
 """
 _WORST = 10
 
@@ -37,6 +42,15 @@ def show(
         str | None, typer.Option(metavar="M", help="The metric to list by; list its 10 worst without --worst.")
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="With --sample: cut no text short.")] = False,
+    html: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write summary and worst samples as one static page there.")
+    ] = None,
+    cluster: Cluster = None,
+    undefined: Annotated[
+        str | None,
+        typer.Option(metavar="drop|worst", help="Take means without undefined outcomes, or count them as the worst."),
+    ] = None,
+    level: Annotated[float | None, typer.Option(metavar="L", help="Confidence level of the intervals.")] = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -44,6 +58,11 @@ def show(
     del debug  # read in main, where errors are told
     if sample is not None and (worst is not None or metric is not None):
         raise UsageError("Give either --sample or --worst with --metric, not both.")
+    if sample is not None and html is not None:
+        raise UsageError("--html writes the whole run; leave --sample out.")
+    again = any(each is not None for each in (cluster, undefined, level))
+    if again and any(each is not None for each in (sample, worst, metric, html)):
+        raise UsageError("--cluster, --undefined and --level are for the summary; leave the other options out.")
     from merilo.reports.clean import json_text
     from merilo.reports.terminal import show as show_page
     from merilo.reports.terminal import write
@@ -52,11 +71,17 @@ def show(
         shown = _sample(run, sample, json=json, full=full)
     elif worst is not None or metric is not None:
         shown = _worst(run, worst or _WORST, metric, json=json)
+    elif again:
+        shown = _summarised(run, cluster, undefined, level, json=json)
     else:
         shown = _overview(run, json=json)
+    if html is not None:
+        _write_html(run, html, worst, metric)
     if isinstance(shown, dict):
         write(json_text(shown) + "\n")
     else:
+        if html is not None:
+            shown.line(f"  kept in {html}")
         show_page(shown)
 
 
@@ -81,10 +106,52 @@ def _worst(path: str, most: int, metric: str | None, *, json: bool) -> Page | di
     return worst.worst_record(run, found) if json else worst.worst_page(run, found, page_width())
 
 
+def _write_html(path: str, html: str, most: int | None, metric: str | None) -> None:
+    """The page for a browser; of the worst samples of `metric`, or of each in turn."""
+    from pathlib import Path
+
+    from merilo.concluding.attached import corrected_of
+    from merilo.reports.html_pages import write_page
+    from merilo.reports.html_run import SHOWN, run_html
+    from merilo.reports.worst import metric_of
+    from merilo.runs.run import Run
+
+    run = Run.open(path)
+    chosen = None if metric is None else metric_of(run, metric)
+    most = SHOWN if most is None else most
+    write_page(Path(html), run_html(run, metric=chosen, samples=most, corrections=corrected_of(run)))
+
+
 def _overview(path: str, *, json: bool) -> Page | dict[str, Any]:  # Any: JSON
+    from merilo.concluding.attached import corrected_of
     from merilo.reports.overview import overview_page, overview_record
     from merilo.reports.terminal import page_width
     from merilo.runs.run import Run
 
     run = Run.open(path)
-    return overview_record(run) if json else overview_page(run, page_width())
+    corrections = corrected_of(run)
+    if json:
+        return overview_record(run, corrections=corrections)
+    return overview_page(run, page_width(), corrections=corrections)
+
+
+def _summarised(
+    path: str, cluster: str | None, undefined: str | None, level: float | None, *, json: bool
+) -> Page | dict[str, Any]:  # Any: JSON
+    from merilo.concluding.attached import corrected_of
+    from merilo.concluding.summarising import summarise
+    from merilo.reports.overview import overview_page, overview_record
+    from merilo.reports.terminal import page_width
+    from merilo.runs.run import Run
+    from merilo.stats.intervals import LEVEL
+
+    run = Run.open(path)
+    policy = "drop" if undefined is None else undefined
+    level = LEVEL if level is None else level
+    found = summarise(run, cluster=cluster, level=level, undefined=policy)
+    corrections: Mapping[str, Correction] = {}
+    if policy == "drop":  # labels correct means over scored samples alone
+        corrections = corrected_of(run, cluster=cluster, level=level)
+    if json:
+        return overview_record(run, metrics=found, corrections=corrections)
+    return overview_page(run, page_width(), metrics=found, cluster=cluster, corrections=corrections)

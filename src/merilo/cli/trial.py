@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from merilo.engine.answers import Unit
 from merilo.engine.carry import Carrier
-from merilo.engine.drive import Talk
 from merilo.engine.limits import Limits
+from merilo.engine.talk import Talk
 from merilo.judging.questions import (
     KINDS,
     Addresses,

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -31,6 +31,7 @@ def load(
     mapping: Mapping[str, str] | None = None,
     language: str | None = None,
     limit: int | None = None,
+    ignore: Collection[str] = (),
     max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Dataset:
     """The data set in a file (.jsonl, .ndjson, .json, .csv, .tsv, each perhaps gzipped) or in memory.
@@ -40,7 +41,8 @@ def load(
     up to 1 GiB, is held whole. A blank CSV cell is missing. A record without an id gets its number, from 1, as its id.
 
     ``mapping`` (column to field) goes before the names that other systems use; ``language`` before the
-    samples' and contexts' own. ``limit`` is the number of records looked at, good or bad.
+    samples' and contexts' own. ``limit`` is the number of records looked at, good or bad; columns to ``ignore``
+    are taken for absent.
 
     Iterating yields a Sample for each good record and a BadRecord, with all its problems, for each bad one.
     Raises DataError where the source as a whole cannot be read: here if that shows when it is opened, else
@@ -48,7 +50,7 @@ def load(
     """
     _check_arguments(language, limit)
     columns = Columns()
-    rules = _Rules(Planner(dict(mapping or {}), columns), language)
+    rules = _Rules(Planner(dict(mapping or {}), columns), language, frozenset(ignore))
     if isinstance(source, (str, PathLike)):
         path = None if source == "-" else Path(source)
         file = RecordFile(path, Format.JSONL if path is None else format_of(path), max_line_bytes)
@@ -101,6 +103,7 @@ def _raw_records(records: Records) -> Iterator[RawRecord | Sample]:
 class _Rules:
     planner: Planner
     language: str | None
+    ignored: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,8 @@ class _Reader:
         return BadRecord(tuple(replace(p, source=self.name, line=place, unit=self.unit) for p in problems))
 
     def _sample(self, record: dict[str, object], number: int, problems: list[Problem]) -> Sample | None:
+        if self.rules.ignored:
+            record = {name: value for name, value in record.items() if name not in self.rules.ignored}
         plan = self.rules.planner.plan(tuple(record))
         values: dict[str, object] = {"id": None}
         for field, sources in plan.fields:

@@ -61,6 +61,18 @@ class MetricEstimate:
 
 
 @dataclass(frozen=True, slots=True)
+class CascadeEstimate:
+    """What is likely to become of the questions to a cascade, by what its judges answered of held-out records."""
+
+    name: str
+    questions: float
+    answered: float
+    """Those that are answered before the last judge."""
+    checked: float
+    """Those of them about which the last judge is asked too."""
+
+
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """What an evaluation would ask and cost."""
 
@@ -82,6 +94,7 @@ class Estimate:
     """The prices behind the amounts."""
     unpriced: tuple[str, ...]
     """Models whose price is unknown."""
+    cascades: tuple[CascadeEstimate, ...] = ()
 
 
 def _sum(one: float | None, other: float | None) -> float | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from merilo.errors import UsageError
 from merilo.judges.base import PACK_SIZE
+from merilo.judges.cascade import Cascade, with_stages
 from merilo.judging.digests import FRAME, digest_bytes, digest_json, digest_of, digest_text, framed
 from merilo.judging.questions import Completion, Embeddings, Pack, Question, Sentences, Similarities
 from merilo.judging.verdicts import Failure, Verdict
@@ -115,7 +116,7 @@ class Answers:
     """Everything answered in one run, kept before any plan sees it."""
 
     def __init__(self, roles: Roles, store: Store, cache: VerdictCache | None) -> None:
-        self._roles = roles
+        self._roles = Roles(with_stages(roles.judges))
         self._store = store
         self._cache = cache
         self._commons: dict[tuple[int, str, type[Verdict]], bytes] = {}
@@ -177,6 +178,16 @@ class Answers:
         held = self._store.keep(rows, exchange, seconds=seconds)
         self.commit_if_due()
         return dict(zip(unit.keys, held, strict=True))
+
+    def cascades(self) -> list[tuple[Cascade, tuple[str, ...]]]:
+        """The cascades among the judges, each once, with all its roles."""
+        roles: dict[int, list[str]] = {}
+        found: dict[int, Cascade] = {}
+        for role, judge in self._roles.judges.items():
+            if isinstance(judge, Cascade):
+                found[id(judge)] = judge
+                roles.setdefault(id(judge), []).append(role)
+        return [(cascade, tuple(roles[key])) for key, cascade in found.items()]
 
     def commit_if_due(self) -> None:
         """Commit run and cache when enough rows or time have gathered."""

@@ -8,6 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from merilo.errors import UsageError
+from merilo.judges.cascade import each_judge
 from merilo.providers.base import Usage
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def check_prices(budget: Budget, judges: Iterable[Judge], price: Price) -> None:
     """Raises UsageError when a cost is to be held that cannot be known for one of these judges."""
     if budget.max_cost_usd is None:
         return
-    for judge in judges:
+    for judge in each_judge(judges):
         provider: Provider | None = getattr(judge, "provider", None)
         if provider is not None and price(provider, _PRICED) is None:
             raise UsageError(_unpriced(judge.name))

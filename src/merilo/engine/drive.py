@@ -8,13 +8,12 @@ that one sees that nothing else is different.
 from __future__ import annotations
 
 import asyncio
-import logging
-import time
 from typing import TYPE_CHECKING
 
-from merilo.engine.budget import UNPAID, own_price
+from merilo.engine.budget import own_price
+from merilo.engine.talk import talk_about
 from merilo.errors import UsageError
-from merilo.judging.verdicts import Failure, FailureKind, Verdict
+from merilo.judging.verdicts import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,61 +21,16 @@ if TYPE_CHECKING:
     from merilo.engine.answers import Answers, Held, Unit
     from merilo.engine.budget import Price
     from merilo.engine.carry import Carrier
+    from merilo.engine.talk import Conversing
     from merilo.engine.walk import Walk
     from merilo.judges.base import Send
     from merilo.judging.ask import Answer
+    from merilo.judging.verdicts import Failure
     from merilo.providers.base import Reply
 
     Sender = Callable[[Send], Reply | Failure]
     BatchSender = Callable[[Sequence[Send]], Iterable[tuple[int, Reply | Failure]]]
     """Takes all sends of a round; gives what comes back, with its place, in any order. Ends early to end the run."""
-
-_log = logging.getLogger("merilo")
-
-
-class Talk:
-    """One conversation with a judge about one unit; `sends` is what it waits for, None once it has answered."""
-
-    def __init__(self, unit: Unit, price: Price = own_price) -> None:
-        self.unit = unit
-        self._price = price
-        self.sends: tuple[Send, ...] | None = None
-        self.answers: tuple[Answer, ...] = ()
-        self.replies: list[Reply | Failure] = []
-        self._cost: float | None = 0.0
-        self._began = time.monotonic()
-        self._conversation = unit.judge.answer(unit.asked)
-        self._advance(None)
-
-    def reply(self, replies: tuple[Reply | Failure, ...]) -> None:
-        """Hand over what came back for the current sends, in order."""
-        replies = tuple(_kept(reply) if isinstance(reply, Failure) else reply for reply in replies)
-        for send, reply in zip(self.sends or (), replies, strict=True):
-            price = self._price(send.provider, UNPAID if isinstance(reply, Failure) else reply.usage)
-            self._cost = None if price is None or self._cost is None else self._cost + price
-        self.replies.extend(replies)
-        self._advance(replies)
-
-    def keep(self, answers: Answers) -> Held:
-        """Store the finished conversation; what the run holds now, by key."""
-        seconds = time.monotonic() - self._began
-        return answers.keep(self.unit, self.answers, self.replies, self._cost, seconds)
-
-    def _advance(self, replies: tuple[Reply | Failure, ...] | None) -> None:
-        try:
-            self.sends = next(self._conversation) if replies is None else self._conversation.send(replies)
-            while not self.sends:
-                self.sends = self._conversation.send(())
-        except StopIteration as stop:
-            self.sends = None
-            self.answers = tuple(map(_storable, stop.value))
-        except Exception as error:  # noqa: BLE001  a bug in a judge must not end the run; the traceback goes to the log
-            _log.exception("the judge %s broke", self.unit.judge.name)
-            failure = Failure(
-                FailureKind.BROKEN, f"the judge {self.unit.judge.name} raised {type(error).__name__}: {error}"
-            )
-            self.sends = None
-            self.answers = tuple(_storable(failure) for _ in self.unit.questions)
 
 
 def _units(walk: Walk, answers: Answers) -> list[Unit] | None:
@@ -90,21 +44,6 @@ def _units(walk: Walk, answers: Answers) -> list[Unit] | None:
         return None
 
 
-def _storable(answer: Answer) -> Answer:
-    """The answer, or a failure where it holds text that no file can hold (half a surrogate pair)."""
-    if isinstance(answer, Failure):
-        return _kept(answer)
-    try:
-        answer.to_json()
-    except ValueError:
-        return Failure(FailureKind.BROKEN, "the verdict holds half a character, which cannot be kept")
-    return answer
-
-
-def _kept(failure: Failure) -> Failure:
-    return Failure(failure.kind, failure.message.encode("utf-8", "replace").decode())
-
-
 def _keyed(units: Iterable[Unit], held: Held) -> list[tuple[bytes, Answer]]:
     return [(key, held[key]) for unit in units for key in unit.keys]
 
@@ -114,7 +53,7 @@ class _Flight:
 
     __slots__ = ("_driver", "_missing", "_replies", "block", "talk", "waiting")
 
-    def __init__(self, driver: AsyncDriver, talk: Talk, block: int) -> None:
+    def __init__(self, driver: AsyncDriver, talk: Conversing, block: int) -> None:
         self.talk = talk
         self.block = block
         self.waiting: list[Going] = []
@@ -288,7 +227,7 @@ class AsyncDriver:
             rest = rest.without(held)
         if rest is None:
             return
-        talk = Talk(rest, self._price)
+        talk = talk_about(rest, self._answers, self._price)
         if talk.sends is None:
             kept = talk.keep(self._answers)
             going.held.update(kept)
@@ -346,7 +285,7 @@ def _answer_blocking(unit: Unit, answers: Answers, send: Sender) -> Held:
     held, rest = answers.known(unit)
     if rest is None:
         return held
-    talk = Talk(rest)
+    talk = talk_about(rest, answers)
     while talk.sends is not None:
         talk.reply(tuple(send(request) for request in talk.sends))
     return held | talk.keep(answers)
@@ -381,22 +320,22 @@ def drive_rounds(
 
 def _looked_up(
     units: Sequence[Unit], answers: Answers, price: Price, count: Callable[[int], None]
-) -> tuple[list[Talk], Held]:
+) -> tuple[list[Conversing], Held]:
     """A conversation about whatever is not known, equal questions once, and what is."""
     held: Held = {}
-    talks: list[Talk] = []
+    talks: list[Conversing] = []
     asked: set[bytes] = set()
     for known, missing in answers.known_all(units):
         count(len(known))
         held |= known
         rest = None if missing is None else missing.without(asked)
         if rest is not None:
-            talks.append(Talk(rest, price))
+            talks.append(talk_about(rest, answers, price))
             asked.update(rest.keys)
     return talks, held
 
 
-def _held_out(talks: Sequence[Talk], answers: Answers, send_batch: BatchSender, held: Held) -> bool:
+def _held_out(talks: Sequence[Conversing], answers: Answers, send_batch: BatchSender, held: Held) -> bool:
     """Hold all conversations and keep what they give in `held`; false when `send_batch` ended too early for that."""
     for talk in talks:
         if talk.sends is None:
@@ -412,10 +351,10 @@ def _held_out(talks: Sequence[Talk], answers: Answers, send_batch: BatchSender, 
     return True
 
 
-def _replied(talks: Sequence[Talk], send_batch: BatchSender) -> Iterator[Talk]:
+def _replied(talks: Sequence[Conversing], send_batch: BatchSender) -> Iterator[Conversing]:
     """Each conversation as soon as it has all replies to what it wanted sent, and has gone on."""
     sends: list[Send] = []
-    of: list[tuple[Talk, int]] = []  # by place: the conversation, and the place of its first send
+    of: list[tuple[Conversing, int]] = []  # by place: the conversation, and the place of its first send
     for talk in talks:
         own = talk.sends or ()
         of += [(talk, len(sends))] * len(own)

@@ -81,7 +81,7 @@ class Lane:
         self._gone_since = inf
         self._failures = 0  # in a row, those sent again included
         self._unread: deque[tuple[Parcel, Reply | Failure]] = deque()
-        self._most_unread = min(MOST_UNREAD, limits.concurrency // 4)  # few in the air wait little, and keep their order
+        self._most_unread = min(MOST_UNREAD, limits.concurrency // 2)  # few wait little, and keep their order
         self._reading = False
 
     @property
@@ -419,5 +419,5 @@ class Lane:
         try:
             while self._unread:
                 self._read_one()
-        except Exception:
+        except Exception:  # noqa: BLE001  the log has it
             _log.exception("a reply that came at the end could not be kept")

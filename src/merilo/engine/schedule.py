@@ -33,6 +33,11 @@ def window_for(concurrency: int) -> int:
     return max(2 * BLOCK, 4 * concurrency)
 
 
+def window_until(concurrency: int) -> int:
+    """The same for a run that may stop at any sample: no more than keep so many requests in the air."""
+    return max(1, concurrency)
+
+
 class _Alive:
     """A sample on its way: its walks, then its results."""
 
@@ -48,9 +53,10 @@ class _Alive:
 class _Stream:
     """The samples alive, oldest first."""
 
-    def __init__(self, metrics: Mapping[str, Metric], driver: AsyncDriver) -> None:
+    def __init__(self, metrics: Mapping[str, Metric], driver: AsyncDriver, span: int) -> None:
         self._metrics = metrics
         self._driver = driver
+        self._span = span
         self.alive: deque[_Alive] = deque()
         self.unfinished = 0
         self._moved: asyncio.Future[None] | None = None
@@ -61,7 +67,7 @@ class _Stream:
 
     def begin_some(self, samples: Iterator[tuple[int, Sample]], window: int) -> bool:
         """Set the plans of the next few samples going, as many as there is room for; false when there are no more."""
-        room = min(_BATCH, window - self.unfinished, _SPAN * window - len(self.alive))
+        room = min(_BATCH, window - self.unfinished, self._span * window - len(self.alive))
         some = list(islice(samples, room))
         for number, sample in some:
             self._begin(sample, number // BLOCK)
@@ -70,7 +76,7 @@ class _Stream:
 
     def has_room(self, window: int) -> bool:
         """Whether one more sample may be begun."""
-        return self.unfinished < window and len(self.alive) < _SPAN * window
+        return self.unfinished < window and len(self.alive) < self._span * window
 
     @property
     def over(self) -> bool:
@@ -116,14 +122,14 @@ class _Stream:
 
 
 async def stream(
-    samples: Iterable[Sample], metrics: Mapping[str, Metric], driver: AsyncDriver, *, window: int
+    samples: Iterable[Sample], metrics: Mapping[str, Metric], driver: AsyncDriver, *, window: int, span: int = _SPAN
 ) -> AsyncIterator[list[Result]]:
     """The results of one sample after another, in dataset order, each in metric order.
 
-    At most `window` samples are unfinished, and at most eight times as many are between the oldest of them and the
+    At most `window` samples are unfinished, and at most `span` times as many are between the oldest of them and the
     newest. Ends early, after the last whole sample, when the carrier has reached a limit.
     """
-    alive, source = _Stream(metrics, driver), enumerate(samples)
+    alive, source = _Stream(metrics, driver, span), enumerate(samples)
     driver.ended.add_done_callback(alive.wake)
     more, breathed = True, time.monotonic()
     try:

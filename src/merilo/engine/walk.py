@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import TYPE_CHECKING, cast
 
 from merilo.errors import MissingField
@@ -98,7 +99,11 @@ def _fault(outcome: object, span: tuple[float, float]) -> str | None:
     if not isinstance(outcome, Score):
         return f"no outcome but a {type(outcome).__name__}"
     value: object = outcome.value
-    if not isinstance(value, int | float) or not span[0] - _ROUNDING <= value <= span[1] + _ROUNDING:
+    if (
+        not isinstance(value, int | float)
+        or not isfinite(value)
+        or not span[0] - _ROUNDING <= value <= span[1] + _ROUNDING
+    ):
         return f"a score of {value!r}, outside its range {span}"
     counts: dict[str, object] = dict(outcome.counts)
     if not all(count is None or isinstance(count, int) for count in counts.values()):

@@ -20,6 +20,7 @@ from merilo.judges.embedded_provider import RULES, EmbeddedProvider
 from merilo.judges.lexical import FORMAT, LexicalModel
 from merilo.judges.lexical_match import RULES_VERSION
 from merilo.judges.ngrams import NAME
+from merilo.judges.reliability import tables_from
 from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.questions import QuestionRequest, answer_in
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from merilo.judges.base import Conversation
+    from merilo.judges.reliability import Reliability
     from merilo.judging.ask import Answer
     from merilo.providers.base import Reply
 
@@ -70,6 +72,15 @@ class EmbeddedJudge:
         parts = [_rate(called, tables.get(task, {}).get("people")) for task, called in _RATED.items()]
         shown = ", ".join(part for part in parts if part)
         return f"agreement with people on held-out public data, mostly English: {shown}" if shown else None
+
+    @property
+    def reliability(self) -> Mapping[str, Reliability]:
+        """How often it is wrong by how sure it is, by kind of question; none where the model file says nothing of it.
+
+        The file's `agreement` may hold it under `cascade`, as `merilo judge check --json` writes it.
+        """
+        found: object = LexicalModel.load().agreement.get("cascade")
+        return {} if found is None else tables_from(found)
 
     @property
     def cacheable(self) -> bool:

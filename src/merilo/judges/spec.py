@@ -1,5 +1,5 @@
-"""Judges from what a user wrote: `embedded`, `openai:MODEL`, `anthropic:MODEL`, `azure:DEPLOYMENT`, `scripted:FILE`, a
-callable or a judge.
+"""Judges from what a user wrote: `embedded`, `openai:MODEL`, `anthropic:MODEL`, `azure:DEPLOYMENT`, `scripted:FILE`,
+`FIRST>SECOND` of these (a cascade), a callable or a judge.
 
 An embedder and a cross-encoder are judges that answer one kind of question, and are named alike.
 """
@@ -7,13 +7,16 @@ An embedder and a cross-encoder are judges that answer one kind of question, and
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
 
 from merilo.errors import UsageError
+from merilo.judges.cascade import MAX_ERROR, SIGN, Cascade, cascade_of
 from merilo.judging.questions import Embeddings, Question, Similarities
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from os import PathLike
 
     from merilo.judges.base import Judge
     from merilo.providers.anthropic import AnthropicProvider
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 JudgeLike: TypeAlias = "str | Judge | AnswerWith"
 """What a user may give as a judge."""
 
-KNOWN_FORMS = ("embedded", "openai:MODEL", "anthropic:MODEL", "azure:DEPLOYMENT", "scripted:FILE")
+KNOWN_FORMS = ("embedded", "openai:MODEL", "anthropic:MODEL", "azure:DEPLOYMENT", "scripted:FILE", "FIRST>SECOND")
 _EMBEDDER_FORMS = ("embedded", "openai:MODEL", "azure:DEPLOYMENT", "scripted:FILE")
 _LOCAL_FORMS = ("embedded", "scripted:FILE")
 _WIRES = ("openai", "anthropic", "azure")
@@ -32,16 +35,39 @@ _AT_AN_ADDRESS = "judges at an address (openai:, anthropic:, azure:)"
 _NAMED = re.compile(r"([A-Za-z_][\w-]*)=(.+)", re.DOTALL)
 
 
+@dataclass(frozen=True, slots=True)
+class Sureness:
+    """When a judge of a cascade is sure enough."""
+
+    max_error: float | None = None
+    """The most that the error of what it answers may be; None: the usual 5 %."""
+    checks: tuple[str | PathLike[str], ...] = ()
+    """Files that `merilo judge check --json` wrote about judges that bring no tables of their own."""
+
+    @property
+    def given(self) -> bool:
+        """Whether anything was said of it."""
+        return self.max_error is not None or bool(self.checks)
+
+
 def judge_from(
-    spec: JudgeLike, *, base_url: str | None = None, api_key_env: str | None = None, judged: str | None = None
+    spec: JudgeLike,
+    *,
+    base_url: str | None = None,
+    api_key_env: str | None = None,
+    judged: str | None = None,
+    sureness: Sureness = Sureness(),
 ) -> Judge:
     """The judge that a text names; a judge is itself, a callable that takes a question becomes one.
 
     `base_url`, `api_key_env` (the name of the environment variable that holds the key) and `judged`
-    ("each" or "together") are for `openai:`, `anthropic:` and `azure:`; elsewhere they are an error. Raises UsageError.
+    ("each" or "together") are for `openai:`, `anthropic:` and `azure:`, in a cascade for its judges of these kinds;
+    elsewhere they are an error. `sureness` is for cascades. Raises UsageError.
     """
     if not isinstance(spec, str):
         return _from_object(spec)
+    if SIGN in spec:
+        return _cascade(spec, {"base_url": base_url, "api_key_env": api_key_env, "judged": judged}, sureness)
     scheme, _, rest = spec.strip().partition(":")
     if scheme in _WIRES and rest:
         return _llm(scheme, rest, _given(base_url, api_key_env), judged)
@@ -64,12 +90,14 @@ def judges_from(
     api_key_env: str | None = None,
     judged: str | None = None,
     address_used: bool = False,
+    sureness: Sureness = Sureness(),
 ) -> dict[str, Judge]:
     """Judges by role, from `SPEC`, `NAME=SPEC`, judges and callables; an unnamed one is its own name.
 
-    The first also has the role `judge`. `base_url`, `api_key_env` and `judged` hold for those at an address. Raises
-    UsageError when there is none, a name stands twice, an option fits none of them, or an address or a key is given
-    for several kinds of provider; with `address_used` the address and the key are for somebody else too.
+    The first also has the role `judge`. `base_url`, `api_key_env` and `judged` hold for those at an address,
+    `sureness` for cascades. Raises UsageError when there is none, a name stands twice, an option fits none of them, or
+    an address or a key is given for several kinds of provider; with `address_used` the address and the key are for
+    somebody else too.
     """
     if not specs:
         raise UsageError(f"At least one judge is needed: {', '.join(KNOWN_FORMS)}.")
@@ -78,13 +106,18 @@ def judges_from(
     judges: dict[str, Judge] = {}
     for given in specs:
         name, spec = _split(given)
-        judge = judge_from(spec, **(options if is_wire(spec) else {}))
+        judge = judge_from(spec, **(options if is_wire(spec) else {}), sureness=sureness)
         name = name or judge.name
         if name in judges:
             raise UsageError(f"Two judges are called {name!r}; name them apart, as in 'second={name}'.")
         judges[name] = judge
     if not any(is_wire(_split(given)[1]) for given in specs):
         _refuse_options({"judged": judged} if address_used else options, "these judges")
+    if sureness.given and not any(isinstance(judge, Cascade) for judge in judges.values()):
+        raise UsageError(
+            "max_error (--max-error) and cascade_check (--cascade-check) are for cascades, and none is named; write "
+            "one as in --judge 'embedded>openai:MODEL'."
+        )
     first = next(iter(judges.values()))
     if judges.setdefault("judge", first) is not first:
         raise UsageError("Only the first judge may be called 'judge'; put it first or give it another name.")
@@ -100,14 +133,29 @@ def _split(given: JudgeLike) -> tuple[str | None, JudgeLike]:
 
 def wire_kinds(specs: Iterable[JudgeLike]) -> frozenset[str]:
     """The kinds of provider among judges and embedders that are reached at an address: `openai`, `azure`, ..."""
-    texts = (_split(spec)[1] for spec in specs)
-    kinds = (text.partition(":")[0].strip() for text in texts if isinstance(text, str) and ":" in text)
+    named = (_split(spec)[1] for spec in specs)
+    texts = (part for each in named if isinstance(each, str) for part in each.split(SIGN))
+    kinds = (text.partition(":")[0].strip() for text in texts if ":" in text)
     return frozenset(kind for kind in kinds if kind in _WIRES)
 
 
 def is_wire(spec: JudgeLike) -> bool:
     """True for a judge or embedder that is reached at an address: `openai:MODEL`, `anthropic:MODEL`, ..."""
     return bool(wire_kinds([spec]))
+
+
+def _cascade(spec: str, options: dict[str, str | None], sureness: Sureness) -> Judge:
+    """The cascade of the judges between the signs; the options go to those at an address."""
+    parts = [part.strip() for part in spec.split(SIGN)]
+    if not all(parts):
+        raise UsageError(f"A cascade names a judge on each side of {SIGN}, as in embedded>openai:MODEL; got {spec!r}.")
+    _check_one_kind(parts, {name: options[name] for name in ("base_url", "api_key_env")})
+    if not wire_kinds(parts):
+        _refuse_options(options, f"the judge {spec!r}")
+    usual = Sureness()  # none of the parts is a cascade
+    judges = [judge_from(part, **(options if is_wire(part) else {}), sureness=usual) for part in parts]
+    max_error = MAX_ERROR if sureness.max_error is None else sureness.max_error
+    return cascade_of(judges, max_error=max_error, checks=sureness.checks)
 
 
 def _check_one_kind(specs: Sequence[JudgeLike], options: dict[str, str | None]) -> None:

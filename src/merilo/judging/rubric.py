@@ -31,7 +31,7 @@ from merilo.judging.digests import digest_bytes, digest_text, digest_texts
 from merilo.judging.questions import Completion, Pack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from importlib.resources.abc import Traversable
 
     from jinja2 import Environment
@@ -112,6 +112,16 @@ def rubric_for(question: Question[Any] | Pack, *, language: str | None = None) -
         return load(first.rubric)
     together = ".together" if isinstance(question, Pack) else ""
     return _of_kind(_tag(language or first.language), f"{first.kind}{together}.v{_VERSION}")
+
+
+def rubric_versions(kinds: Iterable[type[Question[Any]]]) -> dict[str, str]:
+    """The version of the rubrics of each of these kinds, by its name; kinds without a rubric are left out.
+
+    A completion is asked through the rubric that its metric names, which is a matter of the metric's version.
+    """
+    names = sorted(kind.kind for kind in kinds)
+    there = [name for name in names if _root().joinpath(FALLBACK_LANGUAGE, f"{name}.v{_VERSION}.md").is_file()]
+    return dict.fromkeys(there, f"v{_VERSION}")
 
 
 def render(question: Question[Any] | Pack, *, language: str | None = None) -> Rendered:

@@ -24,9 +24,12 @@ from merilo.errors import RunError, UsageError
 from merilo.replaying.choosing import Choosing
 from merilo.replaying.recorded import Recorded, Reread, told
 from merilo.reports.summary import CompositeTally, Tally, composite_seed
+from merilo.runs.clusters import cluster_numbers
 from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, USAGE, Run, write_json
+from merilo.runs.scales import scales_of
 from merilo.runs.store import Store
 from merilo.runs.untape import unpack
+from merilo.stopping import Until
 from merilo.version import version
 
 if TYPE_CHECKING:
@@ -40,7 +43,7 @@ if TYPE_CHECKING:
     from merilo.replaying.choosing import Selection
     from merilo.replaying.recorded import Trail
     from merilo.runs.outcomes import OutcomeRecord, Result
-    from merilo.runs.run import Manifest
+    from merilo.runs.run import Aggregate, Manifest
 
     Outcomes = dict[str, OutcomeRecord]
 
@@ -116,6 +119,7 @@ def replay_run(
     work = Path(tempfile.mkdtemp(prefix="merilo-replay-"))
     try:
         run = unpack(path, _made(work / "tape")) if path.is_file() else Run.open(path)
+        _check_ours(run, path)
         into = _made(work / "run") if made is None else made
         return _replayed(_Work(run, path, into, asked, Reread() if reread else None, made is not None))
     except BaseException as error:
@@ -175,25 +179,27 @@ class _Work:
             recorded = Recorded(store, self.run.manifest, again=self.reread)
             selection = Choosing(self.run.manifest, store, recorded, self.source).selection(self.asked)
             manifest = _manifest(self.run.manifest, selection, everything=self.asked is None)
-            done, aggregates = self._stream(store, recorded, selection, manifest)
+            summary = self._stream(store, recorded, selection, manifest)
             self._keep_store(store)
         finally:
             store.close()
-        complete = done == manifest.samples
         write_json(self.into / MANIFEST, asdict(manifest))
-        write_json(self.into / SUMMARY, {"complete": complete, "samples": done, "metrics": aggregates})
+        if (self.run.path / SUMMARY).exists() and self.run.cascades:  # who was asked what is not replayed
+            summary["cascades"] = [*self.run.cascades]
+        write_json(self.into / SUMMARY, summary)
         seconds = round(time.monotonic() - began, 3)
         write_json(self.into / USAGE, {**_UNSPENT, "seconds": seconds, "replayed": str(self.source)})
 
-    def _stream(
-        self, store: Store, recorded: Recorded, selection: Selection, manifest: Manifest
-    ) -> tuple[int, list[dict[str, Any]]]:  # Any: the fields of an aggregate
-        tallies = [Tally(metric, text) for text, metric in selection.metrics.items()]
+    def _stream(self, store: Store, recorded: Recorded, selection: Selection, manifest: Manifest) -> dict[str, object]:
+        tallies = [Tally(metric.range, text) for text, metric in selection.metrics.items()]
         composites = [
             CompositeTally(composite, text, parts, composite_seed(manifest.fingerprint, text))
             for text, (composite, parts) in selection.composites.items()
         ]
+        until = manifest.until
+        deciding = None if until is None else Until.of_record(until).deciding(selection.metrics, lenient=True)
         done = 0
+        clusters = cluster_numbers(store, manifest.cluster)
         with (self.into / OUTCOMES).open("w", encoding="utf-8", errors="replace") as out:
             for sample, outcomes in self._samples(store):
                 results = [
@@ -201,14 +207,25 @@ class _Work:
                     for text, metric in selection.metrics.items()
                 ]
                 recorded.forget()
+                cluster = next(clusters)
                 for tally, result in zip(tallies, results, strict=True):
-                    tally.add(result.outcome)
+                    tally.add(result.outcome, cluster)
                     out.write(self._compared(result, outcomes.get(result.metric)))
                 for composite in composites:
-                    composite.add({result.metric: result.outcome for result in results})
+                    composite.add({result.metric: result.outcome for result in results}, cluster)
+                if deciding is not None:
+                    deciding.add(results)
                 done += 1
         aggregates = [tally.aggregate() for tally in tallies] + [tally.aggregate() for tally in composites]
-        return done, [asdict(aggregate) for aggregate in aggregates]
+        whole = done == manifest.samples
+        if deciding is None:
+            return {"complete": whole, "samples": done, "metrics": [asdict(each) for each in aggregates]}
+        return {
+            "complete": whole or (deciding.decided and (self.run.path / SUMMARY).exists() and self.run.complete),
+            "samples": done,
+            "metrics": [asdict(deciding.valid(each)) for each in aggregates],
+            "until_decided": deciding.record(manifest.samples),
+        }
 
     def _samples(self, store: Store) -> Iterator[tuple[Sample, Outcomes]]:
         """Every sample that has outcomes, with their records by metric, in dataset order."""
@@ -270,6 +287,7 @@ def _manifest(stored: Manifest, selection: Selection, *, everything: bool) -> Ma
         merilo=version(),
         metrics={text: metric.version for text, metric in selection.metrics.items()},
         composites={text: composite.version for text, (composite, _) in selection.composites.items()},
+        scales=scales_of(selection.metrics),
         left_out=stored.left_out if everything else {},
     )
 
@@ -279,7 +297,19 @@ def _other_means(stored: Run, now: Run) -> tuple[str, ...]:
     if not (stored.path / SUMMARY).exists():  # stopped between writing outcomes and means
         return ()
     mine, theirs = now.metrics, stored.metrics
-    return tuple(text for text in mine if text in theirs and _text(asdict(mine[text])) != _text(asdict(theirs[text])))
+    return tuple(text for text in mine if text in theirs and not _alike(mine[text], theirs[text]))
+
+
+def _alike(now: Aggregate, stored: Aggregate) -> bool:
+    """Whether two aggregates are equal; an older run's interval, which was made otherwise, is not looked at."""
+    if stored.bounds_with_undefined is None:
+        now, stored = (
+            replace(
+                each, interval=None, note="", remark="", method=None, seed=None, shares={}, bounds_with_undefined=None
+            )
+            for each in (now, stored)
+        )
+    return _text(asdict(now)) == _text(asdict(stored))
 
 
 def _recording(manifest: Manifest, text: str) -> str:
@@ -310,6 +340,12 @@ def _text(value: object) -> str:
     """Compact JSON, as it stands in a file: the same numbers give the same text."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "replace").decode()
+
+
+def _check_ours(run: Run, path: Path) -> None:
+    """Raise UsageError for scores that were brought in from elsewhere."""
+    if run.manifest.origin is not None:
+        raise UsageError(f"{path} holds scores of {run.manifest.origin}; merilo has nothing to compute again there.")
 
 
 def _made(path: Path) -> Path:

@@ -87,7 +87,7 @@ def context(page: Page, view: ContextView, *, full: bool) -> None:
         return
     digits = len(str(len(view.sentences)))
     last = -1
-    for index in _shown(view, full=full):
+    for index in shown_sentences(view, full=full):
         _gap(page, index - last - 1, digits)
         marked = index in view.evidence
         start = f"{MARK if marked else ' '} {index + 1:>{digits}}  "
@@ -138,7 +138,7 @@ def _said(page: Page, answers: Sequence[Remark], indent: int = 2) -> None:
         page.text(text, indent=indent, tone=Tone.QUIET)
 
 
-def _shown(view: ContextView, *, full: bool) -> list[int]:
+def shown_sentences(view: ContextView, *, full: bool) -> list[int]:
     """Indices of the sentences to show: all of a short context, else the first and the evidence with its neighbours."""
     size = len(view.sentences)
     if full or size <= ALL_SENTENCES:

@@ -8,7 +8,7 @@ from merilo.metrics.base import Failed, Score, Undefined
 from merilo.metrics.lineage.same_verdicts import FORMS
 from merilo.reports.overview import command, counts_text, judge_name
 from merilo.reports.page import GAP, Page, Span, Tone, columns, pad
-from merilo.reports.words import NONE, count, number, span
+from merilo.reports.words import NONE, OWN_ERROR, count, number, span
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,6 +49,7 @@ def lineage_page(tables: LineageTables, width: int) -> Page:
             page.text(", ".join(names), indent=4, tone=Tone.QUIET)
     page.blank()
     page.text(
+        f"Each interval is {OWN_ERROR}. "
         f"tau-b: Kendall's rank correlation with the first row of the table, over the samples that both scored; {NONE} "
         "where there are not two, or one of the rows gives them all the same value. asked: questions behind the row; "
         "equal questions were asked once. merilo metrics NAME says how each is computed.",

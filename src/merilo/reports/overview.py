@@ -5,40 +5,59 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from rich.cells import cell_len
 
+from merilo.reports.calibration import corrected_aggregates, correction_record, label_rows
+from merilo.reports.cascade import cascade_rows
 from merilo.reports.clean import clean
 from merilo.reports.labels import interpret_means
 from merilo.reports.page import GAP, Page, Span, Tone, columns, pad
-from merilo.reports.words import NONE, count, number, span
+from merilo.reports.until import until_section
+from merilo.reports.words import NONE, OWN_ERROR, count, number, span
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from merilo.runs.run import Aggregate, Run
+    from merilo.stats.correction import Correction
 
-HEADINGS = ("metric", "mean", "95 % interval", "scored", "undef", "failed")
 _GAPS = (2, 2, 1, 1)  # the last three are apart enough by their headings
 _SHOWN_SKIPPED = 3
 _NOT_TOLD = {"contradicted": "not told apart by this judge", "not_stated": "not told apart by this judge"}
 
 
-def overview_record(run: Run) -> dict[str, Any]:  # Any: JSON
-    """The run as a JSON-able object; `cost_usd` is None when it is unknown and 0.0 only when it was free."""
+def overview_record(
+    run: Run,
+    *,
+    metrics: Mapping[str, Aggregate] | None = None,
+    corrections: Mapping[str, Correction] | None = None,
+) -> dict[str, Any]:  # Any: JSON
+    """The run as a JSON-able object; `cost_usd` is None when it is unknown and 0.0 only when it was free.
+
+    `metrics`: to be told in the place of those that the run keeps. `corrections`: what labels of people make of
+    means, by metric; their estimates are told in the place of the judge's own.
+    """
     manifest, usage = run.manifest, run.usage
+    known = corrections or {}
+    aggregates = corrected_aggregates(tuple((metrics or run.metrics).values()), known)
     return {
         "run": str(run.path),
         "complete": run.complete,
+        "until_decided": run.until_decided,
         "data": manifest.data,
+        "origin": manifest.origin,
+        "cluster": manifest.cluster,
         "judge": judge_name(run),
         "agreement": agreement(run),
+        "cascades": [dict(each) for each in run.cascades],
         "samples": manifest.samples,
         "skipped": len(manifest.skipped),
         "skipped_records": list(manifest.skipped),
-        "metrics": {text: _aggregate_record(aggregate) for text, aggregate in run.metrics.items()},
+        "metrics": {each.metric: _aggregate_record(each, known.get(each.metric)) for each in aggregates},
         "left_out": dict(manifest.left_out),
         "notes": list(manifest.notes),
         **{name: usage.get(name) for name in ("requests", "cached", "input_tokens", "output_tokens")},
@@ -46,17 +65,36 @@ def overview_record(run: Run) -> dict[str, Any]:  # Any: JSON
     }
 
 
-def overview_page(run: Run, width: int, *, again: str = "", kept: bool = True) -> Page:
+def overview_page(
+    run: Run,
+    width: int,
+    *,
+    again: str = "",
+    kept: bool = True,
+    metrics: Mapping[str, Aggregate] | None = None,
+    cluster: str | None = None,
+    corrections: Mapping[str, Correction] | None = None,
+) -> Page:
     """The summary: the table, what stands behind and beside its numbers, who judged, and where to look next.
 
     `again`: the command that would ask failed questions again; shown where there are any. `kept`: False for a run
-    that is gone once it was shown, so that nothing points at its directory.
+    that is gone once it was shown, so that nothing points at its directory. `metrics`: to be told in the place of
+    those that the run keeps, with samples clustered by `cluster`. `corrections`: as in `overview_record`.
     """
     page = Page(width)
-    aggregates = tuple(run.metrics.values())
+    known = corrections or {}
+    aggregates = corrected_aggregates(tuple((metrics or run.metrics).values()), known)
     _title(page, run)
     page.blank()
     table(page, aggregates)
+    page.blank()
+    by = run.manifest.cluster if cluster is None else cluster
+    corrected = {metric for metric, each in known.items() if each.estimate is not None}
+    page.text(intervals_text(aggregates, by, corrected=corrected), tone=Tone.QUIET)
+    if known:
+        page.heading("By labels of people")
+        page.entries(label_rows(known))
+    until_section(page, run)
     interpret_means(page, run)
     _behind(page, aggregates)
     _beside(page, run)
@@ -70,10 +108,12 @@ def overview_page(run: Run, width: int, *, again: str = "", kept: bool = True) -
 
 def table(page: Page, aggregates: Sequence[Aggregate]) -> None:
     """One row for each metric: mean, interval, and how many samples are scored, undefined and failed."""
-    numbers = columns([HEADINGS[1:], *map(_cells, aggregates)], left=frozenset(), gaps=_GAPS)
-    names = [HEADINGS[0], *(clean(aggregate.metric) for aggregate in aggregates)]
+    level = f"{100 * aggregates[0].level if aggregates else 95:g} % interval"
+    headings = ("mean", level, "scored", "undef", "failed")
+    numbers = columns([headings, *map(_cells, aggregates)], left=frozenset(), gaps=_GAPS)
+    names = ["metric", *(clean(aggregate.metric) for aggregate in aggregates)]
     room = page.width - len(numbers[0]) - GAP
-    column = max(cell_len(name) for name in names if cell_len(name) <= room or name == HEADINGS[0])
+    column = max([cell_len(name) for name in names if cell_len(name) <= room] or [cell_len(names[0])])
     tones = [Tone.STRONG, *(Tone.BAD if aggregate.failed else Tone.PLAIN for aggregate in aggregates)]
     for name, row, tone in zip(names, numbers, tones, strict=True):
         label = name
@@ -81,6 +121,23 @@ def table(page: Page, aggregates: Sequence[Aggregate]) -> None:
             page.line(Span(name, tone))
             label = ""
         page.line(Span(f"{pad(label, column)}  {row}", tone))
+
+
+def intervals_text(aggregates: Sequence[Aggregate], cluster: str | None, *, corrected: Collection[str] = ()) -> str:
+    """What the intervals are over, in a sentence; empty where there is none. `corrected`: metrics, by labels."""
+    if all(each.interval is None for each in aggregates):
+        return ""
+    clusters = max((each.clusters for each in aggregates if each.clusters is not None), default=None)
+    over, _, error = OWN_ERROR.partition("; ")
+    if clusters is not None:
+        by = f" by {cluster}" if cluster else ""
+        over = f"over {count(clusters, 'cluster')} of questions{by}"
+    own = [clean(each.metric) for each in aggregates if each.interval is not None and each.metric in corrected]
+    if len(own) == sum(each.interval is not None for each in aggregates):
+        error = "the judge's own error is in it, by labels of people"
+    elif own:
+        error = f"the judge's own error is in those of {', '.join(own)} alone, by labels of people"
+    return f"Each interval is {over}; {error}."
 
 
 def _cells(aggregate: Aggregate) -> tuple[str, ...]:
@@ -121,42 +178,76 @@ def counts_text(counts: Mapping[str, int | None]) -> str:
     )
 
 
-def _aggregate_record(aggregate: Aggregate) -> dict[str, Any]:  # Any: JSON
+def _counted(aggregate: Aggregate) -> str:
+    """Counts, of which those that are shares of another have a line with their interval."""
+    rest, lines = dict(aggregate.counts), list[str]()
+    for name, share in aggregate.shares.items():
+        part, _, whole = name.partition("/")
+        some, every = aggregate.counts.get(part), aggregate.counts.get(whole)
+        if some is None or every is None:
+            continue
+        rest.pop(part, None)
+        rest.pop(whole, None)
+        interval = share.note if share.interval is None else span(share.interval)
+        amounts = f"{some:,} of {every:,} {whole.replace('_', ' ')}"
+        lines.append(f"{part.replace('_', ' ')}: {amounts}, {number(share.value)} ({interval})")
+    return "\n".join([*([counts_text(rest)] if rest else []), *lines])
+
+
+def _aggregate_record(aggregate: Aggregate, correction: Correction | None) -> dict[str, Any]:  # Any: JSON
+    shares = aggregate.shares.items()
     return {
         "mean": aggregate.mean,
-        "interval": None if aggregate.interval is None else list(aggregate.interval),
+        "interval": _listed(aggregate.interval),
         "level": aggregate.level,
-        "bounds": None if aggregate.bounds is None else list(aggregate.bounds),
+        "method": aggregate.method,
+        "seed": aggregate.seed,
+        "clusters": aggregate.clusters,
+        "remark": aggregate.remark,
+        "bounds": _listed(aggregate.bounds),
+        "bounds_with_undefined": _listed(aggregate.bounds_with_undefined),
         "scored": aggregate.scored,
         "undefined": aggregate.undefined,
         "failed": aggregate.failed,
         "counts": dict(aggregate.counts),
+        "shares": {name: {**asdict(share), "interval": _listed(share.interval)} for name, share in shares},
         "reasons": dict(aggregate.reasons),
         "note": aggregate.note,
         "flagged": aggregate.flagged,
         "flags": dict(aggregate.flags),
         "made_of": list(aggregate.parts),
+        "correction": None if correction is None else correction_record(correction),
     }
+
+
+def _listed(ends: tuple[float | None, float | None] | None) -> list[float | None] | None:
+    return None if ends is None else list(ends)
 
 
 def _title(page: Page, run: Run) -> None:
     manifest = run.manifest
-    what = f"{manifest.data}: {count(manifest.samples, 'sample')}, judged by {judge_name(run)}"
+    by = f"scores of {manifest.origin}" if manifest.origin else f"judged by {judge_name(run)}"
+    what = f"{manifest.data}: {count(manifest.samples, 'sample')}, {by}"
     page.text(what, tone=Tone.STRONG)
     if not run.complete:
         page.text("This run was stopped before its last sample; the numbers are of the samples so far.", tone=Tone.BAD)
 
 
 def _behind(page: Page, aggregates: Sequence[Aggregate]) -> None:
-    counted = [(each.metric, counts_text(each.counts)) for each in aggregates if each.counts]
+    counted = [(each.metric, _counted(each)) for each in aggregates if each.counts]
     if counted:
-        page.heading("Counts over all scored samples")
+        shares = " and shares with their intervals" * any(each.shares for each in aggregates)
+        page.heading(f"Counts over all scored samples{shares}")
         page.entries(counted)
     own = [each for each in aggregates if not each.parts]  # what a composite lacks, its parts lack
     missing = [(each.metric, _missing(each)) for each in own if each.undefined or each.failed]
     if missing:
         page.heading("Not scored, and so not in the means above")
         _grouped(page, missing)
+    bounded = [(each.metric, text) for each in own if (text := _bounded(each))]
+    if bounded:
+        page.heading("The means, if what is not scored had the worst or the best value")
+        page.entries(bounded)
     flagged = [(each.metric, _flagged(each)) for each in aggregates if each.flagged]
     if flagged:
         page.heading("Scored all the same, and so in the means above")
@@ -165,6 +256,10 @@ def _behind(page: Page, aggregates: Sequence[Aggregate]) -> None:
     if valueless:
         page.heading("Composites without a value")
         _grouped(page, valueless)
+    remarked = [(each.metric, each.remark) for each in aggregates if each.remark]
+    if remarked:
+        page.heading("To know of intervals")
+        _grouped(page, remarked)
     untold = [(each.metric, each.note) for each in aggregates if each.note and each.scored and each.mean is not None]
     if untold:
         page.heading("No interval")
@@ -193,10 +288,18 @@ def _missing(aggregate: Aggregate) -> str:
     told = sum(aggregate.reasons.values())
     if told < aggregate.undefined + aggregate.failed:
         reasons.append(f"other reasons ({aggregate.undefined + aggregate.failed - told:,})")
-    lines = [f"{text} {'; '.join(reasons)}"]
-    if aggregate.failed and aggregate.scored:
-        lines.append(f"the mean if the failed ones were worst or best: {span(aggregate.bounds)}")
-    return "\n".join(lines)
+    return f"{text} {'; '.join(reasons)}"
+
+
+def _bounded(aggregate: Aggregate) -> str:
+    """What the mean could be with what is missing in it; empty where nothing is missing."""
+    parts: list[str] = []
+    if aggregate.scored and aggregate.failed:
+        parts.append(f"{span(aggregate.bounds)} with the failed ones")
+    if aggregate.scored and aggregate.undefined and aggregate.bounds_with_undefined is not None:
+        also = " too" if parts else ""
+        parts.append(f"{span(aggregate.bounds_with_undefined)} with the undefined ones{also}")
+    return ", ".join(parts)
 
 
 def _flagged(aggregate: Aggregate) -> str:
@@ -222,8 +325,16 @@ def _beside(page: Page, run: Run) -> None:
 def _made_by(page: Page, run: Run, *, kept: bool) -> None:
     manifest = run.manifest
     page.heading("This run")
+    if manifest.origin:
+        rows = [
+            ("scores", f"of {manifest.origin}; nothing was judged here"),
+            *(("data", note) for note in manifest.notes),
+        ]
+        page.entries([*rows, *([("kept in", str(run.path))] if kept else [])])
+        return
     rows = [("judge", f"{judge_name(run)}; {_agreement_text(run)}")]
     rows += [(role, _named(role, judge)) for role, judge in manifest.judges.items() if role != "judge"]
+    rows += cascade_rows(run.cascades)
     rows += [("cost", spent_text(run.usage))]
     rows += [("price", text) for text in _unpriced(run)]
     rows += [("data", note) for note in manifest.notes]

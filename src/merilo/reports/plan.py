@@ -12,7 +12,7 @@ from merilo.reports.page import GAP, Page, Span, Tone, columns, pad
 from merilo.reports.words import count
 
 if TYPE_CHECKING:
-    from merilo.engine.amounts import Amount, Estimate, MetricEstimate
+    from merilo.engine.amounts import Amount, CascadeEstimate, Estimate, MetricEstimate
     from merilo.providers.prices import Price
 
 HEADINGS = ("metric", "requests", "tokens in", "out", "USD", "USD alone")
@@ -58,6 +58,14 @@ def plan_record(found: Estimate) -> dict[str, Any]:  # Any: JSON
             for price in found.prices
         ],
         "unpriced": list(found.unpriced),
+        "cascades": {
+            each.name: {
+                "questions": round(each.questions),
+                "answered": round(each.answered),
+                "checked": round(each.checked),
+            }
+            for each in found.cascades
+        },
     }
 
 
@@ -163,6 +171,7 @@ def _behind(found: Estimate) -> list[tuple[str, str]]:
         rows.append(("samples", f"{looked_at}; the amounts are scaled up"))
     if found.typical.requests:
         rows.append(("tokens", _MEASURED if found.measured else _LIKELY))
+    rows += [("cascade", _cascade_text(each)) for each in found.cascades]
     rows += [("price", _price_text(price)) for price in found.prices]
     if found.unpriced:
         models = ", ".join(found.unpriced)
@@ -170,6 +179,15 @@ def _behind(found: Estimate) -> list[tuple[str, str]]:
     if found.typical.requests and len(found.metrics) > 1:
         rows.append(("shared", "what several metrics ask counts for the first of them; USD alone is each by itself"))
     return rows
+
+
+def _cascade_text(found: CascadeEstimate) -> str:
+    last = found.name.rpartition(">")[2]
+    if not found.answered:
+        first = found.name.partition(">")[0]
+        return f"every question goes to {last}: what is known of {first} keeps its error nowhere low enough"
+    stay = f"about {found.answered:,.0f} of {count(round(found.questions), 'question')} are answered before {last}"
+    return f"{stay}, by the shares of held-out records; it is asked about {found.checked:,.0f} of them too, as a check"
 
 
 def _price_text(price: Price) -> str:

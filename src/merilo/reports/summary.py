@@ -1,23 +1,30 @@
-"""From outcomes to aggregates: one pass over a run; nothing is collected but the values that a composite combines."""
+"""From outcomes to aggregates, in one pass over a run.
+
+Nothing is collected but two sums for each cluster, and the values that a composite combines.
+"""
 
 from __future__ import annotations
 
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from math import fsum, isfinite
 from typing import TYPE_CHECKING
 
 from merilo.judging.digests import digest_of
 from merilo.metrics.base import Failed, Score, Undefined
+from merilo.reports.shares import RunningShares, ends
 from merilo.runs.run import Aggregate
 from merilo.stats.bootstrap import percentile_interval
-from merilo.stats.intervals import LEVEL, Interval, Moments, t_interval
+from merilo.stats.column import bounds
+from merilo.stats.intervals import LEVEL, Interval
+from merilo.stats.running import RunningMean, RunningRatio
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from merilo.metrics.base import Composite, Metric, Outcome
+    from merilo.metrics.base import Composite, Outcome
 
 _SHOWN = 5
 _DISTINCT = 1_000
@@ -27,27 +34,38 @@ _DISTINCT = 1_000
 class Tally:
     """One metric's outcomes as they stream by."""
 
-    metric: Metric
+    span: tuple[float, float]
+    """The metric's range."""
     text: str
-    moments: Moments = field(default_factory=Moments)
+    mean: RunningMean = field(init=False)
+    grouped: RunningRatio = field(init=False)
+    """The same mean, where samples are in clusters."""
     undefined: int = 0
     failed: int = 0
     counts: dict[str, int | None] = field(default_factory=dict)
+    shares: RunningShares = field(default_factory=RunningShares)
     reasons: Counter[str] = field(default_factory=Counter)
     flagged: int = 0
     flags: Counter[str] = field(default_factory=Counter)
 
-    def add(self, outcome: Outcome) -> None:
-        """Take in one outcome."""
+    def __post_init__(self) -> None:
+        self.mean = RunningMean(self.span)
+        self.grouped = RunningRatio(self.span)
+
+    def add(self, outcome: Outcome, cluster: int | None = None) -> None:
+        """Take in one outcome, of a sample in the cluster of this number if any."""
         match outcome:
             case Score():
-                self.moments.add(outcome.value)
+                self.mean.add(outcome.value)
+                if cluster is not None:
+                    self.grouped.add(outcome.value, 1, cluster)
                 self.flagged += bool(outcome.flags)
                 for flag in dict.fromkeys(outcome.flags):
                     _count(self.flags, flag)
                 for name, count in outcome.counts.items():
                     known = self.counts.get(name, 0)
                     self.counts[name] = None if count is None or known is None else known + count
+                self.shares.add(outcome.counts, cluster)
             case Undefined():
                 self.undefined += 1
                 _count(self.reasons, outcome.reason)
@@ -57,39 +75,50 @@ class Tally:
 
     def aggregate(self) -> Aggregate:
         """The aggregate of what was taken in."""
-        interval = t_interval(self.moments, self.metric.range)
-        scored = self.moments.count
+        scored = self.mean.moments.count
+        mean = self.mean.moments.mean if scored else None
+        clusters = None
+        if self.grouped.count:
+            estimate = self.grouped.estimate()
+            interval, clusters = estimate.interval, estimate.clusters
+        else:
+            interval = self.mean.interval()
+        limits = bounds(mean, self.span, scored=scored, failed=self.failed, undefined=self.undefined)
         return Aggregate(
             metric=self.text,
-            mean=self.moments.mean if scored else None,
-            interval=interval.ends,
+            mean=mean,
+            interval=ends(interval),
             level=LEVEL,
-            bounds=self._bounds(),
+            bounds=limits.failed,
+            bounds_with_undefined=limits.undefined,
             scored=scored,
             undefined=self.undefined,
             failed=self.failed,
             counts=dict(self.counts),
+            shares=self.shares.shares(),
             reasons=_most_frequent(self.reasons),
             note=interval.note,
+            remark=interval.remark,
+            method=interval.method,
+            seed=interval.seed,
+            clusters=clusters,
             flagged=self.flagged,
             flags=_most_frequent(self.flags),
         )
-
-    def _bounds(self) -> tuple[float | None, float | None] | None:
-        total = self.moments.count + self.failed
-        if not total:
-            return None
-        if not self.failed:
-            return (self.moments.mean, self.moments.mean)
-        share, (low, high) = self.failed / total, self.metric.range
-        kept = self.moments.mean * (1 - share)
-        worst, best = kept + low * share, kept + high * share
-        return (worst if isfinite(worst) else None, best if isfinite(best) else None)
 
 
 def composite_seed(fingerprint: str, text: str) -> int:
     """A number that the data and the composite decide, so that its interval is the same each time."""
     return int.from_bytes(digest_of(fingerprint.encode(), text.encode())[:8], "little")
+
+
+def combined(composite: Composite, means: Sequence[float]) -> float | None:
+    """The composite's value from the means of its parts; None also where it is infinite or a division by zero."""
+    try:
+        value = composite.combine(means)
+    except ArithmeticError:
+        return None
+    return value if value is not None and isfinite(value) else None
 
 
 @dataclass(slots=True)
@@ -101,6 +130,8 @@ class CompositeTally:
     parts: tuple[str, ...]
     seed: int
     columns: tuple[array[float], ...] = field(init=False)
+    clusters: array[int] = field(default_factory=lambda: array("q"))
+    """The number of each sample's cluster; empty where each stands alone."""
     lacking: Counter[str] = field(default_factory=Counter)
     undefined: int = 0
     failed: int = 0
@@ -109,13 +140,15 @@ class CompositeTally:
     def __post_init__(self) -> None:
         self.columns = tuple(array("d") for _ in self.parts)
 
-    def add(self, outcomes: Mapping[str, Outcome]) -> None:
-        """Take in the outcomes of one sample, by the metric's text."""
+    def add(self, outcomes: Mapping[str, Outcome], cluster: int | None = None) -> None:
+        """Take in the outcomes of one sample, by the metric's text; it is in the cluster of this number if any."""
         own = [outcomes[part] for part in self.parts]
         values = [outcome.value for outcome in own if isinstance(outcome, Score)]
         if len(values) == len(own):
             for column, value in zip(self.columns, values, strict=True):
                 column.append(value)
+            if cluster is not None:
+                self.clusters.append(cluster)
             return
         missing = {part: each for part, each in zip(self.parts, own, strict=True) if not isinstance(each, Score)}
         self.lacking.update(missing.keys())
@@ -130,30 +163,29 @@ class CompositeTally:
         scored = len(self.columns[0]) if self.columns else 0
         mean, interval = None, Interval(None, "")
         if not self.lacking and scored:
-            mean = self._combined([fsum(column) / scored for column in self.columns])
+            mean = combined(self.composite, [fsum(column) / scored for column in self.columns])
         if mean is not None:
-            interval = percentile_interval(self.columns, self._combined, seed=self.seed)
+            interval = percentile_interval(
+                self.columns, partial(combined, self.composite), seed=self.seed, clusters=self.clusters or None
+            )
         return Aggregate(
             metric=self.text,
             mean=mean,
-            interval=interval.ends,
+            interval=ends(interval),
             level=LEVEL,
             bounds=None if mean is None else (mean, mean),
+            bounds_with_undefined=None if mean is None else (mean, mean),
             scored=scored,
             undefined=self.undefined,
             failed=self.failed,
             reasons=_most_frequent(self.reasons),
             note=interval.note if mean is not None else self._note(scored),
+            remark=interval.remark,
+            method=interval.method,
+            seed=interval.seed,
+            clusters=len(set(self.clusters)) if self.clusters else None,
             parts=self.parts,
         )
-
-    def _combined(self, means: Sequence[float]) -> float | None:
-        """The composite's value; None also where it is infinite or a division by zero."""
-        try:
-            value = self.composite.combine(means)
-        except ArithmeticError:
-            return None
-        return value if value is not None and isfinite(value) else None
 
     def _note(self, scored: int) -> str:
         """Why there is no value."""

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 NONE = "-"
 """What stands where a number is not known or makes no sense."""
+OWN_ERROR = "over questions; the judge's own error is not in it"
+"""What an interval does not hold, until labels of people are attached."""
 _YES: dict[type, str] = {
     RelevanceVerdict: "relevant",
     UsefulnessVerdict: "useful",

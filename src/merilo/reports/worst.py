@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from merilo.errors import UsageError
-from merilo.metrics.registry import parse_metric
 from merilo.reports.clean import clean
 from merilo.reports.overview import command
 from merilo.reports.page import GAP, Page, Span, Tone, cut, pad
 from merilo.reports.words import number
 from merilo.runs.run import STORE
+from merilo.runs.scales import recorded_scale
 from merilo.runs.store import Store
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def metric_of(run: Run, wanted: str | None) -> str:
 
 def worst(run: Run, metric: str, most: int) -> Worst:
     """The `most` worst samples of a metric in one pass over the run's outcomes."""
-    higher = higher_is_better(metric)
+    higher = recorded_scale(run.manifest, metric).higher_is_better
     tally: Counter[str] = Counter()
     found: list[tuple[float, int, str]] = []
     for record in run.records():
@@ -78,14 +78,6 @@ def worst(run: Run, metric: str, most: int) -> Worst:
     finally:
         store.close()
     return Worst(metric, higher, samples, tally["score"], tally["undefined"], tally["failed"])
-
-
-def higher_is_better(metric: str) -> bool:
-    """Whether more is better for the metric of this text; True for a metric that is not known here."""
-    try:
-        return parse_metric(metric).higher_is_better
-    except UsageError:
-        return True
 
 
 def worst_record(run: Run, found: Worst) -> dict[str, Any]:  # Any: JSON

@@ -11,7 +11,7 @@ from zlib import crc32
 if TYPE_CHECKING:
     from pathlib import Path
 
-MOST_UNREAD = 16
+MOST_UNREAD = 34
 """Replies that have come and were not read yet, at most. With the rows of a commit they are the 50 that a kill may
 cost beside what is in the air."""
 COMMIT_ROWS = 50 - MOST_UNREAD

@@ -8,6 +8,7 @@
       summary.json     the aggregates
       usage.json       requests, tokens, money and time: everything that may differ between equal runs
       store.sqlite     samples, questions, verdicts, raw replies
+      labels.jsonl     labels of people, where some were attached
 """
 
 from __future__ import annotations
@@ -21,10 +22,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from merilo.errors import RunError
 from merilo.runs.outcomes import OutcomeRecord, outcome_from
+from merilo.runs.stages import answered_by
 from merilo.runs.store import FORMAT, Asked, Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    import pandas as pd
 
     from merilo.data.sample import Sample
     from merilo.metrics.base import Outcome
@@ -39,6 +43,21 @@ STORE = "store.sqlite"
 
 
 @dataclass(frozen=True, slots=True)
+class Share:
+    """A ratio of two counts summed over the scored samples, such as relevant contexts to all of them."""
+
+    value: float
+    interval: tuple[float, float] | None
+    """Confidence interval over questions (or clusters of them), of the aggregate's level; None when it cannot be told.
+    """
+    note: str = ""
+    """Why there is no interval; empty when there is one."""
+    remark: str = ""
+    """What must be said beside the interval; often empty."""
+    method: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Aggregate:
     """One metric over the samples of a run."""
 
@@ -46,7 +65,9 @@ class Aggregate:
     mean: float | None
     """Mean over the scored samples; None when none was scored."""
     interval: tuple[float, float] | None
-    """Confidence interval of the mean over questions; None when it cannot be told (see `note`)."""
+    """Confidence interval of the mean over questions (or clusters of them); None when it cannot be told (see `note`).
+    The judge's own error is not in it.
+    """
     level: float
     """The interval's confidence level, e.g. 0.95."""
     bounds: tuple[float | None, float | None] | None
@@ -68,6 +89,18 @@ class Aggregate:
     """What that was → on how many samples; the most frequent ones."""
     parts: tuple[str, ...] = ()
     """The metrics whose means make the mean of a composite, which has no value of a sample; else empty."""
+    bounds_with_undefined: tuple[float | None, float | None] | None = None
+    """As `bounds`, with the undefined samples too; None in older runs."""
+    remark: str = ""
+    """What must be said beside the interval; often empty."""
+    method: str | None = None
+    """How the interval was made (design/intervals.md); None where there is none, and in older runs."""
+    seed: int | None = None
+    """What the interval's resamples were drawn from; None where nothing was drawn."""
+    clusters: int | None = None
+    """How many clusters the scored samples come from; None where each stands alone."""
+    shares: Mapping[str, Share] = field(default_factory=dict[str, Share])
+    """Shares of contexts, statements and the like by `part/whole`, such as `relevant/contexts`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +125,34 @@ class Manifest:
     notes: tuple[str, ...] = ()
     composites: Mapping[str, int] = field(default_factory=dict[str, int])
     """Text of each composite → its version, in the order asked for."""
+    rubrics: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Kind of question that the metrics may ask → version of the rubrics that put it to a language model."""
+    scales: Mapping[str, Mapping[str, object]] = field(default_factory=dict[str, "Mapping[str, object]"])
+    """Text of each metric → `Scale.record()`; empty in older runs."""
+    cluster: str | None = None
+    """The field, or the key of the metadata, whose equal values make samples one cluster; None: each stands alone."""
+    origin: str | None = None
+    """Where the scores come from that merilo did not compute; None where it did."""
+    until: Mapping[str, object] | None = None
+    """The minimums and the seed of a run that could stop before its last sample; its samples, and so its outcomes,
+    stand in the order that the seed draws. None: every sample was to be taken, in the order of the data.
+    """
     format: int = FORMAT
 
     def differences(self, other: Manifest) -> tuple[str, ...]:
         """What differs between two manifests, one phrase for each field that moves numbers; empty when nothing."""
-        names = ("fingerprint", "metrics", "composites", "judges", "splitter", "language")
+        names: tuple[str, ...] = (
+            "fingerprint",
+            "metrics",
+            "composites",
+            "judges",
+            "splitter",
+            "language",
+            "cluster",
+            "until",
+        )
+        if self.rubrics and other.rubrics:  # older runs do not tell
+            names = (*names, "rubrics")
         mine, theirs = asdict(self), asdict(other)
         return tuple(name for name in names if _plain(mine[name]) != _plain(theirs[name]))
 
@@ -161,14 +217,24 @@ class Run:
         A name alone will do where it is the only one.
         """
         rows: list[dict[str, Any]] = _read_json(self.path / SUMMARY)["metrics"]  # Any: the fields of Aggregate
-        for row in rows:
-            row.update(interval=_pair(row["interval"]), bounds=_pair(row["bounds"]), parts=tuple(row.get("parts", ())))
-        return ByMetric({row["metric"]: Aggregate(**row) for row in rows})
+        return ByMetric({row["metric"]: _aggregate(row) for row in rows})
 
     @property
     def complete(self) -> bool:
-        """False when the run was interrupted before its last sample."""
+        """False when the run was interrupted: before its last sample, and before its gates were decided, if any."""
         return bool(_read_json(self.path / SUMMARY)["complete"])
+
+    @property
+    def until_decided(self) -> Mapping[str, Any] | None:  # Any: JSON
+        """Of a run that could stop early: its gates, and the samples taken and saved; None for any other."""
+        found: Mapping[str, Any] | None = _read_json(self.path / SUMMARY).get("until_decided")
+        return found
+
+    @property
+    def cascades(self) -> Sequence[Mapping[str, Any]]:  # Any: JSON
+        """Of each cascade among the judges: who answered how much, and how far its last judge agrees with others."""
+        found: list[Mapping[str, Any]] = _read_json(self.path / SUMMARY).get("cascades") or []
+        return found
 
     @property
     def usage(self) -> Mapping[str, Any]:  # Any: numbers and nulls
@@ -206,10 +272,37 @@ class Run:
         """The questions under these hex keys, with answers, rubrics and raw replies; unknown keys are left out."""
         store = Store.read(self.path / STORE)
         try:
-            found = [store.asked(bytes.fromhex(key)) for key in keys]
+            found = [asked for key in keys if (asked := store.asked(bytes.fromhex(key))) is not None]
+            return self._by_stages(store, found)
         finally:
             store.close()
-        return [asked for asked in found if asked is not None]
+
+    def _by_stages(self, store: Store, asked: Sequence[Asked]) -> list[Asked]:
+        """Questions to cascades as their judges were asked them."""
+        found: dict[bytes, Asked] = {}
+        for role, judge in self.manifest.judges.items():
+            marks = cast("Mapping[str, Any]", judge.get("fingerprint") or {})
+            roles = {role, judge.get("name")} if marks.get("judge") == "cascade" else set[object]()
+            if own := [each for each in asked if each.question.role in roles]:
+                own = answered_by(self.path / STORE, store, own, len(marks["stages"]) + 1)
+                found.update({each.key: each for each in own})
+        return [found.get(each.key, each) for each in asked]
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each sample and metric: sample, metric, outcome, value, reason. Needs pandas.
+
+        `value` is empty unless `outcome` is "score", and `reason` says why. Raises UsageError where pandas is not
+        installed.
+        """
+        from merilo.reports.notebook import run_frame
+
+        return run_frame(self)
+
+    def _repr_html_(self) -> str:
+        """The run's means, as a notebook shows them."""
+        from merilo.reports.notebook import run_table
+
+        return run_table(self)
 
     def records(self) -> Iterator[OutcomeRecord]:
         """Every outcome as a JSON-able record, in dataset order, then metric order."""
@@ -261,6 +354,17 @@ def _read_json(path: Path) -> dict[str, Any]:  # Any: JSON
     if not isinstance(value, dict):
         raise RunError(f"{path} is damaged: it holds no JSON object; run it again with the same directory.")
     return cast("dict[str, Any]", value)
+
+
+def _aggregate(row: dict[str, Any]) -> Aggregate:  # Any: the fields of Aggregate
+    """An aggregate as its JSON says it; what older runs do not say is left at its default."""
+    for name in ("interval", "bounds", "bounds_with_undefined"):
+        row[name] = _pair(row.get(name))
+    for share in row.get("shares", {}).values():
+        share["interval"] = _pair(share["interval"])
+    row["shares"] = {name: Share(**share) for name, share in row.get("shares", {}).items()}
+    row["parts"] = tuple(row.get("parts", ()))
+    return Aggregate(**row)
 
 
 def _pair(value: list[T] | None) -> tuple[T, T] | None:

@@ -21,7 +21,7 @@ from merilo.runs.records import Asked, Conversation, Damaged, Exchange
 from merilo.runs.telling import Telling, demand, newer, told
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from merilo.data.sample import Sample
@@ -139,14 +139,26 @@ class Store:
                 "CREATE TABLE incoming (row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, record TEXT NOT NULL)"
             )
 
-    def accept_samples(self) -> None:
-        """Let the samples added since `expect_samples` take the place of the present ones."""
+    def accept_samples(self, place: Callable[[str], bytes] | None = None) -> None:
+        """Let the samples added since `expect_samples` take the place of the present ones.
+
+        `place`: what puts them in order, by id, from then on; None keeps the order in which they were added.
+        """
         self.commit()
         with self._telling:
             self._db.execute("BEGIN IMMEDIATE")
+            if place is not None:
+                self._put_in_order(place)
             self._db.execute("DROP TABLE samples")
             self._db.execute("ALTER TABLE incoming RENAME TO samples")
             self._db.execute("COMMIT")
+
+    def _put_in_order(self, place: Callable[[str], bytes]) -> None:
+        """Renumber the incoming samples; first to negative rows, since a row's number is there once."""
+        ids = [sample_id for (sample_id,) in self._db.execute("SELECT id FROM incoming")]
+        rows = [(-row, sample_id) for row, sample_id in enumerate(sorted(ids, key=place), start=1)]
+        self._db.executemany("UPDATE incoming SET row = ? WHERE id = ?", rows)
+        self._db.execute("UPDATE incoming SET row = -row")
 
     def positions(self, ids: Sequence[str]) -> dict[str, int]:
         """Those of these ids that were added already, each with its sample's position from 1."""
@@ -175,10 +187,15 @@ class Store:
 
     def samples(self) -> Iterator[Sample]:
         """All samples in dataset order, read in pages."""
+        for record in self.sample_records():
+            yield self._sample(record)
+
+    def sample_records(self) -> Iterator[str]:
+        """The same as the JSON that they are stored as."""
         last = 0
         while rows := self._all("SELECT row, record FROM samples WHERE row > ? ORDER BY row LIMIT ?", last, _PAGE):
             for _, record in rows:
-                yield self._sample(record)
+                yield record
             last = rows[-1][0]
 
     def sample(self, sample_id: str) -> Sample | None:

@@ -6,7 +6,8 @@ from functools import lru_cache
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from merilo.stats.intervals import LEVEL, SEED, Interval, Method, t_quantile
+from merilo.stats.intervals import LEVEL, SEED, Interval, Method, few_clusters, t_quantile, too_few_clusters
+from merilo.stats.sums import summed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,6 +24,7 @@ def percentile_interval(
     combine: Callable[[Sequence[float]], float | None],
     *,
     seed: int,
+    clusters: Sequence[int] | None = None,
     level: float = LEVEL,
     resamples: int = RESAMPLES,
 ) -> Interval:
@@ -30,9 +32,10 @@ def percentile_interval(
 
     `columns`: one for each part, each with one finite value for each sample, in the same order: a resample draws
     samples, so what a sample has in all columns stays together. `combine`: the number from the means, None where
-    they give none. `seed`: from 0 to 2^64 - 1; equal input gives equal ends with every numpy. After Efron &
-    Tibshirani, "An Introduction to the Bootstrap" (1993), ch. 13. Cannot be told from fewer than two samples, from
-    samples that are all alike, nor where a resample gives no number, or each the same.
+    they give none. `seed`: from 0 to 2^64 - 1; equal input gives equal ends with every numpy. `clusters`: the number
+    of each sample's cluster, from 0; clusters are drawn then, whole. After Efron & Tibshirani, "An Introduction to
+    the Bootstrap" (1993), ch. 13. Cannot be told from fewer than two samples or six clusters, from samples that are
+    all alike, nor where a resample gives no number, or each the same.
     """
     size = len(columns[0]) if columns else 0
     if size < 2:
@@ -42,19 +45,26 @@ def percentile_interval(
     table = np.asarray(columns, dtype=np.float64)
     if not np.ptp(table, axis=1).any():
         return Interval(None, f"cannot tell: all {size} samples have equal scores")
+    sizes, remark = np.ones(size), ""
+    if clusters is not None:
+        codes = np.unique(np.asarray(clusters), return_inverse=True)[1]
+        sizes = np.bincount(codes).astype(np.float64)
+        if (note := too_few_clusters(len(sizes))) is not None:
+            return Interval(None, note, level=level)
+        table, remark = np.array([summed(codes, column) for column in table]), few_clusters(len(sizes))
     bits = np.random.PCG64(seed)
     found: list[float] = []
     for _ in range(resamples):
-        places = _places(bits, size, size)
-        drawn = np.bincount(places, minlength=size)
-        value = combine([float(mean) for mean in table @ drawn / size])
+        places = _places(bits, len(sizes), len(sizes))
+        drawn = np.bincount(places, minlength=len(sizes))
+        value = combine([float(mean) for mean in table @ drawn / (sizes @ drawn)])
         if value is None:
             return Interval(None, "cannot tell: some resamples of the data give no value")
         found.append(value)
     low, high = np.percentile(found, [50 * (1 - level), 50 * (1 + level)])
     if low == high:
         return Interval(None, "cannot tell: all resamples of the data give one value")
-    return Interval((float(low), float(high)), method=Method.PERCENTILE, level=level, seed=seed)
+    return Interval((float(low), float(high)), remark=remark, method=Method.PERCENTILE, level=level, seed=seed)
 
 
 def bca_ends(

@@ -7,8 +7,8 @@ from enum import StrEnum
 from math import fsum, isfinite, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
-from merilo.stats.intervals import LEVEL, SEED, Interval, Method, check_level, t_quantile
-from merilo.stats.means import FEW_CLUSTERS, FEWEST_CLUSTERS, Estimate, mean_interval, ratio_interval
+from merilo.stats.intervals import FEW_CLUSTERS, FEWEST_CLUSTERS, LEVEL, SEED, Interval, Method, check_level, t_quantile
+from merilo.stats.means import Estimate, mean_interval, ratio_interval
 from merilo.stats.sums import coded, numbers, same_length, summed
 
 if TYPE_CHECKING:

@@ -138,7 +138,7 @@ def gate_drop(
     if not 0 <= max_drop < float("inf"):
         raise ValueError(f"The largest drop allowed is 0 or more, got {max_drop}.")
     codes = _codes(clusters, len(base))
-    pairing = _Drop.of(base, new, undefined, codes, level)
+    pairing = Drop.of(base, new, undefined, codes, level)
     found = pairing.limits(pairing.differences, pairing.missing)
     verdict = _drop(found, max_drop, strict=strict)
     deciding: tuple[int, ...] = ()
@@ -162,7 +162,7 @@ def gate_drop(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Drop:
+class Drop:
     """What is compared by a gate: differences in the good direction, sample by sample."""
 
     differences: NDArray[np.float64]
@@ -179,7 +179,8 @@ class _Drop:
     @classmethod
     def of(
         cls, base: Column, new: Column, policy: Policy | None, codes: NDArray[np.int64] | None, level: float
-    ) -> _Drop:
+    ) -> Drop:
+        """Over columns of common samples, in one order. Raises ValueError where they are of no one metric."""
         import numpy as np
 
         if len(base) != len(new):
@@ -206,6 +207,7 @@ class _Drop:
         missing: NDArray[np.bool_],
         paired: NDArray[np.bool_] | None = None,
     ) -> Limits:
+        """The one-sided limits of the mean, with other differences, missing outcomes and pairs than the present."""
         import numpy as np
 
         paired = self.paired if paired is None else paired

@@ -9,6 +9,8 @@ from enum import StrEnum
 LEVEL = 0.95
 SEED = 0
 """Where no seed is given: equal data gives equal intervals."""
+FEWEST_CLUSTERS = 6
+FEW_CLUSTERS = 20
 
 
 class Method(StrEnum):
@@ -68,6 +70,19 @@ def check_level(level: float) -> None:
     """Raises ValueError unless the level is a number between 0 and 1, both left out."""
     if not 0 < level < 1:
         raise ValueError(f"A confidence level lies between 0 and 1, got {level}; write 0.95 for 95 %.")
+
+
+def too_few_clusters(clusters: int) -> str | None:
+    """Why nothing can be told from so many clusters; None from six on."""
+    if clusters >= FEWEST_CLUSTERS:
+        return None
+    return f"cannot tell from {clusters} cluster{'s' * (clusters != 1)}, at least {FEWEST_CLUSTERS} needed"
+
+
+def few_clusters(clusters: int) -> str:
+    """What must be said beside an interval over so many clusters; empty from twenty on."""
+    many = clusters >= FEW_CLUSTERS
+    return "" if many else f"only {clusters} clusters: the interval is less sure than its level says"
 
 
 def t_quantile(freedom: float, level: float) -> float:

@@ -7,7 +7,17 @@ from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 from merilo.stats.bootstrap import bca_ends
-from merilo.stats.intervals import LEVEL, SEED, Interval, Method, check_level, t_quantile, wilson_ends
+from merilo.stats.intervals import (
+    LEVEL,
+    SEED,
+    Interval,
+    Method,
+    check_level,
+    few_clusters,
+    t_quantile,
+    too_few_clusters,
+    wilson_ends,
+)
 from merilo.stats.sums import Sums, coded, numbers, same_length
 
 if TYPE_CHECKING:
@@ -20,8 +30,6 @@ MANY = 200
 """From so many units on Student's t; below, the bootstrap."""
 FEW_OFF = 10
 """With fewer units off the commoner end of the range, neither is to be trusted."""
-FEWEST_CLUSTERS = 6
-FEW_CLUSTERS = 20
 _NEAR = 1e-12
 
 
@@ -41,7 +49,7 @@ class Estimate:
     """The linearised standard error; None where units are fewer than two or all equal."""
 
 
-class _Ends(NamedTuple):
+class Ends(NamedTuple):
     """How the units lie in the range."""
 
     off: int
@@ -50,6 +58,11 @@ class _Ends(NamedTuple):
     """Units at the commoner end."""
     between: int
     """Units at no end."""
+
+    @property
+    def total(self) -> int:
+        """All units."""
+        return self.off + self.at
 
 
 def mean_interval(
@@ -102,7 +115,12 @@ def ratio_interval(
         value = rows.value if rows.count else None
         return Estimate(value, Interval(None, note, level=level), rows.count, many)
     error = units.error if units.count > 1 and not _equal(units) else None
-    interval = _grouped(data, level) if data.grouped else _plain(units, span, level, seed)
+    if data.grouped:
+        clustered = data.codes is not None
+        inner = _ends(rows, span)
+        interval = grouped_interval(units, inner, span, clustered=clustered, weighted=data.weighted, level=level)
+    else:
+        interval = _plain(units, span, level, seed)
     return Estimate(rows.value, interval, rows.count, many, error)
 
 
@@ -114,7 +132,6 @@ class _Data:
     units: Sums
     codes: NDArray[np.int64] | None
     weighted: bool
-    span: tuple[float, float]
 
     @property
     def grouped(self) -> bool:
@@ -150,7 +167,7 @@ def _data(
     rows = Sums(above, below)
     _check_span(rows, span)
     weighted = heavy is not None and bool(np.ptp(heavy[kept])) if rows.count else False
-    return _Data(rows, Sums.of(above, below, codes), codes, weighted, span)
+    return _Data(rows, Sums.of(above, below, codes), codes, weighted)
 
 
 def _check_span(rows: Sums, span: tuple[float, float]) -> None:
@@ -165,10 +182,10 @@ def _check_span(rows: Sums, span: tuple[float, float]) -> None:
         )
 
 
-def _ends(sums: Sums, span: tuple[float, float]) -> _Ends:
+def _ends(sums: Sums, span: tuple[float, float]) -> Ends:
     ratios = sums.tops / sums.bottoms
     at = [int((abs(ratios - end) <= _NEAR * max(1.0, abs(end))).sum()) if isfinite(end) else 0 for end in span]
-    return _Ends(off=sums.count - max(at), at=max(at), between=sums.count - sum(at))
+    return Ends(off=sums.count - max(at), at=max(at), between=sums.count - sum(at))
 
 
 def _equal(sums: Sums) -> bool:
@@ -209,34 +226,40 @@ def _plain(units: Sums, span: tuple[float, float], level: float, seed: int) -> I
     return Interval((max(span[0], found[0]), min(span[1], found[1])), method=Method.BCA, level=level, seed=seed)
 
 
-def _grouped(data: _Data, level: float) -> Interval:
-    """For samples in clusters or with weights that differ: by the linearised standard error between units."""
-    units, span = data.units, data.span
+def grouped_interval(
+    units: Sums,
+    inner: Ends,
+    span: tuple[float, float],
+    *,
+    clustered: bool = True,
+    weighted: bool = False,
+    level: float = LEVEL,
+) -> Interval:
+    """For samples in clusters or with weights that differ: by the linearised standard error between units.
+
+    `units`: the clusters, or where there are none the samples. `inner`: how the samples lie in the range.
+    """
     remark, what = "", "scores"
-    if data.codes is not None:
+    if clustered:
         what = "clusters' means"
-        if units.count < FEWEST_CLUSTERS:
-            note = (
-                f"cannot tell from {units.count} cluster{'s' * (units.count != 1)}, at least {FEWEST_CLUSTERS} needed"
-            )
+        if (note := too_few_clusters(units.count)) is not None:
             return Interval(None, note, level=level)
-        if units.count < FEW_CLUSTERS:
-            remark = f"only {units.count} clusters: the interval is less sure than its level says"
+        remark = few_clusters(units.count)
     if _equal(units):
         alike = _alike(units, span, level, what)
         return replace(alike, remark="; ".join(filter(None, (alike.remark, remark))))
     if not all(map(isfinite, span)):
         return _student(units, span, level, Method.LINEARISED, remark)
-    outer, inner = _ends(units, span), _ends(data.rows, span)
+    outer = _ends(units, span)
     low, high = span
     share = (units.value - low) / (high - low)
     count = share * (1 - share) / (units.error / (high - low)) ** 2
     if outer.off < FEW_OFF and 2 * outer.at >= units.count:
-        count = min(count, units.effective) if data.weighted else units.effective
+        count = min(count, units.effective) if weighted else units.effective
         return Interval(
             wilson_ends(units.value, count, span, level=level), remark=remark, method=Method.WILSON, level=level
         )
-    if 2 * inner.at >= data.rows.count or not inner.between:
+    if 2 * inner.at >= inner.total or not inner.between:
         found = wilson_ends(units.value, count, span, quantile=t_quantile(units.count - 1, level))
         return Interval(found, remark=remark, method=Method.EFFECTIVE, level=level)
     return _student(units, span, level, Method.LINEARISED, remark)

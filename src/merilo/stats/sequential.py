@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log
+from math import isfinite, log, log1p, sqrt
 from typing import TYPE_CHECKING
 
 from merilo.stats.gate import Verdict
@@ -21,6 +21,8 @@ TRUNCATION = 0.5
 """No bet risks more than this share of the capital."""
 GRID = 400
 _HALVINGS = 50
+_WIDTHS = 20
+"""Made-up runs whose last interval is looked at; it hardly differs from one to the next."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +45,59 @@ class SequentialDecision:
     """How many units were taken until it was decided; all of them where it was not."""
     interval: Interval
     """Of the mean, after so many units: two one-sided limits, each with the gate's level."""
+
+
+class Looking:
+    """`sequential_gate` for values that come one by one: the same bets, in constant memory.
+
+    A value may be known as an interval only (an outcome that failed): the side that could pass then counts its lower
+    end, the side that could fail its upper end. Once decided, it stays so.
+    """
+
+    def __init__(self, at_least: float, span: tuple[float, float], *, level: float = LEVEL) -> None:
+        """`span`: finite; `at_least` may lie outside. Raises ValueError."""
+        check_level(level)
+        low, high = span
+        if not (isfinite(low) and isfinite(high) and low < high):
+            raise ValueError(f"A confidence sequence needs a finite range, got {low} to {high}.")
+        self._low, self._width = low, high - low
+        mean = (at_least - low) / self._width
+        self._above, self._below = _Side(mean, 1 - level), _Side(1 - mean, 1 - level)
+        self.verdict = Verdict.PASS if mean <= 0 else Verdict.FAIL if mean > 1 else Verdict.CANNOT_TELL
+        self.units = 0
+        """How many values were taken until it was decided; all so far where it is not."""
+
+    def add(self, least: float, most: float) -> None:
+        """Take in one value between `least` and `most`, which are equal where it is known."""
+        if self.verdict is not Verdict.CANNOT_TELL:
+            return
+        self.units += 1
+        above = self._above.add(min(1.0, max(0.0, (least - self._low) / self._width)))
+        below = self._below.add(1 - min(1.0, max(0.0, (most - self._low) / self._width)))
+        if above != below:
+            self.verdict = Verdict.PASS if above else Verdict.FAIL
+
+
+class _Side:
+    """The running form of `_crossing`."""
+
+    def __init__(self, mean: float, tail: float) -> None:
+        self._mean, self._tail = mean, tail
+        self._count = 0
+        self._sum, self._spread, self._variance = 0.5, 0.25, 0.25
+        self._log = 0.0
+
+    def add(self, value: float) -> bool:
+        """Whether the mean is shown to be above `mean` with this value."""
+        self._count += 1
+        bet = sqrt(2 * log(1 / self._tail) / (self._variance * self._count * log1p(self._count)))
+        if self._mean > 0:
+            bet = min(bet, TRUNCATION / self._mean)
+        self._log += log1p(bet * (value - self._mean))
+        self._sum += value
+        self._spread += (value - self._sum / (self._count + 1)) ** 2
+        self._variance = self._spread / (self._count + 1)
+        return self._mean < 1 and self._log >= log(1 / self._tail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +214,13 @@ def sequential_outlook(
             seed=seed,
             note=f"cannot tell from a pilot of {why}",
         )
-    raw = np.random.PCG64(seed).random_raw(runs * most).reshape(runs, most) >> np.uint64(32)
-    drawn = found[(raw * np.uint64(len(found)) >> np.uint64(32)).astype(np.int64)]
+    source, units_drawn = np.random.PCG64(seed), np.uint64(len(found))
     mean = (at_least - span[0]) / (span[1] - span[0])
     taken, widths, fixed_widths = list[int](), list[float](), list[float]()
     decided = decided_fixed = 0
-    for run in drawn:
+    for number in range(runs):
+        raw = source.random_raw(most) >> np.uint64(32)
+        run = found[(raw * units_drawn >> np.uint64(32)).astype(np.int64)]
         end = min(_crossing(run, mean, 1 - level), _crossing(1 - run, 1 - mean, 1 - level))
         decided += end <= most
         taken.append(min(end, most))
@@ -172,11 +228,11 @@ def sequential_outlook(
         if fixed is not None:
             decided_fixed += not fixed[0] < mean <= fixed[1]
             fixed_widths.append(fixed[1] - fixed[0])
-    for run in drawn[:20]:
-        widths.append(1 - _last(1 - run, 1 - level) - _last(run, 1 - level))
+        if number < _WIDTHS:
+            widths.append(1 - _last(1 - run, 1 - level) - _last(run, 1 - level))
     units = float(np.mean(taken))
     return Outlook(
-        width_ratio=float(np.mean(widths) / np.mean(fixed_widths)),
+        width_ratio=float(np.mean(widths) / np.mean(fixed_widths)) if fixed_widths else None,
         decided=decided / runs,
         decided_fixed=decided_fixed / runs,
         units=units,

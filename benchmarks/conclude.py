@@ -1,0 +1,164 @@
+"""What concluding from 1,000,000 outcomes costs: the summary of a run, and the comparison of two runs on disk.
+
+    python benchmarks/conclude.py                  both shapes of data, each in a process of its own
+    python benchmarks/conclude.py --samples 5000   smaller
+
+Runs are written as the engine writes them, without being evaluated: outcomes with one piece of evidence each, and a
+store with the samples. Two shapes: as many samples as there can be, and ten metrics.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+from figures import peak_mb, report
+
+OUTCOMES = 1_000_000
+LONGEST_S = 10.0
+MOST_MB = 1_000.0
+ONE, TEN = (
+    ("context_relevance",),
+    (
+        "context_relevance",
+        "context_ranking",
+        "context_recall",
+        "context_sufficiency",
+        "context_utilization",
+        "faithfulness",
+        "answer_relevancy",
+        "id_precision",
+        "id_recall",
+        "nDCG",
+    ),
+)
+_CLUSTERS = 5_000
+
+
+def write_run(path: Path, samples: int, metrics: tuple[str, ...], seed: int) -> None:
+    """A run of made-up scores; 1 in 50 outcomes is undefined."""
+    from merilo.data.sample import Sample
+    from merilo.runs.run import MANIFEST, STORE, SUMMARY, USAGE, Manifest, write_json
+    from merilo.runs.store import Store
+
+    path.mkdir(parents=True)
+    store = Store.open(path / STORE, create=True)
+    store.expect_samples()
+    for number in range(samples):
+        document = f"document {number % _CLUSTERS}"
+        store.add_new(Sample(f"s{number}", user_input=f"How long is river {number}?", metadata={"document": document}))
+    store.accept_samples()
+    store.close()
+    _write_outcomes(path, samples, metrics, seed)
+    manifest = Manifest(
+        merilo="0",
+        data="made up",
+        fingerprint=str(seed),
+        samples=samples,
+        skipped=(),
+        metrics=dict.fromkeys(metrics, 1),
+        left_out={},
+        judges={"judge": {"name": "made up", "fingerprint": {"judge": "made up"}}},
+        splitter="none",
+    )
+    write_json(path / MANIFEST, asdict(manifest))
+    write_json(path / SUMMARY, {"complete": True, "metrics": []})
+    write_json(path / USAGE, {})
+
+
+def _write_outcomes(path: Path, samples: int, metrics: tuple[str, ...], seed: int) -> None:
+    from merilo.judging.verdicts import RelevanceVerdict
+    from merilo.metrics.base import About, Evidence, Score, Undefined
+    from merilo.runs.outcomes import Result
+    from merilo.runs.run import OUTCOMES as FILE
+
+    source = np.random.default_rng(seed)
+    values = source.random((samples, len(metrics))).round(6).tolist()
+    silent = (source.random((samples, len(metrics))) < 0.02).tolist()
+    evidence = (Evidence(About.CONTEXT, 0, RelevanceVerdict(2, evidence=(0,), reason="It names the length.")),)
+    with (path / FILE).open("w", encoding="utf-8") as lines:
+        for number in range(samples):
+            for place, metric in enumerate(metrics):
+                scored = Score(values[number][place], evidence, {"contexts": 5})
+                outcome = Undefined("nothing to score") if silent[number][place] else scored
+                lines.write(Result(f"s{number}", metric, outcome, (b"0123456789abcdef",)).line())
+
+
+def compare(samples: int, shape: str) -> None:
+    """Write two runs and compare them, then once more by clusters; print seconds of CPU and the peaks in MB."""
+    metrics = ONE if shape == "one" else TEN
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder, name) for name in ("first", "second")]
+        for seed, path in enumerate(paths):
+            command = [sys.executable, __file__, "write", str(path), str(samples), shape, str(seed)]
+            subprocess.run(command, check=True)
+        found: list[float] = []
+        for cluster in ("", "document"):
+            started = time.process_time()
+            from merilo.concluding.comparing import Comparing, compare_runs
+
+            result = compare_runs(paths, Comparing(cluster=cluster))
+            if result.common != samples or len(result.moved) != 20:
+                raise SystemExit("samples are missing")
+            str(result)
+            found += [time.process_time() - started, peak_mb()]
+    print(json.dumps([*found, len(metrics) * 2 * samples]))
+
+
+def summary(outcomes: int) -> None:
+    """The summary of so many outcomes as they stream by; print seconds of CPU and the peak in MB."""
+    from merilo.metrics.base import Metric, Score
+    from merilo.metrics.registry import parse_metric
+    from merilo.reports.summary import Tally
+
+    values = np.random.default_rng(0).random(outcomes).tolist()
+    scores = [Score(value, (), {"contexts": 5, "relevant": 2}) for value in values[:1_000]]
+    tally = Tally(cast("Metric", parse_metric("context_relevance")), "context_relevance")
+    started = time.process_time()
+    for place in range(outcomes):
+        tally.add(scores[place % 1_000])
+    if tally.aggregate().scored != outcomes:
+        raise SystemExit("outcomes are missing")
+    print(json.dumps([time.process_time() - started, peak_mb(), outcomes]))
+
+
+def main() -> None:
+    """Measure each in a process of its own."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--samples", type=int, default=OUTCOMES // 2, help="of each run, where there is one metric")
+    samples = cast("int", parser.parse_args().samples)
+    for name, shape, size in (("one metric", "one", samples), ("ten metrics", "ten", samples // 10)):
+        seconds, peak, by_cluster, more, outcomes = _measured("compare", str(size), shape)
+        report(f"compare, {outcomes:,.0f} outcomes, {name}: CPU s", seconds, at_most=LONGEST_S)
+        report(f"compare, {outcomes:,.0f} outcomes, {name}: peak MB", peak, at_most=MOST_MB)
+        report(f"compare by {_CLUSTERS:,} clusters, {name}: CPU s", by_cluster, at_most=LONGEST_S)
+        report(f"compare by {_CLUSTERS:,} clusters, {name}: peak MB", more, at_most=MOST_MB)
+    seconds, peak, outcomes = _measured("summary", str(2 * samples))
+    report(f"summary, {outcomes:,.0f} outcomes: CPU s", seconds, at_most=LONGEST_S)
+    report(f"summary, {outcomes:,.0f} outcomes: peak MB", peak, at_most=MOST_MB)
+
+
+def _measured(*arguments: str) -> list[float]:
+    done = subprocess.run([sys.executable, __file__, *arguments], stdout=subprocess.PIPE, check=True)
+    found: list[float] = json.loads(done.stdout)
+    return found
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["write", path, samples, shape, seed]:
+            write_run(Path(path), int(samples), ONE if shape == "one" else TEN, int(seed))
+        case ["compare", samples, shape]:
+            compare(int(samples), shape)
+        case ["summary", outcomes]:
+            summary(int(outcomes))
+        case _:
+            main()

@@ -1,0 +1,48 @@
+"""The files of labels that a judge is held against: the user's, or the sample in the package."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from merilo.data.labels import read_labels
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from os import PathLike
+
+    from merilo.data.labels import Labelled
+
+SAMPLE: Final = ("examples", "labels")
+"""Where the labelled records in the package lie."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelFile:
+    """A file of labels that was read."""
+
+    name: str
+    sha256: str
+    records: int
+
+
+def label_files(paths: Sequence[str | PathLike[str]]) -> list[tuple[LabelFile, tuple[Labelled, ...]]]:
+    """Each file with its records; the sample in the package where no file is named. Raises as `read_labels`."""
+    if paths:
+        return _files(map(Path, paths))
+    with as_file(files("merilo").joinpath(*SAMPLE)) as folder:
+        return _files(sorted(folder.glob("*.jsonl.gz")))
+
+
+def _files(paths: Iterable[Path]) -> list[tuple[LabelFile, tuple[Labelled, ...]]]:
+    listed = list(paths)
+    read_labels(listed)  # tells ids that stand in two files
+    found: list[tuple[LabelFile, tuple[Labelled, ...]]] = []
+    for path in listed:
+        records = read_labels([path])
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        found.append((LabelFile(path.name, digest, len(records)), records))
+    return found

@@ -1,0 +1,118 @@
+"""`merilo compare`: do runs differ, and on which samples?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from merilo.cli.options import Cluster, Debug, Json, metric_texts
+from merilo.errors import UsageError
+
+if TYPE_CHECKING:
+    from merilo.reports.comparison import RunComparison
+
+HELP = """Compare runs over the same questions: what differs, whether that may be said, and on which samples.
+
+Each run but the first is compared with the first, sample by sample, over the samples that all of them have. Runs whose
+judge, rubrics or versions of metrics differ are refused with the list of what differs.
+"""
+EXAMPLES = """\b
+Examples:
+  merilo compare runs/old runs/new
+  merilo compare runs/old runs/new --primary faithfulness --html comparison.html
+  merilo compare runs/old runs/new --markdown - >> comment.md
+"""
+_SHOWN = 5
+_SHOWN_IN_FILES = 20
+
+
+def compare(
+    runs: Annotated[
+        list[str] | None, typer.Argument(metavar="RUN", help="Directories of two runs or more.", show_default=False)
+    ] = None,
+    metrics: Annotated[
+        list[str] | None, typer.Option(metavar="M,...", help="Compare these only. May be repeated.")
+    ] = None,
+    primary: Annotated[
+        list[str] | None,
+        typer.Option(metavar="M,...", help="Say of these what may be said, all together; of all without it."),
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option(metavar="M", help="Show the samples that moved most by this metric.")
+    ] = None,
+    samples: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="Show so many of them; else 5, 20 with --html.", show_default=False),
+    ] = None,
+    cluster: Cluster = None,
+    undefined: Annotated[
+        str, typer.Option(metavar="drop|worst", help="What an undefined outcome is where the other run has a score.")
+    ] = "drop",
+    level: Annotated[float, typer.Option(metavar="L", help="Confidence level of intervals and readings.")] = 0.95,
+    across_judges: Annotated[
+        bool, typer.Option("--across-judges", help="Compare also where judges, rubrics or versions differ.")
+    ] = False,
+    html: Annotated[str | None, typer.Option(metavar="FILE", help="Write one static page there.")] = None,
+    markdown: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write a comment for a pull request there; - for the output.")
+    ] = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Compare runs; the help stands in HELP."""
+    del debug  # read in main, where errors are told
+    if json and markdown == "-":
+        raise UsageError("--json and --markdown - both want the output; give one of them a file.")
+    from merilo.concluding.comparing import Comparing, compare_runs
+
+    found = compare_runs(
+        runs or [],
+        Comparing(
+            metrics=metric_texts(metrics) if metrics else None,
+            primary=metric_texts(primary) if primary else None,
+            by=by,
+            cluster=cluster,
+            undefined=undefined,
+            level=level,
+            across_judges=across_judges,
+            samples=_SHOWN_IN_FILES if samples is None else samples,
+        ),
+    )
+    _write(found, html, markdown, samples)
+    if markdown != "-":
+        _show(found, [path for path in (html, markdown) if path], samples, json=json)
+
+
+def _write(found: RunComparison, html: str | None, markdown: str | None, samples: int | None) -> None:
+    from merilo.reports.html_pages import write_page
+    from merilo.reports.terminal import write
+
+    if html is not None:
+        from merilo.reports.html_comparison import comparison_html
+
+        write_page(Path(html), comparison_html(found))
+    if markdown is not None:
+        from merilo.reports.markdown import comparison_markdown
+
+        text = comparison_markdown(found, samples=_SHOWN if samples is None else samples)
+        if markdown == "-":
+            write(text)
+        else:
+            write_page(Path(markdown), text)
+
+
+def _show(found: RunComparison, kept: list[str], samples: int | None, *, json: bool) -> None:
+    from merilo.reports.clean import json_text
+    from merilo.reports.comparison_page import comparison_page
+    from merilo.reports.comparison_record import comparison_record
+    from merilo.reports.terminal import page_width, show, write
+
+    if json:
+        write(json_text(comparison_record(found)) + "\n")
+        return
+    page = comparison_page(found, page_width(), samples=_SHOWN if samples is None else samples)
+    for path in kept:
+        page.line(f"  kept in {path}")
+    show(page)

@@ -1,0 +1,134 @@
+"""`merilo gate`: is a run good enough, and no worse than the one before?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from merilo.cli.exits import Exit
+from merilo.cli.options import Debug, Json, given
+from merilo.errors import RunError, UsageError
+
+if TYPE_CHECKING:
+    from merilo.reports.gate import Gates
+
+HELP = """Decide whether RUN is good enough, and no worse than a baseline: pass, fail, or cannot tell.
+
+A gate passes when even the low end of what the mean may be is good enough, and fails when even the high end is not.
+Where a metric is better the lower it is, --min is the most that it may be. A baseline of another judge, rubric or
+version of a metric is refused with what differs.
+
+Exit codes: 0 passed, 1 failed, 2 wrong use or runs that cannot be compared, 3 cannot tell.
+"""
+EXAMPLES = """\b
+Examples:
+  merilo gate runs/new --min faithfulness=0.8
+  merilo gate runs/new --baseline runs/main --max-drop 0.02
+  merilo gate runs/new --baseline runs/main --max-drop faithfulness=0.02 --strict --cannot-tell pass
+  merilo gate runs/new --suite gates.toml --junit gates.xml
+"""
+
+
+def gate(
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="Directory of the run.", callback=given, show_default=False)
+    ],
+    minimum: Annotated[
+        list[str] | None,
+        typer.Option("--min", metavar="M=X", help="The least mean of a metric. May be repeated."),
+    ] = None,
+    baseline: Annotated[str | None, typer.Option(metavar="RUN", help="The run to hold this one against.")] = None,
+    max_drop: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="D|M=D", help="How much worse than the baseline every metric, or this one, may be. May be repeated."
+        ),
+    ] = None,
+    strict: Annotated[
+        bool | None, typer.Option("--strict", help="Fail for any drop that is sure to be one.", show_default=False)
+    ] = None,
+    suite: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Gates in a .toml, .yaml or .json file; options go before it.")
+    ] = None,
+    cannot_tell: Annotated[
+        str | None, typer.Option(metavar="pass|fail", help="What a gate that cannot tell counts as; else exit with 3.")
+    ] = None,
+    undefined: Annotated[
+        str | None,
+        typer.Option(
+            metavar="drop|worst", help="What undefined outcomes count as; else a gate must hold whatever they are."
+        ),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(metavar="FIELD", help="Samples with the same value of this field count together."),
+    ] = None,
+    level: Annotated[
+        float | None, typer.Option(metavar="L", help="Confidence of each one-sided limit, by default 0.95.")
+    ] = None,
+    junit: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write the gates as tests for a build server.")
+    ] = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Gate a run; the help stands in HELP."""
+    del debug  # read in main, where errors are told
+    from merilo.concluding.gating import gate_run
+    from merilo.concluding.suite import suite_from
+
+    asked = suite_from(
+        suite,
+        minimums=dict(_pair(text, "--min") for text in minimum or ()),
+        max_drop=_drops(max_drop) if max_drop else None,
+        strict=strict,
+        cannot_tell=cannot_tell,
+        undefined=undefined,
+        cluster=cluster,
+        level=level,
+    )
+    found = gate_run(run, asked, baseline=baseline)
+    _report(found, junit, json=json)
+    raise typer.Exit({"pass": Exit.DONE, "fail": Exit.GATE_FAILED}.get(found.verdict.value, Exit.CANNOT_TELL))
+
+
+def _drops(texts: list[str]) -> float | dict[str, float]:
+    alone = [text for text in texts if "=" not in text]
+    if not alone:
+        return dict(_pair(text, "--max-drop") for text in texts)
+    if len(texts) > 1:
+        raise UsageError("--max-drop takes one drop for every metric, or metrics with a drop each, not both.")
+    return _number(alone[0], "--max-drop", "0.02 or faithfulness=0.02")
+
+
+def _pair(text: str, option: str) -> tuple[str, float]:
+    """The metric, whose own text may have equals signs, and its number."""
+    metric, sign, number = text.rpartition("=")
+    if not (metric.strip() and sign):
+        raise UsageError(f"{option} takes metric=number, such as faithfulness=0.8; got {text!r}.")
+    return metric.strip(), _number(number, option, "faithfulness=0.8")
+
+
+def _number(text: str, option: str, example: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError(f"{option} takes a number, such as {example}; got {text!r}.") from None
+
+
+def _report(found: Gates, junit: str | None, *, json: bool) -> None:
+    from merilo.reports.clean import json_text
+    from merilo.reports.gate_page import gates_page, gates_record, junit_text
+    from merilo.reports.terminal import page_width, show, write
+
+    if junit is not None:
+        try:
+            Path(junit).write_text(junit_text(found), encoding="utf-8")
+        except OSError as error:
+            raise RunError(f"{junit} cannot be written ({error.strerror}); name another file (--junit).") from error
+    if json:
+        write(json_text(gates_record(found)) + "\n")
+    else:
+        show(gates_page(found, page_width()))

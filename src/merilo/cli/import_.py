@@ -1,0 +1,84 @@
+"""`merilo import`: scores that another tool computed become a run."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Annotated
+
+import typer
+
+from merilo.cli.options import Cluster, Debug, Json, column_mapping, given
+from merilo.errors import UsageError
+
+HELP = """Bring in scores that another tool computed, as a run: show, compare and gate them without a judge call.
+
+FILE is a table (.csv, .tsv, .jsonl, .json, each perhaps .gz) with a column for each score, a result of ragas that was
+saved as one, or a test run of DeepEval (.json). A sample without a score is undefined.
+"""
+EXAMPLES = """\b
+Examples:
+  merilo import scores.csv --id question_id --score faithfulness --score rating=1..5
+  merilo import ragas.csv --out runs/ragas
+  merilo import .deepeval/.latest_test_run.json --out runs/deepeval
+"""
+
+
+def import_(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="The file with the scores.", callback=given, show_default=False)
+    ],
+    id: Annotated[str | None, typer.Option(metavar="COL", help="The column that names the samples.")] = None,
+    score: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COL[=LOW..HIGH]",
+            help="A column of scores, and the lowest and highest that are possible, 0..1 by default. May be repeated.",
+        ),
+    ] = None,
+    lower_is_better: Annotated[
+        list[str] | None, typer.Option(metavar="COL", help="Of this column lower is better. May be repeated.")
+    ] = None,
+    mapping: Annotated[
+        list[str] | None,
+        typer.Option("--map", metavar="COLUMN=FIELD", help="Which field a column fills. May be repeated."),
+    ] = None,
+    cluster: Cluster = None,
+    out: Annotated[str | None, typer.Option(metavar="RUN", help="Directory of the run, a new one.")] = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Bring in scores and report; the help stands in HELP."""
+    del debug  # read in main, where errors are told
+    from merilo.api import import_scores
+    from merilo.reports.clean import json_text
+    from merilo.reports.overview import overview_page, overview_record
+    from merilo.reports.terminal import page_width, show, write
+
+    found = import_scores(
+        file,
+        id=id,
+        scores=dict(map(score_and_range, score or [])),
+        lower_is_better=lower_is_better or [],
+        mapping=column_mapping(mapping or []) or None,
+        cluster=cluster,
+        out=out,
+    )
+    if json:
+        write(json_text(overview_record(found)) + "\n")
+    else:
+        show(overview_page(found, page_width()))
+
+
+def score_and_range(text: str) -> tuple[str, tuple[float, float] | None]:
+    """A column and its range, from `COL`, `COL=LOW..HIGH`, `COL=LOW..` or `COL=..HIGH`. Raises UsageError."""
+    column, sign, ends = text.rpartition("=")
+    if not sign:
+        return text, None
+    low, dots, high = ends.partition("..")
+    refused = UsageError(f"--score takes COL or COL=LOW..HIGH, such as rating=1..5; got {text!r}.")
+    if not (column and dots):
+        raise refused
+    try:
+        return column, (float(low) if low.strip() else -inf, float(high) if high.strip() else inf)
+    except ValueError:
+        raise refused from None

@@ -1,0 +1,153 @@
+"""The terminal form that asks people the tasks of a file, one by one, and keeps each label at once."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from math import inf, isfinite
+from typing import TYPE_CHECKING, Final
+
+from merilo.reports.page import Page, Span, Tone
+from merilo.reports.terminal import page_width, show, write
+from merilo.reports.words import count
+
+if TYPE_CHECKING:
+    from merilo.concluding.task_file import OpenTask, TaskFile
+
+_BACK, _SKIP, _QUIT = "b", "s", "q"
+_WORDS: Final = {"back": _BACK, "skip": _SKIP, "quit": _QUIT}
+_RANGE: Final = re.compile(r"a number from (\S+) to (\S+)")
+"""How the possible values stand in a task that asks for one."""
+_LETTERS: Final = {"yes": "y", "no": "n"}
+_TAKEN: Final = frozenset({_BACK, _SKIP, _QUIT, *_WORDS})
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One answer: what is typed for it, and the label that it gives."""
+
+    typed: str
+    label: str
+    meaning: str
+
+
+def ask_tasks(file: TaskFile, *, annotator: str = "") -> int:
+    """Ask every task without a label, in the file's order, until the end or q; how many were answered."""
+    answered = 0
+    if file.unread:
+        write(f"{count(file.unread, 'line')} cannot be read as a task and stays as it is.\n")
+    at = _next(file, -1)
+    while at is not None:
+        task = file.tasks[at]
+        keys = keys_of(task)
+        show(_page(file, at, task))
+        typed = _typed(keys, task)
+        if typed is None or typed == _QUIT:
+            break
+        if typed == _BACK:
+            at = max(at - 1, 0)
+        elif typed == _SKIP:
+            at = _next(file, at)
+        else:
+            answered += not task.label
+            file.answer(at, typed, annotator)
+            at = _next(file, at)
+    _goodbye(file, ended=at is None)
+    return answered
+
+
+def keys_of(task: OpenTask) -> tuple[Key, ...]:
+    """What can be typed: each label where all are short, else their numbers; none where the answer is a number."""
+    short = [_LETTERS.get(label, label) for label in task.labels]
+    if any(len(each) > 1 or each.casefold() in _TAKEN for each in short) or len({*short}) < len(short):
+        short = [str(place) for place in range(1, len(short) + 1)]
+    meanings = _meanings(task)
+    return tuple(Key(*each) for each in zip(short, task.labels, meanings, strict=True))
+
+
+def _meanings(task: OpenTask) -> list[str]:
+    """What each label means, as far as the text beside them still tells it label by label."""
+    parts = task.explained.split("; ")
+    if len(parts) != len(task.labels):
+        return [""] * len(task.labels)
+    pairs = zip(parts, task.labels, strict=True)
+    return [part[len(label) + 2 :] if part.startswith(f"{label}: ") else "" for part, label in pairs]
+
+
+def _next(file: TaskFile, at: int) -> int | None:
+    """The first task without a label after this one."""
+    return next((place for place in range(at + 1, len(file.tasks)) if not file.tasks[place].label), None)
+
+
+def _page(file: TaskFile, at: int, task: OpenTask) -> Page:
+    page = Page(page_width())
+    page.line("")
+    labelled = sum(bool(each.label) for each in file.tasks)
+    done = f"Task {at + 1} of {len(file.tasks)}, {labelled} labelled"
+    page.line(Span(done, Tone.QUIET))
+    for name, text in task.texts:
+        page.heading(name.replace("_", " "))
+        page.text(text, indent=2)
+    page.blank()
+    page.text(task.question, tone=Tone.STRONG)
+    keys = keys_of(task)
+    if keys:
+        page.entries([(key.typed, _meaning(key)) for key in keys])
+    else:
+        page.text(task.explained or "a number", indent=2)
+    page.line(Span("s skip, b back, q quit", Tone.QUIET))
+    if task.label:
+        page.text(f"Labelled {task.label} so far; Enter keeps it.", tone=Tone.QUIET)
+    return page
+
+
+def _meaning(key: Key) -> str:
+    if key.typed == key.label:
+        return key.meaning
+    return f"{key.label}: {key.meaning}" if key.meaning else key.label
+
+
+def _typed(keys: tuple[Key, ...], task: OpenTask) -> str | None:
+    """The label that was typed, or one of the letters of the form; None where nobody types any more."""
+    while True:
+        write("> ")
+        line = sys.stdin.readline()
+        if not line:
+            return None
+        text = line.strip().casefold()
+        if not text and task.label:
+            return _SKIP
+        if (letter := _WORDS.get(text, text)) in {_BACK, _SKIP, _QUIT}:
+            return letter
+        found = _meant(keys, task, text)
+        if found is not None:
+            return found
+        which = ", ".join(key.typed for key in keys) or task.explained or "a number"
+        write(f"Type {which}, or s, b, q.\n")
+
+
+def _meant(keys: tuple[Key, ...], task: OpenTask, text: str) -> str | None:
+    """The label that a text stands for; a number as it was typed, where it lies in the range."""
+    if keys:
+        return next((key.label for key in keys if text in {key.typed.casefold(), key.label.casefold()}), None)
+    ends = _RANGE.fullmatch(task.explained)
+    low, high = (float(ends[1]), float(ends[2])) if ends else (-inf, inf)
+    try:
+        value = float(text.replace(",", "."))
+    except ValueError:
+        return None
+    return text if isfinite(value) and low <= value <= high else None
+
+
+def _goodbye(file: TaskFile, *, ended: bool) -> None:
+    left = sum(not task.label for task in file.tasks)
+    done = len(file.tasks) - left
+    said = f"{done} of {count(len(file.tasks), 'task')} labelled"
+    if left:
+        said += (
+            f"; the same command asks the other {left}"
+            if not ended
+            else f"; {left} skipped, the same command asks again"
+        )
+    write(f"\n{said}.\n")

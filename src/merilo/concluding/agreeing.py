@@ -1,0 +1,144 @@
+"""How far the judge of a run agrees with the labels that people gave, and people among themselves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from merilo.judging.questions import Relevance
+from merilo.stats.agreement_intervals import (
+    Agreement,
+    AnnotatorAgreement,
+    GradeAgreement,
+    agreement,
+    annotator_agreement,
+    grade_agreement,
+)
+from merilo.stats.agreement_tables import Distance
+from merilo.stats.resampling import Resampling
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from merilo.concluding.judged import Item
+
+_TWO: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledItem:
+    """One item that people labelled, and what the judge said of it."""
+
+    item: Item
+    people: tuple[str, ...]
+    """One label of each annotator."""
+    cluster: Hashable
+    """Its sample, or its sample's cluster."""
+
+    @property
+    def consensus(self) -> str:
+        """The label that most annotators gave; of several, the one that comes first among the form's labels."""
+        return consensus(self.people, self.item.form.labels)
+
+
+@dataclass(frozen=True, slots=True)
+class ItemAgreement:
+    """The judge beside people, over items of one kind."""
+
+    kind: str
+    labels: tuple[str, ...]
+    """The possible ones; of two, yes is the last of ordered ones and the first of others."""
+    items: int
+    yes_or_no: Agreement | None
+    """With two labels, and for grades as "at least 1"; None for other labels."""
+    grades: GradeAgreement | None
+    """With more than two ordered labels, as their places from 0."""
+    nominal: AnnotatorAgreement | None
+    """With more than two labels without an order: judge and people as two annotators."""
+    annotators: AnnotatorAgreement | None
+    """People among themselves; None where no item has two of them."""
+    disputed: int
+    """Items on which people disagree."""
+
+
+def consensus(given: Sequence[str], labels: Sequence[str]) -> str:
+    """The label given most often; of several, the one that comes first among all labels, the lowest of ordered ones."""
+    counts = Counter(given)
+    return min(counts, key=lambda label: (-counts[label], labels.index(label)))
+
+
+def item_agreement(items: Sequence[LabelledItem], *, level: float, seed: int) -> tuple[ItemAgreement, ...]:
+    """Agreement by kind of question, in order of their names; items of one sample or cluster are resampled together."""
+    kinds = sorted({each.item.form.kind for each in items})
+    resampling = Resampling(seed=seed, level=level)
+    return tuple(_of_kind([each for each in items if each.item.form.kind == kind], resampling) for kind in kinds)
+
+
+def _of_kind(items: Sequence[LabelledItem], resampling: Resampling) -> ItemAgreement:
+    form = items[0].item.form
+    labels = form.labels if all(each.item.form.labels == form.labels for each in items) else _all_labels(items)
+    clusters = [each.cluster for each in items]
+    two = len(labels) == _TWO
+    return ItemAgreement(
+        kind=form.kind,
+        labels=labels,
+        items=len(items),
+        yes_or_no=_yes_or_no(items, clusters, resampling) if two or form.kind == Relevance.kind else None,
+        grades=grade_agreement(
+            [labels.index(each.consensus) for each in items],
+            [labels.index(each.item.judge) for each in items],
+            labels=range(len(labels)),
+            clusters=clusters,
+            resampling=resampling,
+        )
+        if form.ordered and not two
+        else None,
+        nominal=annotator_agreement(
+            [(each.consensus, each.item.judge) for each in items],
+            labels=labels,
+            clusters=clusters,
+            resampling=resampling,
+        )
+        if not form.ordered and not two
+        else None,
+        annotators=_annotators(items, labels, resampling),
+        disputed=sum(len(set(each.people)) > 1 for each in items),
+    )
+
+
+def _yes_or_no(items: Sequence[LabelledItem], clusters: Sequence[Hashable], resampling: Resampling) -> Agreement:
+    return agreement(
+        [_says_yes(each, each.consensus) for each in items],
+        [_says_yes(each, each.item.judge) for each in items],
+        probabilities=[each.item.probability if each.item.form.ordered else None for each in items],
+        clusters=clusters,
+        resampling=resampling,
+    )
+
+
+def _says_yes(each: LabelledItem, label: str) -> bool:
+    """Of ordered labels all but the first say yes; of others the first."""
+    labels = each.item.form.labels
+    return label != labels[0] if each.item.form.ordered else label == labels[0]
+
+
+def _annotators(
+    items: Sequence[LabelledItem], labels: Sequence[str], resampling: Resampling
+) -> AnnotatorAgreement | None:
+    several = [each for each in items if len(each.people) > 1]
+    if not several:
+        return None
+    ordered = items[0].item.form.ordered
+    return annotator_agreement(
+        [[labels.index(label) for label in each.people] for each in several],
+        labels=range(len(labels)),
+        distance=Distance.ORDINAL if ordered else Distance.NOMINAL,
+        clusters=[each.cluster for each in several],
+        resampling=resampling,
+    )
+
+
+def _all_labels(items: Sequence[LabelledItem]) -> tuple[str, ...]:
+    """Labels of questions that offer different ones (in several languages), in order of their first appearance."""
+    return tuple(dict.fromkeys(label for each in items for label in each.item.form.labels))

@@ -1,0 +1,77 @@
+"""Labels of people that are kept with a run, and what they make of its means."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from merilo.concluding.correcting import correction_of, match
+from merilo.concluding.people import read_people
+from merilo.concluding.scores import read_scores
+from merilo.errors import DataError, RunError, UsageError
+from merilo.stats.intervals import LEVEL, SEED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from merilo.concluding.people import PersonLabel
+    from merilo.runs.run import Run
+    from merilo.stats.correction import Correction
+
+LABELS: Final = "labels.jsonl"
+"""In the run's directory: one JSON object a line with task, ticket, label and annotator."""
+
+
+def attach_labels(run: Run, labels: Sequence[PersonLabel]) -> None:
+    """Keep these labels with the run, in the place of any that are there. Raises RunError."""
+    lines = [
+        json.dumps(
+            {
+                "task": each.ticket.task,
+                "label": each.label,
+                "annotator": each.annotator or None,
+                "ticket": each.ticket.sealed(),
+            },
+            ensure_ascii=False,
+        )
+        for each in labels
+    ]
+    path = run.path / LABELS
+    part = path.with_name(path.name + ".part")
+    try:
+        part.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="backslashreplace")
+        part.replace(path)
+    except OSError as error:
+        raise RunError(f"The labels cannot be kept with the run ({path}: {error.strerror}).") from error
+
+
+def corrected_of(
+    run: Run, *, cluster: str | None = None, level: float = LEVEL, seed: int = SEED
+) -> Mapping[str, Correction]:
+    """By metric, what the labels kept with the run make of its mean; empty where none are kept.
+
+    A metric for which they cannot be used is not there. `cluster`: as in `read_scores`.
+    Raises RunError for labels that cannot be read, or were drawn from other samples than the run has now.
+    """
+    path = run.path / LABELS
+    if not path.exists():
+        return {}
+    try:
+        labels = read_people([path]).labels
+    except DataError as error:
+        raise _unusable(path, str(error)) from error
+    own = [each for each in labels if each.ticket.fingerprint == run.manifest.fingerprint]
+    if not own:
+        raise _unusable(path, "They were drawn from other samples than it has now.")
+    scores = read_scores(run, cluster=cluster)
+    try:
+        found = match(scores, own, tuple(scores.columns))
+    except UsageError:  # they fit none of its metrics any more
+        return {}
+    return {text: correction_of(scores, text, each, level=level, seed=seed) for text, each in found.items()}
+
+
+def _unusable(path: Path, why: str) -> RunError:
+    advice = f"calibrate the run again with --attach, or remove {path}."
+    return RunError(f"The labels kept with the run cannot be used; {advice} {why}")

@@ -1,0 +1,369 @@
+"""From finished runs to what may be said of the differences between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from merilo.concluding.same import differences_that_move_numbers, stopped_early
+from merilo.concluding.scores import RunScores, read_scores
+from merilo.errors import DataError, RunError, UsageError
+from merilo.reports.cases import cases_of
+from merilo.reports.comparison import SHOWN, Moved, Row, RunComparison, Side
+from merilo.runs.run import STORE, ByMetric, Run
+from merilo.runs.store import Store
+from merilo.stats.compare import Policy, against_first, moved
+from merilo.stats.compare import compare as compare_columns
+from merilo.stats.intervals import LEVEL, check_level
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Sequence
+    from os import PathLike
+
+    from merilo.stats.column import Column
+    from merilo.stats.compare import Comparison
+
+T = TypeVar("T")
+
+_NAMED = 5
+"""So many ids are named as examples."""
+_LOOKED_AT = 1_000
+"""Of so many common samples it is looked up whether all runs asked the same."""
+_EXAMPLE_CHARS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Comparing:
+    """What a comparison is asked for."""
+
+    metrics: Sequence[str] | None = None
+    """Those to compare, by whole text or by a name that is the only one of its kind; None: all."""
+    primary: Sequence[str] | None = None
+    """Those that get a reading; None: all that are compared."""
+    by: str | None = None
+    """The metric by which the samples that moved are chosen; None: the primary one whose difference is surest."""
+    cluster: str | None = None
+    """As `read_scores` takes it, of the first run."""
+    undefined: Policy | str = Policy.DROP
+    level: float = LEVEL
+    across_judges: bool = False
+    """Compare also where judges, rubrics or versions of metrics differ."""
+    samples: int = SHOWN
+    """How many of the samples that moved most are looked up."""
+
+
+def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: Comparing | None = None) -> RunComparison:
+    """Each run but the first compared with the first, sample by sample, over the samples that all of them have.
+
+    Raises UsageError for a metric or an option that cannot be used, and for runs whose yardsticks differ, with what
+    differs; DataError where there is nothing to pair; RunError where a run cannot be read.
+    """
+    wanted = wanted or Comparing()
+    policy = _checked(runs, wanted)
+    opened = [run if isinstance(run, Run) else Run.open(Path(run)) for run in runs]
+    names = _names(opened)
+    metrics, left_out = _metrics(opened, names, wanted.metrics)
+    differing = _differing(opened, names, metrics, across_judges=wanted.across_judges)
+    scores = [
+        read_scores(run, metrics=metrics, cluster=wanted.cluster if not place else "")
+        for place, run in enumerate(opened)
+    ]
+    kept, sides = _paired(scores, names)
+    _check_ranges(kept, names)
+    primary = None if wanted.primary is None else _primary(opened[0], metrics, wanted.primary)
+    found = _compared(kept, primary, policy, wanted.level)
+    rows = tuple(
+        Row(metric, other, kept[0].columns[metric].higher_is_better, each, _one_sided(kept, metric, other))
+        for (metric, other), each in sorted(found.items(), key=lambda item: item[0][1])
+    )
+    by = _moved_by(rows, opened[0], metrics, wanted.by)
+    shown, movers = _moved(kept, by, wanted.samples)
+    return RunComparison(
+        sides=sides,
+        common=len(kept[0].ids),
+        rows=rows,
+        primary=tuple(metrics) if primary is None else tuple(primary),
+        chosen=primary is not None,
+        moved_by=by if movers else None,
+        moved=shown,
+        movers=movers,
+        left_out=left_out,
+        differing=differing,
+        notes=(*stopped_early(opened, names), *unlike_questions(kept, names)),
+        level=wanted.level,
+        undefined=policy,
+        cluster=(wanted.cluster or opened[0].manifest.cluster) if kept[0].clusters is not None else None,
+    )
+
+
+def _checked(runs: Sequence[object], wanted: Comparing) -> Policy:
+    if len(runs) < 2:
+        raise UsageError(f"A comparison needs two runs or more, got {len(runs)}.")
+    if wanted.samples < 0:
+        raise UsageError(f"The number of samples to show is 0 or more, got {wanted.samples}.")
+    try:
+        check_level(wanted.level)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    try:
+        return Policy(wanted.undefined)
+    except ValueError:
+        raise UsageError(f"Undefined outcomes are to drop or to count as worst, got {wanted.undefined!r}.") from None
+
+
+def _names(runs: Sequence[Run]) -> list[str]:
+    """What each run is called: the name of its directory, or its path where names are the same."""
+    paths, short = [str(run.path) for run in runs], [run.path.name or str(run.path) for run in runs]
+    same = len(set(paths)) < len(paths)  # a run against itself: then paths tell no more than names
+    named = [name if same or short.count(name) == 1 else path for name, path in zip(short, paths, strict=True)]
+    return [
+        name if named.count(name) == 1 else f"{name} ({named[: place + 1].count(name)})"
+        for place, name in enumerate(named)
+    ]
+
+
+def _metrics(
+    runs: Sequence[Run], names: Sequence[str], asked: Sequence[str] | None
+) -> tuple[list[str], dict[str, str]]:
+    """The texts of the metrics that all runs have, in the first one's order; and those that some lack, with why."""
+    wanted = list(runs[0].manifest.metrics) if asked is None else _whole_texts(runs[0], asked)
+    found: list[str] = []
+    left_out: dict[str, str] = {}
+    for text in wanted:
+        lacking = [name for name, run in zip(names, runs, strict=True) if text not in run.manifest.metrics]
+        if lacking and asked is not None:
+            raise UsageError(f"{text} cannot be compared: {', '.join(lacking)} has no such metric; run it there too.")
+        if lacking:
+            left_out[text] = f"{', '.join(lacking)} has no such metric"
+        else:
+            found.append(text)
+    if asked is None:
+        for run in runs[1:]:
+            left_out |= {text: f"{names[0]} has no such metric" for text in run.manifest.metrics if text not in wanted}
+        for text in runs[0].manifest.composites:
+            left_out[text] = "it is made of means and has no value for a sample"
+    if not found:
+        told = "; ".join(
+            f"{name} has {', '.join(run.manifest.metrics) or 'none'}" for name, run in zip(names, runs, strict=True)
+        )
+        raise UsageError(f"The runs have no metric in common: {told}. Run the same metrics on both.")
+    return found, left_out
+
+
+def _whole_texts(run: Run, asked: Sequence[str]) -> list[str]:
+    """The texts of the run's metrics that are called so, each once. Raises UsageError."""
+    known = ByMetric({text: text for text in run.manifest.metrics})
+    composites = ByMetric(run.manifest.composites)
+    found: list[str] = []
+    for name in asked:
+        if (text := _called(known, name)) is not None:
+            found.append(text)
+            continue
+        if _called(composites, name) is not None:
+            raise UsageError(f"{name} is made of means and has no value for a sample; name the metrics it is made of.")
+        same = [text for text in known if text.startswith(f"{name}(")]
+        near = same or get_close_matches(name, list(known), n=3) or list(known)
+        raise UsageError(f"{run.path} has no metric that is simply called {name!r}; write {' or '.join(near)}.")
+    return list(dict.fromkeys(found))
+
+
+def _called(known: ByMetric[T], name: str) -> T | None:
+    try:
+        return known[name]
+    except KeyError:
+        return None
+
+
+def _differing(
+    runs: Sequence[Run], names: Sequence[str], metrics: Sequence[str], *, across_judges: bool
+) -> tuple[str, ...]:
+    """What of the yardstick differs. Raises UsageError with it, unless it may differ."""
+    found = [
+        f"{phrase} (there: {names[0]}, here: {name})"
+        for name, run in zip(names[1:], runs[1:], strict=True)
+        for phrase in differences_that_move_numbers(runs[0].manifest, run.manifest, metrics=metrics)
+    ]
+    if found and not across_judges:
+        raise UsageError(
+            f"These runs were not measured with the same yardstick: {'; '.join(found)}. Run one of them again, compare "
+            "other metrics (--metrics), or compare all the same with --across-judges."
+        )
+    return tuple(found)
+
+
+def _paired(scores: Sequence[RunScores], names: Sequence[str]) -> tuple[list[RunScores], tuple[Side, ...]]:
+    """The scores of the samples that all runs have, in the first one's order. Raises DataError."""
+    known = [_places(each.ids, name) for each, name in zip(scores, names, strict=True)]
+    if all(each.ids == scores[0].ids for each in scores[1:]):
+        kept, common = list(scores), known[0]
+    else:
+        common = {sample: place for sample, place in known[0].items() if all(sample in other for other in known[1:])}
+        if not common:
+            told = "; ".join(f"{name}: {', '.join(each.ids[:3])}" for each, name in zip(scores, names, strict=True))
+            raise DataError(
+                f"The runs have no sample in common: samples are paired by id, and no id is in all of them ({told}). "
+                "Give a question the same id in each data set."
+            )
+        kept = [each.at([places[sample] for sample in common]) for each, places in zip(scores, known, strict=True)]
+    sides = [
+        Side(
+            name=name,
+            run=each.run,
+            scored=len(each.ids),
+            absent=_first(sample for sample in each.ids if sample not in common),
+            absences=len(each.ids) - len(common),
+            complete=each.run.complete,
+        )
+        for each, name in zip(scores, names, strict=True)
+    ]
+    return kept, tuple(sides)
+
+
+def _places(ids: Sequence[str], name: str) -> dict[str, int]:
+    places = {sample: place for place, sample in enumerate(ids)}
+    if len(places) != len(ids):
+        twice = next(sample for place, sample in enumerate(ids) if places[sample] != place)
+        raise DataError(f"Samples are paired by id, but {name} has {twice!r} twice; make the ids unique.")
+    return places
+
+
+def _first(ids: Iterable[str]) -> tuple[str, ...]:
+    found: list[str] = []
+    for each in ids:
+        found.append(each)
+        if len(found) == _NAMED:
+            break
+    return tuple(found)
+
+
+def _check_ranges(scores: Sequence[RunScores], names: Sequence[str]) -> None:
+    for name, other in zip(names[1:], scores[1:], strict=True):
+        for metric, column in other.columns.items():
+            first = scores[0].columns[metric]
+            if (column.span, column.higher_is_better) != (first.span, first.higher_is_better):
+                raise DataError(
+                    f"{metric} has another scale in {name} ({_scale(column)}) than in {names[0]} ({_scale(first)}); "
+                    "bring both to one scale."
+                )
+
+
+def _scale(column: Column) -> str:
+    low, high = column.span
+    return f"{low:g} to {high:g}, {'higher' if column.higher_is_better else 'lower'} is better"
+
+
+def _primary(run: Run, metrics: Sequence[str], named: Sequence[str]) -> list[str]:
+    found = _whole_texts(run, named)
+    if unknown := [text for text in found if text not in metrics]:
+        raise UsageError(
+            f"Primary metrics are among those compared, {', '.join(metrics)}; {', '.join(unknown)} is not."
+        )
+    if not found:
+        raise UsageError("No primary metric was named; name one, or leave the option out to take all.")
+    return found
+
+
+def _compared(
+    scores: Sequence[RunScores], primary: Sequence[str] | None, policy: Policy, level: float
+) -> dict[tuple[str, int], Comparison]:
+    pairs = against_first([each.columns for each in scores])
+    chosen = None if primary is None else [key for key in pairs if key[0] in primary]
+    clusters: Sequence[Hashable] | None = scores[0].clusters
+    try:
+        return compare_columns(pairs, primary=chosen, clusters=clusters, undefined=policy, level=level)
+    except ValueError as error:  # an Undefined cannot be the worst of a range without an end
+        raise UsageError(str(error)) from None
+
+
+def _one_sided(scores: Sequence[RunScores], metric: str, other: int) -> tuple[str, ...]:
+    """The first ids that are scored in one of the two runs only."""
+    import numpy as np
+
+    first, second = scores[0].columns[metric], scores[other].columns[metric]
+    places = np.flatnonzero(first.scored ^ second.scored)[:_NAMED]
+    return tuple(scores[0].ids[int(place)] for place in places)
+
+
+# -- the samples that moved most ----------------------------------------------------------------------
+
+
+def _moved_by(rows: Sequence[Row], run: Run, metrics: Sequence[str], asked: str | None) -> str:
+    """The metric that was asked for; else the primary one whose difference is surest, else the first."""
+    if asked is not None:
+        (found,) = _whole_texts(run, [asked])
+        if found not in metrics:
+            raise UsageError(f"Samples are ranked by a metric that is compared, {', '.join(metrics)}; got {found}.")
+        return found
+    read = [row for row in rows if row.comparison.reading is not None]
+    told = [row for row in read if row.comparison.p is not None]
+    if told:
+        return min(told, key=lambda row: row.comparison.p or 0.0).metric
+    unlike = [row for row in read if row.comparison.counts.wins + row.comparison.counts.losses]
+    return (unlike or read)[0].metric
+
+
+def _moved(scores: Sequence[RunScores], metric: str, most: int) -> tuple[tuple[Moved, ...], int]:
+    """The samples that differ most from the first run in any other one; and how many differ at all."""
+    import numpy as np
+
+    columns = [each.columns[metric] for each in scores]
+    differ = np.zeros(len(columns[0]), np.bool_)
+    steps: dict[int, float] = {}
+    for column in columns[1:]:
+        both = columns[0].scored & column.scored
+        differ |= both & (abs(columns[0].values - column.values) > 0)
+        for place in moved(columns[0], column, most):
+            step = float(columns[0].values[place] - column.values[place])
+            if abs(step) > abs(steps.get(place, 0.0)):
+                steps[place] = step
+    chosen = sorted(steps, key=lambda place: (-abs(steps[place]), place))[:most]
+    cases = [cases_of(each.run, [each.ids[place] for place in chosen]) for each in scores]
+    shown = tuple(
+        Moved(
+            sample=scores[0].ids[place],
+            values=tuple(float(each.values[place]) if each.scored[place] else None for each in columns),
+            step=steps[place],
+            cases=tuple(found[scores[0].ids[place]] for found in cases),
+        )
+        for place in chosen
+    )
+    return shown, int(differ.sum())
+
+
+# -- what to look out for -----------------------------------------------------------------------------
+
+
+def unlike_questions(scores: Sequence[RunScores], names: Sequence[str]) -> tuple[str, ...]:
+    """A warning for each run whose user inputs are not those of the first, under the same ids in the same order."""
+    ids = scores[0].ids
+    some = ids if len(ids) <= _LOOKED_AT else [ids[at * len(ids) // _LOOKED_AT] for at in range(_LOOKED_AT)]
+    asked = [_user_inputs(each.run, some) for each in scores]
+    found: list[str] = []
+    for name, other in zip(names[1:], asked[1:], strict=True):
+        unlike = [
+            sample
+            for sample in some
+            if None not in (asked[0][sample], other[sample]) and asked[0][sample] != other[sample]
+        ]
+        if unlike:
+            example = unlike[0]
+            texts = " and ".join(repr((each[example] or "")[:_EXAMPLE_CHARS]) for each in (asked[0], other))
+            found.append(
+                f"{len(unlike):,} of {len(some):,} samples have another user input in {name} under the same id, such "
+                f"as {example!r}: {texts}. If they are not the same questions, the pairs are wrong: give the data ids "
+                "of its own."
+            )
+    return tuple(found)
+
+
+def _user_inputs(run: Run, samples: Sequence[str]) -> dict[str, str | None]:
+    store = Store.read(run.path / STORE)
+    try:
+        found = {sample: store.sample(sample) for sample in samples}
+    finally:
+        store.close()
+    if lacking := [sample for sample, each in found.items() if each is None]:
+        raise RunError(f"{run.path} is damaged: it has outcomes of sample {lacking[0]!r} but no text.")
+    return {sample: None if each is None else each.user_input for sample, each in found.items()}

@@ -1,0 +1,102 @@
+"""The means of a run's metrics, corrected by the labels of people that can be used for each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from merilo.concluding.judged import Judged
+from merilo.concluding.labelling import has_judge
+from merilo.concluding.matching import chosen, draws_of, matched, remarks_of, usable_for
+from merilo.errors import UsageError
+from merilo.stats.correction import Correction, Labels, correct
+from merilo.stats.rogan_gladen import CorrectedRate, corrected_rate
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+    from merilo.concluding.matching import Draw, Matched
+    from merilo.concluding.people import PersonLabel
+    from merilo.concluding.scores import RunScores
+
+_RATE = frozenset({0.0, 1.0})
+
+
+def match(
+    scores: RunScores, labels: Sequence[PersonLabel], metrics: Sequence[str], *, named: bool = False
+) -> dict[str, Matched]:
+    """The labelled samples of each of these metrics for which the labels can be used.
+
+    Raises UsageError where `named` says that each was asked for and one cannot be had, and where none can.
+    """
+    draws = draws_of(labels)
+    usable = {
+        text: own
+        for text in metrics
+        if has_judge(text)
+        and (own := {draw: each for draw, each in draws.items() if usable_for(draw, text, scores.columns)})
+    }
+    with Judged(scores.run) as judged:
+        cases = judged.samples(usable, {each.ticket.sample for each in labels})
+    found: dict[str, Matched] = {}
+    for text, own in usable.items():
+        draw, taken, aside = chosen(own, text)
+        mine = {sample: case for (sample, metric), case in cases.items() if metric == text}
+        result = matched(draw, taken, mine, _clusters(scores, mine), scores.columns[text].span)
+        result.aside = aside
+        if result.samples or draw.metric == text:
+            found[text] = result
+        elif named:
+            raise _unusable(text, scores, draws, " ".join(remarks_of(result)))
+    for text in metrics if named else ():
+        if text not in found:
+            raise _unusable(text, scores, draws, "")
+    if not found:
+        raise _unusable("any metric", scores, draws, "")
+    return found
+
+
+def correction_of(scores: RunScores, metric: str, found: Matched, *, level: float, seed: int) -> Correction:
+    """The metric's mean over the scored samples: the judge's, people's and the corrected one."""
+    column = scores.columns[metric]
+    place = _places(scores, metric)
+    labels = Labels.of(
+        [place[each] for each in found.samples], found.people, found.judge, probability=found.probabilities
+    )
+    clusters = None
+    if scores.clusters is not None:
+        clusters = [name for name, scored in zip(scores.clusters, column.scored.tolist(), strict=True) if scored]
+    return correct(column.values[column.scored], labels, column.span, clusters=clusters, level=level, seed=seed)
+
+
+def rate_of(scores: RunScores, metric: str, found: Matched, *, level: float) -> CorrectedRate | None:
+    """The metric's mean as a rate, by Rogan and Gladen; None unless every number is 0 or 1 and samples stand alone."""
+    column = scores.columns[metric]
+    judged = column.values[column.scored]
+    numbers = {*judged.tolist(), *found.people, *found.judge}
+    if scores.clusters is not None or not found.samples or not numbers <= _RATE:
+        return None
+    weights = [1 / chance for chance in found.probabilities]
+    return corrected_rate(judged, found.people, found.judge, weights=weights, level=level)
+
+
+def _places(scores: RunScores, metric: str) -> dict[str, int]:
+    """The position of each scored sample among the scored ones."""
+    scored = scores.columns[metric].scored.tolist()
+    ids = [sample for sample, there in zip(scores.ids, scored, strict=True) if there]
+    return {sample: place for place, sample in enumerate(ids)}
+
+
+def _clusters(scores: RunScores, samples: Iterable[str]) -> dict[str, Hashable]:
+    """The cluster of each of these samples; the sample itself where each stands alone."""
+    if scores.clusters is None:
+        return {sample: sample for sample in samples}
+    known = dict(zip(scores.ids, scores.clusters, strict=True))
+    return {sample: known[sample] for sample in samples}
+
+
+def _unusable(metric: str, scores: RunScores, draws: Mapping[Draw, object], why: str) -> UsageError:
+    drawn = ", ".join(dict.fromkeys(draw.metric for draw in draws))
+    text = why or f"The tasks were drawn for {drawn}."
+    return UsageError(
+        f"No label can be used for {metric}. {text} To draw tasks: merilo label {scores.run.path} --metric METRIC."
+    )

@@ -1,0 +1,238 @@
+"""What people are asked in the place of a judge: the same texts, a closed list of labels, and the verdict of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from merilo.judging.questions import (
+    Addresses,
+    Answered,
+    Choice,
+    Mentions,
+    Question,
+    Relevance,
+    Sufficiency,
+    Support,
+    Usefulness,
+)
+from merilo.judging.verdicts import (
+    AddressesVerdict,
+    AnsweredVerdict,
+    ChoiceVerdict,
+    MentionsVerdict,
+    RelevanceVerdict,
+    SufficiencyLabel,
+    SufficiencyVerdict,
+    SupportLabel,
+    SupportVerdict,
+    UsefulnessVerdict,
+    Verdict,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+NO, YES = "no", "yes"
+_TRUE: Final = frozenset({"yes", "y", "true", "1"})
+_FALSE: Final = frozenset({"no", "n", "false", "0"})
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One question as it is put to people."""
+
+    kind: str
+    asked: str
+    """The question itself."""
+    texts: tuple[tuple[str, str], ...]
+    """What there is to read, each with its name, such as ("context", "...")."""
+    labels: tuple[str, ...]
+    """The possible answers; in ascending order where they have one."""
+    meanings: tuple[str, ...]
+    """What each label means; blank where it says it all."""
+    ordered: bool = True
+    """Whether a label further on means more than one before it."""
+
+    def label(self, given: str) -> str | None:
+        """The label that was meant, whatever its case; None for none of them."""
+        text = given.strip().casefold()
+        if {*self.labels} == {NO, YES}:
+            return YES if text in _TRUE else NO if text in _FALSE else None
+        if self.kind == Relevance.kind and text.endswith(".0"):  # a spreadsheet's way to write a whole number
+            text = text[:-2]
+        return next((each for each in self.labels if each.casefold() == text), None)
+
+    def explained(self) -> str:
+        """The labels with their meanings, in one line."""
+        pairs = zip(self.labels, self.meanings, strict=True)
+        return "; ".join(f"{label}: {meaning}" if meaning else label for label, meaning in pairs)
+
+
+def form_of(question: Question[Any]) -> Form | None:
+    """How a question is put to people; None for kinds to which a label is no answer (statements, free text ...)."""
+    maker = _MAKERS.get(type(question))
+    return None if maker is None else maker(question)
+
+
+def verdict_of(question: Question[Any], label: str, *, evidence: bool = False) -> Verdict:
+    """The verdict that a label stands for; it names no evidence, as a label does not, unless all is to be named.
+
+    `label`: one of the form's. Raises ValueError for a question that has no form.
+    """
+    if type(question) not in _MAKERS:
+        raise ValueError(f"a {question.kind} question is not asked of people")
+    named = _everything(question) if evidence and label not in _NAMES_NOTHING else ()
+    match question:
+        case Relevance():
+            return RelevanceVerdict(int(label), named)
+        case Usefulness():
+            return UsefulnessVerdict(label == YES, named)
+        case Support():
+            supported = label == YES
+            return SupportVerdict(
+                SupportLabel.SUPPORTED if supported else SupportLabel.UNSUPPORTED, named, tells_contradicted=False
+            )
+        case Sufficiency():
+            return SufficiencyVerdict(SufficiencyLabel(label))
+        case Addresses():
+            return AddressesVerdict(label == YES)
+        case Answered():
+            return AnsweredVerdict(label == YES, named)
+        case Mentions():
+            return MentionsVerdict(label == YES, named)
+        case _:
+            return ChoiceVerdict(label)
+
+
+def label_of(verdict: Verdict) -> str:
+    """What a judge's verdict would be as a label. Raises ValueError for a verdict that no label stands for."""
+    match verdict:
+        case RelevanceVerdict():
+            return str(verdict.grade)
+        case SufficiencyVerdict():
+            return verdict.label.value
+        case ChoiceVerdict():
+            return verdict.label
+        case UsefulnessVerdict():
+            said = verdict.useful
+        case SupportVerdict():
+            said = verdict.supported
+        case AddressesVerdict():
+            said = verdict.addresses
+        case AnsweredVerdict():
+            said = verdict.answered
+        case MentionsVerdict():
+            said = verdict.mentioned
+        case _:
+            raise ValueError(f"no label stands for a {type(verdict).__name__}")
+    return YES if said else NO
+
+
+def probability_of(verdict: Verdict) -> float | None:
+    """The judge's probability of yes (of a grade of at least 1, of the first label ...); None where it gives none."""
+    found: float | None = getattr(verdict, "probability", None)  # every verdict type has it, their base has not
+    return found
+
+
+_NAMES_NOTHING: Final = frozenset({"0", NO})
+_GRADES: Final = ("0", "1", "2")
+_YES_NO: Final = (NO, YES)
+
+
+def _everything(question: Question[Any]) -> tuple[int, ...]:
+    """All that a verdict on this question may name as its evidence."""
+    parts: tuple[str, ...] = getattr(question, "sentences", getattr(question, "contexts", ()))
+    return tuple(range(len(parts)))
+
+
+def _relevance(question: Relevance) -> Form:
+    return Form(
+        question.kind,
+        "How far does this context help to answer the user input?",
+        (("user_input", question.user_input), ("context", _joined(question.sentences))),
+        _GRADES,
+        ("nothing useful", "part of the answer", "the whole answer"),
+    )
+
+
+def _usefulness(question: Usefulness) -> Form:
+    texts = (("user_input", question.user_input), ("reference", question.reference))
+    return _yes_no(
+        question.kind,
+        "Does this context help to arrive at the reference answer?",
+        (*texts, ("context", _joined(question.sentences))),
+    )
+
+
+def _support(question: Support) -> Form:
+    return _yes_no(
+        question.kind,
+        "Do these texts support the statement?",
+        (("statement", question.statement), ("contexts", _numbered(question.contexts))),
+    )
+
+
+def _sufficiency(question: Sufficiency) -> Form:
+    return Form(
+        question.kind,
+        "Do these contexts together hold enough to answer the user input?",
+        (("user_input", question.user_input), ("contexts", _numbered(question.contexts))),
+        tuple(
+            label.value
+            for label in (SufficiencyLabel.INSUFFICIENT, SufficiencyLabel.PARTLY, SufficiencyLabel.SUFFICIENT)
+        ),
+        ("no part of the answer can be given", "a part of it can", "all of it can"),
+    )
+
+
+def _addresses(question: Addresses) -> Form:
+    texts = (("user_input", question.user_input), ("statement", question.statement))
+    return _yes_no(question.kind, "Does this statement address what the user input asks?", texts)
+
+
+def _answered(question: Answered) -> Form:
+    texts = (("user_input", question.user_input), ("part", question.part))
+    return _yes_no(
+        question.kind,
+        "Does the response answer this part of what was asked?",
+        (*texts, ("response", _joined(question.sentences))),
+    )
+
+
+def _mentions(question: Mentions) -> Form:
+    texts = (("entity", question.name), ("contexts", _numbered(question.contexts)))
+    return _yes_no(question.kind, "Do these contexts mention the entity, in whatever form?", texts)
+
+
+def _choice(question: Choice) -> Form:
+    shown = "\n\n".join(f"{name}:\n{text}" for name, text in zip(question.names, question.values, strict=True))
+    return Form(
+        question.kind, question.instruction, (("texts", shown),), question.labels, question.definitions, ordered=False
+    )
+
+
+def _yes_no(kind: str, asked: str, texts: tuple[tuple[str, str], ...]) -> Form:
+    return Form(kind, asked, texts, _YES_NO, ("", ""))
+
+
+def _joined(sentences: Iterable[str]) -> str:
+    return "\n".join(sentences)
+
+
+def _numbered(contexts: Iterable[str]) -> str:
+    return "\n\n".join(f"[{number}] {text}" for number, text in enumerate(contexts, start=1))
+
+
+_MAKERS: Final[Mapping[type[Question[Any]], Callable[[Any], Form]]] = {  # Any: each takes the type it stands under
+    Relevance: _relevance,
+    Usefulness: _usefulness,
+    Support: _support,
+    Sufficiency: _sufficiency,
+    Addresses: _addresses,
+    Answered: _answered,
+    Mentions: _mentions,
+    Choice: _choice,
+}
+ASKED_OF_PEOPLE: Final = frozenset(kind.kind for kind in _MAKERS)
+"""The kinds of questions that people can answer by a label."""

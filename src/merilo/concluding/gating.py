@@ -1,0 +1,236 @@
+"""From a finished run, and perhaps a baseline, to decisions: good enough, no worse than before, or cannot tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from merilo.concluding.comparing import unlike_questions
+from merilo.concluding.same import differences_that_move_numbers
+from merilo.concluding.scores import read_scores
+from merilo.errors import DataError, RunError, UsageError
+from merilo.reports.gate import Gate, Gates, Kind
+from merilo.runs.run import ByMetric, Run
+from merilo.stats.column import align
+from merilo.stats.compare import Policy
+from merilo.stats.early import early_drop, early_minimum
+from merilo.stats.gate import gate_drop, gate_minimum
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from os import PathLike
+
+    from merilo.concluding.scores import RunScores
+    from merilo.concluding.suite import Suite
+    from merilo.stats.column import Column
+
+_SHOWN = 5
+
+
+def gate_run(
+    run: Run | str | PathLike[str], suite: Suite, *, baseline: Run | str | PathLike[str] | None = None
+) -> Gates:
+    """What the gates of a suite say of a run.
+
+    Of a run that could stop early (`--until-decided`) all limits are those of confidence sequences. Raises UsageError
+    for a suite that asks nothing or asks it of a metric that is not there, and where runs are not comparable; DataError
+    where the runs have no sample in common or samples lack a cluster; RunError where a run is incomplete or unreadable.
+    """
+    opened = _opened(run)
+    _check_asked(suite, baseline)
+    if not opened.complete:
+        raise RunError(
+            f"{opened.path} was stopped before its last sample, and the first samples are not all samples; run it to "
+            "its end: the same command with the same --out goes on where it was."
+        )
+    base = None if baseline is None else _opened(baseline)
+    if base is not None and not base.complete:
+        raise RunError(f"The baseline {base.path} was stopped before its last sample; run it to its end first.")
+    drops = {} if base is None else _drop_names(opened, base, suite)
+    scores = read_scores(opened, metrics=[*suite.minimums, *drops], cluster=suite.cluster)
+    early = opened.manifest.until is not None
+    if scores.clusters is not None and (early or (base is not None and base.manifest.until is not None)):
+        raise UsageError(
+            "A run that could stop early took single samples; it cannot be gated by clusters: leave them out."
+        )
+    minimums, largest = _by_text(opened, suite.minimums), _by_text(opened, drops)
+    gates = [_minimum(scores, text, asked, suite, early=early) for text, asked in minimums.items()]
+    notes: list[str] = []
+    if base is not None:
+        pair = _paired(base, scores, list(largest))
+        gates += [_drop(pair, text, asked, suite) for text, asked in largest.items()]
+        notes += pair.notes
+    if any(gate.sequential for gate in gates):
+        notes.append("The run could stop early, so its limits are those of confidence sequences, which are wider.")
+    return Gates(
+        run=opened.path,
+        baseline=None if base is None else base.path,
+        gates=tuple(gates),
+        level=suite.level,
+        cluster=None if scores.clusters is None else suite.cluster or opened.manifest.cluster,
+        cannot_tell=suite.cannot_tell,
+        notes=tuple(notes),
+    )
+
+
+def _opened(run: Run | str | PathLike[str]) -> Run:
+    return run if isinstance(run, Run) else Run.open(str(run))
+
+
+def _check_asked(suite: Suite, baseline: object) -> None:
+    if suite.empty and baseline is None:
+        raise UsageError(
+            "Nothing is asked of the run; give a minimum (--min faithfulness=0.8), a baseline with the largest drop "
+            "allowed (--baseline RUN --max-drop 0.02), or a suite (--suite FILE)."
+        )
+    drops = suite.max_drop is not None and suite.max_drop != {}
+    if drops and baseline is None:
+        raise UsageError("A largest drop is asked for, but not from what; name the run before (--baseline RUN).")
+    if baseline is not None and not drops:
+        raise UsageError("A baseline is named, but not how much worse a metric may be; say so (--max-drop 0.02).")
+    if suite.strict and not drops:
+        raise UsageError(
+            "Strict is about drops, and none is asked for; name a baseline (--baseline RUN --max-drop 0.02)."
+        )
+
+
+def _by_text(run: Run, named: Mapping[str, float]) -> dict[str, float]:
+    """What is asked by the whole text of each metric; the names are known to be those of metrics of the run."""
+    texts = ByMetric({text: text for text in run.manifest.metrics})
+    found: dict[str, float] = {}
+    for name, value in named.items():
+        if found.setdefault(texts[name], value) != value:
+            raise UsageError(f"{texts[name]} is asked for twice, with {found[texts[name]]:g} and {value:g}; ask once.")
+    return found
+
+
+def _drop_names(run: Run, base: Run, suite: Suite) -> dict[str, float]:
+    """The largest drop of each metric: of those named, or of all that both runs have."""
+    drop = suite.max_drop
+    if drop is not None and not isinstance(drop, float | int):
+        return dict(drop)
+    common = [text for text in run.manifest.metrics if text in base.manifest.metrics]
+    if not common:
+        told = f"{', '.join(run.manifest.metrics)}; {', '.join(base.manifest.metrics)}"
+        raise UsageError(f"{run.path} and the baseline {base.path} have no metric in common ({told}).")
+    return dict.fromkeys(common, float(drop or 0.0))
+
+
+# -- minimums -----------------------------------------------------------------------------------------
+
+
+def _minimum(scores: RunScores, text: str, asked: float, suite: Suite, *, early: bool) -> Gate:
+    column = scores.columns[text]
+    low, high = column.span
+    if not low <= asked <= high:
+        raise UsageError(f"{text} lies between {low:g} and {high:g}; {asked:g} decides nothing: ask for another value.")
+    if early:
+        decision = early_minimum(column, asked, undefined=suite.undefined, level=suite.level)
+    else:
+        decision = gate_minimum(
+            column, asked, clusters=scores.clusters, undefined=_policy(suite, column), level=suite.level
+        )
+    scored = int(column.scored.sum())
+    return Gate(
+        metric=text,
+        kind=Kind.MINIMUM,
+        asked=asked,
+        strict=False,
+        higher_is_better=column.higher_is_better,
+        decision=decision,
+        samples=scored,
+        missing=len(column) - scored if suite.undefined is not Policy.DROP else int(column.failed.sum()),
+        deciding=tuple(scores.ids[place] for place in decision.deciding),
+        sequential=early,
+    )
+
+
+def _policy(suite: Suite, column: Column) -> Policy | None:
+    """What Undefined outcomes count as. Raises UsageError where there is no worst value."""
+    if suite.undefined is Policy.WORST and not isfinite(column.worst):
+        raise UsageError("In a range without an end there is no worst value; leave Undefined outcomes out: drop.")
+    return suite.undefined
+
+
+# -- drops --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Two runs over their common samples, in one order."""
+
+    base: RunScores
+    new: RunScores
+    early: bool
+    notes: tuple[str, ...]
+
+
+def _paired(base: Run, new: RunScores, metrics: Sequence[str]) -> _Pair:
+    """The runs over the samples that both have, in the order of the one that could stop early, if one could."""
+    lacking = [text for text in metrics if text not in base.manifest.metrics]
+    if lacking:
+        raise UsageError(f"The baseline {base.path} has no metric {', '.join(lacking)}; run it there too.")
+    differences = differences_that_move_numbers(base.manifest, new.run.manifest, metrics=metrics)
+    if differences:
+        raise UsageError(
+            f"{new.run.path} (here) cannot be held against {base.path} (there), since they were not measured with the "
+            f"same yardstick: {'; '.join(differences)}. Run one of them again."
+        )
+    before = read_scores(base, metrics=metrics, cluster="")
+    seeds = [each.manifest.until["seed"] for each in (base, new.run) if each.manifest.until is not None]
+    if len(set(map(str, seeds))) > 1:
+        raise UsageError(
+            f"Both runs could stop early, but took their samples in different orders (seeds {seeds[0]} and "
+            f"{seeds[1]}); run one of them again with the other's seed."
+        )
+    if base.manifest.until is not None and new.run.manifest.until is None:
+        found = align(before.ids, new.ids)
+        first, second, only_base, only_new = found.first, found.second, found.only_first, found.only_second
+    else:
+        found = align(new.ids, before.ids)
+        second, first, only_new, only_base = found.first, found.second, found.only_first, found.only_second
+    if not first:
+        raise DataError(
+            f"{new.run.path} and {base.path} have no sample in common, such as {new.ids[0]!r} and {before.ids[0]!r}; "
+            "samples are paired by id: give each an id that stays."
+        )
+    pair = (before.at(first), new.at(second))
+    notes = [*_left(new, only_new, "the run"), *_left(before, only_base, "the baseline")]
+    notes += unlike_questions(pair, [str(base.path), str(new.run.path)])
+    return _Pair(*pair, bool(seeds), tuple(notes))
+
+
+def _left(scores: RunScores, places: Sequence[int], where: str) -> list[str]:
+    if not places:
+        return []
+    shown = ", ".join(scores.ids[place] for place in places[:_SHOWN])
+    more = f" and {len(places) - _SHOWN:,} more" if len(places) > _SHOWN else ""
+    return [f"{len(places):,} samples are in {where} only, and are not compared: {shown}{more}."]
+
+
+def _drop(pair: _Pair, text: str, asked: float, suite: Suite) -> Gate:
+    base, new = pair.base.columns[text], pair.new.columns[text]
+    if (base.span, base.higher_is_better) != (new.span, new.higher_is_better):
+        raise DataError(f"{text} has another scale in the baseline; bring both to one scale.")
+    policy, strict, level = _policy(suite, new), suite.strict, suite.level
+    if pair.early:
+        decision = early_drop(base, new, asked, strict=strict, undefined=policy, level=level)
+    else:
+        clusters = pair.new.clusters
+        decision = gate_drop(base, new, asked, strict=strict, clusters=clusters, undefined=policy, level=level)
+    one_sided = base.scored ^ new.scored
+    if suite.undefined is Policy.DROP:
+        one_sided &= base.failed | new.failed
+    return Gate(
+        metric=text,
+        kind=Kind.DROP,
+        asked=asked,
+        strict=strict,
+        higher_is_better=new.higher_is_better,
+        decision=decision,
+        samples=int((base.scored & new.scored).sum()),
+        missing=int(one_sided.sum()),
+        deciding=tuple(pair.new.ids[place] for place in decision.deciding),
+        sequential=pair.early,
+    )

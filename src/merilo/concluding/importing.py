@@ -1,0 +1,220 @@
+"""Scores that another tool computed, brought in as a run: nothing is judged, nothing is asked."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sqlite3
+import time
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from math import isnan
+from typing import TYPE_CHECKING, Final
+
+from merilo.concluding.importing_deepeval import deepeval_rows
+from merilo.concluding.importing_tables import table_rows
+from merilo.data.sample import Dataset
+from merilo.data.sentences import SPLITTER_ID
+from merilo.errors import DataError, Problem, RunError, UsageError
+from merilo.metrics.base import Score, Undefined
+from merilo.reports.summary import Tally
+from merilo.runs.clusters import check_clusters, cluster_numbers
+from merilo.runs.directory import run_directory
+from merilo.runs.intake import take_in
+from merilo.runs.lock import RunLock
+from merilo.runs.outcomes import Result
+from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, USAGE, Manifest, Run, write_json
+from merilo.runs.scales import Scale
+from merilo.runs.store import Store
+from merilo.version import version
+
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Iterator, Mapping, Sequence
+    from os import PathLike
+    from pathlib import Path
+
+    from merilo.concluding.importing_tables import Rows
+    from merilo.data.sample import BadRecord, Sample
+    from merilo.runs.intake import Intake
+
+PREFIX: Final = "foreign:"
+"""What the names of all metrics begin with that merilo did not compute."""
+NOT_SCORED: Final = "not scored there"
+_UNIT: Final = (0.0, 1.0)
+_UNSPENT: Final = {"requests": 0, "cached": 0, "input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0}
+_SIGNS: Final = re.compile(r"[^\w.:/+-]+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Importing:
+    """What is wanted of a file of scores."""
+
+    id: str | None = None
+    """The column that names the samples; None: `id`, or what the tool calls it, else their number."""
+    scores: Mapping[str, tuple[float, float] | None] = field(default_factory=dict[str, "tuple[float, float] | None"])
+    """The columns that hold scores, with their ranges, whose ends may be infinite; None: 0 to 1."""
+    lower_is_better: Sequence[str] = ()
+    """Those of them of which a lower value is the better one."""
+    mapping: Mapping[str, str] | None = None
+    """Column → field of the sample, as in `merilo.load`."""
+    cluster: str | None = None
+    out: str | PathLike[str] | None = None
+
+
+async def run_import(source: str | PathLike[str], wanted: Importing) -> Run:
+    """A run of the scores in a file; explained at `merilo.api.import_scores`."""
+    _check(wanted)
+    rows = deepeval_rows(source, id=wanted.id, scores=wanted.scores) or table_rows(
+        source, id=wanted.id, scores=wanted.scores, mapping=wanted.mapping
+    )
+    unknown = [name for name in wanted.lower_is_better if name not in wanted.scores and name not in rows.offered]
+    if unknown:
+        there = ", ".join(rows.offered)
+        raise UsageError(f"Lower is said to be better of {unknown[0]!r}, which is no score here; there are {there}.")
+    path, made = run_directory(wanted.out, rows.dataset.name)
+    if (path / STORE).exists():
+        raise RunError(f"{path} holds a run already; scores are brought into a new directory (--out).")
+    try:
+        with RunLock(path), closing(Store.open(path / STORE, create=True)) as store:
+            return await _brought_in(path, store, rows, wanted)
+    except BaseException as error:
+        _leave_nothing(path, made=made)
+        if isinstance(error, sqlite3.Error | OSError):
+            raise RunError(f"{path} cannot be written ({error}); choose another directory (--out).") from error
+        raise
+
+
+def _check(wanted: Importing) -> None:
+    for column, span in wanted.scores.items():
+        if span is not None and (isnan(span[0]) or isnan(span[1]) or not span[0] < span[1]):
+            raise UsageError(f"The range of {column!r} needs a lower and a higher end, got {span[0]} and {span[1]}.")
+
+
+def _leave_nothing(path: Path, *, made: bool) -> None:
+    if made:
+        shutil.rmtree(path, ignore_errors=True)
+        return
+    for name in (STORE, MANIFEST, OUTCOMES, SUMMARY, USAGE, ".lock"):
+        (path / name).unlink(missing_ok=True)
+
+
+async def _brought_in(path: Path, store: Store, rows: Rows, wanted: Importing) -> Run:
+    began = time.monotonic()
+    taken = Dataset(rows.dataset.name, lambda: _samples(rows), rows.dataset.columns)
+    try:
+        intake = await take_in(taken, store, skip_invalid=False)
+    except DataError as error:
+        if not error.problems:
+            raise
+        raise _refused([*error.problems, *rows.problems]) from error
+    store.accept_samples()
+    if rows.problems:
+        raise _refused(rows.problems)
+    foreign = [each for column, values in rows.scores().items() if (each := _foreign(column, values, rows, wanted))]
+    if not foreign:
+        raise UsageError(f"{rows.dataset.name} has no column of scores from 0 to 1; name those there are (--score).")
+    if wanted.cluster is not None:
+        check_clusters(store, wanted.cluster)
+    manifest = _manifest(rows, intake, foreign, wanted)
+    write_json(path / MANIFEST, asdict(manifest))
+    tallies = _write_outcomes(path, store, foreign, wanted.cluster)
+    aggregates = [asdict(tally.aggregate()) for tally in tallies]
+    write_json(path / SUMMARY, {"complete": True, "samples": intake.samples, "metrics": aggregates})
+    usage: dict[str, object] = {
+        **_UNSPENT,
+        "seconds": round(time.monotonic() - began, 3),
+        "adaptations": {},
+        "stopped": None,
+    }
+    write_json(path / USAGE, usage)
+    return Run.open(path)
+
+
+def _samples(rows: Rows) -> Iterator[Sample | BadRecord]:
+    yield from rows.dataset
+
+
+def _refused(problems: Sequence[Problem]) -> DataError:
+    shown = [problem.message for problem in problems[:20]]
+    more = [f"... and {len(problems) - 20} more."] if len(problems) > len(shown) else []
+    return DataError("\n".join([*shown, *more]), problems=tuple(problems))
+
+
+@dataclass(frozen=True, slots=True)
+class _Foreign:
+    """A metric of another tool, with what it said of each sample: NaN where nothing."""
+
+    column: str
+    text: str
+    values: array[float]
+    scale: Scale
+
+
+def _foreign(column: str, values: array[float], rows: Rows, wanted: Importing) -> _Foreign | None:
+    """The metric that a column holds; None for one that was not named and whose values tell no range.
+
+    Raises UsageError where a named column needs its range, DataError where a value lies outside of it.
+    """
+    span = wanted.scores.get(column) or _UNIT
+    scored = [value for value in values if not isnan(value)]
+    low, high = min(scored, default=0.0), max(scored, default=0.0)
+    if not (span[0] <= low and high <= span[1]):
+        if column not in wanted.scores:
+            rows.left_out[column] = f"its values go from {low:g} to {high:g}; name it with its range (--score)"
+            return None
+        if wanted.scores[column] is None:
+            raise UsageError(
+                f"The scores in {column!r} go from {low:g} to {high:g}; say which are possible: "
+                f"--score '{column}=LOW..HIGH', such as 1..5 (scores={{{column!r}: (1, 5)}})."
+            )
+        raise DataError.of(rows.outside(column, span))
+    lower = column in wanted.lower_is_better or column in rows.lower_is_better
+    return _Foreign(column, PREFIX + _name(column), values, Scale(span, higher_is_better=not lower))
+
+
+def _name(column: str) -> str:
+    """A column's name as part of a metric's: what may not stand in one becomes `_`."""
+    return _SIGNS.sub("_", column).strip("_") or "score"
+
+
+def _manifest(rows: Rows, intake: Intake, foreign: Sequence[_Foreign], wanted: Importing) -> Manifest:
+    texts = [each.text for each in foreign]
+    if twice := next((each for each in foreign if texts.count(each.text) > 1), None):
+        raise UsageError(f"Several columns of scores would be called {twice.text}; rename {twice.column!r}.")
+    renamed = [f"{each.text} is {each.column!r} there" for each in foreign if each.text != PREFIX + each.column]
+    lower = [each.column for each in foreign if not each.scale.higher_is_better]
+    notes = [
+        rows.dataset.columns.sentence(),
+        f"{'; '.join(renamed)}." if renamed else "",
+        f"A lower value is the better one of {', '.join(lower)}." if lower else "",
+    ]
+    return Manifest(
+        merilo=version(),
+        data=rows.dataset.name,
+        fingerprint=intake.fingerprint,
+        samples=intake.samples,
+        skipped=(),
+        metrics=dict.fromkeys(texts, 1),
+        left_out=rows.left_out,
+        judges={},
+        splitter=SPLITTER_ID,
+        notes=tuple(filter(None, notes)),
+        scales={each.text: each.scale.record() for each in foreign},
+        cluster=wanted.cluster,
+        origin=rows.origin,
+    )
+
+
+def _write_outcomes(path: Path, store: Store, foreign: Sequence[_Foreign], cluster: str | None) -> list[Tally]:
+    tallies = [Tally(each.scale.span, each.text) for each in foreign]
+    clusters = cluster_numbers(store, cluster)
+    with (path / OUTCOMES).open("w", encoding="utf-8", errors="replace") as out:
+        for place, sample in enumerate(store.samples()):
+            number = next(clusters)
+            for each, tally in zip(foreign, tallies, strict=True):
+                value = each.values[place]
+                outcome = Undefined(NOT_SCORED) if isnan(value) else Score(value)
+                tally.add(outcome, number)
+                out.write(Result(sample.id, each.text, outcome).line())
+    return tallies

@@ -1,0 +1,143 @@
+"""The scores in a test run that DeepEval wrote (`.deepeval/.latest_test_run.json`, or one of a results folder)."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from dataclasses import replace
+from math import isnan, nan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from merilo.concluding.importing_tables import Rows, number_of
+from merilo.data import check
+from merilo.data.json_records import MAX_JSON_BYTES
+from merilo.data.load import load
+from merilo.data.sample import BadRecord, Dataset
+from merilo.errors import DataError, Problem, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from os import PathLike
+
+    from merilo.data.sample import Sample
+
+_FIELDS: Final = {
+    "user_input": ("input",),
+    "response": ("actualOutput", "actual_output"),
+    "reference": ("expectedOutput", "expected_output"),
+    "retrieved_contexts": ("retrievalContext", "retrieval_context"),
+    "reference_contexts": ("context",),
+}
+"""Field of a sample → what DeepEval calls it in its files; `context` is the gold one."""
+_LOWER: Final = ("Hallucination", "Bias", "Toxicity", "Misuse")
+"""Its metrics that pass at or below their threshold."""
+_UNIT: Final = "test case"
+
+
+def deepeval_rows(source: str | PathLike[str], *, id: str | None, scores: Mapping[str, object]) -> Rows | None:
+    """The test cases of a test run as rows; None where the file is no test run.
+
+    Raises DataError for one without test cases of single turns, UsageError for a metric that none has.
+    """
+    path = Path(source)
+    cases = _cases(path)
+    if cases is None:
+        return None
+    offered: dict[str, None] = {}
+    for case in cases:
+        offered.update(dict.fromkeys(str(each.get("name")) for each in _metrics(case)))
+    unknown = [name for name in scores if name not in offered]
+    if unknown:
+        raise UsageError(f"{path.name} has no metric {unknown[0]!r}; there are {', '.join(offered)}.")
+    chosen = tuple(scores) or tuple(offered)
+    values = {name: array("d") for name in chosen}
+    problems: list[Problem] = []
+    for place, case in enumerate(cases, start=1):
+        told = {str(each.get("name")): each.get("score") for each in _metrics(case)}
+        for name in chosen:
+            value = number_of(told.get(name))
+            if value is None:
+                got = check.shown(told.get(name))
+                problems.append(Problem("a number, or nothing", got, name, path.name, place, _UNIT))
+            values[name].append(nan if value is None else value)
+    records = [_record(case, id) for case in cases]
+    loaded = load(records)
+
+    def outside(name: str, span: tuple[float, float]) -> Problem:
+        place, value = next(
+            (place, value)
+            for place, value in enumerate(values[name], start=1)
+            if not isnan(value) and not span[0] <= value <= span[1]
+        )
+        return Problem(f"a number from {span[0]:g} to {span[1]:g}", f"{value:g}", name, path.name, place, _UNIT)
+
+    return Rows(
+        dataset=Dataset(
+            path.name.removesuffix(".json").lstrip("."), lambda: _placed(iter(loaded), path), loaded.columns
+        ),
+        origin=f"DeepEval, {path.name}",
+        offered=tuple(offered),
+        scores=lambda: values,
+        problems=problems,
+        outside=outside,
+        lower_is_better=frozenset(name for name in offered if name.startswith(_LOWER)),
+    )
+
+
+def _cases(path: Path) -> list[dict[str, Any]] | None:  # Any: what DeepEval wrote
+    """The test cases of a test run; None where the file is no JSON, or holds something else."""
+    if path.suffix != ".json" or not path.is_file() or path.stat().st_size > MAX_JSON_BYTES:
+        return None
+    try:
+        found: object = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None  # whoever reads tables says what is wrong with it
+    if check.is_record(found) and check.is_record(found.get("testRunData")):
+        found = found["testRunData"]
+    if not check.is_record(found) or "testCases" not in found:
+        return None
+    cases = found["testCases"]
+    if not check.is_list(cases):
+        raise DataError.of(Problem("a list of test cases as 'testCases'", check.shown(cases), source=path.name))
+    if not cases:
+        advice = "conversations are not read"
+        raise DataError.of(Problem("test cases of single turns", "none", source=path.name, advice=advice))
+    records = [dict(case) for case in cases if check.is_record(case)]
+    if len(records) < len(cases):
+        raise DataError.of(Problem("objects as 'testCases'", "something else", source=path.name))
+    return records
+
+
+def _metrics(case: Mapping[str, Any]) -> list[dict[str, Any]]:  # Any: what DeepEval wrote
+    found: object = case.get("metricsData") or case.get("metrics_data")
+    return [dict(each) for each in found if check.is_record(each)] if check.is_list(found) else []
+
+
+def _record(case: Mapping[str, Any], id: str | None) -> dict[str, object]:  # Any: what DeepEval wrote
+    """A test case as a record of ours; reasons and errors of its metrics go into the metadata."""
+    record: dict[str, object] = {}
+    for field, names in _FIELDS.items():
+        value = next((case[name] for name in names if case.get(name) is not None), None)
+        if value is not None:
+            record[field] = value
+    record["id"] = case.get("name" if id is None else id)
+    metadata: dict[str, object] = dict(case.get("metadata") or {})
+    for what in ("reason", "error"):
+        told = {str(each.get("name")): each[what] for each in _metrics(case) if each.get(what)}
+        if told:
+            metadata[f"deepeval_{what}s"] = told
+    if case.get("tags"):
+        metadata["tags"] = case["tags"]
+    if metadata:
+        record["metadata"] = metadata
+    return record
+
+
+def _placed(samples: Iterator[Sample | BadRecord], path: Path) -> Iterator[Sample | BadRecord]:
+    """The same, with the file named in what is wrong."""
+    for sample in samples:
+        if isinstance(sample, BadRecord):
+            yield BadRecord(tuple(replace(each, source=path.name, unit=_UNIT) for each in sample.problems))
+        else:
+            yield sample

@@ -1,0 +1,225 @@
+"""Scores in the columns of a table: CSV, TSV, JSON Lines or JSON, result files of ragas among them."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from itertools import islice
+from math import isinf, isnan, nan
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from merilo.data import check
+from merilo.data.aliases import Planner
+from merilo.data.load import MAX_LINE_BYTES, load
+from merilo.data.sample import BadRecord, Columns, Dataset, Sample
+from merilo.data.source import RecordFile, format_of
+from merilo.errors import DataError, Problem, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from os import PathLike
+
+    from merilo.data.lines import RawRecord
+
+_MISSING: Final = frozenset({"", "nan", "none", "null", "na", "n/a", "<na>"})
+_TRUTH: Final = {"true": 1.0, "false": 0.0}
+_RAGAS: Final = (
+    frozenset({"user_input", "response"}),
+    frozenset({"user_input", "retrieved_contexts"}),
+    frozenset({"user_input", "reference"}),
+    frozenset({"question", "answer"}),
+    frozenset({"question", "contexts"}),
+)
+"""Columns that a result of ragas has: from 0.2 on, and before."""
+_RAGAS_LOWER: Final = ("noise_sensitivity",)
+_INDEX: Final = frozenset({"", "Unnamed: 0", "index", "level_0"})
+"""What pandas calls the numbers of rows."""
+_LOOKED_AT: Final = 1_000
+_SHOWN: Final = 8
+
+
+@dataclass(slots=True)
+class Rows:
+    """Samples with the scores that stand beside them; the scores are there once the samples were read."""
+
+    dataset: Dataset
+    origin: str
+    offered: tuple[str, ...]
+    """The columns that hold scores."""
+    scores: Callable[[], Mapping[str, array[float]]]
+    """By column, one for each sample in its order, NaN where there is none."""
+    problems: list[Problem]
+    """What stands in the place of a number, filled while the samples are read."""
+    outside: Callable[[str, tuple[float, float]], Problem]
+    """The first value of a column that lies outside a range, with its place."""
+    lower_is_better: frozenset[str] = frozenset()
+    left_out: dict[str, str] = field(default_factory=dict[str, str])
+
+
+def table_rows(
+    source: str | PathLike[str],
+    *,
+    id: str | None,
+    scores: Mapping[str, object],
+    mapping: Mapping[str, str] | None = None,
+) -> Rows:
+    """The rows of a table. Without named columns of scores it must be a result of ragas, whose scores are found.
+
+    Raises DataError where the file cannot be read, UsageError for a column that no row has.
+    """
+    path = Path(source)
+    file = RecordFile(path, format_of(path), MAX_LINE_BYTES)
+    file.check_head()
+    names, numeric = _columns(file)
+    of_ragas = any(marks <= names.keys() for marks in _RAGAS)
+    for column in (*scores, *((id,) if id is not None else ()), *(mapping or ())):
+        if column not in names:
+            raise _no_column(column, names, path.name)
+    offered = tuple(scores) or (_found(names, numeric, mapping) if of_ragas else ())
+    if not offered:
+        raise UsageError(
+            f"{path.name} has the columns {', '.join(list(names)[:_SHOWN])}{' ...' * (len(names) > _SHOWN)}; "
+            "say which hold scores (--score COL, perhaps with its range, COL=0..1)."
+        )
+    renamed = {**(mapping or {}), **({id: "id"} if id is not None else {})}
+    table = _Table(path, file, offered, renamed, [name for name in names if name not in offered])
+    return Rows(
+        dataset=table.dataset(path.name.removesuffix(".gz").rsplit(".", 1)[0]),
+        origin=f"ragas, {path.name}" if of_ragas and not scores else path.name,
+        offered=offered,
+        scores=lambda: table.values,
+        problems=table.problems,
+        outside=table.outside,
+        lower_is_better=frozenset(each for each in offered if of_ragas and each.startswith(_RAGAS_LOWER)),
+    )
+
+
+def number_of(value: object) -> float | None:
+    """The finite number in a cell, NaN where there is none; None where it holds something else."""
+    found = _read(value)
+    return None if found is None or isinf(found) else found
+
+
+def _read(value: object) -> float | None:
+    if value is None:
+        return nan
+    if isinstance(value, bool):
+        return float(value)
+    if isinstance(value, int | float):
+        try:
+            return float(value)
+        except OverflowError:
+            return None
+    if not isinstance(value, str):
+        return None
+    text = value.strip().lower()
+    if text in _MISSING:
+        return nan
+    if text in _TRUTH:
+        return _TRUTH[text]
+    try:
+        return None if "_" in text else float(text)
+    except ValueError:
+        return None
+
+
+def _columns(file: RecordFile) -> tuple[dict[str, None], dict[str, bool]]:
+    """The columns of the first rows in order, and whether those that have values there hold numbers alone."""
+    names: dict[str, None] = {}
+    numeric: dict[str, bool] = {}
+    for record in islice(file.records(), _LOOKED_AT):
+        for column, value in (record.value or {}).items():
+            names[column] = None
+            found = number_of(value)
+            if found is None or not isnan(found):
+                numeric[column] = numeric.get(column, True) and found is not None
+    return names, numeric
+
+
+def _found(
+    names: Mapping[str, None], numeric: Mapping[str, bool], mapping: Mapping[str, str] | None
+) -> tuple[str, ...]:
+    """The columns of a result of ragas that hold scores: numbers, and no field of the sample."""
+    columns = Columns()
+    planned = Planner(dict(mapping or {}), columns).plan(tuple(names))
+    return tuple(name for name in planned.kept if numeric.get(name) and name not in _INDEX)
+
+
+def _no_column(column: str, names: Mapping[str, None], file: str) -> UsageError:
+    near = get_close_matches(column, names, n=3)
+    shown = list(names)[:_SHOWN]
+    advice = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(shown)}."
+    return UsageError(f"{file} has no column {column!r}; {advice}")
+
+
+@dataclass(slots=True)
+class _Table:
+    """A file read twice side by side: once for its samples, once for the scores and where they stand."""
+
+    path: Path
+    file: RecordFile
+    offered: Sequence[str]
+    mapping: Mapping[str, str]
+    others: Sequence[str]
+    """The columns that hold no scores."""
+    values: dict[str, array[float]] = field(default_factory=dict[str, "array[float]"])
+    places: array[int] = field(default_factory=lambda: array("q"))
+    problems: list[Problem] = field(default_factory=list[Problem])
+
+    def dataset(self, name: str) -> Dataset:
+        """The samples; reading them fills the scores."""
+        columns = Columns()
+        planned = Planner(dict(self.mapping), columns).plan(tuple(self.others))
+        if planned.knows_a_field:
+            loaded = load(self.path, mapping=self.mapping, ignore=(*self.offered, *_INDEX - self.mapping.keys()))
+            return Dataset(name, lambda: self._beside(iter(loaded)), loaded.columns)
+        return Dataset(name, lambda: self._beside(None), Columns())
+
+    def outside(self, column: str, span: tuple[float, float]) -> Problem:
+        """See `Rows.outside`."""
+        for value, place in zip(self.values[column], self.places, strict=True):
+            if not isnan(value) and not span[0] <= value <= span[1]:
+                return self._problem(f"a number from {span[0]:g} to {span[1]:g}", f"{value:g}", column, place)
+        raise ValueError(f"all values of {column} lie in the range")
+
+    def _beside(self, samples: Iterator[Sample | BadRecord] | None) -> Iterator[Sample | BadRecord]:
+        self.values = {column: array("d") for column in self.offered}
+        self.places = array("q")
+        self.problems.clear()
+        number = 0
+        for number, record in enumerate(self.file.records(), start=1):
+            self._score(record)
+            yield self._alone(record, number) if samples is None else next(samples)
+        if not number:
+            raise DataError.of(Problem("at least one record", "none", source=self.file.name))
+
+    def _score(self, record: RawRecord) -> None:
+        self.places.append(record.place)
+        for column in self.offered:
+            cell = (record.value or {}).get(column)
+            value = number_of(cell)
+            if value is None:
+                self.problems.append(self._problem("a number, or nothing", check.shown(cell), column, record.place))
+            self.values[column].append(nan if value is None else value)
+
+    def _alone(self, record: RawRecord, number: int) -> Sample | BadRecord:
+        """A sample that has no field but its id, with the other columns as its metadata."""
+        if record.value is None or record.problems:
+            return self._bad(record)
+        named = next((column for column, field_name in self.mapping.items() if field_name == "id"), "id")
+        known = {named, *self.offered, *_INDEX}
+        rest = {name: value for name, value in record.value.items() if name not in known and value is not None}
+        given = record.value.get(named)
+        try:
+            return Sample.from_record({"id": str(number) if given is None else given, "metadata": rest})
+        except DataError as error:
+            return self._bad(record._replace(problems=error.problems))
+
+    def _bad(self, record: RawRecord) -> BadRecord:
+        name, unit = self.file.name, self.file.unit
+        return BadRecord(tuple(replace(each, source=name, line=record.place, unit=unit) for each in record.problems))
+
+    def _problem(self, expected: str, got: str, column: str, place: int) -> Problem:
+        return Problem(expected, got, column, self.file.name, place, self.file.unit)

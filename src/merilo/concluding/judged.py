@@ -1,0 +1,267 @@
+"""What the judge was asked about a few samples, and what a metric makes of other answers to the same questions.
+
+A metric is asked itself: its plan is driven again, answered with what the run recorded, and with labels of people in
+the place of the judge's verdicts (design/labels.md).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final, Self, cast
+
+from merilo.concluding.forms import ASKED_OF_PEOPLE, form_of, label_of, probability_of, verdict_of
+from merilo.engine.walk import Walk
+from merilo.errors import MeriloError, RunError
+from merilo.judging.questions import Entities, Noncommittal, Parts, Statements
+from merilo.judging.verdicts import Verdict
+from merilo.metrics.base import Failed, Score, Undefined, is_composite
+from merilo.metrics.registry import parse_metric
+from merilo.runs.run import OUTCOMES, STORE, Run
+from merilo.runs.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from types import TracebackType
+
+    from merilo.concluding.forms import Form
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Answer
+    from merilo.judging.questions import Question
+    from merilo.metrics.base import Metric
+    from merilo.runs.outcomes import OutcomeRecord
+    from merilo.runs.store import Asked
+
+_NEAR: Final = 1e-9
+_PREPARING: Final = frozenset({kind.kind for kind in (Noncommittal, Statements, Parts, Entities)})
+"""Questions that only say what there is to judge."""
+_PROBES: Final = 6
+_START: Final = re.compile(rb'\{"sample":("[^"\\]*(?:\\.[^"\\]*)*"),"metric":("[^"\\]*(?:\\.[^"\\]*)*"),')
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One question about a sample that people can answer too."""
+
+    mark: str
+    """32 hexadecimal digits that name its words, whoever is asked."""
+    question: Question[Any]
+    form: Form
+    judge: str
+    """The judge's verdict as a label."""
+    probability: float | None
+    """The judge's own of yes; None where it gives none."""
+
+
+@dataclass(slots=True)
+class JudgedSample:
+    """One sample as a metric scored it, and what its value would be with other labels."""
+
+    sample: Sample
+    metric: Metric | None
+    """None where it cannot be made here, so that its value cannot be computed from labels."""
+    value: float
+    items: tuple[Item, ...]
+    """Empty where there is nothing that people could be asked."""
+    by_rule: bool
+    """True where nothing was left to judge, since no context can be read, for instance."""
+    text: str
+    """The metric's whole text."""
+    answers: Mapping[tuple[bytes, int, str], Answer]
+    """What the run recorded, by words, draw and role; with a blank role, whoever was asked first."""
+    _values: dict[tuple[bool | str, ...], float | str] = field(
+        default_factory=dict[tuple[bool | str, ...], "float | str"]
+    )
+
+    def with_labels(self, labels: Mapping[str, str], *, evidence: bool = False) -> float | str:
+        """The metric's value where items, by their mark, have these labels; a text that says why there is none.
+
+        Items that are not named keep the judge's verdict. `evidence`: labels stand for verdicts that name all there
+        is as their evidence, instead of none.
+        """
+        key: tuple[bool | str, ...] = (evidence, *[labels.get(item.mark, "") for item in self.items])
+        if key not in self._values:
+            self._values[key] = self._computed(labels, evidence=evidence)
+        return self._values[key]
+
+    def _computed(self, labels: Mapping[str, str], *, evidence: bool) -> float | str:
+        if self.metric is None:
+            return "the metric cannot be computed here"
+        walk = Walk(self.metric, self.text, self.sample).start()
+        while walk.step is not None:
+            answers = [self._answer(each, labels, evidence=evidence) for group in walk.step for each in group]
+            known = [each for each in answers if each is not None]
+            if len(known) < len(answers):
+                walk.close()
+                return "with these labels the metric asks what the judge was not asked"
+            walk.send([(b"", each) for each in known])
+        outcome = walk.result().outcome
+        match outcome:
+            case Score():
+                return float(outcome.value)
+            case Undefined():
+                return outcome.reason
+            case Failed():
+                return outcome.error.message
+
+    def reads_labels(self) -> bool:
+        """Whether labels decide the value: the judge's own give its value, and what else a verdict names is nothing."""
+        own = self.with_labels({item.mark: item.judge for item in self.items})
+        if isinstance(own, str) or abs(own - self.value) > _NEAR:
+            return False
+        return all(self.with_labels(probe) == self.with_labels(probe, evidence=True) for probe in self._probes())
+
+    def adds_up(self) -> bool:
+        """Whether the value is a sum over the items, so that labels of some of them tell something of it."""
+        if len(self.items) == 1:
+            return True
+        for probe in [{item.mark: item.judge for item in self.items}, *self._probes()]:
+            found = self.with_labels(probe)
+            parts = [self._worth(item, probe[item.mark]) for item in self.items]
+            known = [part for part in parts if part is not None]
+            if isinstance(found, str) or len(known) < len(parts):
+                return False
+            if abs(found - self._base() - sum(known)) > _NEAR:
+                return False
+        return True
+
+    def from_some(self, said: Mapping[str, Sequence[str]]) -> float:
+        """The value as it is told by labels of some items (by mark, one label of each annotator): their mean.
+
+        Only where `adds_up`; exactly the value where all items are labelled. The items' shares of the value count.
+        """
+        total = part = found = 0.0
+        for item in self.items:
+            reach = max(abs(self._worth(item, label) or 0.0) for label in item.form.labels)
+            total += reach
+            if labels := said.get(item.mark):
+                part += reach
+                found += sum(self._worth(item, label) or 0.0 for label in labels) / len(labels)
+        return self._base() + (found * total / part if part else 0.0)
+
+    def _answer(self, question: Question[Any], labels: Mapping[str, str], *, evidence: bool) -> Answer | None:
+        content = question.content
+        mark = content.hex()
+        if mark in labels:
+            return verdict_of(question, labels[mark], evidence=evidence)
+        found = self.answers.get((content, question.draw, question.role))
+        return self.answers.get((content, question.draw, "")) if found is None else found
+
+    def _base(self) -> float:
+        found = self.with_labels(self._lowest())
+        return 0.0 if isinstance(found, str) else found
+
+    def _worth(self, item: Item, label: str) -> float | None:
+        """What the label adds to the value with every item at its first label; None where there is no value."""
+        lowest = self._lowest()
+        low, found = self.with_labels(lowest), self.with_labels({**lowest, item.mark: label})
+        return None if isinstance(low, str) or isinstance(found, str) else found - low
+
+    def _lowest(self) -> dict[str, str]:
+        return {item.mark: item.form.labels[0] for item in self.items}
+
+    def _probes(self) -> Iterator[dict[str, str]]:
+        """Labels to try: all first, all last, and some that are dealt out by the marks."""
+        for number in range(_PROBES):
+            yield {item.mark: item.form.labels[_dealt(item, number, len(item.form.labels))] for item in self.items}
+
+
+def _dealt(item: Item, number: int, labels: int) -> int:
+    if number < 2:
+        return 0 if number == 0 else labels - 1
+    return blake2b(f"{number} {item.mark}".encode(), digest_size=4).digest()[0] % labels
+
+
+class Judged:
+    """The samples of a run as its judge saw them; a context manager that holds the run's store open."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._store: Store | None = None
+
+    def __enter__(self) -> Self:
+        self._store = Store.read(self._run.path / STORE)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._store is not None:
+            self._store.close()
+
+    def samples(self, metrics: Collection[str], ids: Collection[str]) -> dict[tuple[str, str], JudgedSample]:
+        """By sample and metric: the samples with these ids that these metrics scored. Raises RunError."""
+        built = {text: _metric(text) for text in metrics}
+        found: dict[tuple[str, str], JudgedSample] = {}
+        for record in scored_records(self._run, frozenset(metrics), frozenset(ids)):
+            text = record["metric"]
+            found[record["sample"], text] = self._judged(record, text, built[text])
+        return found
+
+    def _judged(self, record: OutcomeRecord, text: str, metric: Metric | None) -> JudgedSample:
+        store = self._store
+        if store is None:
+            raise RunError(f"{self._run.path} is not open.")
+        sample = store.sample(record["sample"])
+        if sample is None:
+            raise RunError(f"{self._run.path} is damaged: it has outcomes of sample {record['sample']!r} but no text.")
+        trail = [store.asked(bytes.fromhex(key)) for key in dict.fromkeys(record.get("trail", ()))]
+        asked = [each for each in trail if each is not None]
+        kinds = {piece["kind"] for piece in record.get("evidence", ())}
+        answers: dict[tuple[bytes, int, str], Answer] = {}
+        for each in asked:
+            question = each.question
+            answers[question.content, question.draw, question.role] = each.answer
+            answers.setdefault((question.content, question.draw, ""), each.answer)
+        readable = metric is not None and kinds <= ASKED_OF_PEOPLE
+        items = {item.mark: item for item in _items(asked, kinds)} if readable else {}
+        by_rule = readable and not items and {each.question.kind for each in asked} <= _PREPARING
+        return JudgedSample(sample, metric, record.get("value", 0.0), tuple(items.values()), by_rule, text, answers)
+
+
+def scored_records(run: Run, metrics: frozenset[str], ids: frozenset[str]) -> Iterator[OutcomeRecord]:
+    """The records of scores by these metrics of these samples, in the run's order; the rest is not decoded."""
+    path = run.path / OUTCOMES
+    try:
+        with path.open("rb") as lines:
+            for line in lines:
+                start = _START.match(line)
+                if start is not None and not (_in(start[1], ids) and _in(start[2], metrics)):
+                    continue
+                record: Any = json.loads(line)  # Any: JSON that nobody has looked at yet
+                if record["sample"] in ids and record["metric"] in metrics and record["outcome"] == "score":
+                    yield cast("OutcomeRecord", record)
+    except FileNotFoundError:
+        raise RunError(f"{path} does not exist: the run was stopped before it wrote it; run it again.") from None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise RunError(f"{path} is damaged ({error}); run it again with the same directory.") from error
+
+
+def mark_of(question: Question[Any]) -> str:
+    """32 hexadecimal digits that name the words of a question, whoever is asked."""
+    return question.content.hex()
+
+
+def _in(quoted: bytes, names: frozenset[str]) -> bool:
+    return (json.loads(quoted) if b"\\" in quoted else quoted[1:-1].decode()) in names
+
+
+def _items(asked: Sequence[Asked], kinds: Collection[str]) -> Iterator[Item]:
+    for each in asked:
+        form = form_of(each.question) if each.question.kind in kinds else None
+        if form is not None and isinstance(each.answer, Verdict):
+            mark = mark_of(each.question)
+            yield Item(mark, each.question, form, label_of(each.answer), probability_of(each.answer))
+
+
+def _metric(text: str) -> Metric | None:
+    """The metric of this text; None for one that is not known here, or that is bound to the names of its judges."""
+    try:
+        found = parse_metric(text)
+    except MeriloError:
+        return None
+    if is_composite(found) or hasattr(found, "for_judges"):
+        return None
+    return cast("Metric", found)  # what is no composite is a metric

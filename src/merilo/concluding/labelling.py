@@ -1,0 +1,255 @@
+"""Which items a person should look at: drawn from a run with known probabilities, blind to what the judge said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from math import ceil, isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from merilo.concluding.judged import Judged
+from merilo.concluding.scores import read_scores
+from merilo.concluding.tasks import SETTLED, TaskLine, Ticket, Unit, task_format, write_tasks
+from merilo.errors import MeriloError, UsageError
+from merilo.metrics.base import is_composite
+from merilo.metrics.registry import parse_metric
+from merilo.runs.run import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from os import PathLike
+
+    from merilo.concluding.judged import JudgedSample
+    from merilo.data.sample import Sample
+    from merilo.stats.column import Column
+
+SAMPLES: Final = 40
+ITEMS: Final = 3
+LEAST_SHARE: Final = 0.2
+"""No sample is drawn with less than this share of the probability that all would have."""
+_LOOKED_AT: Final = 40
+"""So many of the drawn samples tell whether a metric's value is a sum over its items."""
+_WHY_VALUE: Final = (
+    "its value is not decided by labels that people could give to contexts or statements, so they are asked for the "
+    "value itself"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """What was drawn."""
+
+    metric: str
+    unit: Unit
+    samples: int
+    """Samples that were drawn."""
+    population: int
+    """Samples that could have been drawn: those with a score."""
+    lines: tuple[TaskLine, ...]
+    seed: int
+    stratified: bool
+    remarks: tuple[str, ...]
+
+    @property
+    def to_answer(self) -> int:
+        """How many tasks want an answer."""
+        return sum(line.label != SETTLED for line in self.lines)
+
+
+def label_run(
+    run: Run | str | PathLike[str],
+    out: str | PathLike[str] | None = None,
+    *,
+    metric: str | None = None,
+    samples: int = SAMPLES,
+    items: int = ITEMS,
+    stratify: bool = False,
+    seed: int = 0,
+) -> Tasks:
+    """Tasks for people, drawn from a run and written to `out`; explained at `merilo.api.label`."""
+    if samples < 1 or items < 1:
+        raise UsageError(f"At least 1 sample and 1 item of each are drawn, got {samples} and {items}.")
+    if out is not None:
+        task_format(Path(out))
+    opened = run if isinstance(run, Run) else Run.open(str(run))
+    text = metric_to_label(opened, metric)
+    drawing = _Drawing(opened, text, samples, items, seed, stratify)
+    tasks = drawing.tasks()
+    if out is not None:
+        write_tasks(Path(out), tasks.lines)
+    return tasks
+
+
+def metric_to_label(run: Run, metric: str | None) -> str:
+    """The whole text of the metric. Raises UsageError where it has no judge, or several could be meant."""
+    if metric is not None:
+        (text,) = read_scores(run, metrics=(metric,), cluster="").columns
+        if not has_judge(text):
+            raise UsageError(f"{text} is computed without a judge, so there is nothing that people could correct.")
+        return text
+    found = [text for text in run.manifest.metrics if has_judge(text)]
+    if len(found) != 1:
+        which = f"name one with --metric: {', '.join(found)}" if found else "none of them is found by a judge"
+        raise UsageError(f"{run.path} has {len(run.manifest.metrics)} metrics; {which}.")
+    return found[0]
+
+
+def has_judge(text: str) -> bool:
+    """Whether the values of a metric come from a judge's answers, or from nobody knows where."""
+    try:
+        found = parse_metric(text)
+    except MeriloError:
+        return True
+    return not is_composite(found) and bool(getattr(found, "asks", True))
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawing:
+    """One draw, decided by its fields alone: the same seed draws the same."""
+
+    run: Run
+    metric: str
+    samples: int
+    items: int
+    seed: int
+    stratified: bool
+
+    def tasks(self) -> Tasks:
+        scores = read_scores(self.run, metrics=(self.metric,), cluster="")
+        column = scores.columns[self.metric]
+        places = [place for place, scored in enumerate(column.scored.tolist()) if scored]
+        if not places:
+            raise UsageError(
+                f"No sample of {self.run.path} has a value of {self.metric}, so there is nothing to label."
+            )
+        strata, remarks = self._strata(places, column)
+        ids = [[scores.ids[place] for place in each] for each in strata]
+        chances = drawn(ids, wanted=min(self.samples, len(places)), key=self._name("draw"))
+        with Judged(self.run) as judged:
+            found = judged.samples((self.metric,), chances)
+            cases = {sample: found[sample, self.metric] for sample in chances if (sample, self.metric) in found}
+            unit = self._unit(cases)
+            if unit is Unit.VALUE:
+                remarks.append(f"{self.metric}: {_WHY_VALUE}.")
+            lines = [
+                line
+                for sample in self._shuffled(cases)
+                for line in self._lines(
+                    cases[sample], unit, chances[sample], len(places), column, stratified=len(strata) > 1
+                )
+            ]
+        return Tasks(
+            self.metric, unit, len(cases), len(places), tuple(lines), self.seed, len(strata) > 1, tuple(remarks)
+        )
+
+    def _strata(self, places: list[int], column: Column) -> tuple[list[list[int]], list[str]]:
+        """The samples at the low end of the range, at the high end and between; all in one unless stratified."""
+        if not self.stratified:
+            return [places], []
+        groups: dict[int, list[int]] = {}
+        for place in places:
+            value = float(column.values[place])
+            groups.setdefault(0 if value <= column.span[0] else 2 if value >= column.span[1] else 1, []).append(place)
+        strata = [groups[each] for each in sorted(groups)]
+        if len(strata) > 1 and min(self.samples, len(places)) >= 2 * len(strata):
+            return strata, []
+        why = "the scores are all of one kind" if len(strata) == 1 else "too few samples are drawn"
+        return [places], [f"Drawn uniformly: {why}, so there is nothing to draw by."]
+
+    def _unit(self, cases: Mapping[str, JudgedSample]) -> Unit:
+        asked = [cases[sample] for sample in self._shuffled(cases) if not cases[sample].by_rule][:_LOOKED_AT]
+        if any(not case.items or not case.reads_labels() for case in asked):
+            return Unit.VALUE
+        if not asked and any(case.metric is None for case in cases.values()):
+            return Unit.VALUE
+        return Unit.ITEMS if all(case.adds_up() for case in asked) else Unit.WHOLE
+
+    def _shuffled(self, samples: Mapping[str, object]) -> list[str]:
+        return sorted(samples, key=lambda each: self._key("order", each))
+
+    def _lines(
+        self, case: JudgedSample, unit: Unit, chance: float, population: int, column: Column, *, stratified: bool
+    ) -> list[TaskLine]:
+        def ticket(mark: str, labels: tuple[str, ...] = ()) -> Ticket:
+            return Ticket(
+                fingerprint=self.run.manifest.fingerprint,
+                metric=self.metric,
+                sample=case.sample.id,
+                unit=unit,
+                mark=mark,
+                probability=chance,
+                population=population,
+                seed=self.seed,
+                stratified=stratified,
+                labels=labels,
+            )
+
+        if unit is Unit.VALUE:
+            return [TaskLine(ticket(""), *_value_asked(self.metric, case.sample, column.span))]
+        if not case.items:
+            return [TaskLine(ticket(""), "Nothing to judge: the value follows without a judge.", (), "", SETTLED)]
+        drawn = sorted(case.items, key=lambda each: self._key("item", f"{case.sample.id} {each.mark}"))
+        kept = drawn[: self.items] if unit is Unit.ITEMS else drawn
+        return [
+            TaskLine(ticket(each.mark, each.form.labels), each.form.asked, each.form.texts, each.form.explained())
+            for each in kept
+        ]
+
+    def _key(self, what: str, name: str) -> bytes:
+        return _dice(self._name(what), name)
+
+    def _name(self, what: str) -> str:
+        return f"{what} {self.seed} {self.metric}"
+
+
+def drawn(strata: Sequence[Sequence[str]], *, wanted: int, key: str) -> dict[str, float]:
+    """The samples drawn, each with its probability: of each stratum those whose digests under the key are smallest.
+
+    `wanted`: how many in all, at most as many as there are.
+    """
+    found: dict[str, float] = {}
+    sizes = allotted(wanted, [len(each) for each in strata])
+    for ids, size in zip(strata, sizes, strict=True):
+        for sample in sorted(ids, key=lambda each: _dice(key, each))[:size]:
+            found[sample] = size / len(ids)
+    return found
+
+
+def allotted(wanted: int, sizes: Sequence[int]) -> list[int]:
+    """How many of each stratum: alike where there are so many, and none below a fifth of its uniform share."""
+    total = sum(sizes)
+    found = [min(size, ceil(LEAST_SHARE * wanted * size / total)) for size in sizes]
+    while sum(found) < wanted:
+        room = [place for place, size in enumerate(sizes) if found[place] < size]
+        found[min(room, key=lambda place: found[place])] += 1
+    return found
+
+
+def _dice(key: str, name: str) -> bytes:
+    """Digests are as good as dice, and fall alike on every machine for ever."""
+    return blake2b(f"{key} {name}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _value_asked(
+    metric: str, sample: Sample, span: tuple[float, float]
+) -> tuple[str, tuple[tuple[str, str], ...], str]:
+    """The question, the texts and the possible answers where people are asked for a metric's value."""
+    low, high = span
+    ends = f"a number from {low:g} to {high:g}" if isfinite(low) and isfinite(high) else "a number"
+    contexts = [f"[{number}] {each.text}" for number, each in enumerate(sample.retrieved_contexts or (), start=1)]
+    fields = {
+        "user_input": sample.user_input,
+        "contexts": "\n\n".join(contexts) if sample.retrieved_contexts is not None else None,
+        "response": sample.response,
+        "reference": sample.reference,
+    }
+    texts = tuple((name, text) for name, text in fields.items() if text is not None)
+    return f"Which value of {metric} is right for this sample?{_meaning(metric)}", texts, ends
+
+
+def _meaning(metric: str) -> str:
+    try:
+        return f" {parse_metric(metric).card.summary}"
+    except MeriloError:
+        return ""

@@ -1,0 +1,125 @@
+"""Whether two runs were measured with the same yardstick, so that their numbers may be held against each other."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, cast
+
+from merilo.engine.answers import SPECIAL
+from merilo.errors import MeriloError
+from merilo.metrics.base import is_composite
+from merilo.metrics.registry import parse_metric
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from merilo.metrics.base import Metric
+    from merilo.runs.run import Manifest, Run
+
+_READS_RUBRICS = "llm"
+"""How the fingerprint of a judge calls itself that is asked through our rubrics."""
+_ABSENT = object()
+
+
+def differences_that_move_numbers(first: Manifest, second: Manifest, *, metrics: Sequence[str]) -> tuple[str, ...]:
+    """What differs between two runs that can move the numbers of these metrics, a phrase for each; empty for nothing.
+
+    `metrics`: whole texts, in both runs. Looked at: the version of each metric, the judges that it asks, the rubrics
+    of a language model's questions, the splitter of sentences and the language that was forced on the data. What a
+    metric does not ask is not looked at: one that only compares ids has no judge. What is not known of a metric
+    (it is no metric of this merilo) is taken to ask everybody.
+    """
+    found = [
+        f"{text} has version {first.metrics[text]} there and {second.metrics[text]} here"
+        for text in metrics
+        if first.metrics.get(text) != second.metrics.get(text) and text in first.metrics and text in second.metrics
+    ]
+    asked = _asked(metrics, {*first.judges, *second.judges})
+    found += [
+        phrase
+        for role in asked
+        if (phrase := _judges_differ(role, first.judges.get(role), second.judges.get(role))) is not None
+    ]
+    if asked:
+        if _has_rubrics(first, asked) and _has_rubrics(second, asked):
+            found += _changed("the rubric of", first.rubrics, second.rubrics)
+        found += _changed("", {"the sentence splitter": first.splitter}, {"the sentence splitter": second.splitter})
+        languages = ({"the language": each.language or "each sample's own"} for each in (first, second))
+        found += _changed("", *languages)
+    return tuple(found)
+
+
+def stopped_early(runs: Sequence[Run], names: Sequence[str]) -> tuple[str, ...]:
+    """A warning for each run that could stop as soon as its gates were decided: its plain intervals are not valid."""
+    return tuple(
+        f"{name} could stop as soon as its gates were decided (--until-decided), so intervals and readings for a fixed "
+        "number of samples are not valid for it; use merilo gate, which takes confidence sequences."
+        for run, name in zip(runs, names, strict=True)
+        if run.manifest.until is not None
+    )
+
+
+def _asked(metrics: Iterable[str], roles: Collection[str]) -> list[str]:
+    """Those of the roles that the metrics may ask, in order of names; all where a metric is not known."""
+    wanted: set[str] = set()
+    for text in metrics:
+        metric = _metric(text)
+        if metric is None:
+            return sorted(roles)
+        kinds = set(metric.asks)
+        wanted |= {SPECIAL[kind] for kind in kinds if kind in SPECIAL}
+        wanted |= set(metric.roles) if kinds - set(SPECIAL) else set()
+    return sorted(wanted & set(roles))
+
+
+def _metric(text: str) -> Metric | None:
+    try:
+        found = parse_metric(text)
+    except MeriloError:  # of another merilo, registered by a script, or brought in from elsewhere
+        return None
+    return None if is_composite(found) else cast("Metric", found)
+
+
+def _judges_differ(role: str, first: Mapping[str, object] | None, second: Mapping[str, object] | None) -> str | None:
+    called = "the judge" if role == "judge" else f"the {role}" if role in SPECIAL.values() else f"the judge {role}"
+    if first is None or second is None:
+        return f"{called} is there in one run only"
+    marks = (_flat(first.get("fingerprint")), _flat(second.get("fingerprint")))
+    if marks[0] == marks[1]:
+        return None
+    names = (str(first.get("name")), str(second.get("name")))
+    if names[0] != names[1]:
+        return f"{called} is {names[0]} there and {names[1]} here"
+    keys = [key for key in sorted({*marks[0], *marks[1]}) if marks[0].get(key, _ABSENT) != marks[1].get(key, _ABSENT)]
+    parts = "; ".join(
+        f"{key or 'fingerprint'} {_told(marks[0], key)} there, {_told(marks[1], key)} here" for key in keys
+    )
+    return f"{called} {names[0]} differs in {parts}"
+
+
+def _told(marks: Mapping[str, str], key: str) -> str:
+    return marks.get(key, "not set")
+
+
+def _flat(value: object, name: str = "") -> dict[str, str]:
+    """The leaves of a fingerprint by their path, as JSON."""
+    if not isinstance(value, dict):
+        return {name: json.dumps(value, ensure_ascii=False)}
+    found: dict[str, str] = {}
+    for key, each in cast("dict[str, object]", value).items():
+        found |= _flat(each, f"{name}.{key}" if name else key)
+    return found
+
+
+def _has_rubrics(manifest: Manifest, roles: Iterable[str]) -> bool:
+    judges = [cast("Mapping[str, object]", manifest.judges.get(role, {}).get("fingerprint") or {}) for role in roles]
+    return bool(manifest.rubrics) and any(each.get("judge") == _READS_RUBRICS for each in judges)
+
+
+def _changed(what: str, first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
+    """The names in both whose values differ, each as a phrase."""
+    return [
+        f"{what} {name} is {first[name]} there and {second[name]} here".strip()
+        for name in first
+        if name in second and first[name] != second[name]
+    ]

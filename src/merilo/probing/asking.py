@@ -1,0 +1,112 @@
+"""How trials are asked about: each is a sample with its versions, and one metric asks about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+
+from merilo.data.sample import Sample
+from merilo.judging.ask import ask_each
+from merilo.judging.questions import Relevance, Sufficiency, Support
+from merilo.judging.verdicts import (
+    RelevanceVerdict,
+    SufficiencyVerdict,
+    SupportVerdict,
+)
+from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
+from merilo.probing.cases import Asks, question_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from merilo.data.sample import JSON
+    from merilo.judging.ask import Plan
+    from merilo.judging.questions import Question
+    from merilo.judging.verdicts import Verdict
+    from merilo.probing.probes import Probe, Trial
+
+KINDS: Final[Mapping[Asks, type[Question[Any]]]] = {
+    Asks.RELEVANCE: Relevance,
+    Asks.SUPPORT: Support,
+    Asks.SUFFICIENCY: Sufficiency,
+}
+"""The kind of question of each judgement."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictsUnderChange(Ordinary):
+    """The verdicts on all versions of a trial, as evidence; the value is the share of versions whose verdict is that
+    of the first. It stands in no registry: what counts are the verdicts.
+    """
+
+    name: ClassVar[str] = "verdicts_under_change"
+    version: ClassVar[int] = 1
+    card: ClassVar[Card] = Card(summary="What a judge says of a question, and of the same question changed.")
+    needs = frozenset[str]()
+
+    kinds: str = "+".join(Asks)
+    """The kinds of judgement among the trials, with `+` between them."""
+
+    @property
+    def asks(self) -> Kinds:
+        """The questions of these kinds."""
+        return Kinds(KINDS[Asks(each)] for each in self.kinds.split("+"))
+
+    def at_most(self, sample: Sample) -> int:
+        """One question for each version."""
+        return len(questions_of(sample))
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        verdicts = yield from ask_each(questions_of(sample))
+        evidence = tuple(Evidence(About.STATEMENT, index, verdict) for index, verdict in enumerate(verdicts))
+        same = sum(decision_of(verdict) == decision_of(verdicts[0]) for verdict in verdicts)
+        return Score(same / len(verdicts), evidence=evidence)
+
+
+def trial_sample(probe: Probe, trial: Trial) -> Sample:
+    """A trial as a sample: its fields are the case as it stands, its metadata hold every version."""
+    case, first = trial.case, trial.versions[0]
+    versions: list[JSON] = [
+        {"contexts": list(each.contexts)} | ({"statement": each.statement} if each.statement else {})
+        for each in trial.versions
+    ]
+    return Sample(
+        trial_id(probe, trial),
+        user_input=case.user_input or None,
+        retrieved_contexts=first.contexts,
+        response=first.statement or None,
+        language=case.language,
+        metadata={"probe": probe.name, "asks": case.asks.value, "versions": versions},
+    )
+
+
+def trial_id(probe: Probe, trial: Trial) -> str:
+    """`PROBE/CASE`; a probe makes one trial of a case."""
+    return f"{probe.name}/{trial.case.id}"
+
+
+def questions_of(sample: Sample) -> tuple[Question[Any], ...]:
+    """The questions of all versions, in their order."""
+    versions = cast("list[dict[str, Any]]", sample.metadata.get("versions", ()))  # what `trial_sample` wrote
+    return tuple(
+        question_of(
+            Asks(str(sample.metadata["asks"])),
+            user_input=sample.user_input or "",
+            contexts=each["contexts"],
+            statement=each.get("statement", ""),
+            language=sample.resolved_language,
+        )
+        for each in versions
+    )
+
+
+def decision_of(verdict: Verdict) -> object:
+    """What a verdict decides: the grade or the label, without its reasons and places."""
+    match verdict:
+        case RelevanceVerdict():
+            return verdict.grade
+        case SupportVerdict() | SufficiencyVerdict():
+            return verdict.label
+        case _:
+            raise TypeError(f"a verdict of type {type(verdict).__name__} answers no trial")

@@ -1,0 +1,94 @@
+"""A statement with one fact changed: what was, is not; another number; another name."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from merilo.probing.cases import Lot
+
+_VERBS: Final[Mapping[str, tuple[str, str]]] = {
+    "en": (
+        "is are was were can could will would should may might must",
+        "not",
+    ),
+    "ru": (
+        "является являются был была было были может могут имеет имеют находится находятся стал стала получил родился",
+        "не",
+    ),
+    "es": (
+        "es son fue fueron era eran está están tiene tienen tenía había ha han puede pueden nació murió",
+        "no",
+    ),
+}
+"""By language: verbs that can be denied by one word beside them, and that word, which follows them in English."""
+_DENIED: Final = re.compile(r"\b(?:not|never|no|не|нет|nunca)\b|n['’]t\b", re.IGNORECASE)
+_NUMBER: Final = re.compile(r"(?<![\w.,])\d+(?:[.,]\d+)*(?![\w])")
+_NAME: Final = re.compile(r"(?<![.!?:\"“«(] )(?<!^)\b[A-ZÀ-ÞЁА-Я][\w’-]+(?: [A-ZÀ-ÞЁА-Я][\w’-]+)*")
+_SHORTEST_NAME: Final = 4
+
+
+def denied(statement: str, language: str) -> str | None:
+    """The statement with its first fitting verb denied.
+
+    None where it has none, denies something already or holds a question, or the language is not English, Russian or
+    Spanish.
+    """
+    if language not in _VERBS or "?" in statement or _DENIED.search(statement):
+        return None
+    verbs, no = _VERBS[language]
+    found = re.search(rf"(?<!^)\b(?:{'|'.join(verbs.split())})\b", statement)
+    if found is None:
+        return None
+    place = found.end() if language == "en" else found.start()
+    told = f" {no}" if language == "en" else f"{no} "
+    return statement[:place] + told + statement[place:]
+
+
+def other_number(statement: str, contexts: Iterable[str], lot: Lot, *names: object) -> str | None:
+    """The statement with one number changed in one figure to a number that stands nowhere in the contexts.
+
+    None where the contexts hold none of its numbers.
+    """
+    text = " ".join(contexts)
+    held = set(_NUMBER.findall(text))
+    places = [match for match in _NUMBER.finditer(statement) if match[0] in held]
+    if not places:
+        return None
+    chosen = lot.one(places, *names, "which")
+    figures = [place for place, sign in enumerate(chosen[0]) if sign.isdigit()]
+    for place, step in lot.order([(place, step) for place in figures for step in range(1, 10)], *names, "figure"):
+        figure = (int(chosen[0][place]) + step) % 10
+        number = f"{chosen[0][:place]}{figure}{chosen[0][place + 1 :]}"
+        if number not in text and not (len(number) > 1 and number[0] == "0"):
+            return statement[: chosen.start()] + number + statement[chosen.end() :]
+    return None
+
+
+def other_name(statement: str, contexts: Iterable[str], pool: Sequence[str], lot: Lot, *names: object) -> str | None:
+    """The statement with one name in the place of another: one from `pool` that stands nowhere in the contexts.
+
+    Names are words with capitals that begin no sentence; the one that goes stands in the contexts. None where there
+    is no such name, or nothing for its place: names have as many words as the one they replace.
+    """
+    text = " ".join(contexts)
+    folded = f"{text} {statement}".casefold()
+    places = [match for match in _NAME.finditer(statement) if len(match[0]) >= _SHORTEST_NAME and match[0] in text]
+    if not places:
+        return None
+    chosen = lot.one(places, *names, "which")
+    size = len(chosen[0].split())
+    fitting = [name for name in pool if len(name.split()) == size and name.casefold() not in folded]
+    if not fitting:
+        return None
+    other = lot.one(fitting, *names, "name")
+    return statement[: chosen.start()] + other + statement[chosen.end() :]
+
+
+def names_in(texts: Iterable[str]) -> list[str]:
+    """The names in texts, each once, in their order."""
+    found = (match[0] for text in texts for match in _NAME.finditer(text))
+    return [*dict.fromkeys(name for name in found if len(name) >= _SHORTEST_NAME)]

@@ -1,0 +1,189 @@
+"""What a probe found: its effect with limits, and whether that passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from merilo.judging.saying import says_yes
+from merilo.probing.asking import decision_of
+from merilo.probing.probes import Effect
+from merilo.stats.column import Column, Missing
+from merilo.stats.gate import Decision, Verdict, gate_drop, gate_minimum
+from merilo.stats.means import mean_interval
+from merilo.stats.paired import paired_test
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping, Sequence
+
+    from merilo.judging.verdicts import Verdict as Said
+    from merilo.probing.probes import Probe, Trial
+    from merilo.stats.intervals import Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A trial and the verdicts on its versions; None where a question got none."""
+
+    trial: Trial
+    verdicts: tuple[Said, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The effect among some of the trials."""
+
+    trials: int
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """One-sided limits of an effect, each at 95 %; None where they cannot be told."""
+
+    lower: float | None
+    upper: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one probe found."""
+
+    probe: Probe
+    limit: float
+    """The largest effect that passes."""
+    trials: int
+    """All that were asked about."""
+    failed: int
+    """Those with a question that got no verdict: they are in the limits at their worst and best."""
+    unfit: int
+    """Those whose verdict as it stands leaves nothing to find out, such as a context that is relevant already."""
+    value: float | None
+    """The effect over the others; None where there are none."""
+    interval: Interval
+    """At 95 %, two-sided, over questions and texts."""
+    limits: Limits
+    decision: Decision
+    changed: float | None = None
+    """Of `Effect.NET`: the share of verdicts that the change changes."""
+    beside: float | None = None
+    """Of `Effect.NET`: the share that neutral text changes."""
+    by_language: Mapping[str, Part] | None = None
+    """By the language of what was added, where that has one of its own."""
+    by_kind: Mapping[str, Part] | None = None
+    """By the kind of judgement, where there are several."""
+
+    @property
+    def counted(self) -> int:
+        """Trials that the effect is over."""
+        return self.trials - self.failed - self.unfit
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether it passes."""
+        return self.decision.verdict
+
+
+def result_of(probe: Probe, judged: Sequence[Judged], limit: float) -> Result:
+    """The effect of a probe over at least one trial, and whether it stays within `limit`.
+
+    It passes if the one-sided 95 % upper limit of the effect is at most `limit` (for a difference: below it), fails if
+    the lower one is above it, and cannot be told otherwise. Trials of one question or text are one cluster.
+    """
+    fitting = [each for each in judged if each.verdicts is None or _fits(probe, each.verdicts)]
+    clusters = [each.trial.case.cluster for each in fitting]
+    kept = [each for each in fitting if each.verdicts is not None]
+    groups = [each.trial.case.cluster for each in kept]
+    values = [_value(probe, each) for each in kept]
+    net = probe.effect is Effect.NET
+    decision, limits = (_net if net else _share)(fitting, clusters, limit, probe)
+    interval = _net_interval(values, groups) if net else mean_interval(values, (0.0, 1.0), clusters=groups).interval
+    return Result(
+        probe=probe,
+        limit=limit,
+        trials=len(judged),
+        failed=sum(each.verdicts is None for each in judged),
+        unfit=len(judged) - len(fitting),
+        value=sum(values) / len(values) if values else None,
+        interval=interval,
+        limits=limits,
+        decision=decision,
+        changed=_mean([_differs(each, 1) for each in kept]) if net else None,
+        beside=_mean([_differs(each, 2) for each in kept]) if net else None,
+        by_language=_parts(kept, values, lambda trial: trial.language) if net else None,
+        by_kind=_parts(kept, values, lambda trial: trial.case.asks.value),
+    )
+
+
+def _fits(probe: Probe, verdicts: Sequence[Said]) -> bool:
+    if probe.effect is Effect.RAISED:
+        return not says_yes(verdicts[0])
+    return probe.effect is not Effect.KEPT or says_yes(verdicts[0])
+
+
+def _value(probe: Probe, judged: Judged) -> float:
+    if probe.effect is Effect.NET:
+        return _differs(judged, 1) - _differs(judged, 2)
+    if probe.effect is Effect.CHANGED:
+        return _differs(judged, 1)
+    return float(says_yes(_said(judged)[1]))
+
+
+def _differs(judged: Judged, version: int) -> float:
+    verdicts = _said(judged)
+    return float(decision_of(verdicts[version]) != decision_of(verdicts[0]))
+
+
+def _said(judged: Judged) -> tuple[Said, ...]:
+    """The verdicts of a trial that has them."""
+    if judged.verdicts is None:
+        raise ValueError("a trial without a verdict has no effect")
+    return judged.verdicts
+
+
+def _share(
+    fitting: Sequence[Judged], clusters: Sequence[Hashable], limit: float, probe: Probe
+) -> tuple[Decision, Limits]:
+    found = [Missing.FAILED if each.verdicts is None else _value(probe, each) for each in fitting]
+    column = Column.of(found, (0.0, 1.0), higher_is_better=False)
+    decision = gate_minimum(column, limit, clusters=clusters)
+    return decision, Limits(decision.lower, decision.upper)
+
+
+def _net(
+    fitting: Sequence[Judged], clusters: Sequence[Hashable], limit: float, probe: Probe
+) -> tuple[Decision, Limits]:
+    """A drop from neutral text to instructions, where fewer changes are better."""
+    del probe
+    columns = [
+        Column.of(
+            [Missing.FAILED if each.verdicts is None else _differs(each, version) for each in fitting],
+            (0.0, 1.0),
+            higher_is_better=False,
+        )
+        for version in (2, 1)
+    ]
+    decision = gate_drop(columns[0], columns[1], limit, clusters=clusters)
+    return decision, Limits(_minus(decision.upper), _minus(decision.lower))
+
+
+def _net_interval(values: Sequence[float], clusters: Sequence[Hashable]) -> Interval:
+    return paired_test(values, (-1.0, 1.0), clusters=clusters).interval
+
+
+def _minus(value: float | None) -> float | None:
+    return None if value is None else 0.0 - value
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _parts(kept: Sequence[Judged], values: Sequence[float], key: Callable[[Trial], str]) -> Mapping[str, Part] | None:
+    """The effect by a key of the trials; None where all have the same."""
+    found: dict[str, list[float]] = {}
+    for each, value in zip(kept, values, strict=True):
+        found.setdefault(key(each.trial), []).append(value)
+    if len(found) < 2:
+        return None
+    return {name: Part(len(own), sum(own) / len(own)) for name, own in sorted(found.items())}

@@ -1,0 +1,263 @@
+"""A judge under probes: which cases are changed, what it is asked, and what came of it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Hashable
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from importlib.resources import as_file, files
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from merilo.checking.labels import label_files
+from merilo.data.load import load
+from merilo.data.sample import BadRecord, Dataset
+from merilo.errors import DataError, UsageError
+from merilo.estimate import run_estimate
+from merilo.evaluation import run_evaluation
+from merilo.metrics.base import Failed, Score
+from merilo.options import judges_of
+from merilo.probing.asking import KINDS, VerdictsUnderChange, trial_id, trial_sample
+from merilo.probing.cases import Asks, Lot, cases_of, labelled_cases
+from merilo.probing.figures import Judged, Result, result_of
+from merilo.probing.probes import BY_NAME, PROBES
+from merilo.runs.outcomes import outcome_from
+from merilo.stats.gate import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from os import PathLike
+
+    from merilo.checking.labels import LabelFile
+    from merilo.data.sample import Sample
+    from merilo.engine.amounts import Estimate
+    from merilo.judges.base import Judge
+    from merilo.metrics.base import Outcome
+    from merilo.options import Options
+    from merilo.probing.cases import Case
+    from merilo.probing.probes import Probe, Trial
+    from merilo.runs.run import Run
+
+SAMPLE: Final = 400
+"""Trials of a probe by default: without any change among 400, the one-sided limit of a share is 0.7 %."""
+_EXAMPLES: Final = (("retrieval", "bm25.jsonl"), ("generation", "answers.jsonl"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which probes, and what they change."""
+
+    probes: Sequence[str] = ()
+    """Names; all of them where none is named."""
+    labels: Sequence[str | PathLike[str]] = ()
+    """Files of labels, as `merilo judge check` reads them."""
+    data: str | PathLike[str] | None = None
+    """Data as it is evaluated. Where neither is named: the labels and the examples in the package."""
+    sample: int = SAMPLE
+    """At most so many trials of each probe, always the same ones for the same seed."""
+    seed: int = 0
+    limits: Mapping[str, float] = field(default_factory=dict[str, float])
+    """By the name of a probe: the largest effect that passes, in the place of the usual one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probing:
+    """What came of probing a judge."""
+
+    judge: Judge
+    wanted: Wanted
+    files: tuple[LabelFile, ...]
+    cases: int
+    """Judgements that there were to be changed."""
+    results: tuple[Result, ...]
+    left_out: Mapping[str, str]
+    """Probes and kinds of judgement that could not be asked about → why."""
+    usage: Mapping[str, Any]  # Any: numbers and nulls
+    stopped: str | None = None
+    """The limit of the call that was reached before all was judged, as a sentence."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """Fails if a probe fails, cannot tell if none does and one cannot be told, else passes."""
+        found = {result.decision.verdict for result in self.results}
+        worst = [each for each in (Verdict.FAIL, Verdict.CANNOT_TELL) if each in found]
+        return worst[0] if worst else Verdict.PASS
+
+    @property
+    def failed(self) -> tuple[int, int]:
+        """Trials with a question that got no verdict, and all that were asked about."""
+        return sum(each.failed for each in self.results), sum(each.trials for each in self.results)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """The trials of one call."""
+
+    judge: Judge
+    wanted: Wanted
+    files: tuple[LabelFile, ...]
+    cases: int
+    trials: Mapping[str, Sequence[Trial]]
+    """By the name of the probe."""
+    left_out: Mapping[str, str]
+
+    @classmethod
+    def of(cls, wanted: Wanted, options: Options) -> _Work:
+        """Raises UsageError, DataError."""
+        probes = _chosen(wanted)
+        judge = judges_of(options)["judge"]
+        label_file, cases = _cases(wanted)
+        cases, left_out = _answerable(cases, judge)
+        lot = Lot(wanted.seed)
+        mixed = _spread(lot.order(cases, "cases"))
+        trials = {probe.name: [*islice(probe.trials(mixed, lot), wanted.sample)] for probe in probes}
+        left_out |= {name: "no case fits it" for name, own in trials.items() if not own}
+        trials = {name: own for name, own in trials.items() if own}
+        if not trials:
+            raise UsageError(f"Nothing can be asked: {'; '.join(f'{name}: {why}' for name, why in left_out.items())}.")
+        return cls(judge, wanted, label_file, len(cases), trials, left_out)
+
+    def dataset(self) -> Dataset:
+        """The trials as samples."""
+        samples = [trial_sample(BY_NAME[name], trial) for name, own in self.trials.items() for trial in own]
+        return Dataset("probes", samples.__iter__)
+
+    def options(self, options: Options) -> Options:
+        """The options of an evaluation over these trials."""
+        asked = {trial.case.asks for own in self.trials.values() for trial in own}
+        metric = VerdictsUnderChange("+".join(asks for asks in Asks if asks in asked))
+        return replace(
+            options,
+            judge=self.judge,
+            metrics=[metric],
+            base_url=None,
+            api_key_env=None,
+            judged=None,
+            max_error=None,
+            cascade_check=None,
+            mapping=None,
+            limit=None,
+            language=None,
+        )
+
+    def results(self, run: Run) -> tuple[Result, ...]:
+        """What each probe found; trials that were not asked about any more are not among them."""
+        outcomes = {record["sample"]: outcome_from(record) for record in run.records()}
+        found: list[Result] = []
+        for name, trials in self.trials.items():
+            probe = BY_NAME[name]
+            judged = [*_judged(probe, trials, outcomes)]
+            if judged:
+                found.append(result_of(probe, judged, self.wanted.limits.get(name, probe.limit)))
+        return tuple(found)
+
+
+async def run_probes(wanted: Wanted, options: Options) -> Probing:
+    """Probe `options.judge`.
+
+    `options` are those of an evaluation, of which data and metrics say nothing here; `out` becomes the directory of a
+    run over all trials, and the same call with it goes on where it was stopped. Raises UsageError, DataError and what
+    an evaluation raises.
+    """
+    work = _Work.of(wanted, options)
+    with nullcontext(options.out) if options.out is not None else tempfile.TemporaryDirectory() as directory:
+        run = await run_evaluation(work.dataset(), replace(work.options(options), out=Path(directory, "run")))
+        names = ("requests", "cached", "input_tokens", "output_tokens", "cost_usd", "seconds")
+        return Probing(
+            judge=work.judge,
+            wanted=wanted,
+            files=work.files,
+            cases=work.cases,
+            results=work.results(run),
+            left_out=work.left_out,
+            usage={name: run.usage.get(name) for name in names},
+            stopped=run.usage.get("stopped"),
+        )
+
+
+async def estimate_probes(wanted: Wanted, options: Options) -> Estimate:
+    """What `run_probes` would ask and cost; asks nothing. Raises as it does, but for what happens while asking."""
+    work = _Work.of(wanted, options)
+    out = None if options.out is None else Path(options.out, "run")
+    return await run_estimate(work.dataset(), replace(work.options(options), out=out), sample=None)
+
+
+def _chosen(wanted: Wanted) -> list[Probe]:
+    """The probes that are wanted, in their usual order. Raises UsageError for what cannot be."""
+    if wanted.sample < 1:
+        raise UsageError(f"A sample has at least 1 trial of each probe; got {wanted.sample}.")
+    if not 0 <= wanted.seed < 2**64:
+        raise UsageError(f"A seed is a whole number from 0 to 2^64 - 1; got {wanted.seed}.")
+    strange = [name for name in (*wanted.probes, *wanted.limits) if name not in BY_NAME]
+    if strange:
+        raise UsageError(f"A probe is one of {', '.join(BY_NAME)}; got {strange[0]!r}.")
+    wrong = [f"{name}={limit:g}" for name, limit in wanted.limits.items() if not 0 < limit <= 1]
+    if wrong:
+        raise UsageError(f"The limit of a probe is a share above 0 and at most 1; got {wrong[0]}.")
+    return [probe for probe in PROBES if not wanted.probes or probe.name in wanted.probes]
+
+
+def _cases(wanted: Wanted) -> tuple[tuple[LabelFile, ...], list[Case]]:
+    """The cases of the files that are named, else those in the package."""
+    usual = not wanted.labels and wanted.data is None
+    found = label_files(wanted.labels) if wanted.labels or usual else []
+    cases = labelled_cases([record for _, own in found for record in own])
+    if wanted.data is not None:
+        data = load(wanted.data)
+        cases += cases_of(_samples(data), data.name)
+    if usual:
+        for place in _EXAMPLES:
+            with as_file(files("merilo").joinpath("examples", *place)) as path:
+                cases += cases_of(_samples(load(path)), "/".join(place))
+    if not cases:
+        raise UsageError(
+            "Nothing that was named holds a judgement to be changed: contexts with a question or response."
+        )
+    return tuple(each for each, _ in found), cases
+
+
+def _samples(data: Dataset) -> Iterator[Sample]:
+    """Raises DataError for a bad record and for an id that comes twice."""
+    seen: set[str] = set()
+    for each in data:
+        if isinstance(each, BadRecord):
+            told = " ".join(problem.message for problem in each.problems)
+            raise DataError(f"{data.name}: {told}", problems=each.problems)
+        if each.id in seen:
+            raise DataError(f"{data.name}: two records have the id {each.id!r}; each needs its own.")
+        seen.add(each.id)
+        yield each
+
+
+def _answerable(cases: Sequence[Case], judge: Judge) -> tuple[list[Case], dict[str, str]]:
+    """The cases whose kind the judge answers, and the other kinds with the reason."""
+    unready: str | None = getattr(judge, "unready", None)
+    left_out: dict[str, str] = {}
+    for asks in dict.fromkeys(case.asks for case in cases):
+        if KINDS[asks] not in judge.answers:
+            left_out[asks.value] = f"the judge {judge.name} does not answer questions of kind '{KINDS[asks].kind}'"
+        elif unready is not None:
+            left_out[asks.value] = unready
+    return [case for case in cases if case.asks.value not in left_out], left_out
+
+
+def _spread(cases: Sequence[Case]) -> list[Case]:
+    """The cases with the first of each cluster first, then the second ones: a cluster says little more than a case."""
+    taken = Counter[Hashable]()
+    ranks: list[int] = []
+    for case in cases:
+        ranks.append(taken[case.cluster])
+        taken[case.cluster] += 1
+    return [case for _, case in sorted(zip(ranks, cases, strict=True), key=lambda pair: pair[0])]
+
+
+def _judged(probe: Probe, trials: Sequence[Trial], outcomes: Mapping[str, Outcome]) -> Iterator[Judged]:
+    for trial in trials:
+        outcome = outcomes.get(trial_id(probe, trial))
+        if isinstance(outcome, Score):
+            yield Judged(trial, tuple(piece.verdict for piece in outcome.evidence))
+        elif isinstance(outcome, Failed):
+            yield Judged(trial, None)

@@ -1,0 +1,77 @@
+"""What stands behind one metric's score of one sample, in a few pieces: so that two runs can be read side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from merilo.judging.verdicts import RelevanceVerdict, UsefulnessVerdict, Verdict
+from merilo.metrics.base import About, Failed, Score, Undefined
+from merilo.reports.overview import counts_text
+from merilo.reports.words import listed, said
+
+if TYPE_CHECKING:
+    from merilo.metrics.base import Evidence
+    from merilo.reports.case import Case
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Verdicts that say the same of one thing or of several."""
+
+    about: str
+    """Such as `context 1`, `contexts 2, 3`, `statement 4`; empty for the sample as a whole."""
+    said: str
+    text: str = ""
+    """The statement; empty for contexts."""
+    quotes: tuple[str, ...] = ()
+    """The sentences that the verdict names as evidence."""
+
+
+def behind(case: Case, metric: str) -> tuple[Piece, ...]:
+    """The verdicts behind the value, or why there is none. Contexts of which nothing is quoted are taken together."""
+    outcome = case.result.outcomes.get(metric)
+    match outcome:
+        case None:
+            return (Piece("", "not computed"),)
+        case Undefined():
+            return (Piece("", f"undefined: {outcome.reason}"),)
+        case Failed():
+            return (Piece("", f"failed ({outcome.error.kind.value}): {outcome.error.message}"),)
+        case Score():
+            found = _pieces(case, outcome)
+            counted = counts_text({name: each for name, each in outcome.counts.items() if each is not None})
+            return found or (Piece("", counted or "no verdict: it is computed from the data"),)
+
+
+def _pieces(case: Case, outcome: Score) -> tuple[Piece, ...]:
+    found: list[Piece] = []
+    alike: dict[str, list[int]] = {}
+    for evidence in outcome.evidence:
+        words, quotes = said(_bare(evidence.verdict)), _quotes(case, evidence)
+        match evidence.about:
+            case About.CONTEXT if quotes:
+                found.append(Piece(listed([evidence.index], "context"), words, quotes=quotes))
+            case About.CONTEXT:
+                alike.setdefault(words, []).append(evidence.index)
+            case About.STATEMENT:
+                found.append(Piece(listed([evidence.index], "statement"), words, text=evidence.text))
+            case About.TEXT:
+                found.append(Piece("", words))
+    return (*found, *(Piece(listed(indices, "context"), words) for words, indices in alike.items()))
+
+
+def _bare(verdict: Verdict) -> Verdict:
+    """Without its probability, which differs where the words are the same."""
+    return replace(verdict, probability=None) if hasattr(verdict, "probability") else verdict  # type: ignore[call-arg]  # looked for on the line
+
+
+def _quotes(case: Case, evidence: Evidence) -> tuple[str, ...]:
+    verdict = evidence.verdict
+    if evidence.about is not About.CONTEXT or not isinstance(verdict, RelevanceVerdict | UsefulnessVerdict):
+        return ()
+    views = case.contexts
+    if evidence.index >= len(views):
+        return ()
+    sentences = views[evidence.index].sentences
+    return tuple(sentences[at] for at in verdict.evidence if at < len(sentences))

@@ -1,0 +1,175 @@
+"""Corrected means and agreement with people in words, tables and JSON: the pieces that several pages share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from merilo.reports.page import Page, Span, Tone, columns
+from merilo.reports.words import NONE, count, number, span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from merilo.runs.run import Aggregate
+    from merilo.stats.agreement_intervals import Agreement, AnnotatorAgreement, GradeAgreement
+    from merilo.stats.correction import Correction
+    from merilo.stats.intervals import Interval
+    from merilo.stats.means import Estimate
+    from merilo.stats.resampling import Measured
+    from merilo.stats.rogan_gladen import CorrectedRate
+
+_REPORTED: Final = "reported"
+
+
+def correction_rows(
+    correction: Correction, rate: CorrectedRate | None = None
+) -> list[tuple[str, float | None, Interval, bool]]:
+    """The estimates of one mean: name, value, interval, and whether it is the one to report."""
+    named = (("judge alone", correction.raw, False), ("people alone", correction.human, True))
+    rows = [(name, each.value, each.interval, fit and correction.estimate is each) for name, each, fit in named]
+    corrected = correction.corrected
+    rows.append(("corrected", corrected.value, corrected.interval, correction.estimate is corrected))
+    if rate is not None:
+        rows.append(("Rogan-Gladen", rate.rate, rate.interval, False))
+    return rows
+
+
+def corrected_aggregates(
+    aggregates: Sequence[Aggregate], corrections: Mapping[str, Correction]
+) -> tuple[Aggregate, ...]:
+    """The aggregates, with mean and interval of those that labels of people correct in the place of the judge's own."""
+    return tuple(_corrected(each, corrections.get(each.metric)) for each in aggregates)
+
+
+def _corrected(aggregate: Aggregate, correction: Correction | None) -> Aggregate:
+    estimate = None if correction is None else correction.estimate
+    if correction is None or estimate is None:
+        return aggregate
+    interval = estimate.interval
+    return replace(
+        aggregate,
+        mean=estimate.value,
+        interval=interval.ends,
+        level=interval.level,
+        note=interval.note,
+        remark=interval.remark,
+        method=None if interval.method is None else interval.method.value,
+        seed=interval.seed,
+        clusters=estimate.clusters,
+    )
+
+
+def label_rows(corrections: Mapping[str, Correction]) -> list[tuple[str, str]]:
+    """What the labels kept with a run do to each mean, in words; the judge's own mean beside it."""
+    return [(metric, _by_labels(each)) for metric, each in corrections.items()]
+
+
+def _by_labels(correction: Correction) -> str:
+    own = f"the judge alone {number(correction.raw.value)} ({span(correction.raw.interval.ends)})"
+    if correction.estimate is None:
+        return correction.reason
+    which = "corrected" if correction.estimate is correction.corrected else "people's own"
+    return f"{which}, from {count(correction.labelled, 'labelled sample')}; {own}"
+
+
+def estimate_record(estimate: Estimate) -> dict[str, Any]:  # Any: JSON
+    """An estimate as a JSON-able object."""
+    return {
+        "value": estimate.value,
+        "units": estimate.units,
+        "clusters": estimate.clusters,
+        **interval_record(estimate.interval),
+    }
+
+
+def interval_record(interval: Interval) -> dict[str, Any]:  # Any: JSON
+    """An interval as JSON-able fields; `note` says why there is none, `remark` what must be said beside it."""
+    return {
+        "interval": None if interval.ends is None else list(interval.ends),
+        "level": interval.level,
+        "method": None if interval.method is None else interval.method.value,
+        "note": interval.note,
+        "remark": interval.remark,
+    }
+
+
+def correction_record(correction: Correction) -> dict[str, Any]:  # Any: JSON
+    """A correction as a JSON-able object; `estimate` is the one to report, None for none."""
+    estimate = correction.estimate
+    return {
+        "reported": correction.reported.value,
+        "reason": correction.reason,
+        "estimate": None if estimate is None else estimate_record(estimate),
+        "judge": estimate_record(correction.raw),
+        "people": estimate_record(correction.human),
+        "corrected": estimate_record(correction.corrected),
+        "trust": correction.tuning,
+        "labelled_samples": correction.labelled,
+        "seed": correction.seed,
+    }
+
+
+def rate_record(rate: CorrectedRate) -> dict[str, Any]:  # Any: JSON
+    """A rate by Rogan and Gladen as a JSON-able object."""
+    return {
+        "value": rate.rate,
+        "judged": rate.judged,
+        "sensitivity": rate.sensitivity,
+        "specificity": rate.specificity,
+        "lowest_youden": rate.youden,
+        **interval_record(rate.interval),
+    }
+
+
+def measured_record(measured: Measured) -> dict[str, Any]:  # Any: JSON
+    """A measure as a JSON-able object."""
+    return {"value": measured.value, **interval_record(measured.interval)}
+
+
+def correction_table(page: Page, correction: Correction, rate: CorrectedRate | None = None) -> None:
+    """The estimates one under the other, the reported one marked, and why it is that one."""
+    rows = correction_rows(correction, rate)
+    level = f"{100 * correction.raw.interval.level:g} % interval"
+    cells = [("", "mean", level, "")]
+    for name, value, interval, chosen in rows:
+        cells.append((name, number(value), span(interval.ends), _REPORTED if chosen else ""))
+    for place, line in enumerate(columns(cells, left=frozenset({0, 3}))):
+        strong = place == 0 or rows[place - 1][3]
+        page.line("  ", Span(line.rstrip(), Tone.STRONG if strong else Tone.PLAIN))
+    page.text(correction.reason, indent=2)
+    for name, _, interval, _ in rows:
+        if interval.remark:
+            page.text(f"{name}: {interval.remark}.", indent=2)
+        if name == "Rogan-Gladen" and interval.note:
+            page.text(f"{name}: {interval.note}.", indent=2)
+
+
+def agreement_lines(yes: Agreement | None, grades: GradeAgreement | None) -> Iterator[tuple[str, str]]:
+    """Names and figures of agreement, the most telling ones first; a measure without a value says why."""
+    if grades is not None:
+        yield "weighted kappa", _told(grades.kappa)
+        yield "alpha (ordinal)", _told(grades.alpha)
+    if yes is not None:
+        suffix = " (at least 1)" if grades is not None else ""
+        yield f"kappa{suffix}", _told(yes.kappa)
+        yield f"AC1{suffix}", _told(yes.ac1)
+        yield f"accuracy{suffix}", _told(yes.accuracy)
+        yield f"yes found{suffix}", _told(yes.sensitivity)
+        yield f"no found{suffix}", _told(yes.specificity)
+        if yes.with_probability:
+            yield f"AUROC{suffix}", _told(yes.auroc)
+
+
+def annotator_lines(found: AnnotatorAgreement) -> Iterator[tuple[str, str]]:
+    """Names and figures of agreement among several annotators."""
+    yield "alpha", _told(found.alpha)
+    yield "AC1", _told(found.ac1)
+
+
+def _told(measured: Measured) -> str:
+    if measured.value is None:
+        return f"{NONE} ({measured.interval.note})"
+    ends = measured.interval.ends
+    tail = f"({span(ends)})" if ends is not None else f"({measured.interval.note})"
+    return f"{number(measured.value)} {tail}"

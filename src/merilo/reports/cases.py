@@ -1,0 +1,61 @@
+"""The cases of a few samples of a run, found in one pass over its outcomes, however many there are."""
+
+from __future__ import annotations
+
+import json
+from json.encoder import encode_basestring
+from typing import TYPE_CHECKING
+
+from merilo.errors import RunError
+from merilo.reports.case import Case
+from merilo.runs.outcomes import outcome_from
+from merilo.runs.run import OUTCOMES, STORE, ByMetric, SampleResult
+from merilo.runs.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from merilo.runs.outcomes import OutcomeRecord
+    from merilo.runs.run import Run
+
+
+def cases_of(run: Run, samples: Sequence[str]) -> dict[str, Case]:
+    """By id, these samples of the run with their outcomes and the questions behind them.
+
+    Raises RunError where the run has no outcome of one.
+    """
+    if not samples:
+        return {}
+    records = _records(run, samples)
+    store = Store.read(run.path / STORE)
+    try:
+        texts = {sample: store.sample(sample) for sample in records}
+    finally:
+        store.close()
+    found: dict[str, Case] = {}
+    for sample in samples:
+        text = texts.get(sample)
+        if text is None:
+            found[sample] = Case.of(run, sample)  # stored in another way, or not there: it says so
+            continue
+        by_metric = {record["metric"]: record for record in records[sample]}
+        outcomes = ByMetric({metric: outcome_from(record) for metric, record in by_metric.items()})
+        keys = dict.fromkeys(key for record in records[sample] for key in record.get("trail", []))
+        found[sample] = Case(SampleResult(text, outcomes, by_metric), tuple(run.asked(list(keys))))
+    return found
+
+
+def _records(run: Run, samples: Sequence[str]) -> dict[str, list[OutcomeRecord]]:
+    """The outcomes of these samples, from the lines that begin as theirs do when merilo writes them."""
+    starts = tuple(f'{{"sample":{encode_basestring(sample)},'.encode("utf-8", "replace") for sample in samples)
+    path = run.path / OUTCOMES
+    found: dict[str, list[OutcomeRecord]] = {}
+    try:
+        with path.open("rb") as lines:
+            for line in lines:
+                if line.startswith(starts):
+                    record: OutcomeRecord = json.loads(line)
+                    found.setdefault(record["sample"], []).append(record)
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path} is damaged ({error}); run it again with the same directory.") from error
+    return found

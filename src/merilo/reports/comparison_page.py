@@ -1,0 +1,131 @@
+"""Runs held against each other as a page of text: what differs, what may be said, and the samples that moved most."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+
+from merilo.reports import comparison_words as words
+from merilo.reports.behind import behind
+from merilo.reports.clean import clean
+from merilo.reports.overview import command
+from merilo.reports.page import GAP, Page, Span, Tone, columns, cut, pad
+from merilo.reports.words import count, number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from merilo.reports.comparison import Moved, Row, RunComparison
+
+_WIDEST_NAME = 15
+_QUOTED = 200
+_SHOWN_PIECES = 6
+_TONES = {True: Tone.STRONG, False: Tone.PLAIN}
+
+
+def comparison_page(found: RunComparison, width: int, *, samples: int | None = None) -> Page:
+    """The whole comparison; `samples`: of those that moved show so many, None: all that were looked up."""
+    page = Page(width)
+    page.text(words.title(found), tone=Tone.STRONG)
+    for sentence in words.beware(found):
+        page.text(sentence, tone=Tone.BAD)
+    for other in range(1, len(found.sides)):
+        rows = [row for row in found.rows if row.other == other]
+        if len(found.sides) > 2:
+            page.heading(words.pair_title(found, other))
+        page.blank()
+        _differences(page, found, rows)
+    page.blank()
+    page.text(words.basis(found))
+    _readings(page, found)
+    _measures(page, found)
+    _beside(page, found)
+    moved_samples(page, found, samples)
+    _next(page, found)
+    return page
+
+
+def moved_samples(page: Page, found: RunComparison, most: int | None = None) -> None:
+    """The samples that moved most, with the verdicts of every run."""
+    shown = found.moved[:most]
+    if not shown:
+        return
+    page.heading(f"{len(shown):,} of {count(found.movers, 'sample')} that moved, by {found.moved_by}")
+    for each in shown:
+        page.blank()
+        moved_sample(page, found, each)
+
+
+def moved_sample(page: Page, found: RunComparison, each: Moved) -> None:
+    """One sample: its user input, and what each run has behind its score."""
+    page.line("  ", Span(clean(each.sample), Tone.STRONG), f"  {words.signed(each.step)}")
+    if text := each.cases[0].result.sample.user_input:
+        page.line("  ", Span(cut(text, page.width - 2)))
+    for name, value, case in zip(found.names, each.values, each.cases, strict=True):
+        page.line("  ", Span(f"{clean(name)}: {number(value)}", Tone.STRONG))
+        pieces = behind(case, found.moved_by or "")
+        for piece in pieces[:_SHOWN_PIECES]:
+            about = f"{piece.about}: " if piece.about else ""
+            page.text(f"{about}{piece.said}", indent=4)
+            for quote in (*((piece.text,) if piece.text else ()), *piece.quotes):
+                page.entry(">", cut(quote, _QUOTED), column=9, indent=6)
+        if len(pieces) > _SHOWN_PIECES:
+            page.text(f"... and {len(pieces) - _SHOWN_PIECES:,} more", indent=4)
+
+
+def _differences(page: Page, found: RunComparison, rows: Sequence[Row]) -> None:
+    pair = [cut(found.names[at], _WIDEST_NAME) for at in (0, rows[0].other)]
+    head = ("mean over the pairs", *pair, f"difference, {words.level_text(found)} interval")
+    cells = [
+        (row.metric, number(row.comparison.first), number(row.comparison.second), words.difference(row)) for row in rows
+    ]
+    _table(page, head, cells)
+
+
+def _table(page: Page, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Names at the left, numbers at the right; a name too long for its column has a line of its own."""
+    numbers = columns([head[1:], *(row[1:] for row in rows)], left=frozenset())
+    names = [head[0], *(clean(row[0]) for row in rows)]
+    room = page.width - cell_len(numbers[0]) - GAP
+    column = max(cell_len(name) for name in names if cell_len(name) <= room or name == head[0])
+    for place, (name, row) in enumerate(zip(names, numbers, strict=True)):
+        tone, label = _TONES[not place], name
+        if cell_len(name) > column:
+            page.line(Span(name, tone))
+            label = ""
+        page.line(Span(f"{pad(label, column)}  {row}", tone))
+
+
+def _readings(page: Page, found: RunComparison) -> None:
+    page.heading(words.family(found))
+    for each in words.readings(found):
+        against = f", {each.against}" if each.against else ""
+        page.line("  ", Span(clean(each.reading + against), Tone.STRONG))
+        page.text(", ".join(each.metrics), indent=4)
+        if each.why:
+            page.text(f"{each.why}.", indent=4, tone=Tone.QUIET)
+
+
+def _measures(page: Page, found: RunComparison) -> None:
+    several = len(found.sides) > 2
+    for other in range(1, len(found.sides)):
+        page.heading(f"Behind it{f', {words.pair_title(found, other)}' if several else ''}")
+        rows = [(row.metric, *words.measures(row)) for row in found.rows if row.other == other]
+        _table(page, ("", *words.MEASURES), rows)
+    page.text(words.LEGEND, tone=Tone.QUIET)
+
+
+def _beside(page: Page, found: RunComparison) -> None:
+    for group in words.beside(found):
+        page.heading(group.heading)
+        page.entries(group.entries, widest=26)
+
+
+def _next(page: Page, found: RunComparison) -> None:
+    page.heading("Next")
+    paths = [str(side.run.path) for side in found.sides]
+    if found.moved:
+        for path in paths[:2]:
+            page.line("  " + command("show", path, "--sample", found.moved[0].sample))
+    page.line("  " + command("compare", *paths, "--html", "comparison.html"))

@@ -1,0 +1,122 @@
+"""A comparison as JSON, and its rows as flat records for a data frame."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from merilo.reports.behind import behind
+from merilo.reports.comparison_words import reading, why
+
+if TYPE_CHECKING:
+    from merilo.reports.comparison import Moved, Row, RunComparison
+    from merilo.stats.compare import Extreme
+
+
+def comparison_record(found: RunComparison) -> dict[str, Any]:  # Any: JSON
+    """The comparison as a JSON-able object; differences are first - second."""
+    return {
+        "runs": [
+            {
+                "name": side.name,
+                "run": str(side.run.path),
+                "data": side.run.manifest.data,
+                "samples": side.scored,
+                "complete": side.complete,
+                "not_common": side.absences,
+                "not_common_ids": list(side.absent),
+            }
+            for side in found.sides
+        ],
+        "common": found.common,
+        "level": found.level,
+        "undefined": found.undefined.value,
+        "cluster": found.cluster,
+        "primary": list(found.primary),
+        "left_out": dict(found.left_out),
+        "differing": list(found.differing),
+        "notes": list(found.notes),
+        "comparisons": [_row(found, row) for row in found.rows],
+        "moved_by": found.moved_by,
+        "movers": found.movers,
+        "moved": [_moved(found, each) for each in found.moved],
+    }
+
+
+def flat_row(found: RunComparison, row: Row) -> dict[str, object]:
+    """One comparison without what is nested; the interval's ends are `low` and `high`."""
+    record = _row(found, row)
+    low, high = record.pop("interval") or (None, None)
+    for name in ("least", "most", "one_sided_ids"):
+        record.pop(name)
+    return {**record, "low": low, "high": high}
+
+
+def _row(found: RunComparison, row: Row) -> dict[str, Any]:  # Any: JSON
+    each, counts = row.comparison, row.comparison.counts
+    return {
+        "metric": row.metric,
+        "first": found.names[0],
+        "second": found.names[row.other],
+        "higher_is_better": row.higher_is_better,
+        "primary": each.reading is not None,
+        "first_mean": each.first,
+        "second_mean": each.second,
+        "difference": each.difference,
+        "interval": None if each.interval.ends is None else list(each.interval.ends),
+        "method": None if each.interval.method is None else each.interval.method.value,
+        "remark": each.interval.remark,
+        "p": each.p,
+        "p_corrected": each.adjusted,
+        "reading": None if each.reading is None else each.reading.name.lower(),
+        "better": None if row.ahead is None else found.names[row.ahead],
+        "said": ": ".join(filter(None, (reading(found, row), why(row)))),
+        "pairs": counts.pairs,
+        "higher": counts.wins,
+        "equal": counts.ties,
+        "lower": counts.losses,
+        "standardised": each.standardised,
+        "p_first_higher": each.superiority,
+        "detectable": each.detectable,
+        "clusters": each.clusters,
+        "first_undefined": counts.first_undefined,
+        "second_undefined": counts.second_undefined,
+        "first_failed": counts.first_failed,
+        "second_failed": counts.second_failed,
+        "scored_in_one_only": counts.left_out,
+        "scored_in_none": counts.neither,
+        "one_sided_ids": list(row.one_sided),
+        "least": _extreme(each.least),
+        "most": _extreme(each.most),
+    }
+
+
+def _extreme(end: Extreme | None) -> dict[str, Any] | None:  # Any: JSON
+    if end is None:
+        return None
+    return {
+        "difference": end.difference,
+        "interval": None if end.interval.ends is None else list(end.interval.ends),
+        "p": end.p,
+        "p_corrected": end.adjusted,
+        "reading": None if end.reading is None else end.reading.name.lower(),
+    }
+
+
+def _moved(found: RunComparison, each: Moved) -> dict[str, Any]:  # Any: JSON
+    sample = each.cases[0].result.sample
+    return {
+        "sample": each.sample,
+        "user_input": sample.user_input,
+        "difference": each.step,
+        "runs": [
+            {
+                "name": name,
+                "value": value,
+                "verdicts": [
+                    {"about": piece.about, "said": piece.said, "text": piece.text, "evidence": list(piece.quotes)}
+                    for piece in behind(case, found.moved_by or "")
+                ],
+            }
+            for name, value, case in zip(found.names, each.values, each.cases, strict=True)
+        ],
+    }

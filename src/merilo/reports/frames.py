@@ -1,0 +1,21 @@
+"""Rows as a data frame, for people who go on in pandas."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from merilo.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pandas as pd
+
+
+def frame(rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:
+    """A data frame with a column for each name. Raises UsageError where pandas is not installed."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise UsageError("to_frame() needs pandas, which is not installed: pip install pandas.") from None
+    return pd.DataFrame(list(rows))

@@ -1,0 +1,161 @@
+"""A sample as its static page shows it: what was said about each part, and the sentences with evidence marked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from merilo.metrics.base import Failed, Score, Undefined
+from merilo.reports.explain import shown_sentences
+from merilo.reports.overview import counts_text
+from merilo.reports.words import NONE, count, number, reason_of, said
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from merilo.metrics.base import Outcome
+    from merilo.reports.case import Case, ContextView, Remark, StatementView
+
+_SENTENCE_CHARS = 800
+_TEXT_CHARS = 4_000
+_STATEMENTS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A verdict in words."""
+
+    kind: str
+    words: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceRow:
+    """A numbered sentence; or, where `skipped` is not empty, what stands for those that are not shown."""
+
+    number: int = 0
+    text: str = ""
+    marked: bool = False
+    skipped: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextPart:
+    """A context."""
+
+    number: int
+    id: str | None
+    marked: bool
+    """Whether a verdict names a sentence of it."""
+    said: tuple[Told, ...]
+    rows: tuple[SentenceRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StatementPart:
+    """A statement of the response."""
+
+    text: str
+    said: tuple[Told, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StatementGroup:
+    """The statements that some metrics counted."""
+
+    metrics: str
+    statements: tuple[StatementPart, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EvidencePart:
+    """What one run has of a sample."""
+
+    name: str
+    response: str | None
+    whole: tuple[Told, ...]
+    statements: tuple[StatementGroup, ...]
+    contexts: tuple[ContextPart, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """The texts of a sample that are the same in all runs."""
+
+    user_input: str | None
+    reference: str | None
+
+
+def text_part(case: Case) -> TextPart:
+    """What was asked, and what should have been answered."""
+    sample = case.result.sample
+    return TextPart(_cut(sample.user_input, _TEXT_CHARS), _cut(sample.reference, _TEXT_CHARS))
+
+
+def evidence_part(case: Case, name: str = "") -> EvidencePart:
+    """The response with its statements, and the contexts with their evidence."""
+    return EvidencePart(
+        name=name,
+        response=_cut(case.result.sample.response, _TEXT_CHARS),
+        whole=_told(case.whole),
+        statements=tuple(_group(metrics, views) for metrics, views in case.statements.items()),
+        contexts=tuple(_context(view) for view in case.contexts),
+    )
+
+
+def value_cell(outcome: Outcome | None, *, counts: bool = False) -> str:
+    """A score, perhaps with the counts behind it, or why there is none, in a cell."""
+    match outcome:
+        case None:
+            return NONE
+        case Undefined():
+            return f"undefined: {outcome.reason}" if counts else "undefined"
+        case Failed():
+            return f"failed: {outcome.error.message}" if counts else "failed"
+        case Score():
+            told = counts_text(outcome.counts) if counts and outcome.counts else ""
+            return f"{number(outcome.value)} ({told})" if told else number(outcome.value)
+
+
+def _group(metrics: Sequence[str], views: Sequence[StatementView]) -> StatementGroup:
+    shown = tuple(
+        StatementPart(_cut(view.text, _SENTENCE_CHARS) or "", _told(view.said)) for view in views[:_STATEMENTS]
+    )
+    more = len(views) - len(shown)
+    left = (StatementPart(f"... {count(more, 'statement')} not shown", ()),) if more else ()
+    return StatementGroup(", ".join(metrics), (*shown, *left))
+
+
+def _context(view: ContextView) -> ContextPart:
+    return ContextPart(
+        number=view.index + 1,
+        id=view.context.id,
+        marked=bool(view.evidence),
+        said=_told(view.said),
+        rows=tuple(_sentences(view)),
+    )
+
+
+def _sentences(view: ContextView) -> Iterable[SentenceRow]:
+    last = -1
+    for index in shown_sentences(view, full=False):
+        if missing := index - last - 1:
+            yield SentenceRow(skipped=f"... {count(missing, 'sentence')} not shown")
+        text = _cut(view.sentences[index], _SENTENCE_CHARS) or ""
+        yield SentenceRow(index + 1, text, index in view.evidence)
+        last = index
+    if missing := len(view.sentences) - last - 1:
+        yield SentenceRow(skipped=f"... {count(missing, 'sentence')} not shown")
+    if not view.sentences:
+        yield SentenceRow(skipped="(blank)")
+
+
+def _told(remarks: Iterable[Remark]) -> tuple[Told, ...]:
+    return tuple(Told(each.kind, said(each.answer), reason_of(each.answer)) for each in remarks)
+
+
+def _cut(text: str | None, most: int) -> str | None:
+    if text is None or len(text) <= most:
+        return text
+    return f"{text[:most].rstrip()} ... {len(text) - most:,} characters not shown"

@@ -1,0 +1,107 @@
+"""Static pages: one file each, no script, nothing loaded from anywhere, everything in it escaped.
+
+What others wrote is text here, never markup: it is cleaned as for a terminal, so that nothing hides or turns the
+direction of writing, and then escaped. The policy in the head forbids all but our own style, by its digest.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from merilo.errors import RunError
+from merilo.reports.clean import clean_lines, harmless
+from merilo.version import version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from jinja2 import Environment
+
+_WIDTH, _EDGE = 120, 6
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A value and its interval as places in a drawing; None for what there is not."""
+
+    low: str | None = None
+    value: str | None = None
+    high: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """Intervals to draw beside a table's rows; they only repeat what the cells say."""
+
+    heading: str
+    zero: str | None
+    rows: tuple[Drawn, ...]
+
+
+def rendered(template: str, **values: object) -> str:
+    """The page or piece that a template makes of these values."""
+    style = files("merilo.reports").joinpath("templates", "style.css").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return (
+        _environment()
+        .get_template(f"{template}.html.jinja")
+        .render(style=style, lines=clean_lines, style_hash=f"sha256-{digest}", version=version(), **values)
+    )
+
+
+def write_page(path: Path, text: str) -> None:
+    """Write a page so that a reader sees the old or the new one. Raises RunError where it cannot be written."""
+    part = path.with_name(path.name + ".part")
+    try:
+        part.write_text(text, encoding="utf-8", newline="\n")
+        part.replace(path)
+    except OSError as error:
+        raise RunError(f"{path} cannot be written ({error.strerror}); name another file.") from error
+
+
+def plot(
+    heading: str,
+    rows: Iterable[tuple[float | None, tuple[float, float] | None]],
+    *,
+    ends: tuple[float, float] | None = None,
+    zero: float | None = None,
+) -> Plot:
+    """Values and their intervals, drawn to one scale: `ends`, or as far as they and `zero` reach."""
+    found = list(rows)
+    reach = [each for value, interval in found for each in (value, *(interval or ())) if each is not None]
+    low, high = ends or (min([*reach, zero or 0.0]), max([*reach, zero or 0.0]))
+    scale = (_WIDTH - 2 * _EDGE) / (high - low) if high > low else 0.0
+
+    def place(value: float | None) -> str | None:
+        return None if value is None else f"{_EDGE + (min(max(value, low), high) - low) * scale:.1f}"
+
+    drawn = (
+        Drawn(*((place(interval[0]), place(value), place(interval[1])) if interval else (None, place(value), None)))
+        for value, interval in found
+    )
+    return Plot(heading, place(zero), tuple(drawn))
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=PackageLoader("merilo.reports", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_cleaned,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _cleaned(value: object) -> object:
+    """Text as it may be shown; what a template has made already is escaped and stays."""
+    return harmless(value) if type(value) is str else value

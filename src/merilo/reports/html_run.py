@@ -1,0 +1,187 @@
+"""A run as a static page: its summary, and the samples to look at first with their evidence."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from itertools import islice, zip_longest
+from typing import TYPE_CHECKING
+
+from merilo.reports.calibration import corrected_aggregates, label_rows
+from merilo.reports.cases import cases_of
+from merilo.reports.comparison_words import Beside
+from merilo.reports.html_evidence import EvidencePart, TextPart, evidence_part, text_part, value_cell
+from merilo.reports.html_pages import plot, rendered
+from merilo.reports.overview import agreement, counts_text, intervals_text, judge_name, spent_text
+from merilo.reports.words import NONE, count, number, span
+from merilo.runs.scales import recorded_scale
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from merilo.reports.case import Case
+    from merilo.runs.run import Aggregate, Run
+    from merilo.stats.correction import Correction
+
+SHOWN = 20
+_HEAD = ("metric", "mean", "interval", "scored", "undefined", "failed")
+
+
+@dataclass(frozen=True, slots=True)
+class SamplePart:
+    """A sample on the page, and why it is there."""
+
+    sample: str
+    why: str
+    text: TextPart
+    rows: tuple[tuple[str, str], ...]
+    side: EvidencePart
+
+
+def run_html(
+    run: Run,
+    *,
+    metric: str | None = None,
+    samples: int = SHOWN,
+    corrections: Mapping[str, Correction] | None = None,
+) -> str:
+    """The run as one file, with so many samples: the worst of each metric in turn, or those of `metric` alone.
+
+    `metric`: the whole text of one of the run's metrics. `corrections`: what labels of people make of means, told in
+    the place of the judge's own. Raises RunError where the run cannot be read.
+    """
+    known = corrections or {}
+    aggregates = corrected_aggregates(tuple(run.metrics.values()), known)
+    chosen = _chosen(run, list(run.manifest.metrics) if metric is None else [metric], samples)
+    cases = cases_of(run, list(chosen))
+    return rendered(
+        "run",
+        title=_title(run),
+        beware=[] if run.complete else ["The run was stopped before its last sample; these are the samples so far."],
+        head=_HEAD,
+        rows=[_cells(each) for each in aggregates],
+        plot=plot("drawn, 0 to 1", ((each.mean, each.interval) for each in aggregates), ends=(0.0, 1.0))
+        if all(_on_unit_scale(each) for each in aggregates)
+        else None,
+        basis=_basis(aggregates, {text for text, each in known.items() if each.estimate is not None}),
+        beside=_beside(run, aggregates, label_rows(known)),
+        samples=[_sample(cases[sample], why) for sample, why in chosen.items()],
+        samples_title=f"{count(len(chosen), 'sample')} to look at first",
+        chosen=f"The worst by {metric}." if metric else "The worst of each metric in turn; a sample comes once.",
+    )
+
+
+def _title(run: Run) -> str:
+    judge = judge_name(run)
+    by = "" if judge == NONE else f", judged by {judge}"
+    return f"{run.manifest.data}: {count(run.manifest.samples, 'sample')}{by}"
+
+
+def _cells(aggregate: Aggregate) -> tuple[str, ...]:
+    counted = (aggregate.scored, aggregate.undefined, aggregate.failed)
+    return (
+        aggregate.metric,
+        number(aggregate.mean),
+        span(aggregate.interval),
+        *(f"{amount:,}" for amount in counted),
+    )
+
+
+def _on_unit_scale(aggregate: Aggregate) -> bool:
+    ends = (aggregate.mean, *(aggregate.interval or ()))
+    return all(end is None or 0 <= end <= 1 for end in ends)
+
+
+def _basis(aggregates: Sequence[Aggregate], corrected: Collection[str]) -> str:
+    levels = ", ".join(dict.fromkeys(f"{100 * each.level:g} %" for each in aggregates))
+    said = intervals_text(aggregates, None, corrected=corrected)
+    return f"Intervals are at {levels}. {said}".strip() if levels else ""
+
+
+def _beside(run: Run, aggregates: Sequence[Aggregate], labelled: list[tuple[str, str]]) -> list[Beside]:
+    manifest = run.manifest
+    groups = (
+        ("By labels of people", labelled),
+        ("Counts over all scored samples", [(each.metric, counts_text(each.counts)) for each in aggregates]),
+        ("Not scored, and so not in the means", [(each.metric, _missing(each)) for each in aggregates]),
+        ("Mind of the intervals", [(each.metric, each.remark) for each in aggregates]),
+        ("No interval", [(each.metric, each.note) for each in aggregates if each.scored]),
+        ("Left out", list(manifest.left_out.items())),
+        (
+            "This run",
+            [
+                ("judge", "; ".join(filter(None, (judge_name(run), agreement(run))))),
+                ("cost", spent_text(run.usage)),
+                ("data", "; ".join(manifest.notes)),
+                ("skipped", count(len(manifest.skipped), "bad record") if manifest.skipped else ""),
+            ],
+        ),
+    )
+    kept = [Beside(heading, tuple(entry for entry in entries if entry[1])) for heading, entries in groups]
+    return [each for each in kept if each.entries]
+
+
+def _missing(aggregate: Aggregate) -> str:
+    """How many samples have no score, and why; empty where all have one."""
+    if aggregate.parts:  # what a composite lacks, its parts lack
+        return ""
+    parts = [(aggregate.undefined, "undefined"), (aggregate.failed, "failed")]
+    told = ", ".join(f"{amount:,} {what}" for amount, what in parts if amount)
+    reasons = "; ".join(f"{reason.rstrip('.')} ({amount:,})" for reason, amount in aggregate.reasons.items())
+    return f"{told}: {reasons}" if told else ""
+
+
+def _sample(case: Case, why: str) -> SamplePart:
+    rows = tuple((name, value_cell(outcome, counts=True)) for name, outcome in case.result.outcomes.items())
+    return SamplePart(case.result.sample.id, why, text_part(case), rows, evidence_part(case))
+
+
+# -- which samples ------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Worst:
+    """The worst scores of one metric as they stream by; equal ones in the order of the data."""
+
+    metric: str
+    sign: int
+    """1 where higher is better; -1 where lower is."""
+    best: float
+    most: int
+    found: list[tuple[float, int, str]] = field(default_factory=list[tuple[float, int, str]])
+    """A heap with the best of them on top."""
+
+    def add(self, value: float, place: int, sample: str) -> None:
+        """Take in one score, unless nothing is wrong with it."""
+        if value == self.best:
+            return
+        entry = (-self.sign * value, -place, sample)
+        if len(self.found) < self.most:
+            heapq.heappush(self.found, entry)
+        elif entry > self.found[0]:
+            heapq.heapreplace(self.found, entry)
+
+    def samples(self) -> Iterator[tuple[str, str]]:
+        """Each sample with why it is here, the worst first."""
+        for value, _, sample in sorted(self.found, reverse=True):
+            yield sample, f"{self.metric} {number(-self.sign * value)}"
+
+
+def _chosen(run: Run, metrics: Sequence[str], most: int) -> dict[str, str]:
+    """So many samples, each with why: the worst of each metric in turn."""
+    if most < 1:
+        return {}
+    worst: dict[str, _Worst] = {}
+    for metric in metrics:
+        scale = recorded_scale(run.manifest, metric)
+        sign = 1 if scale.higher_is_better else -1
+        worst[metric] = _Worst(metric, sign, scale.span[1] if sign > 0 else scale.span[0], most)
+    for place, record in enumerate(run.records()):
+        value = record.get("value")
+        if value is not None and record["metric"] in worst:
+            worst[record["metric"]].add(value, place, record["sample"])
+    found: dict[str, str] = {}
+    for turn in zip_longest(*(each.samples() for each in worst.values())):
+        for sample, why in filter(None, turn):
+            found.setdefault(sample, why)
+    return dict(islice(found.items(), most))

@@ -1,0 +1,59 @@
+"""A run as a notebook shows it: a table, and a data frame to go on with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from merilo.reports.frames import frame
+from merilo.reports.html_pages import rendered
+from merilo.reports.overview import intervals_text, judge_name
+from merilo.reports.words import NONE, count, number, span
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from merilo.runs.outcomes import OutcomeRecord
+    from merilo.runs.run import Run
+
+
+def run_frame(run: Run) -> pd.DataFrame:
+    """One row for each sample and metric, in the run's order: sample, metric, outcome, value, reason.
+
+    `value` is empty unless `outcome` is "score"; `reason` says why. Raises UsageError where pandas is not installed.
+    """
+    return frame([_row(record) for record in run.records()])
+
+
+def run_table(run: Run) -> str:
+    """The run's means as an HTML table, everything in it escaped."""
+    manifest, aggregates = run.manifest, tuple(run.metrics.values())
+    by = manifest.origin or judge_name(run)
+    told = "" if by == NONE else f", {'scores of' if manifest.origin else 'judged by'} {by}"
+    stopped = "" if run.complete else "; stopped before its last sample"
+    level = f"{100 * (aggregates[0].level if aggregates else 0.95):g} % interval"
+    return rendered(
+        "table",
+        caption=f"{manifest.data}: {count(manifest.samples, 'sample')}{told}{stopped}",
+        head=("metric", "mean", level, "scored", "undefined", "failed"),
+        rows=tuple(
+            (
+                each.metric,
+                number(each.mean),
+                span(each.interval),
+                *(f"{amount:,}" for amount in (each.scored, each.undefined, each.failed)),
+            )
+            for each in aggregates
+        ),
+        text=(),
+        basis=intervals_text(aggregates, manifest.cluster),
+    )
+
+
+def _row(record: OutcomeRecord) -> dict[str, object]:
+    return {
+        "sample": record["sample"],
+        "metric": record["metric"],
+        "outcome": record["outcome"],
+        "value": record.get("value"),
+        "reason": record.get("reason") or record.get("error", {}).get("message", ""),
+    }

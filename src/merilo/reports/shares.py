@@ -1,0 +1,81 @@
+"""Which of the counts behind scores are shares of others, and these shares as outcomes stream by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from merilo.runs.run import Share
+from merilo.stats.running import RunningRatio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from merilo.stats.intervals import Interval
+
+PARTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "contexts": ("relevant", "fully_relevant", "useful", "used", "yes"),
+    "sentences": ("evidence_sentences", "attributed", "extracted"),
+    "context_sentences": ("copied",),
+    "lines": ("attributed",),
+    "statements": ("supported", "contradicted", "not_stated", "noise", "noisy", "attributed", "addressing"),
+    "claims": ("supported", "unsupported"),
+    "parts": ("answered",),
+    "entities": ("mentioned", "found", "named"),
+    "relevant": ("found",),
+}
+"""Name of a count → names of the counts that are parts of it."""
+_BESIDE: Final[Mapping[tuple[str, str], str]] = {("contexts", "relevant"): "statements"}
+"""Pairs that are none where this count stands beside them: what is relevant there are the statements."""
+_UNIT: Final = (0.0, 1.0)
+
+
+def shares_in(counts: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """The pairs (part, whole) among named counts."""
+    for whole, parts in PARTS.items():
+        if whole in counts:
+            for part in parts:
+                if part in counts and _BESIDE.get((whole, part)) not in counts:
+                    yield part, whole
+
+
+@dataclass(slots=True)
+class RunningShares:
+    """The shares among the counts of one metric's scores."""
+
+    ratios: dict[tuple[str, str], RunningRatio] = field(default_factory=dict[tuple[str, str], RunningRatio])
+    none: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    """Pairs that are no shares after all: a count was not known, or the part was larger than the whole."""
+
+    def add(self, counts: Mapping[str, int | None], cluster: int | None) -> None:
+        """Take in the counts of one score, of a sample in the cluster of this number if any."""
+        for pair in shares_in(counts):
+            if pair in self.none:
+                continue
+            part, whole = counts[pair[0]], counts[pair[1]]
+            if part is None or whole is None or not 0 <= part <= whole:
+                self.none.add(pair)
+                self.ratios.pop(pair, None)
+                continue
+            if pair not in self.ratios:
+                self.ratios[pair] = RunningRatio(_UNIT)
+            self.ratios[pair].add(part, whole, cluster)
+
+    def shares(self) -> dict[str, Share]:
+        """Each share with its interval, by `part/whole`; without those of nothing."""
+        found: dict[str, Share] = {}
+        for (part, whole), ratio in self.ratios.items():
+            value = ratio.value
+            if value is not None:
+                found[f"{part}/{whole}"] = share(value, ratio.estimate().interval)
+        return found
+
+
+def share(value: float, interval: Interval) -> Share:
+    """A share as an aggregate has it."""
+    return Share(value, ends(interval), interval.note, interval.remark, interval.method)
+
+
+def ends(interval: Interval) -> tuple[float, float] | None:
+    """The ends of an interval to nine digits: the last ones of a resampled one depend on the machine."""
+    return None if interval.ends is None else (float(f"{interval.ends[0]:.9g}"), float(f"{interval.ends[1]:.9g}"))

@@ -1,0 +1,44 @@
+"""What a summary says of a run that could stop as soon as its gates were decided."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from merilo.reports.page import Page, Tone
+from merilo.reports.words import count
+from merilo.stats.gate import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from merilo.runs.run import Run
+
+_TONES = {Verdict.PASS: Tone.GOOD, Verdict.FAIL: Tone.BAD, Verdict.CANNOT_TELL: Tone.STRONG}
+
+
+def until_section(page: Page, run: Run) -> None:
+    """The gates, when each was decided and how many samples that saved; nothing for a run of another kind."""
+    found = run.until_decided
+    if found is None:
+        return
+    taken, saved = int(found["samples"]), int(found["saved"])
+    page.heading(_title(taken, saved, decided=bool(found["decided"])))
+    for gate in cast("list[dict[str, Any]]", found["gates"]):  # Any: JSON that `merilo.stopping` made
+        verdict = Verdict(gate["verdict"])
+        page.entry(verdict.value, _told(gate, verdict), column=15, indent=2, tone=_TONES[verdict])
+    seed = cast("Mapping[str, object]", run.manifest.until or {}).get("seed")
+    page.text(f"Samples were taken in random order (seed {seed}). {found['note']}", indent=2, tone=Tone.QUIET)
+
+
+def _title(taken: int, saved: int, *, decided: bool) -> str:
+    of = f"{count(taken, 'sample')} of {taken + saved:,}"
+    if decided:
+        return f"Every gate is decided after {of}: {count(saved, 'sample')} saved"
+    return f"Not every gate is decided after {of}"
+
+
+def _told(gate: dict[str, Any], verdict: Verdict) -> str:  # Any: JSON
+    asked = f"at {'least' if gate['higher_is_better'] else 'most'} {gate['asked']:g}"
+    between = "" if gate["lower"] is None else f"; it lies between {gate['lower']:.3f} and {gate['upper']:.3f}"
+    when = "" if verdict is Verdict.CANNOT_TELL else f", decided after {count(int(gate['samples']), 'sample')}"
+    return f"{gate['metric']}: {asked} was asked for{between}{when}."

@@ -1,0 +1,61 @@
+"""What the values of a run's metrics may be, as its manifest records it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, isfinite
+from typing import TYPE_CHECKING, cast
+
+from merilo.errors import UsageError
+from merilo.metrics.base import is_composite
+from merilo.metrics.registry import parse_metric
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from merilo.metrics.base import Metric
+    from merilo.runs.run import Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The range of a metric, whose ends may be infinite, and which of its ends is the good one."""
+
+    span: tuple[float, float]
+    higher_is_better: bool = True
+
+    def record(self) -> dict[str, object]:
+        """The scale for a manifest; null stands for an infinite end."""
+        ends = [end if isfinite(end) else None for end in self.span]
+        return {"range": ends, "higher_is_better": self.higher_is_better}
+
+
+NO_SCALE = Scale((-inf, inf))
+"""Of a metric that nothing is known of."""
+
+
+def scale_of(metric: Metric) -> Scale:
+    """The scale that a metric declares."""
+    return Scale((float(metric.range[0]), float(metric.range[1])), metric.higher_is_better)
+
+
+def scales_of(metrics: Mapping[str, Metric]) -> dict[str, dict[str, object]]:
+    """The scales of metrics by their text, as a manifest records them."""
+    return {text: scale_of(metric).record() for text, metric in metrics.items()}
+
+
+def recorded_scale(manifest: Manifest, metric: str) -> Scale:
+    """The scale of one of the run's metrics; of an older run, which recorded none, the one that it has now.
+
+    NO_SCALE for a metric of an older run that is not known here.
+    """
+    found = manifest.scales.get(metric)
+    if found is not None:
+        low, high = cast("tuple[float | None, float | None]", found["range"])
+        span = (-inf if low is None else low, inf if high is None else high)
+        return Scale(span, bool(found["higher_is_better"]))
+    try:
+        known = parse_metric(metric)
+    except UsageError:
+        return NO_SCALE
+    return NO_SCALE if is_composite(known) else scale_of(cast("Metric", known))

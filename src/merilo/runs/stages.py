@@ -1,0 +1,78 @@
+"""What the judges of a cascade said in a run: rows of its store whose questions carry their roles.
+
+A cascade's own rows hold its answers alone; who gave them, and the raw replies, stand with its judges.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from merilo.errors import RunError
+from merilo.judges.cascade import stage_role
+from merilo.runs.records import question_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from merilo.runs.records import Asked
+    from merilo.runs.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One question to a judge in one role, and what it said."""
+
+    key: bytes
+    kind: str
+    question: str
+    """What identifies the question among those of its kind, whoever was asked."""
+    verdict: str | None
+    """As JSON; None where there is a failure."""
+
+
+def said_in(store: Path, role: str) -> Iterator[Said]:
+    """Everything that was asked in this role, in the order in which it was answered; only what is committed is seen."""
+    opening = f'{{"role":{json.dumps(role, ensure_ascii=False)},'
+    statement = "SELECT key, kind, question, verdict FROM answers WHERE substr(question, 1, ?) = ? ORDER BY rowid"
+    try:
+        with closing(sqlite3.connect(f"{store.absolute().as_uri()}?mode=ro", uri=True)) as db:
+            for key, kind, question, verdict in db.execute(statement, (len(opening), opening)):
+                yield Said(key, kind, question[len(opening) :], verdict)
+    except sqlite3.Error as error:
+        raise RunError(f"{store} cannot be read ({error}); run it again with the same directory.") from error
+
+
+def answered_by(path: Path, store: Store, asked: Sequence[Asked], places: int) -> list[Asked]:
+    """Questions to a cascade of so many judges, each as its judge was asked that gave the answer.
+
+    Key, role and answer stay those of the cascade. One that no judge of it is found for stays as it is.
+    """
+    texts = {
+        (
+            each.question.kind,
+            question_text(replace(each.question, role=stage_role(each.question.role, place)), _nothing),
+        ): each
+        for each in asked
+        for place in range(places)
+    }
+    found: dict[bytes, Asked] = {}
+    marks = ",".join("?" * len(texts))
+    statement = f"SELECT kind, question, key FROM answers WHERE question IN ({marks}) ORDER BY rowid"  # noqa: S608  marks
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+        rows = db.execute(statement, [text for _, text in texts]).fetchall()
+    for kind, text, key in rows:
+        cascaded, own = texts.get((kind, text)), store.asked(key)
+        if cascaded is not None and own is not None and own.answer == cascaded.answer:
+            told = replace(own, key=cascaded.key, question=cascaded.question)
+            found.setdefault(cascaded.key, told)
+    return [found.get(each.key, each) for each in asked]
+
+
+def _nothing(digest: bytes, text: str | tuple[str, ...]) -> None:
+    """The texts are in the store."""
+    del digest, text

@@ -1,0 +1,212 @@
+"""When a run may stop before its last sample: as soon as every minimum asked for is shown to be met, or not met.
+
+Samples are then taken in an order drawn by their ids and a seed, and each gate looks after every sample at a
+confidence sequence (`merilo.stats.sequential`), which holds however often one looks. Outcomes stream in that order
+whatever arrived first, so that the run stops at the same sample each time.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import sha256
+from math import inf, isfinite
+from typing import TYPE_CHECKING, Any, cast
+
+from merilo.errors import UsageError
+from merilo.metrics.base import Score, Undefined
+from merilo.runs.run import ByMetric
+from merilo.stats.compare import Policy
+from merilo.stats.gate import Verdict
+from merilo.stats.intervals import LEVEL, SEED
+from merilo.stats.sequential import Looking, sequential_interval
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from merilo.metrics.base import Metric, Outcome
+    from merilo.runs.outcomes import Result
+    from merilo.runs.run import Aggregate
+
+STOPPED_NOTE = (
+    "Intervals are confidence sequences: this run could stop as soon as its gates were decided, after which an "
+    "interval for a fixed number of samples is not valid."
+)
+_NO_SHARE = "cannot tell for a share in a run that could stop early"
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """The minimums that end a run once they are decided."""
+
+    minimums: Mapping[str, float]
+    """Metric, by whole text or name → the mean asked for: at least so much, at most where lower is better."""
+    level: float = LEVEL
+    """Confidence of each one-sided limit, over all looks together."""
+    undefined: Policy | None = None
+    """What Undefined outcomes count as; None: the worst for passing and the best for failing."""
+    seed: int = SEED
+    """Of the order in which samples are taken."""
+
+    def __post_init__(self) -> None:
+        if not self.minimums:
+            raise UsageError("A run is stopped by minimums, and none is named; give at least one, as in m = 0.8.")
+
+    def place(self, sample_id: str) -> bytes:
+        """Where a sample stands in the order: the smaller the sooner. It depends on id and seed alone."""
+        return sha256(f"{self.seed}:".encode() + sample_id.encode("utf-8", "surrogatepass")).digest()
+
+    def record(self) -> dict[str, object]:
+        """This as the manifest keeps it."""
+        return {**asdict(self), "minimums": dict(self.minimums)}
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, object]) -> Until:
+        """What a manifest keeps."""
+        known = cast("dict[str, Any]", record)  # Any: JSON that `record` made
+        policy = known["undefined"]
+        return cls(known["minimums"], known["level"], None if policy is None else Policy(policy), known["seed"])
+
+    def deciding(self, metrics: Mapping[str, Metric], *, lenient: bool = False) -> Deciding:
+        """What takes in the outcomes of these metrics. Raises UsageError where a minimum cannot be looked at.
+
+        `lenient`: leave out the minimums of metrics that are not there.
+        """
+        gates: list[_Gate] = []
+        for name, asked in self.minimums.items():
+            try:
+                text = ByMetric({text: text for text in metrics})[name]
+            except KeyError as error:
+                if lenient:
+                    continue
+                raise UsageError(f"The run is to stop by a metric that it has not: {error.args[0]}.") from None
+            gates.append(_gate(text, asked, metrics[text], self.level))
+        return Deciding(self, metrics, gates)
+
+
+def after_stopping(
+    aggregate: Aggregate,
+    values: Sequence[float] | NDArray[np.float64] | None = None,
+    span: tuple[float, float] = (-inf, inf),
+) -> Aggregate:
+    """An aggregate of a run that could stop early: a confidence sequence in place of the interval, none of shares.
+
+    `values`: the scores in the order in which samples were taken; None for a composite.
+    """
+    shares = {
+        name: replace(share, interval=None, note=_NO_SHARE, remark="", method=None)
+        for name, share in aggregate.shares.items()
+    }
+    none = replace(aggregate, interval=None, remark="", method=None, seed=None, clusters=None, shares=shares)
+    if aggregate.mean is None:
+        return none
+    if values is None or not all(map(isfinite, span)):
+        what = "a composite" if values is None else "an infinite range"
+        return replace(none, note=f"cannot tell for {what} in a run that could stop early")
+    found = sequential_interval(values, span, level=aggregate.level)
+    return replace(none, interval=found.ends, note=found.note, method=found.method)
+
+
+@dataclass(slots=True)
+class _Gate:
+    metric: str
+    asked: float
+    higher: bool
+    looking: Looking
+    least: array[float] = field(default_factory=lambda: array("d"))
+    """The scores; where one is missing, the worst that it may be."""
+    most: array[float] = field(default_factory=lambda: array("d"))
+
+
+class Deciding:
+    """The gates of one run as its outcomes stream by."""
+
+    def __init__(self, until: Until, metrics: Mapping[str, Metric], gates: Sequence[_Gate]) -> None:
+        self._until = until
+        self._metrics = metrics
+        self._values: dict[str, array[float]] = {text: array("d") for text in metrics}
+        self._samples = 0
+        self._gates = gates
+
+    @property
+    def decided(self) -> bool:
+        """Whether every gate has been decided."""
+        return all(gate.looking.verdict is not Verdict.CANNOT_TELL for gate in self._gates)
+
+    def add(self, results: Sequence[Result]) -> None:
+        """Take in the outcomes of the next sample."""
+        self._samples += 1
+        outcomes = {result.metric: result.outcome for result in results}
+        for text, outcome in outcomes.items():
+            if isinstance(outcome, Score):
+                self._values[text].append(outcome.value)
+        for gate in self._gates:
+            ends = _ends(outcomes[gate.metric], self._metrics[gate.metric], self._until.undefined)
+            if ends is not None:
+                gate.least.append(ends[0])
+                gate.most.append(ends[1])
+                gate.looking.add(*(ends if gate.higher else (-ends[1], -ends[0])))
+
+    def record(self, samples: int) -> dict[str, object]:
+        """What was decided, for the summary of a run that could have taken so many samples."""
+        return {
+            "decided": self.decided,
+            "samples": self._samples,
+            "saved": samples - self._samples,
+            "gates": [self._told(gate) for gate in self._gates],
+            "note": STOPPED_NOTE,
+        }
+
+    def valid(self, aggregate: Aggregate) -> Aggregate:
+        """The aggregate with what holds after stopping early."""
+        metric = self._metrics.get(aggregate.metric)
+        if metric is None:
+            return after_stopping(aggregate)
+        return after_stopping(aggregate, self._values[aggregate.metric], _span(metric))
+
+    def _told(self, gate: _Gate) -> dict[str, object]:
+        span, level = _span(self._metrics[gate.metric]), 2 * self._until.level - 1
+        low, high = (sequential_interval(values, span, level=level).ends for values in (gate.least, gate.most))
+        return {
+            "metric": gate.metric,
+            "asked": gate.asked,
+            "higher_is_better": gate.higher,
+            "verdict": gate.looking.verdict.value,
+            "samples": gate.looking.units,
+            "lower": None if low is None else low[0],
+            "upper": None if high is None else high[1],
+            "level": self._until.level,
+        }
+
+
+def _gate(text: str, asked: float, metric: Metric, level: float) -> _Gate:
+    low, high = _span(metric)
+    if not (isfinite(low) and isfinite(high)):
+        raise UsageError(
+            f"{text} has an infinite range, in which nothing can be decided early; take it out of the suite of "
+            "--until-decided, and hold the finished run against it with merilo gate."
+        )
+    if not low <= asked <= high:
+        raise UsageError(f"{text} lies between {low:g} and {high:g}; {asked:g} decides nothing: ask for another value.")
+    higher = metric.higher_is_better
+    sign = 1 if higher else -1
+    span = (low, high) if higher else (-high, -low)
+    return _Gate(text, asked, higher, Looking(sign * asked, span, level=level))
+
+
+def _ends(outcome: Outcome, metric: Metric, policy: Policy | None) -> tuple[float, float] | None:
+    """The least and the most that a score may be; None where it does not count."""
+    if isinstance(outcome, Score):
+        return outcome.value, outcome.value
+    low, high = _span(metric)
+    if not isinstance(outcome, Undefined) or policy is None:
+        return low, high
+    worst = low if metric.higher_is_better else high
+    return None if policy is Policy.DROP else (worst, worst)
+
+
+def _span(metric: Metric) -> tuple[float, float]:
+    return (float(metric.range[0]), float(metric.range[1]))

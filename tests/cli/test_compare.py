@@ -1,0 +1,173 @@
+"""`merilo compare`, and `merilo show --html`."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from command_line import Here
+
+JUDGE = ("--judge", "scripted:script.jsonl", "--metrics", "context_relevance", "--quiet", "--no-cache")
+GOOD, BAD = "The river is 120 km long.", "Rivers are wet."
+
+
+@pytest.fixture
+def two(here: Here) -> Here:
+    """Two runs of ten questions, `runs/old` and `runs/new`; the new one finds what seven of them ask for."""
+    here.write(
+        "script.jsonl",
+        [
+            {
+                "kind": "relevance",
+                "match": {"sentences": {"contains": "120 km"}},
+                "verdict": {"grade": 2, "evidence": [0], "reason": "It names the length."},
+            },
+            {"kind": "relevance", "verdict": {"grade": 0, "reason": "It names no length."}},
+        ],
+    )
+    for name, found in (("old", 0), ("new", 7)):
+        samples = [
+            {"id": f"q{n}", "user_input": f"How long is river {n}?", "retrieved_contexts": [GOOD if n < found else BAD]}
+            for n in range(10)
+        ]
+        here.write(f"{name}.jsonl", samples)
+        done = here.merilo("run", f"{name}.jsonl", *JUDGE, "--out", f"runs/{name}")
+        assert done.returncode == 0, done.stderr
+    return here
+
+
+PAGE = """\
+new against old: 10 samples in common, judged by scripted:script.jsonl
+
+mean over the pairs    new    old  difference, 95 % interval
+context_relevance    0.700  0.000   +0.700, +0.333 to +1.000
+
+Differences are new less old. Intervals are at 95 %, over questions; the judge's
+own error is not in it.
+
+What may be said
+  new is better
+    context_relevance
+
+Behind it
+                       p  corrected  higher  equal  lower  diff/sd     P  finds
+context_relevance  0.016      0.016       7      3      0    +1.45  0.85  0.481
+p: how often chance alone would bring a difference this large if there were
+none; corrected: the same, for looking at so many metrics (Holm). higher, equal,
+lower: samples on which the first run's score is so. diff/sd: the difference in
+standard deviations of single differences. P: the chance that the first is
+higher on a sample, ties half. finds: the smallest true difference that would
+show in 80 % of such comparisons.
+
+1 of 7 samples that moved, by context_relevance
+
+  q0  +1.000
+  How long is river 0?
+  new: 1.000
+    context 1: grade 2 of 2
+      >  The river is 120 km long.
+  old: 0.000
+    context 1: grade 0 of 2
+
+Next
+  merilo show runs/new --sample q0
+  merilo show runs/old --sample q0
+  merilo compare runs/new runs/old --html comparison.html
+"""
+
+
+def test_two_runs_are_compared(two: Here) -> None:
+    """The page says what differs, whether that may be said, and shows the samples with both verdicts."""
+    assert two.merilo("compare", "runs/new", "runs/old", "--samples", "1").stdout == PAGE
+
+
+def test_no_line_is_wider_than_the_terminal(two: Here) -> None:
+    """But for commands, which are not broken."""
+    for width in (60, 80, 120):
+        shown = two.merilo("compare", "runs/new", "runs/old", env={"COLUMNS": str(width)}).stdout
+        lines = [line for line in shown.splitlines() if not line.startswith("  merilo ")]
+        assert max(map(len, lines)) <= max(width, 76)  # the table of numbers needs 76
+
+
+def test_a_comparison_as_json(two: Here) -> None:
+    """--json has every number by a name of its own, and both verdicts of each sample."""
+    found = two.json("compare", "runs/old", "runs/new", "--primary", "context_relevance")
+    assert (found["common"], found["primary"], found["level"]) == (10, ["context_relevance"], 0.95)
+    (each,) = found["comparisons"]
+    assert (each["first"], each["second"], each["better"]) == ("old", "new", "new")
+    assert (each["difference"], each["reading"]) == (-0.7, "second_higher")
+    assert (each["higher"], each["equal"], each["lower"]) == (0, 3, 7)
+    assert each["said"] == "new is better"
+    assert len(found["moved"]) == 7
+    verdicts = found["moved"][0]["runs"][1]["verdicts"]
+    assert verdicts == [{"about": "context 1", "said": "grade 2 of 2", "text": "", "evidence": [GOOD]}]
+
+
+def test_files_for_others(two: Here) -> None:
+    """--html and --markdown write files and say so; `--markdown -` prints nothing else."""
+    done = two.merilo("compare", "runs/new", "runs/old", "--html", "c.html", "--markdown", "c.md")
+    assert done.stdout.endswith("  kept in c.html\n  kept in c.md\n")
+    page = (two.path / "c.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert page.count("<mark>The river is 120 km long.</mark>") == 7
+    text = (two.path / "c.md").read_text(encoding="utf-8")
+    assert "| `context_relevance` | 0.700 | 0.000 | +0.700 | +0.333 to +1.000 | `new is better` |" in text
+    assert text.count("<details>") == 5
+    assert two.merilo("compare", "runs/new", "runs/old", "--markdown", "-").stdout == text
+    again = two.merilo("compare", "runs/new", "runs/old", "--markdown", "-", "--json")
+    assert (again.returncode, again.stdout) == (2, "")
+
+
+def test_equal_runs_give_equal_bytes(two: Here) -> None:
+    """Nothing on a page depends on the time or on chance."""
+    for path in ("1.html", "2.html"):
+        two.merilo("compare", "runs/new", "runs/old", "--html", path)
+    assert (two.path / "1.html").read_bytes() == (two.path / "2.html").read_bytes()
+
+
+def test_another_judge_is_refused(two: Here) -> None:
+    """With exit code 2, what differs and what to do; --across-judges compares all the same and says so first."""
+    assert two.merilo("run", "old.jsonl", "--metrics", "context_relevance", "--out", "runs/other").returncode == 0
+    refused = two.merilo("compare", "runs/new", "runs/other")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "the judge is scripted:script.jsonl there and embedded here (there: new, here: other)" in refused.stderr
+    assert "--across-judges" in refused.stderr
+    done = two.merilo("compare", "runs/new", "runs/other", "--across-judges")
+    assert done.returncode == 0
+    assert "Not the same yardstick: the judge is scripted" in done.stdout.partition("mean over the pairs")[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "needs two runs or more, got 0"),
+        (("runs/new",), "needs two runs or more, got 1"),
+        (("runs/new", "runs/none"), "is not the directory of a run"),
+        (("runs/new", "runs/old", "--level", "95"), "write 0.95 for 95 %"),
+        (("runs/new", "runs/old", "--undefined", "best"), "to drop or to count as worst"),
+        (("runs/new", "runs/old", "--primary", "faithfulness"), "write context_relevance"),
+        (("runs/new", "runs/old", "--html", "none/c.html"), "none/c.html cannot be written"),
+    ],
+)
+def test_wrong_use(two: Here, arguments: tuple[str, ...], message: str) -> None:
+    """A sentence that says what to write, and exit code 2."""
+    done = two.merilo("compare", *arguments)
+    assert done.returncode == 2
+    assert message in " ".join(done.stderr.split())
+
+
+def test_a_run_as_a_page(two: Here) -> None:
+    """`show --html` writes summary and worst samples; with --metric and --worst those of one metric."""
+    done = two.merilo("show", "runs/new", "--html", "run.html")
+    assert done.stdout.endswith("  kept in run.html\n")
+    page = (two.path / "run.html").read_text(encoding="utf-8")
+    assert re.findall(r"<h3>(\w+): context_relevance 0.000</h3>", page) == ["q7", "q8", "q9"]
+    two.merilo("show", "runs/new", "--html", "run.html", "--worst", "1", "--metric", "context_relevance")
+    assert (two.path / "run.html").read_text(encoding="utf-8").count("<h3>") == 1
+    refused = two.merilo("show", "runs/new", "--html", "run.html", "--sample", "q1")
+    assert refused.returncode == 2
+    assert two.json("show", "runs/new", "--html", "json.html")["samples"] == 10
+    assert (two.path / "json.html").exists()

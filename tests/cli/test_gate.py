@@ -1,0 +1,169 @@
+"""`merilo gate` and the pilots of `merilo plan`, as users run them."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree as ET
+
+import pytest
+from command_line import Here
+
+SAMPLES = 120
+
+
+def run_with(here: Here, name: str, hits: int) -> str:
+    """A run in which so many of the samples found what they should, spread evenly; its directory."""
+    found = {n * SAMPLES // hits for n in range(hits)}
+    rows = [
+        {"id": f"q{n}", "retrieved_context_ids": ["a" if n in found else "b"], "reference_context_ids": ["a"]}
+        for n in range(SAMPLES)
+    ]
+    done = here.merilo("run", here.write(f"{name}.jsonl", rows), "--metrics", "id_recall", "--out", name, "--quiet")
+    assert done.returncode == 0, done.stderr
+    return name
+
+
+@pytest.fixture(scope="module")
+def gated(tmp_path_factory: pytest.TempPathFactory) -> Here:
+    """A directory with the runs `old` (96 of 120 found) and `new` (90 of 120)."""
+    here = Here(tmp_path_factory.mktemp("gated"))
+    run_with(here, "old", 96)
+    run_with(here, "new", 90)
+    return here
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "verdict"),
+    [
+        ("--min id_recall=0.65", 0, "pass"),
+        ("--min id_recall=0.9", 1, "fail"),
+        ("--min id_recall=0.75", 3, "cannot tell"),
+        ("--min id_recall=0.75 --cannot-tell pass", 0, "pass"),
+        ("--min id_recall=0.75 --cannot-tell fail", 1, "fail"),
+        ("--baseline old --max-drop 0.3", 0, "pass"),
+        ("--baseline old --max-drop id_recall=0.02", 3, "cannot tell"),
+    ],
+)
+def test_the_exit_code_is_the_verdict(gated: Here, words: str, code: int, verdict: str) -> None:
+    """0 passes, 1 fails, 3 cannot tell, unless that is given a meaning; JSON says the same word."""
+    done = gated.merilo("gate", "new", *words.split())
+    assert (done.returncode, done.stderr) == (code, "")
+    assert done.stdout.startswith(f"{verdict}: new")
+    found = gated.json("gate", "new", *words.split())
+    assert (found["verdict"], found["passed"]) == (verdict, code == 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("", "Nothing is asked of the run; give a minimum (--min faithfulness=0.8)"),
+        ("--min id_recall", "--min takes metric=number, such as faithfulness=0.8; got 'id_recall'."),
+        ("--min id_recall=high", "--min takes a number, such as faithfulness=0.8; got 'high'."),
+        ("--min id_recal=0.5", "new has no metric 'id_recal'; did you mean id_recall?"),
+        ("--max-drop 0.1", "name the run before (--baseline RUN)"),
+        ("--baseline old", "say so (--max-drop 0.02)"),
+        ("--baseline old --max-drop 0.1 --max-drop id_recall=0.1", "one drop for every metric, or metrics with"),
+        ("--baseline old --max-drop -0.1", "A largest drop is 0 or more"),
+        ("--min id_recall=0.5 --level 95", "A one-sided level lies between 0.5 and 1, got 95.0"),
+        ("--min id_recall=0.5 --undefined best", "undefined is drop or worst, got 'best'"),
+        ("--min id_recall=0.5 --cannot-tell maybe", "cannot_tell is pass or fail, got 'maybe'"),
+        ("--min id_recall=0.5 --cluster document", "120 samples have no 'document'"),
+        ("--suite absent.toml", "The file 'absent.toml' cannot be read"),
+        ("--baseline absent --max-drop 0.1", "absent is not the directory of a run"),
+    ],
+)
+def test_wrong_use_is_told_in_a_sentence(gated: Here, words: str, sentence: str) -> None:
+    """Exit code 2, the sentence on standard error, nothing on standard output."""
+    done = gated.merilo("gate", "new", *words.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert sentence in " ".join(done.stderr.split())
+
+
+def test_the_page_says_what_would_decide(gated: Here) -> None:
+    """The drop that can be excluded, and the samples to look at, with the command for each."""
+    done = gated.merilo("gate", "new", "--baseline", "old", "--max-drop", "0.02")
+    text = " ".join(done.stdout.split())
+    found = gated.json("gate", "new", "--baseline", "old", "--max-drop", "0.02")
+    (gate,) = found["gates"]
+    assert f"A drop of more than {gate['excluded_drop']:.3f} can be excluded." in text
+    assert gate["deciding"]
+    shown = f"merilo show new --sample {gate['deciding'][0]}"
+    assert shown in text
+    assert gated.merilo(*shown.split()[1:]).returncode == 0
+    assert "the judge's own error is not in them" in text
+
+
+def test_a_suite_gates_and_its_junit_is_read_by_servers(gated: Here) -> None:
+    """One test a gate: a failure for the one that failed; options go before the suite."""
+    suite = 'max_drop = 0.3\ncannot_tell = "pass"\n[minimums]\nid_recall = 0.9\n'
+    (gated.path / "gates.toml").write_text(suite, encoding="utf-8")
+    done = gated.merilo("gate", "new", "--suite", "gates.toml", "--baseline", "old", "--junit", "gates.xml")
+    assert done.returncode == 1
+    found = ET.parse(gated.path / "gates.xml").getroot()  # noqa: S314  our own
+    assert found.attrib == {"name": "merilo gate", "tests": "2", "failures": "1", "errors": "0"}
+    (failed,) = found.iter("failure")
+    assert failed.attrib["message"].startswith("id_recall is 0.750 over 120 samples")
+    words = ["--suite", "gates.toml", "--baseline", "old", "--min", "id_recall=0.5"]
+    assert gated.merilo("gate", "new", *words).returncode == 0
+    assert gated.merilo("gate", "new", *words, "--junit", "absent/gates.xml").returncode == 2
+
+
+def test_an_unknown_key_of_a_suite_names_the_near_one(gated: Here) -> None:
+    """The file, the key, and what was probably meant."""
+    (gated.path / "gates.yaml").write_text("minimum: {id_recall: 0.5}\n", encoding="utf-8")
+    done = gated.merilo("gate", "new", "--suite", "gates.yaml")
+    assert done.returncode == 2
+    assert "gates.yaml: a suite has no key 'minimum'; did you mean minimums?" in done.stderr
+
+
+# -- plan ---------------------------------------------------------------------------------------------
+
+
+def test_a_pilot_says_how_many_samples_a_difference_needs(gated: Here) -> None:
+    """Two pilots tell by their paired differences; one by an assumption, which is said."""
+    both = gated.json("plan", "--power", "old", "--power", "new", "--difference", "0.05")["power"]
+    one = gated.json("plan", "--power", "old", "--difference", "0.05")["power"]
+    assert both["needed"]["id_recall"]["paired"] is True
+    assert one["needed"]["id_recall"]["paired"] is False
+    assert one["needed"]["id_recall"]["samples"] > 100
+    said = " ".join(gated.merilo("plan", "--power", "old", "--difference", "0.05").stdout.split())
+    assert f"id_recall {one['needed']['id_recall']['samples']:,} samples;" in said
+    assert "It is assumed that both runs score each sample independently" in said
+
+
+def test_a_plan_says_whether_stopping_early_can_pay(gated: Here) -> None:
+    """Beside the costs of the data set, for as many samples as it has."""
+    (gated.path / "gates.toml").write_text("[minimums]\nid_recall = 0.5\n", encoding="utf-8")
+    words = ["old.jsonl", "--metrics", "id_recall", "--power", "old", "--until-decided", "gates.toml"]
+    found = gated.json("plan", *words)
+    early = found["power"]["early"]["id_recall"]
+    assert (found["samples"], early["most"], early["pays"]) == (SAMPLES, SAMPLES, True)
+    assert early["samples"] < SAMPLES
+    text = " ".join(gated.merilo("plan", *words).stdout.split())
+    assert "id_recall at least 0.5: yes. Of 120 samples it would take" in text
+    assert "merilo run old.jsonl --metrics id_recall --until-decided gates.toml" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("", "Name the file to evaluate (DATA), or a pilot run (--power RUN)"),
+        ("old.jsonl --difference 0.1", "--difference is told from a pilot"),
+        ("--power old", "Say what is to be planned"),
+        ("--power old --difference 0", "a difference other than 0, got 0"),
+        ("--power old --difference 2", "id_recall lies between 0 and 1; a difference of 2 cannot be."),
+        ("--power old --power new --power old --difference 0.1", "A pilot is one run, or two"),
+        ("--power old --difference 0.1 --metrics nothing", "old has no metric 'nothing'"),
+    ],
+)
+def test_what_a_pilot_cannot_tell_is_refused(gated: Here, words: str, sentence: str) -> None:
+    """A pilot without a question, a question without a pilot, a difference that cannot be."""
+    done = gated.merilo("plan", *words.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert sentence in " ".join(done.stderr.split())
+
+
+def test_a_plan_of_data_alone_is_as_before(gated: Here) -> None:
+    """Without a pilot its JSON has no word of one."""
+    assert "power" not in gated.json("plan", "old.jsonl", "--metrics", "id_recall")
+    assert json.dumps(gated.json("plan", "--power", "old", "--difference", "0.1")).startswith('{"power":')

@@ -1,0 +1,420 @@
+"""A run beside labels of people: what is corrected, what is not, and what is said of it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from labelled_run import (
+    STATEMENT_ROWS,
+    Row,
+    by_grade,
+    contexts_rows,
+    fill_in,
+    fill_in_csv,
+    grade_of,
+    judged_run,
+    lenient,
+    read_tasks,
+    says_statements,
+    strict,
+    true_mean,
+)
+
+from merilo.concluding.attached import LABELS, corrected_of
+from merilo.concluding.calibrating import calibrate_run
+from merilo.concluding.calibration_page import calibrated_page, calibrated_record
+from merilo.concluding.correcting import correction_of, match
+from merilo.concluding.labelling import label_run
+from merilo.concluding.people import read_people
+from merilo.concluding.scores import read_scores
+from merilo.concluding.tasks import Unit
+from merilo.errors import DataError, RunError, UsageError
+from merilo.metrics.formulas import average_precision
+from merilo.reports.html_run import run_html
+from merilo.reports.overview import overview_page, overview_record
+from merilo.stats.correction import Reported
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import merilo
+    from merilo.judging.questions import Question
+
+METRICS = (
+    "context_relevance",
+    "context_relevance(unit=context)",
+    "context_relevance(unit=sentence)",
+    "context_precision",
+)
+ROWS = contexts_rows(120)
+PRECISION = "context_precision(against=question)"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> merilo.Run:
+    return judged_run(tmp_path_factory.mktemp("run"), ROWS, METRICS)
+
+
+@pytest.fixture(scope="module")
+def labels(run: merilo.Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Forty samples, three contexts each, labelled by people."""
+    path = tmp_path_factory.mktemp("labels") / "tasks.jsonl"
+    label_run(run, path, metric="context_relevance", samples=40)
+    return fill_in(path, by_grade)
+
+
+def test_every_label_of_every_sample_gives_the_mean_of_people(run: merilo.Run, tmp_path: Path) -> None:
+    """With all contexts of all samples labelled the estimate of people is their own mean, the corrected one nearly."""
+    label_run(run, tmp_path / "t.jsonl", metric="context_relevance", samples=120, items=9)
+    found = calibrate_run(run, fill_in(tmp_path / "t.jsonl", by_grade), metrics=["context_relevance"])
+    correction = found.metrics["context_relevance"].correction
+    assert correction.human.value == pytest.approx(true_mean(ROWS), abs=1e-12)
+    assert correction.corrected.value == pytest.approx(true_mean(ROWS), abs=1e-3)  # trust differs a little by fold
+    assert correction.raw.value == pytest.approx(run.metrics["context_relevance"].mean)
+
+
+def test_three_estimates_stand_side_by_side_and_one_is_reported(run: merilo.Run, labels: Path) -> None:
+    """The corrected one where 20 samples are labelled and it is surer, with the reason in a sentence."""
+    found = calibrate_run(run, labels).metrics["context_relevance"]
+    assert found.correction.reported is Reported.CORRECTED
+    assert found.correction.reason.startswith("The corrected estimate is reported: its interval is")
+    low, high = found.correction.corrected.interval.ends or (0.0, 0.0)
+    assert low < true_mean(ROWS) < high
+    assert (found.labels, found.correction.labelled, found.scored) == (120, 40, 120)
+
+
+def test_labels_serve_every_metric_of_the_same_questions(run: merilo.Run, labels: Path) -> None:
+    """Grades of contexts correct both forms of context relevance that are sums over contexts, and no other metric."""
+    found = calibrate_run(run, labels)
+    assert [*found.metrics] == ["context_relevance", "context_relevance(unit=context)"]
+    assert found.metrics["context_relevance(unit=context)"].drawn_for == "context_relevance"
+
+
+@pytest.mark.parametrize(
+    ("metric", "says"),
+    [
+        (PRECISION, "needs labels of whole samples"),
+        ("context_relevance(unit=sentence)", "not decided by such labels alone"),
+    ],
+)
+def test_a_metric_that_the_labels_do_not_decide_is_refused_by_name(
+    run: merilo.Run, labels: Path, metric: str, says: str
+) -> None:
+    """The sentence says why, and how to draw tasks for it."""
+    with pytest.raises(UsageError, match=says):
+        calibrate_run(run, labels, metrics=[metric])
+
+
+def test_rank_metrics_are_computed_anew_from_whole_samples(run: merilo.Run, tmp_path: Path) -> None:
+    """People's value of a sample is the metric's own formula over people's grades."""
+    label_run(run, tmp_path / "t.jsonl", metric=PRECISION, samples=120)
+    found = calibrate_run(run, fill_in(tmp_path / "t.jsonl", by_grade), metrics=[PRECISION])
+    values = [average_precision([grade_of(text) > 0 for text in row["retrieved_contexts"]]) for row in ROWS]
+    assert found.metrics[PRECISION].correction.human.value == pytest.approx(sum(values) / len(values), abs=1e-12)
+
+
+def test_a_whole_sample_with_a_gap_is_left_out_and_told(run: merilo.Run, tmp_path: Path) -> None:
+    """One missing grade leaves a rank metric without a value of that sample."""
+    label_run(run, tmp_path / "t.jsonl", metric=PRECISION, samples=30)
+    first = read_tasks(tmp_path / "t.jsonl")[0]["task"]
+    fill_in(tmp_path / "t.jsonl", lambda task: None if task["task"] == first else by_grade(task))
+    found = calibrate_run(run, tmp_path / "t.jsonl", metrics=[PRECISION])
+    assert found.metrics[PRECISION].correction.labelled == 29
+    assert "1 labelled sample left out: this metric needs a label of every item" in found.metrics[PRECISION].remarks[0]
+    assert found.remarks == ("1 of 150 tasks has no label; the others stand for them.",)
+
+
+def test_a_value_that_people_give_is_taken_as_it_is(run: merilo.Run, tmp_path: Path) -> None:
+    """Numbers in the metric's range count, with a decimal comma too; others are told with their place."""
+    metric = "context_relevance(unit=sentence)"
+    label_run(run, tmp_path / "t.jsonl", metric=metric, samples=30)
+    given = iter(["0,5", "2", "much", *["0.25"] * 27])
+    found = calibrate_run(run, fill_in(tmp_path / "t.jsonl", lambda _: next(given)), metrics=[metric]).metrics[metric]
+    assert found.unit is Unit.VALUE
+    assert found.correction.labelled == 28
+    assert found.correction.human.value == pytest.approx((0.5 + 27 * 0.25) / 28)
+    assert (
+        "2 labels left out, not among those asked for: t.jsonl, line 2: expected a number from 0 to 1"
+        in found.remarks[0]
+    )
+
+
+def test_samples_without_a_question_count_as_the_rule_says(tmp_path: Path) -> None:
+    """A quarter of the samples retrieved nothing: faithfulness is 0 there for judge and people alike."""
+    run = judged_run(tmp_path / "run", STATEMENT_ROWS, ["faithfulness"], says_statements)
+    label_run(run, tmp_path / "t.jsonl", samples=24)
+    found = calibrate_run(run, fill_in(tmp_path / "t.jsonl", lambda _: "yes"))
+    correction = found.metrics["faithfulness"].correction
+    assert correction.labelled == 24
+    assert correction.human.value == pytest.approx(0.75)
+
+
+def test_csv_from_a_spreadsheet_gives_the_same(run: merilo.Run, labels: Path, tmp_path: Path) -> None:
+    """Saved with semicolons and without the mark, the numbers are those of JSON Lines."""
+    label_run(run, tmp_path / "t.csv", metric="context_relevance", samples=40)
+    one = calibrate_run(run, fill_in_csv(tmp_path / "t.csv", by_grade))
+    assert (
+        one.metrics["context_relevance"].correction
+        == calibrate_run(run, labels).metrics["context_relevance"].correction
+    )
+
+
+def test_labels_of_one_judge_calibrate_another_over_the_same_samples(labels: Path, tmp_path: Path) -> None:
+    """Tasks were drawn blind to the verdicts, so they hold for a second judge too, who agrees with people fully."""
+    other = judged_run(tmp_path / "run", ROWS, ["context_relevance"], strict)
+    found = calibrate_run(other, labels).metrics["context_relevance"]
+    assert found.correction.reported is Reported.HUMAN
+    assert "people and judge differ in 0 of 40 labelled samples" in found.correction.reason
+    (agreement,) = found.agreement
+    assert agreement.grades is not None
+    assert agreement.grades.kappa.value == 1.0
+
+
+def test_labels_of_another_run_are_refused(labels: Path, tmp_path: Path) -> None:
+    """Over other samples nothing can be matched, and the sentence says what to do."""
+    other = judged_run(tmp_path / "run", contexts_rows(20, seed=9), ["context_relevance"])
+    with pytest.raises(
+        DataError, match=r"None of the 120 labels is of the samples of .*drawn from a run over other data"
+    ):
+        calibrate_run(other, labels)
+
+
+def test_statements_of_another_judge_match_nothing_and_that_is_said(tmp_path: Path) -> None:
+    """A judge that cuts answers otherwise was asked other questions; what remains is too little to report."""
+    first = judged_run(tmp_path / "a", STATEMENT_ROWS, ["faithfulness"], says_statements)
+    label_run(first, tmp_path / "t.jsonl", samples=24)
+
+    def cuts(question: Question[Any]) -> Row:
+        said = says_statements(question)
+        if "statements" in said:
+            return {"statements": [{"text": "In short: " + each["text"], "sentence": 0} for each in said["statements"]]}
+        return said
+
+    other = judged_run(tmp_path / "b", STATEMENT_ROWS, ["faithfulness"], cuts)
+    found = calibrate_run(other, fill_in(tmp_path / "t.jsonl", lambda _: "yes")).metrics["faithfulness"]
+    assert found.correction.reported is Reported.NOTHING
+    assert "36 labels left out: this run's judge was not asked these questions" in found.remarks[0]
+
+
+def test_tasks_without_a_label_are_refused(run: merilo.Run, tmp_path: Path) -> None:
+    """The sentence says how to have them asked."""
+    label_run(run, tmp_path / "t.jsonl", metric="context_relevance", samples=12)
+    with pytest.raises(DataError, match=r"None of the 36 tasks has a label yet.*--ask"):
+        calibrate_run(run, tmp_path / "t.jsonl")
+
+
+def test_labels_that_were_not_asked_for_are_told(run: merilo.Run, tmp_path: Path) -> None:
+    """`maybe` is no grade: it is left out with its line, and the others count."""
+    label_run(run, tmp_path / "t.jsonl", metric="context_relevance", samples=20)
+    given = iter(["maybe", " 2.0 ", *["1"] * 58])
+    found = calibrate_run(run, fill_in(tmp_path / "t.jsonl", lambda _: next(given))).metrics["context_relevance"]
+    assert found.labels == 59
+    assert "t.jsonl, line 1: expected 0 or 1 or 2, got 'maybe'." in found.remarks[0]
+
+
+@pytest.mark.parametrize(
+    ("samples", "reported"), [(9, Reported.NOTHING), (12, Reported.HUMAN), (30, Reported.CORRECTED)]
+)
+def test_what_is_reported_depends_on_how_many_are_labelled(
+    run: merilo.Run, tmp_path: Path, samples: int, reported: Reported
+) -> None:
+    """Nothing below 10 samples, people's own mean below 20, then the surer one."""
+    label_run(run, tmp_path / "t.jsonl", metric="context_relevance", samples=samples, items=9)
+    found = calibrate_run(run, fill_in(tmp_path / "t.jsonl", by_grade), metrics=["context_relevance"])
+    assert found.metrics["context_relevance"].correction.reported is reported
+    assert found.told is (reported is not Reported.NOTHING)
+
+
+def test_two_uniform_draws_are_one(run: merilo.Run, tmp_path: Path) -> None:
+    """Ten samples and ten more with another seed are as good as twenty; a stratified draw is not mixed in."""
+    for name, seed, stratify in (("a", 0, False), ("b", 5, False), ("c", 7, True)):
+        path = tmp_path / f"{name}.jsonl"
+        label_run(run, path, metric="context_relevance", samples=12, seed=seed, stratify=stratify)
+        fill_in(path, by_grade, annotator="ann")
+    files = [tmp_path / f"{name}.jsonl" for name in "abc"]
+    drawn = {task["user_input"] for path in files[:2] for task in read_tasks(path)}
+    found = calibrate_run(run, files, metrics=["context_relevance"]).metrics["context_relevance"]
+    assert found.correction.labelled == len(drawn) > 12
+    assert "36 labels of other draws left aside" in found.remarks[0]
+
+
+def test_stratified_draws_are_undone_by_their_probabilities(tmp_path: Path) -> None:
+    """Rare scores are labelled more often than they occur; weighted, the estimate is near the truth all the same."""
+
+    def rarely(question: Question[Any]) -> Row:
+        said = lenient(question)
+        return said if said["grade"] else {"grade": 0}
+
+    rows = contexts_rows(300, contexts=2)
+    run = judged_run(tmp_path / "run", rows, ["context_relevance"], rarely)
+    label_run(run, tmp_path / "t.jsonl", samples=90, stratify=True)
+    found = calibrate_run(run, fill_in(tmp_path / "t.jsonl", by_grade)).metrics["context_relevance"]
+    low, high = found.correction.corrected.interval.ends or (0.0, 0.0)
+    assert low < true_mean(rows) < high
+    assert found.stratified
+    assert any("drawn by verdict" in each for each in found.remarks)
+
+
+def test_the_agreement_of_judge_and_people_comes_with_intervals(run: merilo.Run, labels: Path) -> None:
+    """Grades have a weighted kappa; the cut at 1 has rates, kappa, AC1 and, with probabilities, AUROC."""
+    (found,) = calibrate_run(run, labels).metrics["context_relevance"].agreement
+    assert found.grades is not None
+    assert found.yes_or_no is not None
+    assert found.items == 120
+    for each in (found.grades.kappa, found.yes_or_no.kappa, found.yes_or_no.ac1, found.yes_or_no.auroc):
+        assert each.value is not None
+        assert each.interval.ends is not None
+    assert found.yes_or_no.clusters == 40
+    assert found.yes_or_no.sensitivity.value == 1.0
+
+
+def test_one_class_only_gives_rates_and_no_kappa(run: merilo.Run, tmp_path: Path) -> None:
+    """Where people said one thing only there is nothing that chance could be measured by, and the page says so."""
+    label_run(run, tmp_path / "t.jsonl", metric="context_relevance", samples=20)
+    found = calibrate_run(run, fill_in(tmp_path / "t.jsonl", lambda _: 0), metrics=["context_relevance"])
+    (agreement,) = found.metrics["context_relevance"].agreement
+    assert agreement.yes_or_no is not None
+    assert agreement.yes_or_no.kappa.value is None
+    assert agreement.yes_or_no.specificity.value is not None
+    assert "People gave one label only, so there are rates and no kappa." in str(calibrated_page(found, 100))
+
+
+def test_annotators_may_disagree(run: merilo.Run, labels: Path, tmp_path: Path) -> None:
+    """A sum takes their mean label, agreement their majority, and how far they agree among themselves is told."""
+    other = fill_in(
+        labels, lambda task: min(2, by_grade(task) + ("luck 3" in task["context"])), out=tmp_path / "o.jsonl"
+    )
+    found = calibrate_run(run, [labels, other]).metrics["context_relevance"]
+    (agreement,) = found.agreement
+    assert agreement.disputed > 0
+    assert agreement.annotators is not None
+    assert (agreement.annotators.items, agreement.annotators.ratings) == (120, 240)
+    assert agreement.annotators.alpha.value is not None
+    alone = calibrate_run(run, labels).metrics["context_relevance"].correction.human.value
+    added = calibrate_run(run, other).metrics["context_relevance"].correction.human.value
+    assert alone is not None
+    assert added is not None
+    assert found.correction.human.value == pytest.approx((alone + added) / 2)
+
+
+def test_rates_are_corrected_by_rogan_and_gladen_too(tmp_path: Path) -> None:
+    """Where each sample is a yes or a no, the estimate from sensitivity and specificity stands beside."""
+    rows = contexts_rows(200, contexts=1)
+    run = judged_run(tmp_path / "run", rows, ["context_relevance(unit=context)"])
+    label_run(run, tmp_path / "t.jsonl", samples=80)
+    found = calibrate_run(run, fill_in(tmp_path / "t.jsonl", by_grade)).metrics["context_relevance(unit=context)"]
+    assert found.rate is not None
+    assert found.rate.interval.ends is not None
+    truth = sum(grade_of(row["retrieved_contexts"][0]) > 0 for row in rows) / len(rows)
+    assert found.rate.interval.ends[0] < truth < found.rate.interval.ends[1]
+
+
+def test_means_have_no_rogan_gladen(run: merilo.Run, labels: Path) -> None:
+    """A mean of grades is no rate."""
+    assert calibrate_run(run, labels).metrics["context_relevance"].rate is None
+
+
+def test_clusters_are_the_units_where_samples_belong_together(tmp_path: Path) -> None:
+    """With a document for every four samples, units are documents, in the estimates and in the agreement."""
+    rows = [dict(row, metadata={"document": f"d{at // 4}"}) for at, row in enumerate(ROWS)]
+    run = judged_run(tmp_path / "run", rows, ["context_relevance"])
+    label_run(run, tmp_path / "t.jsonl", samples=60)
+    found = calibrate_run(run, fill_in(tmp_path / "t.jsonl", by_grade), cluster="document").metrics["context_relevance"]
+    assert found.correction.raw.clusters == 30
+    assert found.agreement[0].yes_or_no is not None
+    assert found.agreement[0].yes_or_no.clusters <= 30
+
+
+def test_attached_labels_are_kept_with_the_run(labels: Path, tmp_path: Path) -> None:
+    """They come back without the file, give the same corrections, and are replaced by those attached later."""
+    run = judged_run(tmp_path / "run", ROWS, ["context_relevance"])
+    assert corrected_of(run) == {}
+    found = calibrate_run(run, labels, attach=True)
+    assert corrected_of(run) == {"context_relevance": found.metrics["context_relevance"].correction}
+    assert set(json.loads((run.path / LABELS).read_text(encoding="utf-8").splitlines()[0])) == {
+        "task",
+        "label",
+        "annotator",
+        "ticket",
+    }
+    label_run(run, tmp_path / "few.jsonl", samples=5)
+    calibrate_run(run, fill_in(tmp_path / "few.jsonl", by_grade), attach=True)
+    assert corrected_of(run)["context_relevance"].labelled == 5
+
+
+def test_the_summary_reports_the_corrected_mean_once_labels_are_attached(labels: Path, tmp_path: Path) -> None:
+    """Page, JSON and browser page give the corrected mean, the judge's own beside it, and no longer the remark."""
+    run = judged_run(tmp_path / "run", ROWS, ["context_relevance"])
+    remark = "the judge's own error is not in it"
+    assert remark in " ".join(str(overview_page(run, 100)).split())
+    calibrate_run(run, labels, attach=True)
+    corrections = corrected_of(run)
+    estimate = corrections["context_relevance"].corrected
+    page = " ".join(str(overview_page(run, 100, corrections=corrections)).split())
+    assert remark not in page
+    assert f"context_relevance {estimate.value:.3f}" in page
+    assert f"corrected, from 40 labelled samples; the judge alone {run.metrics['context_relevance'].mean:.3f}" in page
+    record = overview_record(run, corrections=corrections)["metrics"]["context_relevance"]
+    assert record["mean"] == estimate.value
+    assert record["correction"]["judge"]["value"] == pytest.approx(run.metrics["context_relevance"].mean)
+    html = run_html(run, samples=1, corrections=corrections)
+    assert "By labels of people" in html
+    assert "own error is not in it" not in html
+
+
+def test_metrics_without_labels_keep_the_remark(run: merilo.Run, labels: Path) -> None:
+    """Where only some means are corrected, the sentence says in which intervals the judge's error is."""
+    found = calibrate_run(run, labels)
+    corrections = {text: each.correction for text, each in found.metrics.items()}
+    page = " ".join(str(overview_page(run, 100, corrections=corrections)).split())
+    assert "own error is in those of context_relevance, context_relevance(unit=context) alone" in page
+
+
+def test_damaged_labels_of_a_run_are_told(tmp_path: Path) -> None:
+    """A file that holds no task any more is an error of the run, not a silence."""
+    run = judged_run(tmp_path / "run", contexts_rows(5), ["context_relevance"])
+    (run.path / LABELS).write_text("{}\n", encoding="utf-8")
+    with pytest.raises(RunError, match="labels kept with the run cannot be used"):
+        corrected_of(run)
+
+
+def test_the_record_is_plain_json_with_stable_names(run: merilo.Run, labels: Path) -> None:
+    """Every number of the page is in the JSON, by metric."""
+    record = calibrated_record(calibrate_run(run, labels))
+    assert json.loads(json.dumps(record, allow_nan=False)) == record
+    metric = record["metrics"]["context_relevance"]
+    assert metric["reported"] == "corrected"
+    assert metric["estimate"] == metric["corrected"]
+    assert {"judge", "people", "corrected", "reason", "trust", "rogan_gladen", "agreement"} <= set(metric)
+    assert {"kappa", "ac1", "accuracy", "sensitivity", "specificity", "auroc", "grades"} <= set(
+        metric["agreement"]["relevance"]
+    )
+
+
+def test_a_level_that_is_none_is_refused(run: merilo.Run, labels: Path) -> None:
+    """95 is no level; 0.95 is."""
+    with pytest.raises(UsageError, match=r"write 0\.95"):
+        calibrate_run(run, labels, level=95)
+
+
+def test_labels_correct_a_judge_whose_bias_sits_in_half_of_the_samples(run: merilo.Run, tmp_path: Path) -> None:
+    """Over 40 draws of 30 samples the corrected interval covers people's mean in nearly all; the raw one in none."""
+    truth, covered, reported = true_mean(ROWS), 0, 0
+    raw = run.metrics["context_relevance"].interval
+    assert raw is not None
+    assert not raw[0] <= truth <= raw[1]
+    scores = read_scores(run, metrics=["context_relevance"])
+    for seed in range(40):
+        path = tmp_path / f"{seed}.jsonl"
+        label_run(run, path, metric="context_relevance", samples=30, seed=seed)
+        people = read_people([fill_in(path, by_grade)])
+        matched = match(scores, people.labels, ["context_relevance"])["context_relevance"]
+        correction = correction_of(scores, "context_relevance", matched, level=0.95, seed=0)
+        low, high = correction.corrected.interval.ends or (1.0, 0.0)
+        covered += low <= truth <= high
+        low, high = (correction.estimate or correction.raw).interval.ends or (1.0, 0.0)
+        reported += low <= truth <= high
+    assert covered >= 35  # 93 % of 40 are 37; 35 is a standard error and a half below
+    assert reported >= 35

@@ -1,0 +1,434 @@
+"""Runs compared: what is paired, what may be said, and which samples carry it."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+import pytest
+from graded_runs import FAILS, graded, many
+
+import merilo
+from merilo import api
+from merilo.concluding.comparing import Comparing, compare_runs
+from merilo.errors import DataError, RunError, UsageError
+from merilo.reports.comparison_words import readings
+from merilo.runs.run import MANIFEST, OUTCOMES
+from merilo.stats.compare import Reading
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from merilo.reports.comparison import RunComparison
+    from merilo.stats.compare import Comparison
+
+METRIC = "context_relevance"
+
+
+def compared(first: merilo.Run, second: merilo.Run) -> Comparison:
+    """The comparison of their one metric."""
+    return compare_runs([first, second]).metrics[METRIC]
+
+
+def said(found: RunComparison) -> str:
+    """What is said of it, in one line."""
+    return "; ".join(f"{each.reading}: {each.why}" if each.why else each.reading for each in readings(found))
+
+
+def change(run: merilo.Run, **fields: object) -> merilo.Run:
+    """The run with these fields of its manifest."""
+    path = run.path / MANIFEST
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | fields), encoding="utf-8")
+    return merilo.Run.open(run.path)
+
+
+# -- the example's two retrievers ---------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def retrievers(tmp_path_factory: pytest.TempPathFactory) -> tuple[merilo.Run, merilo.Run]:
+    folder = tmp_path_factory.mktemp("retrievers")
+    found = []
+    for name in ("bm25", "opening_overlap"):
+        data = folder / f"{name}.jsonl"
+        data.write_bytes(files("merilo.examples").joinpath("retrieval", f"{name}.jsonl").read_bytes())
+        found.append(merilo.evaluate(data, metrics=[METRIC], judge="embedded", cache=False, out=folder / name))
+    return found[0], found[1]
+
+
+def hits(run: merilo.Run) -> dict[str, bool]:
+    """By sample, whether the passage that a person wrote the answer from was retrieved."""
+    return {
+        each.sample.id: bool(
+            {*each.sample.require("reference_context_ids")} & {*each.sample.require("retrieved_context_ids")}
+        )
+        for each in run.samples
+    }
+
+
+def test_the_judge_agrees_with_the_passages_that_people_chose(retrievers: tuple[merilo.Run, merilo.Run]) -> None:
+    """By the judge the same retriever leads as by the hit rate of the gold passage, with an interval clear of 0."""
+    found = compare_runs(retrievers)
+    gold = [hits(run) for run in retrievers]
+    lead = sum(gold[0].values()) - sum(gold[1].values())
+    each = found.metrics[METRIC]
+    assert lead == 11
+    assert each.interval.ends is not None
+    assert 0 < each.interval.ends[0] < (each.difference or 0)
+    assert each.reading is Reading.FIRST_HIGHER
+    assert said(found) == "bm25 is better"
+
+
+def test_the_samples_that_carry_it_are_shown(retrievers: tuple[merilo.Run, merilo.Run]) -> None:
+    """Among the 20 samples that moved most are most of those whose gold passage one retriever alone found.
+
+    They carry the difference: together the 20 of 60 make more than four fifths of it.
+    """
+    found = compare_runs(retrievers)
+    gold = [hits(run) for run in retrievers]
+    decided = {sample for sample in gold[0] if gold[0][sample] != gold[1][sample]}
+    shown = {each.sample: each for each in found.moved}
+    assert len(shown) == 20
+    assert len(decided & set(shown)) > 0.6 * len(decided)
+    carried = sum(each.step for each in found.moved) / found.common
+    assert carried >= 0.8 * (found.metrics[METRIC].difference or 0)
+    first = found.moved[0]
+    for case, value in zip(first.cases, first.values, strict=True):
+        outcome = case.result.outcomes[METRIC]
+        assert isinstance(outcome, merilo.Score)
+        assert outcome.value == value
+
+
+# -- pairing ------------------------------------------------------------------------------------------
+
+
+def test_samples_are_paired_by_id_over_the_common_ones(tmp_path: Path) -> None:
+    """Data sets may differ in order and samples; what is not common is counted and named, and not compared."""
+    first = graded(tmp_path / "a", {"only": [2], **many(10, 2)})
+    second = graded(tmp_path / "b", dict(reversed(many(12, 1).items())))
+    found = compare_runs([first, second])
+    assert found.common == 10
+    assert [(side.name, side.absences, side.absent) for side in found.sides] == [
+        ("a", 1, ("only",)),
+        ("b", 2, ("s11", "s10")),
+    ]
+    each = found.metrics[METRIC]
+    assert (each.first, each.second, each.difference) == (1.0, 0.5, 0.5)
+    assert each.counts.wins == 10
+
+
+def test_of_many_absent_ids_some_are_named(tmp_path: Path) -> None:
+    """At most five ids are named."""
+    found = compare_runs([graded(tmp_path / "a", many(30, 2)), graded(tmp_path / "b", many(10, 1))])
+    assert (found.sides[0].absences, len(found.sides[0].absent)) == (20, 5)
+    assert "and 15 more" in str(found)
+
+
+def test_no_sample_in_common_is_an_error(tmp_path: Path) -> None:
+    """Runs without a common id cannot be compared, and it is said how ids pair."""
+    first, second = graded(tmp_path / "a", many(3, 2)), graded(tmp_path / "b", many(3, 2, start=10))
+    with pytest.raises(DataError, match=r"no sample in common: samples are paired by id.*a: s0, s1, s2; b: s10"):
+        compare_runs([first, second])
+
+
+def test_an_id_that_comes_twice_is_an_error(tmp_path: Path) -> None:
+    """Two samples with one id cannot be paired."""
+    first, second = graded(tmp_path / "a", many(3, 2)), graded(tmp_path / "b", many(3, 2))
+    path = second.path / OUTCOMES
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join([*lines, lines[0]]), encoding="utf-8")
+    with pytest.raises(DataError, match="b has 's0' twice; make the ids unique"):
+        compare_runs([first, second])
+
+
+def test_other_questions_under_the_same_ids_are_noticed(tmp_path: Path) -> None:
+    """Ids that were counted up pair questions that have nothing in common; it is said before the numbers."""
+    first = graded(tmp_path / "a", many(8, 2))
+    second = graded(tmp_path / "b", many(8, 1), user_input="What else?")
+    found = compare_runs([first, second])
+    (note,) = found.notes
+    assert note.startswith("8 of 8 samples have another user input in b under the same id, such as 's0': 'What is s0?'")
+    assert note in " ".join(str(found).split())
+    assert compare_runs([first, graded(tmp_path / "c", many(8, 1))]).notes == ()
+
+
+def test_three_runs_are_each_held_against_the_first(tmp_path: Path) -> None:
+    """Over the samples that all three have; Holm corrects over both comparisons."""
+    ways = {"a": [1, 1], "b": [1, 2], "c": [1, 0]}
+    runs = [graded(tmp_path / name, {f"s{n}": [way[n % 4 > 0]] for n in range(30)}) for name, way in ways.items()]
+    runs.append(graded(tmp_path / "d", many(20, 1)))
+    found = compare_runs(runs)
+    assert found.common == 20
+    assert [(row.metric, row.other, row.comparison.difference, row.ahead) for row in found.rows] == [
+        (METRIC, 1, -0.375, 1),
+        (METRIC, 2, 0.375, 0),
+        (METRIC, 3, 0.0, None),
+    ]
+    assert found.rows[0].comparison.adjusted == pytest.approx(3 * (found.rows[0].comparison.p or 0))
+    assert found.moved[0].values == (0.5, 1.0, 0.0, 0.5)
+    assert len(found.moved[0].cases) == 4
+
+
+def test_runs_called_alike_are_told_apart(tmp_path: Path) -> None:
+    """By their path; a run against itself by a number."""
+    runs = [graded(tmp_path / folder / "out", many(6, 1)) for folder in ("old", "new")]
+    assert compare_runs(runs).names == tuple(str(run.path) for run in runs)
+    assert compare_runs([runs[0], runs[0]]).names == ("out (1)", "out (2)")
+
+
+# -- the same yardstick -------------------------------------------------------------------------------
+
+
+def test_other_judges_are_refused_with_what_differs(tmp_path: Path) -> None:
+    """Runs of different judges are refused with the difference, and compared on demand, with it said."""
+    first, second = graded(tmp_path / "a", many(8, 2)), graded(tmp_path / "b", many(8, 1), version="2")
+    with pytest.raises(
+        UsageError, match=r"not measured with the same yardstick: .*version.*--across-judges"
+    ) as refusal:
+        compare_runs([first, second])
+    assert '"1"' in str(refusal.value)
+    assert '"2"' in str(refusal.value)
+    found = compare_runs([first, second], Comparing(across_judges=True))
+    assert len(found.differing) == 1
+    assert "Not the same yardstick: the judge" in str(found)
+
+
+@pytest.mark.parametrize("fields", [{"metrics": {METRIC: 7}}, {"splitter": "other-9"}, {"language": "ru"}])
+def test_other_versions_are_refused(tmp_path: Path, fields: dict[str, object]) -> None:
+    """A metric of another version, another splitter or a forced language moves numbers as well."""
+    first, second = graded(tmp_path / "a", many(8, 2)), graded(tmp_path / "b", many(8, 1))
+    change(second, **fields)
+    (wanted,) = fields.values()
+    told = str(7 if isinstance(wanted, dict) else wanted)
+    with pytest.raises(UsageError, match=f"same yardstick.*{told}"):
+        compare_runs([first, merilo.Run.open(second.path)])
+
+
+def test_another_scale_is_an_error(tmp_path: Path) -> None:
+    """One metric with two ranges is no one metric."""
+    first, second = graded(tmp_path / "a", many(8, 2)), graded(tmp_path / "b", many(8, 1))
+    change(second, scales={METRIC: {"range": [0, 5], "higher_is_better": True}})
+    with pytest.raises(DataError, match=r"another scale in b \(0 to 5, higher is better\) than in a \(0 to 1"):
+        compare_runs([first, merilo.Run.open(second.path)])
+
+
+# -- what may be said ---------------------------------------------------------------------------------
+
+
+def test_silence_does_not_win(tmp_path: Path) -> None:
+    """A retriever that brings nothing on hard questions leads over the pairs, and is not called better for it."""
+    easy, worse = ({f"easy{n}": [2 - below * (n % 4 > 0)] for n in range(40)} for below in (0, 1))
+    loud = graded(tmp_path / "loud", {**worse, **many(20, 2)})
+    silent = graded(tmp_path / "silent", {**easy, **{name: [] for name in many(20, 1)}})
+    found = compare_runs([silent, loud])
+    each = found.metrics[METRIC]
+    assert (each.difference or 0) > 0
+    assert each.p is not None
+    assert each.p < 1e-6  # over the pairs alone nobody would doubt it
+    assert each.reading is Reading.CANNOT_TELL
+    assert each.counts.first_undefined == 20
+    assert said(found).startswith("cannot tell: 20 samples have a score in one run only")
+    assert "20 undefined in silent, scored in loud" in " ".join(str(found).split())
+    assert "s0, s1, s2, s3, s4" in " ".join(str(found).split())
+
+
+def test_failing_does_not_win_either(tmp_path: Path) -> None:
+    """An outcome that failed in one run only is treated as an undefined one."""
+    easy, worse = ({f"easy{n}": [2 - below * (n % 4 > 0)] for n in range(40)} for below in (0, 1))
+    loud = graded(tmp_path / "loud", {**worse, **many(20, 2)})
+    broken = graded(tmp_path / "broken", {**easy, **many(20, FAILS)})
+    found = compare_runs([broken, loud])
+    assert found.metrics[METRIC].counts.first_failed == 20
+    assert said(found).startswith("cannot tell")
+
+
+def test_undefined_as_worst(tmp_path: Path) -> None:
+    """With `worst` silence counts as the lowest score, and a reading is possible."""
+    loud = graded(tmp_path / "loud", many(40, 1))
+    silent = graded(tmp_path / "silent", {**many(20, 1), **{f"s{n}": [] for n in range(20, 40)}})
+    found = compare_runs([silent, loud], Comparing(undefined="worst"))
+    each = found.metrics[METRIC]
+    assert (each.counts.pairs, each.difference) == (40, -0.25)
+    assert said(found) == "loud is better"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "sentence"),
+    [
+        (many(30, 1), many(30, 1), "the scores of all 30 pairs are equal, so there is nothing to tell apart"),
+        (many(1, 1), many(1, 2), "only 1 of 1 sample differ, and at least 6 must; compare over more questions"),
+        (
+            {**many(30, 1), "s0": [2]},
+            many(30, 1),
+            "only 1 of 30 samples differ, and at least 6 must; compare over more questions",
+        ),
+        (
+            many(8, FAILS),
+            many(8, FAILS),
+            "no sample has a score in both runs (8 scored in none); see why with merilo show",
+        ),
+        (
+            many(8, FAILS),
+            many(8, 1),
+            "no sample has a score in both runs (8 failed in one); see why with merilo show",
+        ),
+        (
+            {name: [] for name in many(8, 1)},
+            many(8, 1),
+            "no sample has a score in both runs (8 undefined in one); see why with merilo show",
+        ),
+    ],
+    ids=["all equal", "one sample", "one differs", "all failed", "one side failed", "one side undefined"],
+)
+def test_degenerate_runs_get_a_sentence(
+    tmp_path: Path, first: dict[str, list[int]], second: dict[str, list[int]], sentence: str
+) -> None:
+    """Where nothing can be told, it is said why and what to do; every page can still be made."""
+    found = compare_runs([graded(tmp_path / "a", first), graded(tmp_path / "b", second)])
+    assert said(found) == f"cannot tell: {sentence}"
+    assert sentence in " ".join(str(found).split())
+    assert found.metrics[METRIC].interval.ends is None
+
+
+def test_only_primary_metrics_get_a_reading(tmp_path: Path) -> None:
+    """The others are shown without one, and Holm does not count them."""
+    metrics = (METRIC, "context_precision(against=question)")
+    runs = [graded(tmp_path / name, many(30, grade), metrics=metrics) for name, grade in (("a", 2), ("b", 0))]
+    found = compare_runs(runs, Comparing(primary=["context_precision"]))
+    assert found.primary == ("context_precision(against=question)",)
+    assert found.metrics[METRIC].reading is None
+    each = found.metrics["context_precision(against=question)"]
+    assert each.adjusted == each.p
+    with pytest.raises(UsageError, match="are among those compared"):
+        compare_runs(runs, Comparing(metrics=[METRIC], primary=["context_precision"]))
+
+
+def test_samples_in_clusters_count_together(tmp_path: Path) -> None:
+    """30 samples of one document are one unit; `cluster` names what they share."""
+    runs = [graded(tmp_path / name, many(30, grade), metadata={"doc": 1}) for name, grade in (("a", 2), ("b", 0))]
+    assert compared(*runs).reading is Reading.FIRST_HIGHER
+    found = compare_runs(runs, Comparing(cluster="doc"))
+    assert (found.cluster, found.metrics[METRIC].clusters) == ("doc", 1)
+    assert "cannot tell: 1 of 1 clusters have differences" in said(found)
+    with pytest.raises(DataError, match="no 'page'"):
+        compare_runs(runs, Comparing(cluster="page"))
+
+
+def test_a_lower_value_may_be_better(tmp_path: Path) -> None:
+    """Who is better follows from the metric's scale, not from the sign."""
+    runs = [graded(tmp_path / name, many(30, grade)) for name, grade in (("a", 2), ("b", 0))]
+    for run in runs:
+        change(run, scales={METRIC: {"range": [0, 1], "higher_is_better": False}})
+    found = compare_runs([run.path for run in runs])
+    assert found.metrics[METRIC].reading is Reading.FIRST_HIGHER
+    assert said(found) == "b is better"
+
+
+# -- metrics and samples ------------------------------------------------------------------------------
+
+
+def test_metrics_that_one_run_lacks_are_named(tmp_path: Path) -> None:
+    """What is not in every run is left out with the reason; asked for by name, it is an error."""
+    first = graded(tmp_path / "a", many(8, 2), metrics=(METRIC, "context_ranking"))
+    second = graded(tmp_path / "b", many(8, 1))
+    found = compare_runs([first, second])
+    assert list(found.metrics) == [METRIC]
+    assert found.left_out == {"context_ranking": "b has no such metric"}
+    with pytest.raises(UsageError, match="context_ranking cannot be compared: b has no such metric"):
+        compare_runs([first, second], Comparing(metrics=["context_ranking"]))
+    with pytest.raises(UsageError, match="'context_relevanc'; write context_relevance"):
+        compare_runs([first, second], Comparing(metrics=["context_relevanc"]))
+    other = graded(tmp_path / "c", many(8, 1), metrics=("context_precision(against=question)",))
+    with pytest.raises(UsageError, match="no metric in common: b has context_relevance; c has context_precision"):
+        compare_runs([second, other])
+
+
+def test_the_samples_that_moved_most_come_first(tmp_path: Path) -> None:
+    """By the size of the step, whatever its direction; samples that did not move are not among them."""
+    first = graded(tmp_path / "a", {"same": [1], "up": [0, 1], "down": [2], "far": [0], "gone": []})
+    second = graded(tmp_path / "b", {"same": [1], "up": [1, 1], "down": [0], "far": [2], "gone": [2]})
+    found = compare_runs([first, second])
+    assert [(each.sample, each.values, each.step) for each in found.moved] == [
+        ("down", (1.0, 0.0), 1.0),
+        ("far", (0.0, 1.0), -1.0),
+        ("up", (0.25, 0.5), -0.25),
+    ]
+    assert found.movers == 3
+    assert len(compare_runs([first, second], Comparing(samples=1)).moved) == 1
+    assert compare_runs([first, second], Comparing(samples=0)).moved == ()
+
+
+def test_samples_are_found_in_outcomes_of_another_layout(tmp_path: Path) -> None:
+    """Where somebody wrote the outcomes' JSON again with blanks, the samples that moved are found all the same."""
+    runs = [graded(tmp_path / name, many(8, grade)) for name, grade in (("a", 2), ("b", 0))]
+    path = runs[1].path / OUTCOMES
+    records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    found = compare_runs(runs)
+    assert [case.result.sample.id for case in found.moved[0].cases] == ["s0", "s0"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        (Comparing(level=95.0), "write 0.95 for 95 %"),
+        (Comparing(undefined="best"), "to drop or to count as worst, got 'best'"),
+        (Comparing(samples=-1), "0 or more, got -1"),
+        (Comparing(by="faithfulness"), "no metric that is simply called 'faithfulness'"),
+        (Comparing(primary=[]), "name one, or leave the option out"),
+    ],
+)
+def test_wrong_options_are_refused(tmp_path: Path, wanted: Comparing, message: str) -> None:
+    """Each with a sentence that says what to write."""
+    runs = [graded(tmp_path / name, many(6, 1)) for name in ("a", "b")]
+    with pytest.raises(UsageError, match=message):
+        compare_runs(runs, wanted)
+
+
+def test_one_run_or_none_is_refused(tmp_path: Path) -> None:
+    """A comparison needs two; a directory without a run is named."""
+    with pytest.raises(UsageError, match="two runs or more, got 1"):
+        api.compare(tmp_path)
+    with pytest.raises(RunError, match="is not the directory of a run"):
+        api.compare(tmp_path, tmp_path)
+
+
+def test_a_stopped_run_says_so(tmp_path: Path) -> None:
+    """A comparison with an incomplete run begins with that."""
+    runs = [graded(tmp_path / name, many(6, 1)) for name in ("a", "b")]
+    summary = runs[1].path / "summary.json"
+    summary.write_text(summary.read_text(encoding="utf-8").replace('"complete": true', '"complete": false'))
+    assert "b was stopped before its last sample" in str(compare_runs(runs))
+
+
+# -- for notebooks ------------------------------------------------------------------------------------
+
+
+def test_a_comparison_as_a_frame(tmp_path: Path) -> None:
+    """One row for each metric and other run, its columns the fields of the JSON."""
+    pytest.importorskip("pandas")
+    runs = [graded(tmp_path / name, many(30, grade)) for name, grade in (("a", 2), ("b", 1))]
+    found = api.compare(*runs).to_frame()
+    row = found.iloc[0]  # type: ignore[attr-defined]  # our stub of pandas has what we call alone
+    assert (row["metric"], row["first"], row["second"], row["better"]) == (METRIC, "a", "b", "a")
+    assert row["low"] < row["difference"] < row["high"]
+
+
+def test_a_frame_without_pandas_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without pandas, which is no dependency, to_frame names it."""
+    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
+    runs = [graded(tmp_path / name, many(6, 1)) for name in ("a", "b")]
+    with pytest.raises(UsageError, match="pip install pandas"):
+        compare_runs(runs).to_frame()
+
+
+def test_a_notebook_shows_the_table(tmp_path: Path) -> None:
+    """`_repr_html_` is the paired table, without a style or a script."""
+    runs = [graded(tmp_path / name, many(30, grade)) for name, grade in (("a", 2), ("<b>", 1))]
+    shown = compare_runs(runs)._repr_html_()
+    assert "<table>" in shown
+    assert "&lt;b&gt;" in shown
+    assert "<b>" not in shown
+    assert "<script" not in shown
+    assert "<style" not in shown

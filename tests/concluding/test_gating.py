@@ -1,0 +1,423 @@
+"""A run held against a minimum and against a baseline: pass, fail or cannot tell, and what would decide."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from graded_runs import FAILS, graded, many
+
+import merilo
+from merilo import api
+from merilo.concluding.gating import gate_run
+from merilo.concluding.same import differences_that_move_numbers
+from merilo.concluding.scores import read_scores
+from merilo.concluding.suite import Suite, read_suite, suite_of
+from merilo.errors import DataError, MeriloError, RunError, UsageError
+from merilo.reports.gate import CannotTell
+from merilo.reports.gate_page import gates_page, gates_record, junit_text
+from merilo.runs.run import SUMMARY
+from merilo.stats.compare import Policy
+from merilo.stats.gate import Verdict, gate_drop, gate_minimum
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from merilo.reports.gate import Gate, Gates
+
+METRIC = "context_relevance"
+SHARE = "context_relevance(unit=context)"
+PASS, FAIL, CANNOT_TELL = Verdict.PASS, Verdict.FAIL, Verdict.CANNOT_TELL
+
+
+def grades(*numbers: int) -> dict[str, list[int]]:
+    """As many samples of grade 0, 1 and 2 (scores 0, 0.5 and 1) as said, mixed."""
+    order = [grade for grade, count in enumerate(numbers) for _ in range(count)]
+    mixed = np.random.default_rng(3).permutation(order).tolist()
+    return {f"s{place}": [grade] for place, grade in enumerate(mixed)}
+
+
+def ranked(out: Path, hits: Sequence[bool], **arguments: Any) -> merilo.Run:  # Any: those of evaluate
+    """A run of a metric that asks no judge, with a score of 1 or 0 for each sample."""
+    rows = [
+        {"id": f"s{n}", "retrieved_context_ids": ["a" if hit else "b"], "reference_context_ids": ["a"]}
+        for n, hit in enumerate(hits)
+    ]
+    return merilo.evaluate(rows, metrics=["reciprocal_rank"], out=out, cache=False, **arguments)
+
+
+def only(found: Gates) -> Gate:
+    """The one gate."""
+    (gate,) = found.gates
+    return gate
+
+
+def minimum(run: merilo.Run, asked: float, **fields: Any) -> Gate:  # Any: those of a suite
+    """The gate of a minimum."""
+    return only(gate_run(run, Suite(minimums={METRIC: asked}, **fields)))
+
+
+# -- minimums -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("asked", "verdict"), [(0.6, PASS), (0.7, CANNOT_TELL), (0.8, FAIL)])
+def test_a_minimum_is_met_not_met_or_between(tmp_path: Path, asked: float, verdict: Verdict) -> None:
+    """A mean of 0.7 over 200 samples is at least 0.6, is not at least 0.8, and may or may not be at least 0.7."""
+    run = graded(tmp_path / "run", grades(40, 40, 120))
+    gate = minimum(run, asked)
+    assert gate.verdict is verdict
+    decision = gate_minimum(read_scores(run).columns[METRIC], asked)
+    assert (gate.decision, gate.samples, gate.missing) == (decision, 200, 0)
+
+
+def test_where_it_cannot_be_told_the_samples_that_would_decide_are_named(tmp_path: Path) -> None:
+    """They are ids of the run, and with their scores at the other end the gate decides."""
+    given = grades(40, 40, 120)
+    gate = minimum(graded(tmp_path / "run", given), 0.72)
+    assert gate.verdict is CANNOT_TELL
+    assert 0 < len(gate.deciding) <= 20
+    value = gate.decision.value
+    assert value is not None
+    other = 2 if value >= 0.72 else 0
+    changed = {**given, **{sample: [other] for sample in gate.deciding}}
+    assert minimum(graded(tmp_path / "changed", changed), 0.72).verdict is not CANNOT_TELL
+
+
+def test_undefined_outcomes_are_reckoned_both_ways_unless_told_otherwise(tmp_path: Path) -> None:
+    """With 40 of 140 undefined a mean of 1 may be 0.71 or 1; dropped it passes, counted as worst it fails."""
+    run = graded(tmp_path / "run", {**many(100, 2), **{f"none{n}": [] for n in range(40)}})
+    assert minimum(run, 0.9).verdict is CANNOT_TELL
+    assert minimum(run, 0.9, undefined=Policy.DROP).verdict is PASS
+    assert minimum(run, 0.9, undefined=Policy.WORST).verdict is FAIL
+
+
+def test_failed_outcomes_stay_unknown_whatever_the_undefined_are(tmp_path: Path) -> None:
+    """A run in which a third failed passes no minimum that the failed could break."""
+    run = graded(tmp_path / "run", {**many(100, 2), **many(50, FAILS, start=100)})
+    assert minimum(run, 0.9, undefined=Policy.DROP).verdict is CANNOT_TELL
+
+
+def test_lower_is_better_exchanges_the_sides(tmp_path: Path) -> None:
+    """Where lower is better a minimum is the most that the mean may be."""
+    run = graded(tmp_path / "run", grades(150, 50, 0))
+    manifest = json.loads((run.path / "manifest.json").read_text(encoding="utf-8"))
+    manifest["scales"][METRIC]["higher_is_better"] = False
+    (run.path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    run = merilo.Run.open(run.path)
+    assert [minimum(run, asked).verdict for asked in (0.3, 0.05)] == [PASS, FAIL]
+    assert "at most 0.05 was asked for" in minimum(run, 0.05).reading
+
+
+# -- baselines ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("worse", "options", "verdict"),
+    [
+        (4, {"max_drop": 0.05}, PASS),
+        (60, {"max_drop": 0.05}, FAIL),
+        (12, {"max_drop": 0.05}, CANNOT_TELL),
+        (12, {"max_drop": 0.2}, PASS),
+        (12, {"max_drop": 0.2, "strict": True}, FAIL),
+        (4, {"max_drop": {METRIC: 0.05}}, PASS),
+    ],
+)
+def test_a_drop_is_held_against_what_is_allowed(
+    tmp_path: Path, worse: int, options: dict[str, Any], verdict: Verdict
+) -> None:
+    """So many of 200 samples lose a whole point: within the allowance, beyond it, or it cannot be told."""
+    old = graded(tmp_path / "old", grades(40, 40, 120))
+    changed = [sample for sample, (grade,) in grades(40, 40, 120).items() if grade == 2][:worse]
+    new = graded(tmp_path / "new", {**grades(40, 40, 120), **{sample: [0] for sample in changed}})
+    gate = only(gate_run(new, Suite(**options), baseline=old))
+    assert gate.verdict is verdict
+    drop = options["max_drop"] if isinstance(options["max_drop"], float) else 0.05
+    base, other = (read_scores(run).columns[METRIC] for run in (old, new))
+    assert gate.decision == gate_drop(base, other, drop, strict=options.get("strict", False))
+    if verdict is CANNOT_TELL:
+        excluded = gate.decision.excluded_drop
+        assert excluded is not None
+        assert f"A drop of more than {excluded:.3f} can be excluded." in gate.reading
+        assert set(gate.deciding) <= set(changed)
+        assert gate.deciding
+
+
+def test_samples_are_paired_by_id_and_what_is_alone_is_named(tmp_path: Path) -> None:
+    """The order of the data plays no part; samples of one run only are not compared, and are listed."""
+    old = graded(tmp_path / "old", {f"s{n}": [n % 3] for n in range(60)})
+    new = graded(tmp_path / "new", {f"s{n}": [n % 3] for n in reversed(range(10, 70))})
+    found = gate_run(new, Suite(max_drop=0.1), baseline=old)
+    assert only(found).verdict is PASS
+    assert (only(found).samples, only(found).decision.value) == (50, 0.0)
+    assert found.notes == (
+        "10 samples are in the run only, and are not compared: s69, s68, s67, s66, s65 and 5 more.",
+        "10 samples are in the baseline only, and are not compared: s0, s1, s2, s3, s4 and 5 more.",
+    )
+
+
+def test_other_questions_under_the_same_ids_are_pointed_out(tmp_path: Path) -> None:
+    """Where ids are only counted up, pairs may be of different questions: the gate says so beside its decision."""
+    data = [{"retrieved_context_ids": ["a"], "reference_context_ids": ["a"]} for _ in range(8)]
+    runs = [
+        merilo.evaluate(
+            [{**row, "user_input": f"{word} {n}?"} for n, row in enumerate(data)],
+            metrics=["id_recall"], out=tmp_path / word, cache=False,
+        )
+        for word in ("Who", "Where")
+    ]  # fmt: skip
+    (note,) = gate_run(runs[1], Suite(max_drop=0.9), baseline=runs[0]).notes
+    assert note.startswith("8 of 8 samples have another user input in")
+
+
+def test_another_judge_is_refused_with_what_differs(tmp_path: Path) -> None:
+    """A baseline of another judge is no baseline."""
+    old = graded(tmp_path / "old", grades(10, 10, 10))
+    new = graded(tmp_path / "new", grades(10, 10, 10), version="2")
+    with pytest.raises(UsageError, match=r'the judge scripted.* version "1" there, "2" here'):
+        gate_run(new, Suite(max_drop=0.1), baseline=old)
+
+
+def test_a_metric_that_asks_no_judge_is_comparable_under_any(tmp_path: Path) -> None:
+    """Ids are ids: what another judge would say of other metrics moves none of their numbers."""
+    hits = [n % 4 > 0 for n in range(80)]
+    old = ranked(tmp_path / "old", hits)
+    new = ranked(tmp_path / "new", hits, judge=merilo.ScriptedJudge.by(lambda _: {}, version="9"))
+    assert only(gate_run(new, Suite(max_drop=0.1), baseline=old)).verdict is PASS
+
+
+def test_everything_that_moves_numbers_is_named(tmp_path: Path) -> None:
+    """Versions of metrics, judges and their parameters, rubrics, splitter and language: a phrase for each."""
+    first = graded(tmp_path / "run", grades(1, 1, 1)).manifest
+    llm = {"judge": "llm", "provider": {"model": "m"}, "temperature": 0.0}
+    first = replace(first, judges={"judge": {"name": "openai:m", "fingerprint": llm}}, rubrics={"relevance": "v1"})
+    second = replace(
+        first,
+        metrics={METRIC: 2},
+        judges={"judge": {"name": "openai:m", "fingerprint": {**llm, "temperature": 0.7}}},
+        rubrics={"relevance": "v2"},
+        splitter="another",
+        language="ru",
+    )
+    assert differences_that_move_numbers(first, second, metrics=[METRIC]) == (
+        f"{METRIC} has version 1 there and 2 here",
+        "the judge openai:m differs in temperature 0.0 there, 0.7 here",
+        "the rubric of relevance is v1 there and v2 here",
+        f"the sentence splitter is {first.splitter} there and another here",
+        "the language is each sample's own there and ru here",
+    )
+    assert differences_that_move_numbers(first, first, metrics=[METRIC]) == ()
+    other = replace(first, judges={"judge": {"name": "openai:n", "fingerprint": {"judge": "llm"}}})
+    assert differences_that_move_numbers(first, other, metrics=[METRIC]) == (
+        "the judge is openai:m there and openai:n here",
+    )
+
+
+# -- what cannot be decided ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (many(1, 2), "cannot tell: from 1 scored sample."),
+        (many(5, 1), "is 0.500 over 5 samples, but may be anything from 0.2"),
+        ({"a": [], "b": []}, "cannot be told: no sample has a score in the run."),
+        (many(3, FAILS), "cannot be told: no sample has a score in the run."),
+    ],
+)
+def test_too_little_is_told_as_such(tmp_path: Path, given: dict[str, list[int]], why: str) -> None:
+    """One sample, equal scores, no score: a sentence that says so, never a verdict."""
+    gate = minimum(graded(tmp_path / "run", given), 0.5)
+    assert gate.verdict is CANNOT_TELL
+    assert gate.reading.startswith(METRIC)
+    assert why in gate.reading
+
+
+@pytest.mark.parametrize(
+    ("suite", "baseline", "sentence"),
+    [
+        (Suite(), False, "Nothing is asked of the run"),
+        (Suite(max_drop=0.1), False, "not from what"),
+        (Suite(minimums={METRIC: 0.5}), True, "not how much worse"),
+        (Suite(minimums={METRIC: 0.5}, strict=True), False, "Strict is about drops"),
+        (Suite(minimums={"context_relevence": 0.5}), False, "did you mean context_relevance"),
+        (Suite(minimums={METRIC: 80}), False, "lies between 0 and 1; 80 decides nothing"),
+        (Suite(max_drop={"faithfulness": 0.1}), True, "has no metric 'faithfulness'"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_in_a_sentence(
+    tmp_path: Path, suite: Suite, baseline: bool, sentence: str
+) -> None:
+    """Nothing asked, half of a question, an unknown metric, a value outside the range."""
+    run = graded(tmp_path / "run", grades(5, 5, 5))
+    with pytest.raises(UsageError, match=sentence):
+        gate_run(run, suite, baseline=run if baseline else None)
+
+
+def test_runs_without_a_common_sample_cannot_be_compared(tmp_path: Path) -> None:
+    """No id in common is an error that shows ids of both."""
+    old, new = graded(tmp_path / "old", many(8, 1)), graded(tmp_path / "new", many(8, 1, start=100))
+    with pytest.raises(DataError, match="no sample in common, such as 's100' and 's0'"):
+        gate_run(new, Suite(max_drop=0.1), baseline=old)
+
+
+@pytest.mark.parametrize("which", ["run", "baseline"])
+def test_a_run_that_was_stopped_is_no_ground_for_a_decision(tmp_path: Path, which: str) -> None:
+    """The first samples are not all samples: an incomplete run or baseline is refused."""
+    runs = {name: graded(tmp_path / name, grades(5, 5, 5)) for name in ("run", "baseline")}
+    path = runs[which].path / SUMMARY
+    path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), "complete": False}), encoding="utf-8")
+    with pytest.raises(RunError, match="stopped before its last sample"):
+        gate_run(runs["run"], Suite(max_drop=0.1), baseline=runs["baseline"])
+
+
+def test_clusters_count_together(tmp_path: Path) -> None:
+    """Sixty samples of three documents are three units, too few to tell anything."""
+    run = graded(tmp_path / "run", grades(10, 10, 40), metadata={"document": "d"})
+    found = gate_run(run, Suite(minimums={METRIC: 0.5}, cluster="document"))
+    assert only(found).verdict is CANNOT_TELL
+    assert found.cluster == "document"
+    assert minimum(run, 0.5).verdict is PASS
+
+
+# -- together -----------------------------------------------------------------------------------------
+
+
+def test_one_gate_that_fails_fails_all_and_one_that_cannot_tell_leaves_it_open(tmp_path: Path) -> None:
+    """Fail goes before cannot tell, and that before pass; what cannot tell counts as is the suite's to say."""
+    run = graded(tmp_path / "run", grades(40, 40, 120), metrics=[METRIC, SHARE])
+
+    def verdict(first: float, second: float, cannot_tell: CannotTell | None = None) -> Verdict:
+        return gate_run(run, Suite(minimums={METRIC: first, SHARE: second}, cannot_tell=cannot_tell)).verdict
+
+    assert (verdict(0.1, 0.1), verdict(0.7, 0.1), verdict(0.99, 0.1)) == (PASS, CANNOT_TELL, FAIL)
+    assert verdict(0.7, 0.1, CannotTell.PASS) is PASS
+    assert verdict(0.7, 0.1, CannotTell.FAIL) is FAIL
+    assert verdict(0.99, 0.1, CannotTell.PASS) is FAIL
+    assert not gate_run(run, Suite(minimums={METRIC: 0.7})).passed
+
+
+def test_a_failed_assertion_shows_the_reading(tmp_path: Path) -> None:
+    """`assert merilo.gate(...).passed` under pytest shows which metric failed, its value and what was asked."""
+    graded(tmp_path / "run", grades(100, 0, 100))
+    (tmp_path / "test_answers.py").write_text(
+        "from merilo import api\n\n\ndef test_contexts_are_relevant() -> None:\n"
+        f"    assert api.gate('run', minimums={{'{METRIC}': 0.8}}).passed\n",
+        encoding="utf-8",
+    )
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_answers.py"]
+    alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run(words, cwd=tmp_path, env=alone, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert f"<fail: {METRIC} is 0.500 over 200 samples, and with 95 % confidence at most 0.5" in done.stdout
+    assert "at least 0.8 was asked for.>" in done.stdout
+
+
+def test_the_record_and_the_pages_say_the_same(tmp_path: Path) -> None:
+    """JSON, page and JUnit hold the verdict, the reading and the samples that would decide; ids are only data."""
+    given = {f"{sample}\x1b[31m<&>": each for sample, each in grades(40, 40, 120).items()}
+    found = gate_run(graded(tmp_path / "run", given), Suite(minimums={METRIC: 0.72}))
+    record, page, junit = gates_record(found), str(gates_page(found, 100)), junit_text(found)
+    (row,) = record["gates"]
+    assert (record["verdict"], record["passed"], row["kind"]) == ("cannot tell", False, "minimum")
+    assert row["deciding"] == list(only(found).deciding)
+    assert "\x1b" not in page
+    assert "\\x1b[31m" in page
+    assert f"merilo show {found.run} --sample" in page
+    assert '<error message="' in junit
+    assert 'errors="1"' in junit
+    assert only(found).reading in str(found)
+
+
+# -- suites -------------------------------------------------------------------------------------------
+
+TOML = """
+level = 0.9
+cluster = "document"
+undefined = "worst"
+cannot_tell = "fail"
+strict = true
+seed = 7
+
+[minimums]
+faithfulness = 0.8
+"nDCG@10" = 0.4
+
+[max_drop]
+faithfulness = 0.02
+"""
+YAML = """
+level: 0.9
+cluster: document
+undefined: worst
+cannot_tell: fail
+strict: true
+seed: 7
+minimums: {faithfulness: 0.8, nDCG@10: 0.4}
+max_drop: {faithfulness: 0.02}
+"""
+
+
+def test_a_suite_is_the_same_in_toml_and_yaml(tmp_path: Path) -> None:
+    """Every key of a suite is read from either."""
+    (tmp_path / "gates.toml").write_text(TOML, encoding="utf-8")
+    (tmp_path / "gates.yaml").write_text(YAML, encoding="utf-8")
+    found = read_suite(tmp_path / "gates.toml")
+    assert found == read_suite(tmp_path / "gates.yaml")
+    assert found == Suite(
+        minimums={"faithfulness": 0.8, "nDCG@10": 0.4},
+        max_drop={"faithfulness": 0.02},
+        strict=True,
+        level=0.9,
+        cluster="document",
+        undefined=Policy.WORST,
+        cannot_tell=CannotTell.FAIL,
+        seed=7,
+    )
+
+
+@pytest.mark.parametrize(
+    ("record", "sentence"),
+    [
+        ({"minimum": {"m": 1}}, r"gates: a suite has no key 'minimum'; did you mean minimums\?"),
+        ({"xyz": 1}, "it may have minimums, max_drop, strict"),
+        ({"minimums": [1]}, "minimums must give a number for each metric"),
+        ({"minimums": {"m": "high"}}, "minimums of m must be a finite number, got 'high'"),
+        ({"minimums": {"m": float("nan")}}, "minimums of m must be a finite number, got nan"),
+        ({"max_drop": -0.1}, "A largest drop is 0 or more"),
+        ({"max_drop": {"m": True}}, "max_drop of m must be a finite number, got True"),
+        ({"level": 95}, "lies between 0.5 and 1, got 95"),
+        ({"undefined": "best"}, "undefined is drop or worst, got 'best'"),
+        ({"cannot_tell": "maybe"}, "cannot_tell is pass or fail, got 'maybe'"),
+        ({"strict": "yes"}, "strict must be true or false, got 'yes'"),
+        ({"cluster": 3}, "cluster must be the name of a field, got 3"),
+        ({"seed": -1}, r"A seed is a whole number from 0 to 2\^53, got -1"),
+    ],
+)
+def test_a_suite_with_a_fault_is_refused(record: dict[str, Any], sentence: str) -> None:
+    """Each fault is told with the suite's name, what was expected and what came."""
+    with pytest.raises(UsageError, match=sentence):
+        suite_of(record, source="gates")
+
+
+def test_arguments_go_before_the_suite(tmp_path: Path) -> None:
+    """`gate` takes the suite's minimums and what is given besides; of the same metric what is given."""
+    (tmp_path / "gates.toml").write_text(f'[minimums]\n{METRIC} = 0.99\n"{SHARE}" = 0.1\n', encoding="utf-8")
+    run = graded(tmp_path / "run", grades(40, 40, 120), metrics=[METRIC, SHARE])
+    assert not api.gate(run, suite=tmp_path / "gates.toml").passed
+    assert api.gate(str(run.path), suite=tmp_path / "gates.toml", minimums={METRIC: 0.1}).passed
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"minimums": {METRIC: "0.8"}}, {"minimums": 0.8}, {"max_drop": "small"}, {"undefined": "best"}]
+)
+def test_arguments_of_another_kind_are_refused(tmp_path: Path, arguments: dict[str, Any]) -> None:
+    """A text for a number, a number for a mapping: a sentence, no traceback of ours."""
+    with pytest.raises(MeriloError):
+        api.gate(graded(tmp_path / "run", grades(2, 2, 2)), **arguments)

@@ -1,0 +1,297 @@
+"""Scores of another tool become a run like any other: nothing is judged, nothing is asked.
+
+The files in `files/` were written by ragas 0.4.3 and DeepEval 4.1.10 themselves, with scores made for the purpose.
+"""
+
+from __future__ import annotations
+
+import json
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import merilo
+from merilo.api import import_scores
+from merilo.cli.import_ import score_and_range
+from merilo.concluding.importing_tables import number_of
+from merilo.concluding.scores import read_scores
+from merilo.concluding.summarising import summarise
+from merilo.errors import DataError, RunError, UsageError
+from merilo.reports.overview import overview_page
+
+FILES = Path(__file__).parent / "files"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty directory in which the test works."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def written(name: str, text: str) -> str:
+    Path(name).write_text(text, encoding="utf-8")
+    return name
+
+
+def values(run: merilo.Run, metric: str) -> list[float | str]:
+    """The scores of a metric, and the reason in the place of one."""
+    found = (record for record in run.records() if record["metric"] == metric)
+    return [record.get("value", record.get("reason", "")) for record in found]
+
+
+def test_a_column_of_scores_becomes_a_metric(here: Path) -> None:
+    """Rows are samples by their id, a blank cell is undefined, and other columns are their metadata."""
+    file = written("scores.csv", "qid,helpful,doc\na,0.5,x\nb,,x\nc,1,y\n")
+    run = import_scores(file, id="qid", scores=["helpful"], out=here / "run")
+    assert values(run, "foreign:helpful") == [0.5, "not scored there", 1.0]
+    assert [sample.sample.id for sample in run.samples] == ["a", "b", "c"]
+    assert run.metrics["foreign:helpful"].undefined == 1
+    assert run.sample("c").sample.metadata == {"doc": "y"}
+    assert run.manifest.judges == {}
+    assert run.manifest.origin == "scores.csv"
+    assert run.complete
+
+
+@pytest.mark.parametrize("cell", ["", "nan", "NaN", "null", "None", "NA", "n/a", "<NA>", " "])
+def test_what_stands_for_nothing_is_undefined(here: Path, cell: str) -> None:
+    """However a table spells that there is no score, it is not 0."""
+    file = written("scores.csv", f"id,s\na,0.5\nb,{cell}\n")
+    assert values(import_scores(file, scores=["s"], out=here / "run"), "foreign:s") == [0.5, "not scored there"]
+
+
+def test_json_lines_may_say_nan_null_or_nothing(here: Path) -> None:
+    """All three are undefined; true and false are 1 and 0."""
+    lines = '{"id":"a","s":NaN}\n{"id":"b","s":null}\n{"id":"c"}\n{"id":"d","s":true}\n{"id":"e","s":false}\n'
+    run = import_scores(written("scores.jsonl", lines), scores=["s"], out=here / "run")
+    assert values(run, "foreign:s") == [*["not scored there"] * 3, 1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("cell", "number"), [("1_000", None), ("0,7", None), ("good", None), ([1], None), ("1e-3", 0.001), ("-inf", None)]
+)
+def test_a_number_is_a_number(cell: object, number: float | None) -> None:
+    """Only what is written as one is read as one; an infinite one is none."""
+    assert number_of(cell) == number
+
+
+def test_a_text_in_a_column_of_scores_is_told_with_its_line(here: Path) -> None:
+    """Every such cell is told; lines count as an editor counts them, and nothing is left behind."""
+    file = written("scores.csv", 'id,note,s\na,"two\nlines",0.5\nb,,"0,7"\nc,,high\n')
+    with pytest.raises(DataError) as caught:
+        import_scores(file, scores=["s"], out=here / "run")
+    assert "scores.csv, line 4, field 's': expected a number, or nothing, got the text '0,7'." in str(caught.value)
+    assert "line 5" in str(caught.value)
+    assert [problem.line for problem in caught.value.problems] == [4, 5]
+    assert not (here / "run").exists()
+
+
+def test_a_range_is_zero_to_one_unless_it_is_given(here: Path) -> None:
+    """Values beyond it are not guessed at: the error says how far they go and how to give the range."""
+    file = written("scores.csv", "id,rating\na,1\nb,5\n")
+    with pytest.raises(UsageError, match=r"'rating' go from 1 to 5; .*--score 'rating=LOW\.\.HIGH'"):
+        import_scores(file, scores=["rating"], out=here / "run")
+    run = import_scores(file, scores={"rating": (1, 5)}, out=here / "run")
+    assert read_scores(run).columns["foreign:rating"].span == (1.0, 5.0)
+    assert run.metrics["foreign:rating"].mean == 3.0
+
+
+def test_a_value_outside_its_range_is_told_with_its_line(here: Path) -> None:
+    """A range that was given holds."""
+    file = written("scores.csv", "id,rating\na,1\nb,5\n")
+    with pytest.raises(DataError, match=r"scores.csv, line 3, field 'rating': expected a number from 1 to 4, got 5"):
+        import_scores(file, scores={"rating": (1, 4)}, out=here / "run")
+
+
+def test_a_range_may_be_open(here: Path) -> None:
+    """An end may be infinite; an infinite score may not."""
+    file = written("scores.csv", "id,loss\na,12\nb,0.5\n")
+    run = import_scores(file, scores={"loss": (0, inf)}, lower_is_better=["loss"], out=here / "run")
+    column = read_scores(run).columns["foreign:loss"]
+    assert (column.span, column.higher_is_better) == ((0.0, inf), False)
+    assert run.manifest.notes[-1] == "A lower value is the better one of loss."
+    file = written("more.csv", "id,loss\na,12\nb,inf\n")
+    with pytest.raises(DataError, match=r"line 3"):
+        import_scores(file, scores={"loss": (0, inf)}, out=here / "more")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"scores": ["helpfull"]}, "did you mean helpful?"),
+        ({"scores": ["zzz"]}, "there are id, helpful."),
+        ({"scores": ["helpful"], "id": "key"}, "has no column 'key'"),
+        ({"scores": ["helpful"], "lower_is_better": ["id"]}, "which is no score here"),
+        ({"scores": {"helpful": (1, 0)}}, "needs a lower and a higher end"),
+        ({}, "say which hold scores (--score COL"),
+    ],
+)
+def test_wrong_columns_are_named(here: Path, arguments: dict[str, Any], told: str) -> None:
+    """The error says what there is."""
+    file = written("scores.csv", "id,helpful\na,0.5\n")
+    with pytest.raises(UsageError) as caught:
+        import_scores(file, out=here / "run", **arguments)
+    assert told in str(caught.value)
+
+
+def test_an_id_that_comes_twice_is_refused(here: Path) -> None:
+    """Runs are compared by the ids; no advice is given that this command does not take."""
+    file = written("scores.csv", "id,s\na,0.5\na,0.6\n")
+    with pytest.raises(DataError, match=r"'a', which sample 1 has already") as caught:
+        import_scores(file, scores=["s"], out=here / "run")
+    assert "skip" not in str(caught.value)
+
+
+def test_a_run_is_not_overwritten(here: Path) -> None:
+    """Scores are brought into a new directory."""
+    file = written("scores.csv", "id,s\na,0.5\n")
+    before = import_scores(file, scores=["s"], out=here / "run").records()
+    with pytest.raises(RunError, match=r"holds a run already"):
+        import_scores(file, scores=["s"], out=here / "run")
+    assert list(before)
+
+
+def test_equal_files_give_equal_bytes(here: Path) -> None:
+    """Manifest, outcomes and summary are the same."""
+    for name in ("a", "b"):
+        import_scores(FILES / "ragas-0.4.csv", out=here / name)
+    for name in ("manifest.json", "outcomes.jsonl", "summary.json"):
+        assert (here / "a" / name).read_bytes() == (here / "b" / name).read_bytes()
+
+
+@pytest.mark.parametrize("name", ["ragas-0.4.csv", "ragas-0.4.json", "ragas-0.4.jsonl"])
+def test_a_result_of_ragas_is_read_as_it_was_saved(here: Path, name: str) -> None:
+    """From a data frame as CSV or JSON: its fields are the samples', its numbers from 0 to 1 are scores."""
+    run = import_scores(FILES / name, out=here / "run")
+    assert run.manifest.origin == f"ragas, {name}"
+    assert list(run.metrics) == [
+        "foreign:faithfulness",
+        "foreign:answer_relevancy",
+        "foreign:noise_sensitivity_mode_relevant",
+    ]
+    assert values(run, "foreign:faithfulness") == [1.0, "not scored there", 0.5, 0.0, 1.0, 1.0]
+    assert "name it with its range" in run.manifest.left_out["rubrics_score"]
+    columns = read_scores(run).columns
+    assert not columns["foreign:noise_sensitivity_mode_relevant"].higher_is_better
+    assert columns["foreign:faithfulness"].higher_is_better
+    sample = run.sample("1").sample
+    assert sample.user_input == "How long is river 0?"
+    assert [context.text for context in sample.contexts] == [
+        'River 0, "the long", is 0 km long.\nFish live in it.',
+        "It's a town.",
+    ]
+    assert "Kept in the metadata" not in " ".join(run.manifest.notes).replace("unread: rubrics_score", "")
+
+
+def test_a_score_of_ragas_may_be_named_with_its_range(here: Path) -> None:
+    """What is named is taken, and nothing else."""
+    run = import_scores(FILES / "ragas-0.4.csv", scores={"rubrics_score": (1, 5)}, out=here / "run")
+    assert values(run, "foreign:rubrics_score") == [4.0, 5.0, 1.0, 3.0, 3.0, 2.0]
+    assert list(run.metrics) == ["foreign:rubrics_score"]
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_test_run_of_deepeval_is_read(here: Path, wrapped: bool) -> None:
+    """Its test cases are samples by their names; its reasons and errors are kept beside them."""
+    record = json.loads((FILES / "deepeval-4.1.json").read_text(encoding="utf-8"))
+    file = written("run.json", json.dumps({"testRunData": record} if wrapped else record))
+    run = import_scores(file, out=here / "run")
+    assert run.manifest.origin == "DeepEval, run.json"
+    assert values(run, "foreign:Answer_Relevancy") == [1.0, 0.25, "not scored there", 0.5]
+    assert values(run, "foreign:Correctness_GEval") == [0.8] * 4
+    columns = read_scores(run, cluster="document").columns
+    assert {text: column.higher_is_better for text, column in columns.items()} == {
+        "foreign:Answer_Relevancy": True,
+        "foreign:Correctness_GEval": True,
+        "foreign:Hallucination": False,
+    }
+    sample = run.sample("test_case_2").sample
+    assert (sample.user_input, sample.response, sample.reference) == ("How long is river 2?", "2 km.", "2 km")
+    assert [context.text for context in sample.contexts] == ["River 2 is long.", "A town."]
+    assert [context.text for context in sample.require("reference_contexts")] == ["River 2 is 2 km long."]
+    assert sample.metadata["deepeval_errors"] == {"Answer Relevancy": "Timed out."}
+    assert sample.metadata["document"] == "d0"
+
+
+def test_samples_of_deepeval_may_go_by_another_field(here: Path) -> None:
+    """Names of test cases need not be telling; an unknown metric is refused."""
+    run = import_scores(FILES / "deepeval-4.1.json", id="input", scores=["Hallucination"], out=here / "run")
+    assert run.sample("How long is river 3?").outcomes["foreign:Hallucination"] == merilo.Score(0.5)
+    with pytest.raises(UsageError, match=r"has no metric 'Bias'; there are Answer Relevancy, Correctness"):
+        import_scores(FILES / "deepeval-4.1.json", scores=["Bias"], out=here / "more")
+
+
+@pytest.mark.parametrize("text", ['{"testCases": []}', '{"testCases": 3}', '{"testCases": [3]}'])
+def test_a_test_run_without_test_cases_is_refused(here: Path, text: str) -> None:
+    """Conversations, or nothing, give no samples."""
+    with pytest.raises(DataError, match=r"run.json"):
+        import_scores(written("run.json", text), out=here / "run")
+
+
+def test_a_score_that_is_no_number_is_told_with_its_test_case(here: Path) -> None:
+    """DeepEval's file is no table: places are test cases there."""
+    case = {"name": "one", "input": "?", "metricsData": [{"name": "Bias", "score": "low"}]}
+    file = written("run.json", json.dumps({"testCases": [case]}))
+    with pytest.raises(DataError, match=r"run.json, test case 1, field 'Bias': expected a number, or nothing"):
+        import_scores(file, out=here / "run")
+
+
+def test_imported_runs_are_shown_and_summarised(here: Path) -> None:
+    """The page says whose scores these are, and no judge; other clusters and levels work on them."""
+    file = written("scores.csv", "id,s,doc\n" + "".join(f"q{i},{i % 5 / 5},d{i % 8}\n" for i in range(80)))
+    run = import_scores(file, scores=["s"], out=here / "run")
+    page = str(overview_page(run, 100))
+    assert "scores: 80 samples, scores of scores.csv" in page
+    assert "judged by" not in page
+    assert "nothing was judged here" in page
+    assert summarise(run, cluster="doc")["foreign:s"].clusters == 8
+    clustered = import_scores(file, scores=["s"], cluster="doc", out=here / "clustered")
+    assert summarise(run, cluster="doc")["foreign:s"] == clustered.metrics["foreign:s"]
+
+
+def test_imported_runs_are_compared(here: Path) -> None:
+    """Two of them are paired by id, like any other."""
+    for name, shift in (("a", 0.0), ("b", 0.2)):
+        rows = "".join(f"q{i},{i % 5 / 10 + shift * (i % 7 > 0)}\n" for i in range(60))
+        import_scores(written(f"{name}.csv", f"id,s\n{rows}"), scores=["s"], out=here / name)
+    found = merilo.api.compare(here / "b", here / "a")
+    assert found.metrics["foreign:s"].difference == pytest.approx(0.2 * 51 / 60)
+    assert found.common == 60
+
+
+def test_there_is_nothing_to_replay(here: Path) -> None:
+    """Scores that merilo did not compute cannot be computed again; the error says whose they are."""
+    run = import_scores(FILES / "ragas-0.4.csv", out=here / "run")
+    with pytest.raises(UsageError, match=r"holds scores of ragas, ragas-0.4.csv"):
+        merilo.replay(run.path)
+
+
+def test_names_that_would_be_equal_are_refused(here: Path) -> None:
+    """Two columns must not become one metric."""
+    file = written("scores.csv", "id,a b,a_b\nq,0.5,0.5\n")
+    with pytest.raises(UsageError, match=r"would be called foreign:a_b"):
+        import_scores(file, scores=["a b", "a_b"], out=here / "run")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("s", ("s", None)),
+        ("s=1..5", ("s", (1.0, 5.0))),
+        ("a=b=-1..1", ("a=b", (-1.0, 1.0))),
+        ("s=0..", ("s", (0.0, inf))),
+        ("s=..0", ("s", (-inf, 0.0))),
+    ],
+)
+def test_a_range_is_written_with_two_dots(text: str, found: tuple[str, object]) -> None:
+    """`COL`, or `COL=LOW..HIGH` with an end left out where there is none."""
+    assert score_and_range(text) == found
+
+
+@pytest.mark.parametrize("text", ["s=1", "s=a..b", "=0..1", "s="])
+def test_a_wrong_range_is_refused(text: str) -> None:
+    """The error shows the form."""
+    with pytest.raises(UsageError, match=r"COL=LOW\.\.HIGH"):
+        score_and_range(text)

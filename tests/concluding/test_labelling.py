@@ -1,0 +1,239 @@
+"""What is drawn for people: with which probabilities, how blind, and of what."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from labelled_run import (
+    STATEMENT_ROWS,
+    Row,
+    contexts_rows,
+    judged_run,
+    lenient,
+    read_tasks,
+    says_statements,
+    strict,
+)
+
+import merilo
+from merilo.concluding.labelling import LEAST_SHARE, allotted, drawn, label_run
+from merilo.concluding.tasks import COLUMNS, Ticket, Unit, unsealed
+from merilo.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from merilo.judging.questions import Question
+
+RELEVANCE = ("context_relevance", "context_relevance(unit=sentence)", "context_precision", "context_ranking")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> merilo.Run:
+    return judged_run(tmp_path_factory.mktemp("run"), contexts_rows(60), RELEVANCE)
+
+
+def ticket(row: Row) -> Ticket:
+    found = unsealed(row["ticket"])
+    assert found is not None
+    return found
+
+
+def test_a_mean_of_contexts_is_labelled_by_some_contexts_of_each_sample(run: merilo.Run) -> None:
+    """`context_relevance` is a sum over contexts, so three of five are asked about."""
+    tasks = label_run(run, metric="context_relevance", samples=20)
+    assert tasks.unit is Unit.ITEMS
+    assert Counter(Counter(line.ticket.sample for line in tasks.lines).values()) == {3: 20}
+
+
+@pytest.mark.parametrize("metric", ["context_precision", "context_ranking"])
+def test_rank_metrics_are_labelled_by_whole_samples(run: merilo.Run, metric: str) -> None:
+    """Where the order of contexts counts, every context of a drawn sample is asked about."""
+    tasks = label_run(run, metric=metric, samples=20, items=2)
+    assert tasks.unit is Unit.WHOLE
+    assert set(Counter(line.ticket.sample for line in tasks.lines).values()) == {5}
+
+
+def test_where_labels_do_not_decide_people_are_asked_for_the_value(run: merilo.Run) -> None:
+    """A share of sentences needs more than a grade, and the draw says that it asks for the number itself."""
+    tasks = label_run(run, metric="context_relevance(unit=sentence)", samples=10)
+    assert tasks.unit is Unit.VALUE
+    assert tasks.lines[0].labels == "a number from 0 to 1"
+    assert "asked for the value itself" in tasks.remarks[0]
+
+
+def test_statements_are_drawn_and_samples_without_a_question_are_settled(tmp_path: Path) -> None:
+    """Faithfulness asks about statements; where nothing was retrieved there is nothing to ask, and the line says so."""
+    run = judged_run(tmp_path / "run", STATEMENT_ROWS, ["faithfulness"], says_statements)
+    tasks = label_run(run, tmp_path / "t.jsonl", samples=24)
+    rows = read_tasks(tmp_path / "t.jsonl")
+    assert {row["label"] for row in rows} == {None, "settled"}
+    assert sum(row["label"] == "settled" for row in rows) == 6
+    assert tasks.to_answer == 36
+    assert {row["statement"] for row in rows if row["label"] is None} >= {"Ann wrote book 1.", "It sold 1 copies."}
+
+
+def test_the_file_is_the_same_whatever_the_judge_said(tmp_path: Path) -> None:
+    """A uniform draw of two judges' runs over the same samples gives the same bytes: nothing can be guessed from it."""
+    rows = contexts_rows(30)
+    files = []
+    for name, judge in (("lenient", lenient), ("strict", strict), ("none", lambda _: {"grade": 0})):
+        run = judged_run(tmp_path / name, rows, ["context_relevance"], judge)
+        label_run(run, tmp_path / f"{name}.jsonl", samples=12)
+        files.append((tmp_path / f"{name}.jsonl").read_bytes())
+    assert files[0] == files[1] == files[2]
+
+
+def test_a_task_shows_what_the_judge_was_shown_and_no_verdict(run: merilo.Run, tmp_path: Path) -> None:
+    """Beside the texts there are only the known columns, and none of them holds a grade, a reason or a probability."""
+    label_run(run, tmp_path / "t.jsonl", metric="context_relevance", samples=15, stratify=True)
+    rows = read_tasks(tmp_path / "t.jsonl")
+    assert {name for row in rows for name in row} == {*COLUMNS, "user_input", "context"}
+    assert all(row["label"] is None for row in rows)
+    assert {row["question"] for row in rows} == {"How far does this context help to answer the user input?"}
+    assert len({row["task"] for row in rows}) == len(rows)
+
+
+def test_the_order_says_nothing_of_the_stratum(tmp_path: Path) -> None:
+    """Samples stand in the order of a digest of their ids, whichever strata they were drawn from."""
+    run = judged_run(tmp_path / "run", contexts_rows(200, contexts=1), ["context_relevance"])
+    tasks = label_run(run, samples=60, stratify=True)
+    place = {line.ticket.sample: at for at, line in enumerate(tasks.lines)}
+    uniform = label_run(run, samples=200)
+    order = [line.ticket.sample for line in uniform.lines if line.ticket.sample in place]
+    assert order == sorted(place, key=lambda sample: place[sample])
+
+
+def test_uniform_probabilities_are_the_share_drawn(run: merilo.Run) -> None:
+    """Each of 60 scored samples has the probability 15/60."""
+    tasks = label_run(run, metric="context_relevance", samples=15)
+    assert {line.ticket.probability for line in tasks.lines} == {0.25}
+    assert (tasks.samples, tasks.population) == (15, 60)
+
+
+def test_every_sample_is_drawn_as_often_as_its_probability_says() -> None:
+    """Over 2,000 seeds each of 60 samples comes in about a quarter of the draws (4 standard errors)."""
+    ids = [f"s{number}" for number in range(60)]
+    counts: Counter[str] = Counter()
+    for seed in range(2_000):
+        counts.update([*drawn([ids], wanted=15, key=f"draw {seed} m")])
+    assert len(counts) == 60
+    assert all(abs(each - 500) < 4 * (2_000 * 0.25 * 0.75) ** 0.5 for each in counts.values())
+
+
+def test_strata_are_drawn_alike_with_their_own_probabilities(tmp_path: Path) -> None:
+    """Rare scores are drawn more often, common ones less, and each ticket says with which probability."""
+
+    def rarely(question: Question[Any]) -> Row:
+        grade = 0 if "What is 7?" in str(question) or "What is 8?" in str(question) else 2
+        return {"grade": grade, "evidence": [0] if grade else []}
+
+    run = judged_run(tmp_path / "run", contexts_rows(50, contexts=1), ["context_relevance"], rarely)
+    tasks = label_run(run, samples=10, stratify=True)
+    chances = {line.ticket.sample: line.ticket.probability for line in tasks.lines}
+    assert chances["s7"] == chances["s8"] == 1.0
+    assert set(chances.values()) == {1.0, 8 / 48}
+    assert tasks.stratified
+
+
+def test_scores_of_one_kind_cannot_be_drawn_by(run: merilo.Run, tmp_path: Path) -> None:
+    """Where all scores are alike the draw is uniform, and says so."""
+    flat = judged_run(tmp_path / "run", contexts_rows(20), ["context_relevance"], lambda _: {"grade": 0})
+    tasks = label_run(flat, samples=10, stratify=True)
+    assert not tasks.stratified
+    assert "all of one kind" in tasks.remarks[0]
+    assert {line.ticket.stratified for line in tasks.lines} == {False}
+
+
+@given(st.integers(8, 500), st.lists(st.integers(1, 400), min_size=1, max_size=3))
+def test_no_stratum_is_drawn_below_a_fifth_of_uniform(wanted: int, sizes: list[int]) -> None:
+    """All are drawn that were wanted, none more often than it is there, and none below a fifth of its share."""
+    wanted = min(wanted, sum(sizes))
+    found = allotted(wanted, sizes)
+    assert sum(found) == wanted or wanted < 2 * len(sizes)
+    for each, size in zip(found, sizes, strict=True):
+        assert each <= size
+        assert each / size >= LEAST_SHARE * wanted / sum(sizes) - 1e-12
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "nothing", "k", "kAAAA", "k" + "A" * 4000, Ticket("f", "m", "s", Unit.ITEMS, "", 0.5, 1, 0, False).task],
+)
+def test_no_other_word_is_a_ticket(text: str) -> None:
+    """What merilo did not seal is no ticket, and raises nothing."""
+    assert unsealed(text) is None
+
+
+@given(st.text(), st.text(), st.floats(1e-6, 1), st.lists(st.text()))
+def test_a_ticket_reads_back(metric: str, sample: str, chance: float, labels: list[str]) -> None:
+    """Whatever the metric, the id and the labels are, unsealing gives what was sealed."""
+    one = Ticket("f" * 32, metric, sample, Unit.WHOLE, "ab", chance, 7, 3, stratified=True, labels=tuple(labels))
+    assert unsealed(one.sealed()) == one
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"samples": 0}, "At least 1 sample"),
+        ({"metric": "context_relevence"}, "did you mean context_relevance"),
+        ({"metric": None}, "name one with --metric"),
+    ],
+)
+def test_wrong_use_is_told(run: merilo.Run, arguments: dict[str, Any], says: str) -> None:
+    """A sample of none, an unknown metric and several metrics to choose from each have a sentence."""
+    with pytest.raises(UsageError, match=says):
+        label_run(run, **{"metric": "context_relevance", **arguments})
+
+
+def test_metrics_without_a_judge_have_nothing_to_label(tmp_path: Path) -> None:
+    """Recall is computed from ids, so people could correct nothing."""
+    rows = [{"id": "a", "retrieved_context_ids": ["1"], "reference_context_ids": ["1"], "user_input": "x"}]
+    run = merilo.evaluate(rows, metrics=["recall@5"], out=tmp_path / "run", cache=False)
+    with pytest.raises(UsageError, match="computed without a judge"):
+        label_run(run, metric="recall@5")
+
+
+def test_a_run_without_a_score_has_nothing_to_label(tmp_path: Path) -> None:
+    """Where nothing was retrieved, context relevance is undefined everywhere, and the sentence says so."""
+    rows = [{"id": "a", "user_input": "What?", "retrieved_contexts": []}]
+    run = judged_run(tmp_path / "run", rows, ["context_relevance"])
+    with pytest.raises(UsageError, match=r"No sample of .* has a value of context_relevance"):
+        label_run(run)
+
+
+def test_a_file_that_is_there_is_never_overwritten(run: merilo.Run, tmp_path: Path) -> None:
+    """It may hold labels."""
+    path = tmp_path / "t.jsonl"
+    path.write_text("mine", encoding="utf-8")
+    with pytest.raises(UsageError, match="may hold labels"):
+        label_run(run, path, metric="context_relevance")
+    assert path.read_text(encoding="utf-8") == "mine"
+
+
+def test_the_same_seed_draws_the_same(run: merilo.Run, tmp_path: Path) -> None:
+    """Seeds alone tell draws apart, and the seed stands in each task."""
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        label_run(run, tmp_path / f"{name}.jsonl", metric="context_relevance", samples=9, seed=seed)
+    a, b, c = ((tmp_path / f"{name}.jsonl").read_text(encoding="utf-8") for name in "abc")
+    assert a == b != c
+    assert json.loads(a.splitlines()[0])["seed"] == 1
+
+
+def test_csv_holds_the_same_tasks(run: merilo.Run, tmp_path: Path) -> None:
+    """A spreadsheet gets the same rows, in UTF-8 with a mark."""
+    import csv
+
+    label_run(run, tmp_path / "t.csv", metric="context_relevance", samples=9)
+    label_run(run, tmp_path / "t.jsonl", metric="context_relevance", samples=9)
+    assert (tmp_path / "t.csv").read_bytes().startswith(b"\xef\xbb\xbf")
+    with (tmp_path / "t.csv").open(encoding="utf-8-sig", newline="") as file:
+        cells = list(csv.DictReader(file))
+    rows = read_tasks(tmp_path / "t.jsonl")
+    assert [each["task"] for each in cells] == [each["task"] for each in rows]
+    assert [each["context"] for each in cells] == [each["context"] for each in rows]

@@ -1,0 +1,223 @@
+"""A run's scores are read as columns, one number for each sample and metric, in the run's order."""
+
+from __future__ import annotations
+
+import json
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import merilo
+from merilo.concluding.scores import read_scores
+from merilo.errors import DataError, RunError, UsageError
+from merilo.runs.run import MANIFEST, OUTCOMES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from merilo.stats.column import Column
+
+METRICS = ("hit_rate@1", "reciprocal_rank", "recall@2")
+SAMPLES: list[dict[str, Any]] = [
+    {"id": "q1", "retrieved_context_ids": ["a", "b"], "reference_context_ids": ["a"], "metadata": {"doc": 7}},
+    {"id": 'q"2\\', "retrieved_context_ids": ["x", "b"], "reference_context_ids": ["b"], "metadata": {"doc": "7"}},
+    {"id": "вопрос", "retrieved_context_ids": ["x"], "reference_context_ids": [], "metadata": {"doc": ["d", 1]}},
+    {"id": "q4", "retrieved_context_ids": [], "reference_context_ids": ["a", "b"], "metadata": {"doc": "7"}},
+]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> merilo.Run:
+    return merilo.evaluate(SAMPLES, metrics=METRICS, out=tmp_path / "run", cache=False)
+
+
+def rewritten(run: merilo.Run, change: Callable[[dict[str, Any]], object]) -> merilo.Run:
+    """The run with each of its outcomes changed in its file."""
+    records = [json.loads(line) for line in (run.path / OUTCOMES).read_text(encoding="utf-8").splitlines()]
+    for record in records:
+        change(record)
+    text = "".join(json.dumps(record) + "\n" for record in records)
+    (run.path / OUTCOMES).write_text(text, encoding="utf-8")
+    return merilo.Run.open(run.path)
+
+
+def change_manifest(run: merilo.Run, **fields: object) -> merilo.Run:
+    """The run with these fields of its manifest; None takes one out."""
+    manifest = json.loads((run.path / MANIFEST).read_text(encoding="utf-8")) | fields
+    kept = {name: value for name, value in manifest.items() if value is not None}
+    (run.path / MANIFEST).write_text(json.dumps(kept), encoding="utf-8")
+    return merilo.Run.open(run.path)
+
+
+def cells(column: Column) -> list[float | str]:
+    """The scores of a column, and what stands in the place of one."""
+    states = zip(column.values.tolist(), column.scored, column.failed, strict=True)
+    return [value if scored else "failed" if failed else "undefined" for value, scored, failed in states]
+
+
+def test_columns_are_what_the_outcomes_say(run: merilo.Run) -> None:
+    """Ids and metrics come in the run's order, a sample without a score is there as undefined."""
+    scores = read_scores(run)
+    assert scores.ids == ("q1", 'q"2\\', "вопрос", "q4")
+    assert list(scores.columns) == list(METRICS)
+    assert cells(scores.columns["hit_rate@1"]) == [1.0, 0.0, "undefined", 0.0]
+    assert cells(scores.columns["reciprocal_rank"]) == [1.0, 0.5, "undefined", 0.0]
+    assert scores.clusters is None
+    assert scores.counts == {}
+
+
+def test_other_layouts_of_the_same_json_read_the_same(run: merilo.Run) -> None:
+    """Blanks, another order of fields and escaped signs change nothing of what is read."""
+    written = {text: cells(column) for text, column in read_scores(run, with_counts=True).columns.items()}
+
+    def turn(record: dict[str, Any]) -> None:
+        record["metric"] = record.pop("metric")
+
+    again = read_scores(rewritten(run, turn), with_counts=True)
+    assert {text: cells(column) for text, column in again.columns.items()} == written
+    assert again.ids == ("q1", 'q"2\\', "вопрос", "q4")
+
+
+def test_failed_outcomes_are_told_from_undefined_ones(run: merilo.Run) -> None:
+    """A failed outcome is marked as such and has no score."""
+
+    def fail(record: dict[str, Any]) -> None:
+        if record["sample"] == "q1" and record.pop("value", None) is not None:
+            record.update(outcome="failed", error={"kind": "broken", "message": "torn"})
+
+    column = read_scores(rewritten(run, fail)).columns["recall@2"]
+    assert cells(column) == ["failed", 1.0, "undefined", 0.0]
+    assert column.undefined.tolist() == [False, False, True, False]
+
+
+def test_a_metric_is_found_by_its_text_or_its_only_name(run: merilo.Run) -> None:
+    """`recall` is enough where one recall was computed; the order stays the run's."""
+    assert list(read_scores(run, metrics=["recall", "hit_rate@1"]).columns) == ["hit_rate@1", "recall@2"]
+    assert read_scores(run, metrics=["recall"]).ids == ("q1", 'q"2\\', "вопрос", "q4")
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("recal@2", "did you mean recall@2?"),
+        ("zzz", "it has hit_rate@1, reciprocal_rank, recall@2."),
+    ],
+)
+def test_a_metric_that_is_not_there_is_refused_with_the_near_ones(run: merilo.Run, name: str, told: str) -> None:
+    """The error names what may have been meant, or what there is."""
+    with pytest.raises(UsageError, match=r"has no metric") as caught:
+        read_scores(run, metrics=[name])
+    assert told in str(caught.value)
+
+
+def test_a_name_that_several_metrics_share_is_refused(tmp_path: Path) -> None:
+    """Which recall is meant must be said where there are two."""
+    run = merilo.evaluate(SAMPLES, metrics=["recall@1", "recall@2"], out=tmp_path / "run", cache=False)
+    with pytest.raises(UsageError, match=r"write one of recall@1, recall@2"):
+        read_scores(run, metrics=["recall"])
+
+
+def test_clusters_are_equal_values_of_a_key_of_the_metadata(run: merilo.Run) -> None:
+    """The number 7 and the text "7" are the same cluster; a list is one by its JSON."""
+    assert read_scores(run, cluster="doc").clusters == ("7", "7", '["d",1]', "7")
+
+
+def test_clusters_may_be_a_field_of_the_samples(run: merilo.Run) -> None:
+    """A field of the sample goes before the metadata."""
+    found = read_scores(run, cluster="retrieved_context_ids").clusters
+    assert found == ('["a","b"]', '["x","b"]', '["x"]', "[]")
+
+
+def test_samples_without_a_cluster_are_counted_and_named(tmp_path: Path) -> None:
+    """Nothing is put into a cluster of its own in silence."""
+    samples = [sample | {"metadata": {"doc": "d"} if sample["id"] == "q4" else {}} for sample in SAMPLES]
+    run = merilo.evaluate(samples, metrics=METRICS, out=tmp_path / "run", cache=False)
+    with pytest.raises(DataError, match=r"^3 samples have no 'doc'.*: q1, q\"2\\, вопрос;"):
+        read_scores(run, cluster="doc")
+
+
+def test_clusters_by_id_are_refused(run: merilo.Run) -> None:
+    """Each sample has an id of its own."""
+    with pytest.raises(UsageError, match=r"each has its own"):
+        read_scores(run, cluster="id")
+
+
+def test_the_cluster_of_the_run_is_taken_unless_another_or_none_is_named(run: merilo.Run) -> None:
+    """`cluster=None` is what the manifest records, `""` is no clusters."""
+    run = change_manifest(run, cluster="doc")
+    assert read_scores(run).clusters == ("7", "7", '["d",1]', "7")
+    assert read_scores(run, cluster="").clusters is None
+
+
+def test_counts_are_one_for_each_sample(run: merilo.Run) -> None:
+    """A sample without a score counts 0; a count that some score could not give is left out."""
+
+    def counted(record: dict[str, Any]) -> None:
+        if record["outcome"] == "score":
+            record["counts"] = {"found": 3, "unsure": None if record["sample"] == "q4" else 1}
+
+    counts = read_scores(rewritten(run, counted), with_counts=True).counts
+    assert {metric: list(named) for metric, named in counts.items()} == {metric: ["found"] for metric in METRICS}
+    assert counts["recall@2"]["found"].tolist() == [3.0, 3.0, 0.0, 3.0]
+
+
+def test_at_takes_samples_in_the_order_given(run: merilo.Run) -> None:
+    """Ids, scores, clusters and counts move together."""
+
+    def counted(record: dict[str, Any]) -> None:
+        if record["outcome"] == "score":
+            record["counts"] = {"found": len(record["sample"])}
+
+    scores = read_scores(rewritten(run, counted), cluster="doc", with_counts=True).at([3, 0, 2])
+    assert scores.ids == ("q4", "q1", "вопрос")
+    assert cells(scores.columns["reciprocal_rank"]) == [0.0, 1.0, "undefined"]
+    assert scores.clusters == ("7", "7", '["d",1]')
+    assert scores.counts["reciprocal_rank"]["found"].tolist() == [2.0, 2.0, 0.0]
+
+
+def test_a_column_has_the_range_that_the_run_recorded(run: merilo.Run) -> None:
+    """What a later merilo thinks of the metric does not matter; null is an end without a limit."""
+    scale = {"range": [0, None], "higher_is_better": False}
+    run = change_manifest(run, scales={"recall@2": scale})
+    column = read_scores(run).columns["recall@2"]
+    assert (column.span, column.higher_is_better) == ((0.0, inf), False)
+
+
+def test_a_run_without_recorded_ranges_has_those_of_its_metrics(run: merilo.Run) -> None:
+    """Older runs recorded none; of a metric that is not known any more nothing is assumed."""
+    run = change_manifest(run, scales=None)
+    assert read_scores(run).columns["recall@2"].span == (0.0, 1.0)
+    run = rewritten(run, lambda record: record.update(metric=f"own:{record['metric']}"))
+    run = change_manifest(run, metrics={f"own:{metric}": 1 for metric in METRICS})
+    assert read_scores(run).columns["own:recall@2"].span == (-inf, inf)
+
+
+@pytest.mark.parametrize("value", [1.5, -0.1, float("inf"), float("nan")])
+def test_a_score_outside_its_range_is_an_error(run: merilo.Run, value: float) -> None:
+    """Nothing is concluded from a number that the metric cannot give."""
+
+    def spoil(record: dict[str, Any]) -> None:
+        if record["sample"] == "q4" and "value" in record:
+            record["value"] = value
+
+    with pytest.raises(RunError, match=r"of sample 'q4' is .* no finite number from 0 to 1"):
+        read_scores(rewritten(run, spoil))
+
+
+@pytest.mark.parametrize("cut", [1, 40, 400])
+def test_a_file_that_was_cut_off_is_damaged(run: merilo.Run, cut: int) -> None:
+    """A last line that is no JSON, or a metric that misses a sample, is told, not passed over."""
+    path = run.path / OUTCOMES
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) - cut] if cut != 1 else whole[: whole[:-1].rfind(b"\n") + 1])
+    with pytest.raises(RunError, match=r"is damaged"):
+        read_scores(run)
+
+
+def test_a_run_without_outcomes_says_so(run: merilo.Run) -> None:
+    """There is nothing to conclude from nothing."""
+    (run.path / OUTCOMES).write_bytes(b"")
+    with pytest.raises(RunError, match=r"has no outcome yet"):
+        read_scores(run)

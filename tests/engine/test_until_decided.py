@@ -1,0 +1,297 @@
+"""A run that stops when its gates are decided: where it stops, what it says then, and that nothing moves the place."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from command_line import COMMAND, Here
+from graded_runs import judge
+from judged_rivers import canonical
+from server import JudgeServer
+
+import merilo
+from merilo import api
+from merilo.concluding.scores import read_scores
+from merilo.concluding.summarising import summarise
+from merilo.errors import MeriloError, RunError, UsageError
+from merilo.runs.run import MANIFEST
+from merilo.stats.compare import Policy
+from merilo.stats.sequential import sequential_gate, sequential_interval
+from merilo.stopping import STOPPED_NOTE, Until
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from server import Asked
+
+    from merilo.judging.questions import Question
+
+METRIC = "context_relevance"
+UNIT = (0.0, 1.0)
+SAMPLES = 300
+
+
+def rows(count: int = SAMPLES) -> list[dict[str, Any]]:
+    """Samples of which four in five are relevant; those that are not come last, so that their order would tell."""
+    return [
+        {
+            "id": f"s{n}",
+            "user_input": f"What is {n}?",
+            "retrieved_contexts": [f"Grade {2 if n < count * 0.8 else 0}. Context of {n}."],
+        }
+        for n in range(count)
+    ]
+
+
+def evaluated(data: list[dict[str, Any]], out: Path, until: Until | Path | None, **arguments: Any) -> merilo.Run:
+    """A run with a scripted judge."""
+    options = {"metrics": [METRIC], "judge": merilo.ScriptedJudge.by(judge, version="1"), "cache": False}
+    return merilo.evaluate(data, **{**options, "out": out, "until_decided": until, **arguments})
+
+
+async def slow(question: Question[Any]) -> Any:
+    """The same judge, whose answers come in another order than they were asked for."""
+    await asyncio.sleep(hash(repr(question)) % 5 / 1000)
+    return judge(question)
+
+
+def decided(run: merilo.Run) -> dict[str, Any]:
+    """What the summary says of the gates."""
+    found = run.until_decided
+    assert found is not None
+    return dict(found)
+
+
+def taken(run: merilo.Run) -> list[str]:
+    """The samples, in the order in which they were taken."""
+    return [record["sample"] for record in run.records()]
+
+
+def test_a_run_stops_where_the_confidence_sequence_decides(tmp_path: Path) -> None:
+    """The run is complete after the sample that decides, and says its verdict, its limits and what it saved."""
+    whole = evaluated(rows(), tmp_path / "whole", None)
+    until = Until({METRIC: 0.6})
+    run = evaluated(rows(), tmp_path / "run", until)
+    order = sorted(read_scores(whole).ids, key=until.place)
+    value = dict(zip(read_scores(whole).ids, read_scores(whole).columns[METRIC].values.tolist(), strict=True))
+    expected = sequential_gate([value[sample] for sample in order], 0.6, UNIT)
+    assert taken(run) == order[: expected.units]
+    assert run.complete
+    assert run.usage["stopped"] is None
+    found = decided(run)
+    assert (found["decided"], found["samples"], found["saved"]) == (True, expected.units, SAMPLES - expected.units)
+    (gate,) = found["gates"]
+    assert (gate["verdict"], gate["samples"]) == ("pass", expected.units)
+    assert (gate["lower"], gate["upper"]) == expected.interval.ends
+
+
+def test_the_order_is_drawn_by_ids_and_seed_alone(tmp_path: Path) -> None:
+    """Data in another order are taken in the same one; another seed draws another; the manifest keeps it."""
+    until = Until({METRIC: 0.6}, seed=4)
+    first = evaluated(rows(), tmp_path / "first", until)
+    turned = evaluated(rows()[::-1], tmp_path / "turned", until)
+    other = evaluated(rows(), tmp_path / "other", Until({METRIC: 0.6}, seed=5))
+    assert taken(first) == taken(turned)
+    assert taken(first)[:20] != taken(other)[:20]
+    assert first.manifest.until == {"minimums": {METRIC: 0.6}, "level": 0.95, "undefined": None, "seed": 4}
+
+
+def test_its_summary_holds_what_is_valid_after_stopping(tmp_path: Path) -> None:
+    """Intervals are confidence sequences, of gated and other metrics; shares and composites have none; it says so."""
+    run = evaluated(rows(), tmp_path / "run", Until({METRIC: 0.6}), metrics=[METRIC, "context_precision"])
+    scores = read_scores(run)
+    for text, aggregate in run.metrics.items():
+        assert aggregate.interval == sequential_interval(scores.columns[text].values, UNIT).ends
+        assert aggregate.method == "hedged capital"
+        assert all(share.interval is None for share in aggregate.shares.values())
+    assert decided(run)["note"] == STOPPED_NOTE
+    again = summarise(run, level=0.9)[METRIC]
+    assert again.interval == sequential_interval(scores.columns[METRIC].values, UNIT, level=0.9).ends
+
+
+@pytest.mark.parametrize("arguments", [{"concurrency": 1}, {"concurrency": 64}, {"judge": "slow"}])
+def test_timing_moves_nothing(tmp_path: Path, arguments: dict[str, Any]) -> None:
+    """However many requests are in the air, and in whatever order replies come, the bytes are the same."""
+    until = Until({METRIC: 0.6})
+    if "judge" in arguments:
+        first = evaluated(rows(), tmp_path / "first", until, judge=slow, concurrency=1)
+        second = evaluated(rows(), tmp_path / "second", until, judge=slow, concurrency=32)
+    else:
+        first = evaluated(rows(), tmp_path / "first", until)
+        second = evaluated(rows(), tmp_path / "second", until, **arguments)
+    assert canonical(first) == canonical(second)
+
+
+def test_the_same_call_again_changes_nothing(tmp_path: Path) -> None:
+    """A run that was decided is resumed without a request, to the same bytes."""
+    until = Until({METRIC: 0.6})
+    first = canonical(evaluated(rows(), tmp_path / "run", until, judge=slow))
+    again = evaluated(rows(), tmp_path / "run", until, judge=slow, max_requests=0)
+    assert canonical(again) == first
+    assert again.complete
+
+
+def test_a_limit_stops_it_before_and_the_same_call_goes_on(tmp_path: Path) -> None:
+    """Stopped at a limit it is incomplete; resumed without one it ends where it would have."""
+    until = Until({METRIC: 0.6})
+    part = evaluated(rows(), tmp_path / "run", until, judge=slow, max_requests=10)
+    assert not part.complete
+    assert not decided(part)["decided"]
+    done = evaluated(rows(), tmp_path / "run", until, judge=slow)
+    assert canonical(done) == canonical(evaluated(rows(), tmp_path / "whole", until, judge=slow))
+
+
+def test_what_is_never_decided_takes_every_sample(tmp_path: Path) -> None:
+    """A minimum at the mean is not decided; the run is complete all the same, and its intervals stay valid."""
+    run = evaluated(rows(60), tmp_path / "run", Until({METRIC: 0.8}))
+    found = decided(run)
+    assert (run.complete, found["decided"], found["samples"], found["saved"]) == (True, False, 60, 0)
+    assert run.metrics[METRIC].method == "hedged capital"
+    assert api.gate(run, minimums={METRIC: 0.8}).verdict.value == "cannot tell"
+
+
+def test_every_gate_must_be_decided(tmp_path: Path) -> None:
+    """With two minimums the run goes on until the later one is decided; the earlier keeps its place."""
+    until = Until({METRIC: 0.1, "context_relevance(unit=context)": 0.65})
+    metrics = [METRIC, "context_relevance(unit=context)"]
+    gates = decided(evaluated(rows(), tmp_path / "run", until, metrics=metrics))["gates"]
+    assert gates[0]["samples"] < gates[1]["samples"]
+    assert [gate["verdict"] for gate in gates] == ["pass", "pass"]
+
+
+def test_missing_outcomes_decide_only_what_holds_either_way(tmp_path: Path) -> None:
+    """Undefined samples put off a decision; left out, the scored ones decide."""
+    data = [{**row, "retrieved_contexts": []} if n % 3 == 0 else row for n, row in enumerate(rows(120))]
+    assert not decided(evaluated(data, tmp_path / "both", Until({METRIC: 0.55})))["decided"]
+    run = evaluated(data, tmp_path / "drop", Until({METRIC: 0.4}, undefined=Policy.DROP))
+    assert decided(run)["decided"]
+
+
+def test_a_gate_on_it_takes_the_sequence(tmp_path: Path) -> None:
+    """`gate` says what the run said, of drops too; by clusters it is refused."""
+    run = evaluated(rows(), tmp_path / "run", Until({METRIC: 0.6}))
+    base = evaluated(rows(), tmp_path / "base", None)
+    found = api.gate(run, minimums={METRIC: 0.6}, baseline=base, max_drop=0.5)
+    (gate, drop) = found.gates
+    assert found.passed
+    assert gate.sequential
+    assert drop.sequential
+    assert (gate.decision.lower, gate.decision.upper) == (
+        decided(run)["gates"][0]["lower"],
+        decided(run)["gates"][0]["upper"],
+    )
+    assert drop.samples == len(taken(run))
+    other = evaluated(rows(), tmp_path / "other", Until({METRIC: 0.6}, seed=9))
+    with pytest.raises(UsageError, match=r"different orders \(seeds 9 and 0\)"):
+        api.gate(run, baseline=other, max_drop=0.5)
+
+
+def test_a_plain_comparison_of_it_carries_a_warning(tmp_path: Path) -> None:
+    """`compare` says that its intervals do not hold for a run that could stop early."""
+    run = evaluated(rows(), tmp_path / "run", Until({METRIC: 0.6}))
+    (note,) = api.compare(run, evaluated(rows(), tmp_path / "base", None)).notes
+    assert note.startswith("run could stop as soon as its gates were decided")
+
+
+def test_it_replays_to_the_same_bytes(tmp_path: Path) -> None:
+    """A replay recomputes the outcomes, the intervals and the decision."""
+    run = evaluated(rows(), tmp_path / "run", Until({METRIC: 0.6}))
+    found = merilo.replay(run.path, out=tmp_path / "again")
+    assert found.same
+    assert canonical(found.run) == canonical(run)
+
+
+def test_another_suite_is_another_run(tmp_path: Path) -> None:
+    """A run is resumed with the minimums it began with; with others, or none, it is refused."""
+    evaluated(rows(30), tmp_path / "run", Until({METRIC: 0.6}))
+    for until in (Until({METRIC: 0.7}), None):
+        with pytest.raises(RunError, match="differs in when to stop"):
+            evaluated(rows(30), tmp_path / "run", until)
+
+
+@pytest.mark.parametrize(
+    ("suite", "arguments", "sentence"),
+    [
+        (f"max_drop = 0.1\n[minimums]\n{METRIC} = 0.5\n", {}, "by minimums only"),
+        (f'cluster = "d"\n[minimums]\n{METRIC} = 0.5\n', {}, "run to the end and use merilo gate"),
+        ("level = 0.9\n", {}, "this suite has none"),
+        ("[minimums]\nfaithfulness = 0.5\n", {}, r"a metric that it has not: faithfulness \(there are"),
+        (f"[minimums]\n{METRIC} = 50\n", {}, "50 decides nothing"),
+        (f"[minimums]\n{METRIC} = 0.5\n", {"cluster": "user_input"}, "not clusters of them"),
+    ],
+)
+def test_a_suite_that_cannot_end_a_run_is_refused_before_it_begins(
+    tmp_path: Path, suite: str, arguments: dict[str, Any], sentence: str
+) -> None:
+    """Drops, clusters, no minimum, an unknown metric, a value outside the range: a sentence, and no run is left."""
+    (tmp_path / "gates.toml").write_text(suite, encoding="utf-8")
+    with pytest.raises(MeriloError, match=sentence):
+        evaluated(rows(5), tmp_path / "run", tmp_path / "gates.toml", **arguments)
+    assert not (tmp_path / "run" / MANIFEST).exists()
+
+
+# -- over HTTP ----------------------------------------------------------------------------------------
+
+CONCURRENCY = 4
+
+
+def answer(asked: Asked) -> int:
+    """Nothing is relevant after the first four fifths."""
+    return 2 if int(asked.about.partition("Context of ")[2].partition(".")[0]) < SAMPLES * 0.8 else 0
+
+
+def start(here: Here, server: JudgeServer, name: str, more: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+    words = ["--judge", "openai:m", "--base-url", server.base_url, "--metrics", METRIC, "--quiet", "--no-cache"]
+    limits = ["--concurrency", str(CONCURRENCY), "--until-decided", "gates.toml", "--out", name, *more]
+    return subprocess.Popen([COMMAND, "run", "data.jsonl", *words, *limits], cwd=here.path, env=here.environment)
+
+
+def test_kills_move_no_byte_and_little_is_asked_for_nothing(tmp_path: Path) -> None:
+    """Killed twice and started again, the same command ends at the same sample with the same bytes.
+
+    Beyond the sample that decides, no more is asked than may be in the air.
+    """
+    here = Here(tmp_path)
+    here.write("data.jsonl", rows())
+    (tmp_path / "gates.toml").write_text(f"[minimums]\n{METRIC} = 0.9\n", encoding="utf-8")
+    with JudgeServer(answer, delay_s=0.01) as server:
+        assert start(here, server, "whole").wait() == 0
+        whole = merilo.Run.open(tmp_path / "whole")
+        assert 60 < len(taken(whole)) < SAMPLES
+        assert len(server.sent) <= len(taken(whole)) + CONCURRENCY
+        for _ in range(2):
+            process = start(here, server, "killed")
+            enough = len(server.sent) + 25
+            while len(server.sent) < enough and process.poll() is None:
+                time.sleep(0.001)
+            process.send_signal(signal.SIGKILL)
+            assert process.wait() == -signal.SIGKILL
+        assert start(here, server, "killed").wait() == 0
+    assert canonical(merilo.Run.open(tmp_path / "killed")) == canonical(whole)
+
+
+def test_the_command_says_what_was_decided_and_saved(tmp_path: Path) -> None:
+    """The page names the gate, the samples saved and why its intervals are wide; JSON has the same."""
+    here = Here(tmp_path)
+    hits = [
+        {"id": f"s{n}", "retrieved_context_ids": ["a"], "reference_context_ids": ["a" if n % 5 else "b"]}
+        for n in range(SAMPLES)
+    ]
+    here.write("data.jsonl", hits)
+    (tmp_path / "gates.yaml").write_text("minimums: {id_recall: 0.6}\n", encoding="utf-8")
+    words = ["run", "data.jsonl", "--metrics", "id_recall", "--until-decided", "gates.yaml", "--out", "out"]
+    done = here.merilo(*words)
+    assert done.returncode == 0, done.stderr
+    text = " ".join(done.stdout.split())
+    found = json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))["until_decided"]
+    assert f"Every gate is decided after {found['samples']} samples of 300: {found['saved']} samples saved" in text
+    assert "pass id_recall: at least 0.6 was asked for" in text
+    assert STOPPED_NOTE in text
+    assert here.json("show", "out")["until_decided"] == found

@@ -1,0 +1,284 @@
+"""Static pages and Markdown: whole, readable by machines that read to people, and harmless whatever is on them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+from graded_runs import FAILS, graded, many
+
+import merilo
+from merilo.concluding.comparing import Comparing, compare_runs
+from merilo.errors import RunError
+from merilo.reports.html_comparison import comparison_html
+from merilo.reports.html_pages import plot, write_page
+from merilo.reports.html_run import run_html
+from merilo.reports.markdown import code, comparison_markdown, fenced
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from merilo.reports.comparison import RunComparison
+
+HOSTILE = (
+    "<script>alert(1)</script><img src=x onerror=alert(1)> </style> '\"> {{ 7*7 }} @everyone #1 | `tick` ```` "
+    "![p](http://x.example/p.png) bidi\u202eevil hidden\u200b \x1b[31mred <!-- --> </details> &lt;"
+)
+HIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2066-\u2069]")
+VOID = frozenset({"meta", "br", "line", "circle"})
+ALLOWED = frozenset(
+    "html head meta title style body main footer h1 h2 h3 h4 section p b span br ul ol li div table caption thead "
+    "tbody tr th td svg line circle details summary mark".split()
+)
+
+
+class Reader(HTMLParser):
+    """Every element with its attributes, and the text; an element that is not closed is an error."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.open: list[str] = []
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "style":
+            self.text += data
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        """The attributes of each of these elements."""
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+def hostile_runs(folder: Path) -> tuple[merilo.Run, merilo.Run]:
+    """Two runs with names, ids, questions, contexts and reasons that try everything."""
+
+    def run(name: str, grade: int) -> merilo.Run:
+        samples = [
+            {
+                "id": f"{number} {HOSTILE}",
+                "user_input": HOSTILE,
+                "retrieved_contexts": [{"text": f"{HOSTILE}. More.", "id": HOSTILE}],
+                "response": HOSTILE,
+                "reference": HOSTILE,
+            }
+            for number in range(8)
+        ]
+
+        def judge(question: object) -> dict[str, object]:
+            del question
+            return {"grade": grade, "evidence": [0] if grade else [], "reason": HOSTILE}
+
+        return merilo.evaluate(
+            samples,
+            metrics=["context_relevance"],
+            judge=merilo.ScriptedJudge.by(judge, version="1"),
+            out=folder / name,
+            cache=False,
+        )
+
+    return run("a<b>`|@x", 2), run("<script>", 0)
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> RunComparison:
+    """A comparison in which hostile text stands wherever others can put text."""
+    return compare_runs(hostile_runs(tmp_path), Comparing(across_judges=True))
+
+
+def pages_of(found: RunComparison) -> Mapping[str, str]:
+    """Every kind of static page."""
+    return {"comparison": comparison_html(found), "run": run_html(found.sides[1].run)}
+
+
+def test_hostile_text_is_text(found: RunComparison) -> None:
+    """No element, attribute or template of others comes alive; what hides or turns text is shown as its code."""
+    for name, page in pages_of(found).items():
+        read = Reader(page)
+        assert {tag for tag, _ in read.elements} <= ALLOWED, name
+        assert not any(key.startswith("on") or key in {"src", "href"} for _, each in read.elements for key in each)
+        assert "<script>alert(1)</script><img src=x onerror=alert(1)> </style>" in read.text
+        assert "{{ 7*7 }}" in read.text
+        assert "bidi\\u202eevil hidden\\u200b \\x1b[31mred" in read.text
+        assert HIDDEN.findall(page) == []
+
+
+def test_nothing_is_loaded_and_nothing_runs(found: RunComparison) -> None:
+    """The policy forbids all but the page's own style, whose digest it names; there is no address on the page."""
+    for page in pages_of(found).values():
+        read = Reader(page)
+        (policy,) = [each["content"] or "" for each in read.all("meta") if "http-equiv" in each]
+        style = page.partition("<style>")[2].partition("</style>")[0]
+        digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+        assert policy == f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+        assert not any("style" in attributes for _, attributes in read.elements)
+        assert "url(" not in style
+        assert "@import" not in style
+
+
+def test_pages_can_be_read_aloud(found: RunComparison) -> None:
+    """One h1, no level of headings left out, every table with a caption, and headings of rows and columns."""
+    for page in pages_of(found).values():
+        read = Reader(page)
+        levels = [int(tag[1]) for tag, _ in read.elements if re.fullmatch("h[1-6]", tag)]
+        assert levels.count(1) == 1
+        assert all(after - before <= 1 for before, after in pairwise(levels))
+        assert len(read.all("table")) == len(read.all("caption")) > 0
+        assert {each.get("scope") for each in read.all("th")} == {"col", "row"}
+        assert read.all("html") == [{"lang": "en"}]
+        assert all(each.get("aria-hidden") == "true" for each in read.all("svg"))
+        assert any(each.get("name") == "viewport" for each in read.all("meta"))
+
+
+def test_evidence_is_marked_without_colour_alone(tmp_path: Path) -> None:
+    """The sentence that a verdict names is marked, and underlined; others are not."""
+    run = graded(tmp_path / "a", {"one": [2, 0]})
+    page = run_html(graded(tmp_path / "b", {"one": [1, 0]}))
+    assert "<mark>Context 0 of one in b.</mark>" in page
+    assert "<mark>Context 1" not in page
+    assert re.search(r"mark \{[^}]*text-decoration: underline", page)
+    assert "1.000" in run_html(run) or "0.500" in run_html(run)
+
+
+def test_pages_serve_dark_narrow_and_paper() -> None:
+    """The style has its answer to each."""
+    from importlib.resources import files
+
+    style = files("merilo.reports").joinpath("templates", "style.css").read_text(encoding="utf-8")
+    for wanted in ("prefers-color-scheme: dark", "max-width: 40rem", "@media print", "color-scheme: light dark"):
+        assert wanted in style
+
+
+def test_the_numbers_of_a_comparison_are_on_its_page(tmp_path: Path) -> None:
+    """Means, difference, interval, reading and the samples that moved, with what each run said of them."""
+    runs = [
+        graded(tmp_path / name, {f"s{n}": [way[n % 4 > 0]] for n in range(30)})
+        for name, way in (("a", (1, 2)), ("b", (1, 1)))
+    ]
+    found = compare_runs(runs)
+    text = " ".join(Reader(comparison_html(found)).text.split())
+    each = found.metrics["context_relevance"]
+    assert each.interval.ends is not None
+    for wanted in (
+        "a is better",
+        f"{each.difference:+.3f}",
+        f"{each.interval.ends[0]:+.3f} to",
+        "Context 0 of s1 in b.",
+    ):
+        assert wanted in text
+    assert text.count("What is s") == 20
+    assert "over questions; the judge's own error is not in it" in text
+
+
+def test_a_run_shows_the_worst_of_each_metric(tmp_path: Path) -> None:
+    """In turn, each sample once; what is as good as can be is not shown, and the reasons of what failed are."""
+    metrics = ("context_relevance", "context_ranking")
+    run = graded(tmp_path / "a", {"fine": [2, 2], "low": [0, 0], "turned": [0, 2], "broken": [FAILS]}, metrics=metrics)
+    read = Reader(run_html(run))
+    assert [each for each in re.findall(r"(\w+): context_\w+ [\d.]+", read.text) if each != "s"] == ["low", "turned"]
+    assert "1 failed: It will not (1)" in read.text
+    assert "2 samples to look at first" in read.text
+    only = Reader(run_html(run, metric="context_ranking", samples=1)).text
+    assert "turned: context_ranking" in only
+    assert "low: " not in only
+    assert "to look at first" not in Reader(run_html(run, samples=0)).text
+
+
+def test_intervals_are_drawn_to_one_scale() -> None:
+    """The lowest and the highest end lie at the edges, 0 in between; what is not known is not drawn."""
+    drawn = plot("drawn", [(0.0, (-1.0, 1.0)), (0.5, None), (None, None)], zero=0.0)
+    assert (drawn.zero, drawn.rows[0].low, drawn.rows[0].value, drawn.rows[0].high) == ("60.0", "6.0", "60.0", "114.0")
+    assert (drawn.rows[1].low, drawn.rows[1].value) == (None, "87.0")
+    assert (drawn.rows[2].low, drawn.rows[2].value, drawn.rows[2].high) == (None, None, None)
+    assert plot("drawn", [(0.0, None)], zero=0.0).rows[0].value == "6.0"
+
+
+def test_a_page_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    """A directory that is not there is an error with what to do, and nothing is left behind."""
+    with pytest.raises(RunError, match=r"cannot be written.*name another file"):
+        write_page(tmp_path / "none" / "page.html", "text")
+    write_page(tmp_path / "page.html", "text")
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+
+
+# -- Markdown -----------------------------------------------------------------------------------------
+
+
+def test_markdown_of_others_is_code(found: RunComparison) -> None:
+    """Outside of code there is no mention, link, picture or markup of others; each table row has six cells."""
+    text = comparison_markdown(found)
+    bare = without_code(text)
+    for sign in ("@", "![", "alert", "http", "7*7", "\u202e", "<img", "<script"):
+        assert sign not in bare, sign
+    assert set(re.findall(r"</?(\w+)", bare)) <= {"details", "summary", "code"}
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert {line.count("|") for line in rows} == {7}
+    assert HIDDEN.findall(text) == []
+
+
+def without_code(text: str) -> str:
+    """Markdown without its code, found as CommonMark finds it: fences first, then spans of equally long ticks."""
+    kept, fence = list[str](), ""
+    for line in text.splitlines():
+        start = re.match("`{3,}", line)
+        if fence:
+            fence = "" if line == fence else fence
+        elif start and "`" not in line[start.end() :]:
+            fence = start[0]
+        else:
+            kept.append(line)
+    spanless = re.sub(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", "", "\n".join(kept))
+    return re.sub(r"<code>[^<]*</code>", "", spanless)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain", "`plain`"),
+        ("a|b", "`a\u2502b`"),
+        ("`tick`", "`` `tick` ``"),
+        ("``", "``` `` ```"),
+        ("two\nlines", "`two lines`"),
+        ("", "`  `"),
+    ],
+)
+def test_a_span_of_code(text: str, shown: str) -> None:
+    """The fence is longer than any run of ticks within; it stays on one line and in one cell."""
+    assert code(text) == shown
+
+
+def test_a_block_of_code_cannot_be_left() -> None:
+    """The fence is longer than any run of ticks within."""
+    assert fenced("a\n````\nb\n") == "`````text\na\n````\nb\n`````\n"
+
+
+def test_markdown_fits_into_a_comment(tmp_path: Path) -> None:
+    """Long samples are left out from the end, so that the comment stays below what a comment may hold."""
+    long = "word " * 30_000
+    runs = [graded(tmp_path / name, many(8, grade), user_input=long) for name, grade in (("a", 2), ("b", 0))]
+    text = comparison_markdown(compare_runs(runs), samples=8)
+    assert 1_000 < len(text) <= 60_000
+    many_samples = [graded(tmp_path / name, many(400, grade)) for name, grade in (("c", 2), ("d", 0))]
+    text = comparison_markdown(compare_runs(many_samples, Comparing(samples=400)), samples=400)
+    assert 50_000 < len(text) <= 60_000
+    assert "of 400 samples that moved" in text

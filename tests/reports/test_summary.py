@@ -1,0 +1,367 @@
+"""A run's aggregates: which interval each mean has, over which units, and what is said beside it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pytest
+from judged_rivers import canonical, rows, verdict_for
+
+import merilo
+from merilo.concluding.summarising import summarise
+from merilo.metrics.base import Card, Ordinary, Score, Undefined
+from merilo.metrics.registry import register
+from merilo.reports.overview import overview_page, overview_record
+from merilo.reports.summary import Tally
+from merilo.runs.run import MANIFEST, SUMMARY
+from merilo.stats.means import mean_interval, ratio_interval
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Sequence
+    from pathlib import Path
+
+    from merilo.data.sample import Sample
+    from merilo.runs.run import Aggregate
+
+SOURCE = np.random.default_rng(5)
+
+
+@dataclass(frozen=True, slots=True)
+class Told(Ordinary):
+    """What the sample's metadata says: a value, with counts, or none."""
+
+    name = "made:told"
+    version = 1
+    card = Card("What the metadata says.", family="made")
+    needs = frozenset({"user_input"})
+    asks = frozenset()
+
+    def at_most(self, sample: Sample) -> int:
+        del sample
+        return 0
+
+    def plan(self, sample: Sample) -> Generator[None, None, Score | Undefined]:
+        yield from ()
+        data: Any = sample.metadata
+        if data["value"] is None:
+            return Undefined("it was not told")
+        if data["value"] == "broken":
+            raise RuntimeError("no value")
+        return Score(data["value"], counts=data.get("counts", {}))
+
+
+@dataclass(frozen=True, slots=True)
+class Open(Told):
+    """The same in a range whose worst end is infinite."""
+
+    name = "made:open"
+    range: ClassVar[tuple[float, float]] = (-float("inf"), 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Twice:
+    """Twice the mean of one metric."""
+
+    name: ClassVar[str] = "made:twice_told"
+    version: ClassVar[int] = 1
+    range: ClassVar[tuple[float, float]] = (0.0, 2.0)
+    higher_is_better: ClassVar[bool] = True
+    card: ClassVar[Card] = Card("Twice a mean.", family="made")
+    parts: ClassVar[tuple[str, ...]] = ("made:told",)
+
+    def combine(self, means: Sequence[float]) -> float | None:
+        return 2 * means[0]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def known() -> None:
+    for metric in (Told, Open, Twice):
+        register(metric)
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Callable[..., merilo.Run]:
+    """A run over samples with these values, counts and clusters."""
+
+    def run(
+        values: Sequence[float | str | None],
+        *,
+        counts: Sequence[dict[str, int | None]] = (),
+        docs: Sequence[object] = (),
+        **arguments: Any,
+    ) -> merilo.Run:
+        samples = [
+            {
+                "id": f"s{place}",
+                "user_input": "?",
+                "metadata": {
+                    "value": value,
+                    **({"counts": counts[place]} if counts else {}),
+                    **({"doc": docs[place]} if docs else {}),
+                },
+            }
+            for place, value in enumerate(values)
+        ]
+        number = len(list(tmp_path.iterdir()))
+        options = {"metrics": [Told()], "out": tmp_path / f"run{number}", "cache": False} | arguments
+        return merilo.evaluate(samples, **options)
+
+    return run
+
+
+def only(run: merilo.Run) -> Aggregate:
+    return run.metrics["made:told"]
+
+
+@pytest.mark.parametrize(
+    ("values", "method"),
+    [
+        (SOURCE.beta(2, 2, 60).tolist(), "BCa bootstrap"),
+        (SOURCE.beta(2, 2, 200).tolist(), "t"),
+        ([1.0] * 191 + [0.5] * 9, "Wilson"),
+        ([1.0] * 30, "Wilson"),
+    ],
+)
+def test_the_interval_is_that_of_its_units(told: Callable[..., merilo.Run], values: list[float], method: str) -> None:
+    """Below 200 units the bootstrap, from there on Student's, near an end of the range Wilson's; none is a point."""
+    found = only(told(values))
+    known = mean_interval(values, (0.0, 1.0)).interval
+    assert known.ends is not None
+    assert found.interval == pytest.approx(known.ends, abs=1e-8)
+    assert (found.method, found.seed) == (method, known.seed)
+    assert found.interval is not None
+    assert found.interval[0] < found.interval[1]
+
+
+def test_too_little_data_gives_no_interval(told: Callable[..., merilo.Run]) -> None:
+    """One sample has a mean, and a sentence in the place of its interval."""
+    found = only(told([0.5]))
+    assert (found.mean, found.interval, found.note) == (0.5, None, "cannot tell from 1 scored sample")
+    none = only(told([None, None]))
+    assert (none.mean, none.interval, none.note) == (None, None, "cannot tell from 0 scored samples")
+
+
+def test_bounds_are_with_failed_and_with_undefined_outcomes(told: Callable[..., merilo.Run]) -> None:
+    """What failed could have been anything; what is undefined is in the second pair only."""
+    found = only(told([0.5, 0.5, "broken", None]))
+    assert found.bounds == pytest.approx((1 / 3, 2 / 3))
+    assert found.bounds_with_undefined == pytest.approx((0.25, 0.75))
+
+
+def test_a_range_without_an_end_has_no_bound_there(told: Callable[..., merilo.Run]) -> None:
+    """Where there is no worst value, None stands in its place."""
+    found = told([0.5, None], metrics=[Open()]).metrics["made:open"]
+    assert found.bounds == (0.5, 0.5)
+    assert found.bounds_with_undefined == (None, 0.75)
+
+
+def test_clusters_are_the_units_where_they_are_named(told: Callable[..., merilo.Run]) -> None:
+    """The interval is the linearised one between clusters, and the manifest keeps the field."""
+    docs = SOURCE.permutation(np.arange(120) % 25)
+    values = np.clip(SOURCE.normal(0.5, 0.2, 25)[docs] + SOURCE.normal(0, 0.02, 120), 0, 1).tolist()
+    run = told(values, docs=docs.tolist(), cluster="doc")
+    known = mean_interval(values, (0.0, 1.0), clusters=docs.tolist())
+    assert known.interval.ends is not None
+    assert only(run).interval == pytest.approx(known.interval.ends, abs=1e-8)
+    assert only(run).clusters == known.clusters == 25
+    assert run.manifest.cluster == "doc"
+    assert "Each interval is over 25 clusters of questions by doc; the judge's own error is not in it." in shown(run)
+
+
+@pytest.mark.parametrize(
+    ("clusters", "note", "remark"),
+    [
+        (5, "cannot tell from 5 clusters, at least 6 needed", ""),
+        (6, "", "only 6 clusters: the interval is less sure than its level says"),
+        (20, "", ""),
+    ],
+)
+def test_few_clusters_are_told(told: Callable[..., merilo.Run], clusters: int, note: str, remark: str) -> None:
+    """Below six there is no interval, below twenty a sentence beside it."""
+    values = SOURCE.beta(2, 2, 100).tolist()
+    run = told(values, docs=[f"d{place % clusters}" for place in range(100)], cluster="doc")
+    assert (only(run).note, only(run).remark) == (note, remark)
+    assert (note or remark) in shown(run)
+
+
+def test_samples_without_a_cluster_stop_the_run_at_the_door(told: Callable[..., merilo.Run], tmp_path: Path) -> None:
+    """Before the first question it is said how many and which; nothing is left behind."""
+    with pytest.raises(merilo.DataError, match=r"^1 sample has no 'doc'.*: s1;"):
+        told([0.5, 0.6], docs=["d", None], cluster="doc")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_is_not_resumed_with_other_clusters(told: Callable[..., merilo.Run], tmp_path: Path) -> None:
+    """The summary of a run has one kind of unit; another needs a directory of its own, or `show`."""
+    run = told([0.5, 0.6], docs=["d", "e"], cluster="doc")
+    with pytest.raises(merilo.RunError, match=r"differs in cluster"):
+        told([0.5, 0.6], docs=["d", "e"], out=run.path)
+
+
+def test_shares_are_ratios_of_sums(told: Callable[..., merilo.Run]) -> None:
+    """Every context counts the same there, whatever sample it is of; samples without any do not count."""
+    sizes = SOURCE.integers(0, 9, 80)
+    hits = SOURCE.binomial(sizes, 0.4)
+    counts = [{"contexts": int(n), "relevant": int(k), "odd": 1} for n, k in zip(sizes, hits, strict=True)]
+    found = only(told([0.5] * 80, counts=counts)).shares
+    known = ratio_interval(hits.astype(float), sizes.astype(float), (0.0, 1.0))
+    assert list(found) == ["relevant/contexts"]
+    assert known.interval.ends is not None
+    assert found["relevant/contexts"].value == pytest.approx(hits.sum() / sizes.sum())
+    assert found["relevant/contexts"].interval == pytest.approx(known.interval.ends, abs=1e-8)
+
+
+@pytest.mark.parametrize("odd", [{"contexts": 2, "relevant": 3}, {"contexts": 2, "relevant": None}])
+def test_what_is_no_share_has_none(told: Callable[..., merilo.Run], odd: dict[str, int | None]) -> None:
+    """A count that is larger than its whole, or not known once, is no share of it."""
+    counts: list[dict[str, int | None]] = [{"contexts": 2, "relevant": 1}] * 9 + [odd]
+    assert only(told([0.5] * 10, counts=counts)).shares == {}
+
+
+def test_shares_stand_beside_the_counts(told: Callable[..., merilo.Run]) -> None:
+    """The page says how many of how many, the share and its interval."""
+    counts: list[dict[str, int | None]] = [{"contexts": 4, "relevant": place % 3, "odd": 1} for place in range(30)]
+    page = shown(told([0.5] * 30, counts=counts))
+    assert "made:told odd 30 relevant: 30 of 120 contexts, 0.250 (0." in page
+
+
+def test_composites_are_over_clusters_too(told: Callable[..., merilo.Run]) -> None:
+    """Whole clusters are drawn: where all their samples are alike, the interval is wider than over samples."""
+    docs = [place % 25 for place in range(250)]
+    values = [float(doc) / 25 for doc in docs]
+    alone = told(values, docs=docs, metrics=[Told(), Twice()]).metrics["made:twice_told"]
+    found = told(values, docs=docs, cluster="doc", metrics=[Told(), Twice()]).metrics["made:twice_told"]
+    assert found.mean == alone.mean
+    assert found.clusters == 25
+    assert found.interval is not None
+    assert alone.interval is not None
+    wide, narrow = found.interval[1] - found.interval[0], alone.interval[1] - alone.interval[0]
+    assert wide / narrow == pytest.approx(10**0.5, rel=0.1)
+
+
+def test_equal_input_gives_equal_bytes(told: Callable[..., merilo.Run]) -> None:
+    """Manifest, outcomes and summary of two runs are the same, resampled intervals and clusters included."""
+    values, docs = SOURCE.beta(2, 2, 80).tolist(), SOURCE.integers(0, 9, 80).tolist()
+    for cluster in (None, "doc"):
+        first, second = (told(values, docs=docs, cluster=cluster, metrics=[Told(), Twice()]) for _ in range(2))
+        assert canonical(first) == canonical(second)
+
+
+def test_a_replay_has_the_same_intervals(tmp_path: Path) -> None:
+    """Recomputed over the same clusters, every aggregate is bit-equal."""
+    samples = [row | {"metadata": {"doc": place % 7}} for place, row in enumerate(rows(30))]
+    judge = merilo.ScriptedJudge.by(verdict_for, version="1")
+    run = merilo.evaluate(samples, judge=judge, out=tmp_path / "run", cache=False, cluster="doc")
+    replay = merilo.replay(run.path)
+    assert replay.same
+    assert (replay.run.path / SUMMARY).read_bytes() == (run.path / SUMMARY).read_bytes()
+
+
+def test_older_runs_are_read(told: Callable[..., merilo.Run]) -> None:
+    """A summary and a manifest without the newer fields are those of a run that does not tell them."""
+    run = told([0.2, 0.7, None])
+    summary = json.loads((run.path / SUMMARY).read_text(encoding="utf-8"))
+    new = {"bounds_with_undefined", "remark", "method", "seed", "clusters", "shares"}
+    summary["metrics"] = [{k: v for k, v in row.items() if k not in new} for row in summary["metrics"]]
+    (run.path / SUMMARY).write_text(json.dumps(summary), encoding="utf-8")
+    manifest = json.loads((run.path / MANIFEST).read_text(encoding="utf-8"))
+    for name in ("scales", "cluster", "origin"):
+        del manifest[name]
+    (run.path / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+    older = merilo.Run.open(run.path)
+    assert only(older).mean == pytest.approx(0.45)
+    assert only(older).bounds_with_undefined is None
+    assert "made:told" in shown(older)
+    assert merilo.replay(older.path).same
+
+
+def test_a_tally_keeps_little() -> None:
+    """Of any number of samples: at most 200 numbers, and two for each cluster."""
+    tally = Tally((0.0, 1.0), "made:told")
+    for place in range(5_000):
+        tally.add(Score(place % 7 / 7, counts={"contexts": 7, "relevant": place % 7}), place % 30)
+    alone = Tally((0.0, 1.0), "made:told")
+    for place in range(5_000):
+        alone.add(Score(place % 7 / 7, counts={"contexts": 7, "relevant": place % 7}))
+    assert len(tally.grouped.clusters[0]) == 30
+    assert not alone.mean.kept
+    assert not any(ratio.kept for ratio in alone.shares.ratios.values())
+    assert alone.aggregate().method == "t"
+
+
+def test_an_infinite_score_fails_at_the_door(told: Callable[..., merilo.Run]) -> None:
+    """A metric whose range is open cannot bring an infinite number into a mean."""
+    run = told([0.5, 0.25], metrics=[Endless()])
+    assert run.metrics["made:endless"].failed == 2
+
+
+@dataclass(frozen=True, slots=True)
+class Endless(Open):
+    """Minus infinity, which lies in its range."""
+
+    name = "made:endless"
+
+    def plan(self, sample: Sample) -> Generator[None, None, Score | Undefined]:
+        del sample
+        yield from ()
+        return Score(-float("inf"))
+
+
+# -- recomputed from the outcomes --------------------------------------------------------------------
+
+
+def test_summarised_again_a_run_says_the_same(told: Callable[..., merilo.Run]) -> None:
+    """From its outcomes the same aggregates come out as the run kept, composites and shares included."""
+    counts: list[dict[str, int | None]] = [{"contexts": 4, "relevant": place % 3} for place in range(60)]
+    values = SOURCE.beta(2, 2, 60).tolist()
+    for cluster in (None, "doc"):
+        docs = [place % 12 for place in range(60)]
+        run = told(values, counts=counts, docs=docs, cluster=cluster, metrics=[Told(), Twice()])
+        assert overview_record(run, metrics=summarise(run)) == overview_record(run)
+
+
+def test_a_run_is_summarised_over_other_clusters(told: Callable[..., merilo.Run]) -> None:
+    """What a run with these clusters would have said, without a call."""
+    values, docs = SOURCE.beta(2, 2, 90).tolist(), [place % 9 for place in range(90)]
+    plain, clustered = told(values, docs=docs), told(values, docs=docs, cluster="doc")
+    assert summarise(plain, cluster="doc")["made:told"] == only(clustered)
+    assert summarise(clustered, cluster="")["made:told"] == only(plain)
+
+
+def test_undefined_samples_may_count_as_the_worst(told: Callable[..., merilo.Run]) -> None:
+    """A retriever must not win by silence: its silent samples are 0 then, and that is said."""
+    found = summarise(told([0.5, 1.0, None]), undefined="worst")["made:told"]
+    assert found.mean == pytest.approx(0.5)
+    assert (found.scored, found.undefined) == (3, 0)
+    assert "1 undefined count as the worst, 0" in found.remark
+
+
+def test_no_worst_value_no_filling(told: Callable[..., merilo.Run]) -> None:
+    """In a range without a worst end undefined samples can only be left out."""
+    with pytest.raises(merilo.UsageError, match=r"made:open has no worst value"):
+        summarise(told([0.5, None], metrics=[Open()]), undefined="worst")
+
+
+@pytest.mark.parametrize("wrong", [{"level": 1.0}, {"level": 95}, {"undefined": "best"}, {"cluster": "nowhere"}])
+def test_wrong_wishes_are_refused(told: Callable[..., merilo.Run], wrong: dict[str, Any]) -> None:
+    """A level outside (0, 1), an unknown policy, a field that no sample has."""
+    with pytest.raises((merilo.UsageError, merilo.DataError)):
+        summarise(told([0.5, 0.6]), **wrong)
+
+
+def test_a_lower_level_is_narrower(told: Callable[..., merilo.Run]) -> None:
+    """And the page's heading names it."""
+    run = told(SOURCE.beta(2, 2, 60).tolist())
+    found, stored = summarise(run, level=0.8)["made:told"].interval, only(run).interval
+    assert found is not None
+    assert stored is not None
+    assert stored[0] < found[0] < found[1] < stored[1]
+    assert "80 % interval" in shown(run, metrics=summarise(run, level=0.8))
+
+
+def shown(run: merilo.Run, **options: Any) -> str:
+    """The overview as text, in one line."""
+    return " ".join(str(overview_page(run, 100, **options)).split())
