@@ -82,7 +82,7 @@ def write(path: Path, tensors: Mapping[str, NDArray[Any]], model: Mapping[str, A
         data += np.ascontiguousarray(tensors[name]).tobytes()
         told = {"dtype": _TYPES[tensors[name].dtype.name], "shape": list(tensors[name].shape)}
         header[name] = {**told, "data_offsets": [low, len(data)]}
-    texts = {"model": json.dumps(model, sort_keys=True), "sha256": sha256(data).hexdigest()}
+    texts = {"model": json.dumps(model), "sha256": sha256(data).hexdigest()}
     content = json.dumps({"__metadata__": texts, **header}, separators=(",", ":")).encode()
     content += b" " * (-(8 + len(content)) % _ALIGNED)
     path.write_bytes(len(content).to_bytes(8, "little") + content + data)
