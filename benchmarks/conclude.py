@@ -121,7 +121,7 @@ def summary(outcomes: int) -> None:
 
     values = np.random.default_rng(0).random(outcomes).tolist()
     scores = [Score(value, (), {"contexts": 5, "relevant": 2}) for value in values[:1_000]]
-    tally = Tally(cast("Metric", parse_metric("context_relevance")), "context_relevance")
+    tally = Tally(cast("Metric", parse_metric("context_relevance")).range, "context_relevance")
     started = time.process_time()
     for place in range(outcomes):
         tally.add(scores[place % 1_000])

@@ -18,6 +18,7 @@ BENCHMARKS = (
     "throughput.py",
     "warm_cache.py",
     "memory.py",
+    "conclude.py",
     "embedded.py",
     "tokens.py",
     "faults.py",
