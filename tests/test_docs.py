@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +36,14 @@ def test_a_page_runs_as_shown(page: Path, tmp_path: Path) -> None:
     """What a page tells the reader to run does run, with the exit status and output that it shows."""
     done = run_page(page, tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+def test_every_how_to_page_is_linked_from_the_first_page() -> None:
+    """Each page of docs/how-to is linked from docs/index.md, which links no how-to page that is not there."""
+    linked = re.findall(r"\]\(how-to/([\w-]+\.md)\)", (ROOT / "docs" / "index.md").read_text(encoding="utf-8"))
+    there = {page.name for page in (ROOT / "docs" / "how-to").glob("*.md")}
+    assert set(linked) == there
+    assert len(linked) == len(there)
 
 
 GOOD = """

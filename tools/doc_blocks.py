@@ -8,7 +8,7 @@ import tomllib
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
-from doc_code import api, commands, error_tree, kinds
+from doc_code import api, api_verbs, commands, error_tree, kinds
 
 from merilo.cli import exits
 from merilo.cli.exits import Exit
@@ -224,6 +224,7 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "agreement-line": agreement_line,
     "aliases": aliases,
     "api": api,
+    "api-verbs": api_verbs,
     "commands": commands,
     "edges": edges,
     "errors": error_tree,

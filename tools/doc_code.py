@@ -8,30 +8,41 @@ import sys
 import textwrap
 from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
-from typing import Any, Final, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, get_type_hints
 
 import typer
 
 import merilo
+from merilo import api as verbs
 from merilo import errors
 from merilo.cli.app import app
 from merilo.judging.questions import KINDS
 from merilo.judging.verdicts import Verdict
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 _ITEM_INDENT: Final = 4
-_COMMANDS: Final = ("run", "show", "replay", "metrics", "lineage", "judge test", "judge check", "demo")
 
 
 def commands() -> str:
     """Every command with its arguments and options, whichever version of typer is installed."""
     root: Any = typer.main.get_command(app)  # Any: typer carries click's classes under different names
-    return "\n".join(_command(root, name) for name in _COMMANDS)
+    return "\n".join(_command(name, found) for name, found in _leaves(root, ""))
 
 
-def _command(root: Any, name: str) -> str:  # Any: as above
-    found = root
-    for word in name.split():
-        found = found.commands[word]
+def _leaves(group: Any, before: str) -> Iterator[tuple[str, Any]]:  # Any: as above
+    """Every command below a group that is not hidden, by its full name such as "judge test", in the app's order."""
+    for name, found in group.commands.items():
+        if found.hidden:
+            continue
+        if hasattr(found, "commands"):
+            yield from _leaves(found, f"{before}{name} ")
+        else:
+            yield before + name, found
+
+
+def _command(name: str, found: Any) -> str:  # Any: as above
     parts = [f"## merilo {name}\n", inspect.cleandoc(found.help), ""]
     declared = get_type_hints(inspect.unwrap(found.callback), include_extras=True)
     rows = [_option(each, declared.get(each.name)) for each in found.params if each.name != "help"]
@@ -66,6 +77,14 @@ def error_tree() -> str:
 def api() -> str:
     """Every public name with its signature and docstring."""
     return "\n".join(_public(name, getattr(merilo, name)) for name in merilo.__all__)
+
+
+def api_verbs() -> str:
+    """The verbs of `merilo.api` that `import merilo` does not give by itself, with signature and docstring."""
+    named = vars(verbs).items()
+    own = [name for name, each in named if inspect.isfunction(each) and each.__module__ == verbs.__name__]
+    wanted = [name for name in own if not name.startswith("_") and name not in merilo.__all__]
+    return "\n".join(_public(name, getattr(verbs, name)) for name in sorted(wanted))
 
 
 def _public(name: str, value: Any) -> str:  # Any: whatever is public

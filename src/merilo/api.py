@@ -466,7 +466,8 @@ def judge_probe(
         sample: at most so many pairs of each probe.
         seed: which pairs these are, and what is put where.
         limits: by the name of a probe, the largest effect that passes; None: the usual ones.
-        **arguments: those of `evaluate` about the judge, asking, limits and `out`; metrics are not taken.
+        **arguments: those of `evaluate` about the judge, asking, limits and `out`, and the `mapping` of `data`;
+            metrics are not taken.
 
     Raises what `evaluate` raises.
     """

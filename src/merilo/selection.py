@@ -28,6 +28,8 @@ class Selection:
     metrics: Mapping[str, Metric]
     left_out: Mapping[str, str]
     composites: Mapping[str, Chosen] = field(default_factory=dict[str, "Chosen"])
+    notes: tuple[str, ...] = ()
+    """Metrics that take another form because some samples lack a field, each as a sentence."""
 
     @property
     def kinds(self) -> frozenset[type[Question[Any]]]:
@@ -54,6 +56,7 @@ def select(
     metrics: dict[str, Metric] = {}
     composites: dict[str, Chosen] = {}
     left_out: dict[str, str] = {}
+    notes: list[str] = []
     for wanted in default_metrics() if asked is None else asked:
         given = resolve(wanted, intake.in_every) if isinstance(wanted, str) else wanted
         parts = _parts(given, intake, roles) if is_composite(given) else _one(given, roles)
@@ -61,6 +64,7 @@ def select(
         reason = next((reason for reason in obstacles if reason is not None), None)
         text = metric_text(given) if is_composite(given) else next(iter(parts))
         if reason is None:
+            notes += _fallen_back(wanted, intake) if isinstance(wanted, str) else []
             metrics |= {part: metrics.get(part, metric) for part, metric in parts.items()}
             if is_composite(given):
                 composites[text] = Chosen(given, tuple(parts))
@@ -70,7 +74,24 @@ def select(
             left_out[text] = reason
     if not metrics:
         raise UsageError(f"No metric can be computed on this data ({_reasons(left_out)}).")
-    return Selection(metrics, left_out, composites)
+    return Selection(metrics, left_out, composites, tuple(notes))
+
+
+def _fallen_back(wanted: str, intake: Intake) -> list[str]:
+    """What to know of a metric whose form follows from the data, where a field that some samples lack decided it."""
+    taken = resolve(wanted, intake.in_every)
+    if is_composite(taken):
+        return []
+    found: list[str] = []
+    for name, amount in intake.lacking.items():
+        other = resolve(wanted, intake.in_every | {name})
+        if other != taken:
+            have = "has" if amount == 1 else "have"
+            found.append(
+                f"{amount:,} of {intake.samples:,} samples {have} no {name}, so {taken.name} is "
+                f"{metric_text(taken)}; leave those out or name {metric_text(other)}."
+            )
+    return found
 
 
 def _reasons(left_out: Mapping[str, str]) -> str:

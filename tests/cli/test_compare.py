@@ -109,7 +109,9 @@ def test_a_comparison_as_json(two: Here) -> None:
 def test_files_for_others(two: Here) -> None:
     """--html and --markdown write files and say so; `--markdown -` prints nothing else."""
     done = two.merilo("compare", "runs/new", "runs/old", "--html", "c.html", "--markdown", "c.md")
-    assert done.stdout.endswith("  kept in c.html\n  kept in c.md\n")
+    written, _, following = done.stdout.partition("\nNext\n")
+    assert written.endswith("\n\nkept in c.html\nkept in c.md\n")
+    assert "--html" not in following
     page = (two.path / "c.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
     assert page.count("<mark>The river is 120 km long.</mark>") == 7

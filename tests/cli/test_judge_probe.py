@@ -111,3 +111,20 @@ def test_wrong_use(here: Here, arguments: tuple[str, ...], says: str) -> None:
     done = here.merilo("judge", "probe", *arguments)
     assert done.returncode == 2
     assert says in done.stderr
+
+
+def test_columns_of_data_are_mapped(here: Here) -> None:
+    """--map fills fields of --data as in `merilo run`; a column that is nowhere, or no data to map in, is refused.
+
+    An estimate calls what is asked by the names of the probes.
+    """
+    here.write("own.jsonl", [{"frage": f"Who built tower {n}?", "texte": [f"Ann built tower {n}."]} for n in range(5)])
+    words = ["judge", "probe", "--data", "own.jsonl", "--probe", "padding", "--dry"]
+    mapped = [*words, "--map", "frage=user_input", "--map", "texte=retrieved_contexts"]
+    done = here.merilo(*mapped, "--json")
+    assert done.returncode == 0, done.stderr
+    assert list(json.loads(done.stdout)["metrics"]) == ["padding"]
+    refused = here.merilo(*mapped, "--map", "fehlt=response")
+    assert (refused.returncode, "mapped columns: fehlt" in refused.stderr) == (2, True)
+    refused = here.merilo("judge", "probe", "--map", "a=response", "--dry")
+    assert (refused.returncode, "--data" in refused.stderr) == (2, True)

@@ -11,9 +11,14 @@ from graded_runs import FAILS, graded, many
 
 import merilo
 from merilo import api
+from merilo.concluding.attached import LABELS
 from merilo.concluding.comparing import Comparing, compare_runs
 from merilo.errors import DataError, RunError, UsageError
+from merilo.reports.comparison_page import comparison_page
+from merilo.reports.comparison_record import comparison_record
 from merilo.reports.comparison_words import readings
+from merilo.reports.html_comparison import comparison_html, comparison_table
+from merilo.reports.markdown import comparison_markdown
 from merilo.runs.run import MANIFEST, OUTCOMES
 from merilo.stats.compare import Reading
 
@@ -182,7 +187,7 @@ def test_runs_called_alike_are_told_apart(tmp_path: Path) -> None:
 
 def test_other_judges_are_refused_with_what_differs(tmp_path: Path) -> None:
     """Runs of different judges are refused with the difference, and compared on demand, with it said."""
-    first, second = graded(tmp_path / "a", many(8, 2)), graded(tmp_path / "b", many(8, 1), version="2")
+    first, second = graded(tmp_path / "a", many(30, 2)), graded(tmp_path / "b", many(30, 1), version="2")
     with pytest.raises(
         UsageError, match=r"not measured with the same yardstick: .*version.*--across-judges"
     ) as refusal:
@@ -192,6 +197,11 @@ def test_other_judges_are_refused_with_what_differs(tmp_path: Path) -> None:
     found = compare_runs([first, second], Comparing(across_judges=True))
     assert len(found.differing) == 1
     assert "Not the same yardstick: the judge" in str(found)
+    assert said(found) == "a scores higher"
+    for text in (str(found), comparison_html(found), comparison_markdown(found), str(comparison_record(found))):
+        assert "is better" not in text
+        assert "a scores higher" in text
+    assert comparison_record(found)["comparisons"][0]["better"] is None
 
 
 @pytest.mark.parametrize("fields", [{"metrics": {METRIC: 7}}, {"splitter": "other-9"}, {"language": "ru"}])
@@ -323,6 +333,48 @@ def test_a_lower_value_may_be_better(tmp_path: Path) -> None:
     found = compare_runs([run.path for run in runs])
     assert found.metrics[METRIC].reading is Reading.FIRST_HIGHER
     assert said(found) == "b is better"
+    for text in (str(found), comparison_html(found), comparison_table(found), comparison_markdown(found)):
+        assert f"{METRIC} (less is better)" in text
+
+
+def test_a_reading_of_several_metrics_says_what_the_correction_does(tmp_path: Path) -> None:
+    """Alone the interval leaves out 0 and a difference is shown; of two metrics none is, and it is said why."""
+    metrics = (METRIC, "context_precision(against=question)")
+    first, second = many(40, 1), many(40, 1)
+    first |= {**many(7, 2), **many(1, 0, start=7)}
+    runs = [graded(tmp_path / name, own, metrics=metrics) for name, own in (("a", first), ("b", second))]
+    alone, both = compare_runs(runs, Comparing(primary=[METRIC])), compare_runs(runs)
+    ends = both.metrics[METRIC].interval.ends
+    assert ends is not None
+    assert ends[0] > 0
+    assert said(alone) == "a is better; not primary"
+    assert both.metrics[METRIC].reading is Reading.NOT_SHOWN
+    assert "its interval leaves out 0, but that is too little once 2 metrics are looked at together" in said(both)
+    assert "with --primary" in said(both)
+    assert "of this metric alone; with the correction for 2 metrics it has to be larger" in said(both)
+    assert "It is that of one metric alone" in " ".join(str(both).split())
+    assert "alone" not in str(alone).partition("Behind it")[2].replace("chance alone", "")
+
+
+def test_attached_labels_are_said_to_change_nothing(tmp_path: Path) -> None:
+    """The numbers are the judge's own, labels of people or not; of each run with some it is said once."""
+    runs = [graded(tmp_path / name, many(8, grade)) for name, grade in (("a", 2), ("b", 1))]
+    before = compare_runs(runs)
+    (runs[1].path / LABELS).write_text("", encoding="utf-8")
+    after = compare_runs(runs)
+    assert (before.notes, after.metrics) == ((), before.metrics)
+    (note,) = after.notes
+    assert note.startswith(f"Labels of people are attached to {runs[1].path}, ")
+    assert f"merilo show {runs[1].path}" in note
+
+
+def test_what_was_written_stands_above_what_is_next(tmp_path: Path) -> None:
+    """A file that was just written is no advice, and a static page is not advised beside itself."""
+    found = compare_runs([graded(tmp_path / name, many(8, grade)) for name, grade in (("a", 2), ("b", 1))])
+    text = str(comparison_page(found, 80, kept=["c.html"], html=True))
+    assert 0 < text.index("kept in c.html") < text.index("Next")
+    assert "--html" not in text
+    assert "--html" in str(comparison_page(found, 80, kept=["c.md"]))
 
 
 # -- metrics and samples ------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from graded_runs import FAILS, graded, many
 
 import merilo
 from merilo import api
+from merilo.concluding.attached import LABELS
 from merilo.concluding.gating import gate_run
 from merilo.concluding.same import differences_that_move_numbers
 from merilo.concluding.scores import read_scores
@@ -78,16 +79,28 @@ def test_a_minimum_is_met_not_met_or_between(tmp_path: Path, asked: float, verdi
 
 
 def test_where_it_cannot_be_told_the_samples_that_would_decide_are_named(tmp_path: Path) -> None:
-    """They are ids of the run, and with their scores at the other end the gate decides."""
+    """They are ids of the run, and with the best score they make it pass, as is said."""
     given = grades(40, 40, 120)
     gate = minimum(graded(tmp_path / "run", given), 0.72)
     assert gate.verdict is CANNOT_TELL
     assert 0 < len(gate.deciding) <= 20
-    value = gate.decision.value
-    assert value is not None
-    other = 2 if value >= 0.72 else 0
-    changed = {**given, **{sample: [other] for sample in gate.deciding}}
-    assert minimum(graded(tmp_path / "changed", changed), 0.72).verdict is not CANNOT_TELL
+    assert gate.decision.would is PASS
+    changed = {**given, **{sample: [2] for sample in gate.deciding}}
+    assert minimum(graded(tmp_path / "changed", changed), 0.72).verdict is PASS
+    text = " ".join(str(gates_page(gate_run(tmp_path / "run", Suite(minimums={METRIC: 0.72})), 100)).split())
+    assert f"it would pass if these {len(gate.deciding)} samples had the best score there is:" in text
+
+
+def test_attached_labels_are_said_to_change_nothing(tmp_path: Path) -> None:
+    """The limits are those of the judge's own scores, labels of people or not; it is said where to see the others."""
+    run = graded(tmp_path / "run", grades(40, 40, 120))
+    before = gate_run(run, Suite(minimums={METRIC: 0.6}))
+    (run.path / LABELS).write_text("", encoding="utf-8")
+    after = gate_run(run, Suite(minimums={METRIC: 0.6}))
+    assert (before.notes, after.gates) == ((), before.gates)
+    (note,) = after.notes
+    assert "the judge's own" in note
+    assert f"merilo show {run.path}" in note
 
 
 def test_undefined_outcomes_are_reckoned_both_ways_unless_told_otherwise(tmp_path: Path) -> None:
@@ -147,6 +160,7 @@ def test_a_drop_is_held_against_what_is_allowed(
         assert f"A drop of more than {excluded:.3f} can be excluded." in gate.reading
         assert set(gate.deciding) <= set(changed)
         assert gate.deciding
+        assert gate.decision.would is PASS
 
 
 def test_samples_are_paired_by_id_and_what_is_alone_is_named(tmp_path: Path) -> None:
@@ -388,15 +402,15 @@ def test_a_suite_is_the_same_in_toml_and_yaml(tmp_path: Path) -> None:
         ({"minimum": {"m": 1}}, r"gates: a suite has no key 'minimum'; did you mean minimums\?"),
         ({"xyz": 1}, "it may have minimums, max_drop, strict"),
         ({"minimums": [1]}, "minimums must give a number for each metric"),
-        ({"minimums": {"m": "high"}}, "minimums of m must be a finite number, got 'high'"),
-        ({"minimums": {"m": float("nan")}}, "minimums of m must be a finite number, got nan"),
+        ({"minimums": {"m": "high"}}, "minimums of m must be a finite number, got the text 'high'"),
+        ({"minimums": {"m": float("nan")}}, "minimums of m must be a finite number, got the number nan"),
         ({"max_drop": -0.1}, "A largest drop is 0 or more"),
-        ({"max_drop": {"m": True}}, "max_drop of m must be a finite number, got True"),
+        ({"max_drop": {"m": True}}, "max_drop of m must be a finite number, got true"),
         ({"level": 95}, "lies between 0.5 and 1, got 95"),
-        ({"undefined": "best"}, "undefined is drop or worst, got 'best'"),
-        ({"cannot_tell": "maybe"}, "cannot_tell is pass or fail, got 'maybe'"),
-        ({"strict": "yes"}, "strict must be true or false, got 'yes'"),
-        ({"cluster": 3}, "cluster must be the name of a field, got 3"),
+        ({"undefined": "best"}, "undefined is drop or worst, got the text 'best'"),
+        ({"cannot_tell": "maybe"}, "cannot_tell is pass or fail, got the text 'maybe'"),
+        ({"strict": "yes"}, "strict must be true or false, got the text 'yes'"),
+        ({"cluster": 3}, "cluster must be the name of a field, got the number 3"),
         ({"seed": -1}, r"A seed is a whole number from 0 to 2\^53, got -1"),
     ],
 )
@@ -421,3 +435,12 @@ def test_arguments_of_another_kind_are_refused(tmp_path: Path, arguments: dict[s
     """A text for a number, a number for a mapping: a sentence, no traceback of ours."""
     with pytest.raises(MeriloError):
         api.gate(graded(tmp_path / "run", grades(2, 2, 2)), **arguments)
+
+
+@pytest.mark.parametrize("text", [f"[minimums]\nm = {'9' * 400}\n", f"max_drop = {'9' * 400}\n"])
+def test_a_number_without_bounds_in_a_suite_is_a_sentence(tmp_path: Path, text: str) -> None:
+    """A whole number that no float can hold is told, and not shown digit by digit."""
+    path = tmp_path / "suite.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match=r"must be a finite number, got .{,90}$"):
+        read_suite(path)

@@ -19,6 +19,9 @@ from merilo.concluding.importing_tables import number_of
 from merilo.concluding.scores import read_scores
 from merilo.concluding.summarising import summarise
 from merilo.errors import DataError, RunError, UsageError
+from merilo.reports.behind import behind
+from merilo.reports.case import Case
+from merilo.reports.html_run import run_html
 from merilo.reports.overview import overview_page
 
 FILES = Path(__file__).parent / "files"
@@ -246,6 +249,11 @@ def test_imported_runs_are_shown_and_summarised(here: Path) -> None:
     assert "scores: 80 samples, scores of scores.csv" in page
     assert "judged by" not in page
     assert "nothing was judged here" in page
+    for text in (" ".join(page.split()), run_html(run)):
+        assert "the scores come from elsewhere (scores.csv)" in text
+        assert "the judge" not in text
+    (piece,) = behind(Case.of(run, "q1"), "foreign:s")
+    assert piece.said == "no verdict: the score comes from elsewhere"
     assert summarise(run, cluster="doc")["foreign:s"].clusters == 8
     clustered = import_scores(file, scores=["s"], cluster="doc", out=here / "clustered")
     assert summarise(run, cluster="doc")["foreign:s"] == clustered.metrics["foreign:s"]

@@ -14,6 +14,8 @@ from merilo import api
 from merilo.concluding.power import power_of
 from merilo.concluding.scores import read_scores
 from merilo.errors import DataError, UsageError
+from merilo.reports.page import Page
+from merilo.reports.power import power_section
 from merilo.stats.power import samples_needed
 from merilo.stopping import Until
 
@@ -37,6 +39,16 @@ def test_two_pilots_tell_by_their_paired_differences(tmp_path: Path) -> None:
     differences = b.columns[METRIC].values[::-1] - a.columns[METRIC].values
     assert needed.found == samples_needed(differences, 0.05)
     assert (needed.paired, needed.pilot) == (True, 100)
+
+
+def test_of_several_metrics_each_number_is_said_to_be_for_one_alone(tmp_path: Path) -> None:
+    """A comparison corrects for several metrics and needs more samples; of one metric there is nothing to say."""
+    metrics = (METRIC, "context_precision(against=question)")
+    run = graded(tmp_path / "run", mixed(1), metrics=metrics)
+    for chosen, said in ((None, True), ([METRIC], False)):
+        page = Page(80)
+        power_section(page, power_of([run], 0.05, metrics=chosen))
+        assert ("Each number is for its metric alone." in " ".join(str(page).split())) is said
 
 
 def test_one_pilot_is_taken_for_two_that_are_independent(tmp_path: Path) -> None:

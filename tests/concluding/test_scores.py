@@ -221,3 +221,23 @@ def test_a_run_without_outcomes_says_so(run: merilo.Run) -> None:
     (run.path / OUTCOMES).write_bytes(b"")
     with pytest.raises(RunError, match=r"has no outcome yet"):
         read_scores(run)
+
+
+def test_outcomes_that_lost_their_tail_are_not_taken_for_the_whole(run: merilo.Run) -> None:
+    """A copy that was cut at the end of a line is told from a whole run, so that no gate passes on a part of it."""
+    lines = (run.path / OUTCOMES).read_text(encoding="utf-8").splitlines(keepends=True)
+    first = json.loads(lines[0])["sample"]
+    kept = [line for line in lines if json.loads(line)["sample"] == first]
+    (run.path / OUTCOMES).write_text("".join(kept), encoding="utf-8")
+    with pytest.raises(RunError, match=r"is damaged: it tells of \d+ samples and holds outcomes of 1"):
+        read_scores(merilo.Run.open(run.path))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"samples": "abc"}, {"samples": -1}, {"metrics": [1, 2]}, {"judges": 5}, {"scales": {"m": 3}}, {"left_out": "x"}],
+)
+def test_a_manifest_with_values_of_other_kinds_is_a_sentence(run: merilo.Run, fields: dict[str, Any]) -> None:
+    """What somebody has put into a manifest by hand is told as damage."""
+    with pytest.raises(RunError, match=r"manifest\.json is damaged"):
+        _ = change_manifest(run, **fields).manifest

@@ -71,3 +71,11 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     """A missing file is told by its whole path."""
     with pytest.raises(UsageError, match=r"none\.yaml' cannot be read \(No such file or directory\); look at its path"):
         read_document(tmp_path / "none.yaml")
+
+
+def test_a_key_of_very_many_parts_is_told_at_once(tmp_path: Path) -> None:
+    """A dotted key that would keep the TOML reader busy for minutes is a sentence."""
+    path = tmp_path / "suite.toml"
+    path.write_text(".".join("a" * 20_000) + " = 1\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"suite\.toml is nested too deeply"):
+        read_document(path)

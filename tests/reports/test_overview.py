@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import pytest
-from judged_rivers import rows
+from judged_rivers import rows, verdict_for
 
 import merilo
 from merilo.metrics.base import Card, Ordinary, Score, Undefined
 from merilo.reports.case import Case
 from merilo.reports.explain import case_page
+from merilo.reports.html_run import run_html
 from merilo.reports.overview import overview_page, overview_record
+from merilo.runs.run import SUMMARY
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -118,3 +120,32 @@ def test_without_flags_nothing_is_said(tmp_path: Path) -> None:
     """A run that has none has no such heading."""
     run = merilo.evaluate(rows(1), metrics=["context_relevance"], out=tmp_path / "run", cache=False)
     assert "Scored all the same" not in shown(run)
+
+
+def test_less_is_better_is_told(tmp_path: Path) -> None:
+    """Below the table and on the static page, for those metrics alone."""
+    judge = merilo.ScriptedJudge.by(verdict_for)
+    metrics = ["faithfulness", "noise_sensitivity"]
+    run = merilo.evaluate(rows(5), judge=judge, metrics=metrics, out=tmp_path / "run", cache=False)
+    assert "Less is better: noise_sensitivity." in shown(run)
+    assert "Less is better: noise_sensitivity." in run_html(run)
+    other = merilo.evaluate(rows(5), judge=judge, metrics=metrics[:1], out=tmp_path / "other", cache=False)
+    assert "Less is better" not in shown(other) + run_html(other)
+
+
+def test_a_statement_says_what_it_was_held_against(tmp_path: Path) -> None:
+    """Where a statement has verdicts against several texts, each says against which."""
+    judge = merilo.ScriptedJudge.by(verdict_for)
+    metrics = ["context_recall", "answer_correctness"]
+    run = merilo.evaluate(rows(5), judge=judge, metrics=metrics, out=tmp_path / "run", cache=False)
+    page = str(case_page(Case.of(run, "s0"), 100, full=False))
+    assert "support against the response: " in page
+    assert "support against the reference: " in page or "support against the contexts" in page
+    assert "support against the response" in run_html(run)
+
+
+def test_a_run_that_was_killed_says_how_to_go_on(run: merilo.Run) -> None:
+    """Without its summary, the sentence names the option that goes on."""
+    (run.path / SUMMARY).unlink()
+    with pytest.raises(merilo.RunError, match=f"the same command with --out {run.path} goes on"):
+        shown(merilo.Run.open(run.path))

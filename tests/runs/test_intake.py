@@ -66,3 +66,51 @@ def test_the_second_of_one_id_can_be_skipped(tmp_path: Path) -> None:
     run = evaluate([record(), record("1"), record("y")], tmp_path, skip_invalid=True)
     assert [sample.sample.id for sample in run.samples] == ["1", "y"]
     assert len(run.manifest.skipped) == 1
+
+
+def test_a_fault_of_all_records_is_told_once(tmp_path: Path) -> None:
+    """With the columns named in another way it is one line for all, with options that can be copied."""
+    rows = [{"User Question": "q?", "llm_answer": "a", "weight": 1} for _ in range(30)]
+    with pytest.raises(merilo.DataError) as refused:
+        evaluate(rows, tmp_path)
+    told = str(refused.value).splitlines()
+    assert len(told) == 2
+    assert "all 30 records: expected at least one of the fields" in told[1]
+    assert told[1].endswith("Say --map 'User Question=user_input' --map llm_answer=response.")
+    assert len(refused.value.problems) == 30
+
+
+def test_a_fault_of_some_records_is_told_once_with_their_places(tmp_path: Path) -> None:
+    """Places that follow one another are a span; a fault that one record alone has keeps its place."""
+    bad = {"user_input": 1, "retrieved_contexts": ["c"]}
+    rows = [bad, bad, bad, record(), bad, {"user_input": 2, "retrieved_contexts": ["c"]}]
+    with pytest.raises(merilo.DataError) as refused:
+        evaluate(rows, tmp_path)
+    told = str(refused.value).splitlines()
+    assert len(told) == 3
+    assert "records 1 to 3, 5, field 'user_input': expected" in told[1]
+    assert "record 6, field 'user_input': expected" in told[2]
+
+
+def test_names_that_nobody_knows_are_not_guessed(tmp_path: Path) -> None:
+    """Where no column is near a known name, the form of the option stands alone."""
+    with pytest.raises(merilo.DataError, match="Say --map column=field for other names"):
+        evaluate([{"zzz": "q?"}], tmp_path)
+
+
+def test_a_form_that_follows_from_a_missing_field_is_told(tmp_path: Path) -> None:
+    """Some samples without a reference: the run notes how many, what precision is then, and what to do."""
+    rows = [record() | ({"reference": "a river"} if n > 2 else {}) for n in range(30)]
+    judge = merilo.ScriptedJudge.by(verdict_for)
+
+    def notes(data: list[dict[str, Any]], metric: str, name: str) -> tuple[str, ...]:
+        run = merilo.evaluate(data, judge=judge, metrics=[metric], cache=False, out=tmp_path / name)
+        return run.manifest.notes
+
+    assert notes(rows, "context_precision", "some")[-1] == (
+        "3 of 30 samples have no reference, so context_precision is context_precision(against=question); "
+        "leave those out or name context_precision(against=reference)."
+    )
+    assert not any("reference" in each for each in notes(rows, "context_precision(against=question)", "named"))
+    assert not any("reference" in each for each in notes(rows[3:], "context_precision", "every"))
+    assert not any("reference" in each for each in notes([record()], "context_precision", "none"))

@@ -182,3 +182,15 @@ def test_bad_labels_are_refused(arguments: dict[str, list[float]], says: str) ->
     """Labels of samples that are none, of unequal lengths, or with impossible numbers raise ValueError."""
     with pytest.raises(ValueError, match=says):
         correct(JUDGED, Labels.of(**arguments), UNIT)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("others", [0, 1, 2])
+def test_labels_that_are_nearly_all_the_same_are_not_corrected_from(others: int) -> None:
+    """Where people say the same of nearly all, a narrow interval would be luck: theirs alone is reported."""
+    judged = [0.2 + 0.01 * place for place in range(60)]
+    people = [1.0] * (20 - others) + [0.0] * others
+    labels = Labels.of(range(20), people, judged[:20])
+    found = correct(judged, labels, (0.0, 1.0))
+    assert found.reported is Reported.HUMAN
+    assert found.corrected.interval.ends is None
+    assert f"all but {others} of 20" in found.corrected.interval.note

@@ -120,10 +120,22 @@ def test_the_samples_that_would_decide() -> None:
     assert found.verdict is Verdict.CANNOT_TELL
     assert found.deciding
     assert set(found.deciding) <= set(range(30))
+    assert found.would is Verdict.PASS
     for places, verdict in ((found.deciding, Verdict.PASS), (found.deciding[:-1], Verdict.CANNOT_TELL)):
         values = new.values.copy()
         values[list(places)] = BASE.values[list(places)]
         assert gate_drop(BASE, Column.of(values.tolist(), UNIT), 0.02).verdict is verdict
+
+
+def test_where_no_few_samples_would_pass_those_that_would_fail_are_named() -> None:
+    """Of 1,000 with a mean of 0.26 not even 20 at the best reach 0.28, but a few more at the worst rule it out."""
+    large = Column.of([1.0] * 260 + [0.0] * 740, UNIT)
+    found = gate_minimum(large, 0.28)
+    assert (found.verdict, found.would) == (Verdict.CANNOT_TELL, Verdict.FAIL)
+    for places, verdict in ((found.deciding, Verdict.FAIL), (found.deciding[:-1], Verdict.CANNOT_TELL)):
+        changed = large.values.copy()
+        changed[list(places)] = 0.0
+        assert gate_minimum(Column.of(changed.tolist(), UNIT), 0.28).verdict is verdict
 
 
 def test_nothing_to_judge_cannot_tell() -> None:

@@ -82,7 +82,7 @@ def compare(
     )
     _write(found, html, markdown, samples)
     if markdown != "-":
-        _show(found, [path for path in (html, markdown) if path], samples, json=json)
+        _show(found, [path for path in (html, markdown) if path], samples, html=html is not None, json=json)
 
 
 def _write(found: RunComparison, html: str | None, markdown: str | None, samples: int | None) -> None:
@@ -103,7 +103,7 @@ def _write(found: RunComparison, html: str | None, markdown: str | None, samples
             write_page(Path(markdown), text)
 
 
-def _show(found: RunComparison, kept: list[str], samples: int | None, *, json: bool) -> None:
+def _show(found: RunComparison, kept: list[str], samples: int | None, *, html: bool, json: bool) -> None:
     from merilo.reports.clean import json_text
     from merilo.reports.comparison_page import comparison_page
     from merilo.reports.comparison_record import comparison_record
@@ -112,7 +112,5 @@ def _show(found: RunComparison, kept: list[str], samples: int | None, *, json: b
     if json:
         write(json_text(comparison_record(found)) + "\n")
         return
-    page = comparison_page(found, page_width(), samples=_SHOWN if samples is None else samples)
-    for path in kept:
-        page.line(f"  kept in {path}")
-    show(page)
+    shown = _SHOWN if samples is None else samples
+    show(comparison_page(found, page_width(), samples=shown, kept=kept, html=html))

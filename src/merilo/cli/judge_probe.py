@@ -27,6 +27,7 @@ from merilo.cli.options import (
     Rpm,
     Timeout,
     Tpm,
+    column_mapping,
     share,
     shares_by_name,
 )
@@ -68,6 +69,10 @@ def probe(
     ] = None,
     data: Annotated[
         str | None, typer.Option(metavar="DATA", help="Data as merilo run takes it, without labels.")
+    ] = None,
+    mapping: Annotated[
+        list[str] | None,
+        typer.Option("--map", metavar="COLUMN=FIELD", help="Which field a column of --data fills. May be repeated."),
     ] = None,
     only: Annotated[
         list[str] | None, typer.Option("--probe", metavar="NAME", help="This probe only. May be repeated.")
@@ -119,6 +124,7 @@ def probe(
     )
     options = Options(
         judge=judge,
+        mapping=column_mapping(mapping or []) or None,
         out=out,
         concurrency=concurrency,
         requests_per_minute=rpm,

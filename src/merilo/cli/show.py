@@ -12,8 +12,8 @@ from merilo.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from merilo.stats.correction import Correction
     from merilo.reports.page import Page
+    from merilo.stats.correction import Correction
 
 HELP = """Show a run: its summary, its worst samples, or one sample with all its evidence.
 

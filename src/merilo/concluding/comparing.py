@@ -7,11 +7,13 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from merilo.concluding.attached import LABELS
 from merilo.concluding.same import differences_that_move_numbers, stopped_early
 from merilo.concluding.scores import RunScores, read_scores
 from merilo.errors import DataError, RunError, UsageError
 from merilo.reports.cases import cases_of
 from merilo.reports.comparison import SHOWN, Moved, Row, RunComparison, Side
+from merilo.reports.overview import command
 from merilo.runs.run import STORE, ByMetric, Run
 from merilo.runs.store import Store
 from merilo.stats.compare import Policy, against_first, moved
@@ -91,7 +93,7 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: Comparing | 
         movers=movers,
         left_out=left_out,
         differing=differing,
-        notes=(*stopped_early(opened, names), *unlike_questions(kept, names)),
+        notes=(*stopped_early(opened, names), *unlike_questions(kept, names), *labels_aside(opened)),
         level=wanted.level,
         undefined=policy,
         cluster=(wanted.cluster or opened[0].manifest.cluster) if kept[0].clusters is not None else None,
@@ -356,6 +358,16 @@ def unlike_questions(scores: Sequence[RunScores], names: Sequence[str]) -> tuple
                 "of its own."
             )
     return tuple(found)
+
+
+def labels_aside(runs: Sequence[Run]) -> tuple[str, ...]:
+    """A sentence for each run with labels of people attached: they change nothing here."""
+    with_labels = dict.fromkeys(str(run.path) for run in runs if (run.path / LABELS).exists())
+    return tuple(
+        f"Labels of people are attached to {path}, but the numbers here are the judge's own: see the corrected means "
+        f"with {command('show', path)}."
+        for path in with_labels
+    )
 
 
 def _user_inputs(run: Run, samples: Sequence[str]) -> dict[str, str | None]:

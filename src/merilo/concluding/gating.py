@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from merilo.concluding.comparing import unlike_questions
+from merilo.concluding.comparing import labels_aside, unlike_questions
 from merilo.concluding.same import differences_that_move_numbers
 from merilo.concluding.scores import read_scores
 from merilo.errors import DataError, RunError, UsageError
@@ -61,6 +61,7 @@ def gate_run(
         pair = _paired(base, scores, list(largest))
         gates += [_drop(pair, text, asked, suite) for text, asked in largest.items()]
         notes += pair.notes
+    notes += labels_aside([opened] if base is None else [opened, base])
     if any(gate.sequential for gate in gates):
         notes.append("The run could stop early, so its limits are those of confidence sequences, which are wider.")
     return Gates(

@@ -24,7 +24,7 @@ from merilo.runs.intake import take_in
 from merilo.runs.lock import RunLock
 from merilo.runs.outcomes import Result
 from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, USAGE, Manifest, Run, write_json
-from merilo.runs.scales import Scale
+from merilo.runs.scales import FOREIGN, Scale
 from merilo.runs.store import Store
 from merilo.version import version
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from merilo.data.sample import BadRecord, Sample
     from merilo.runs.intake import Intake
 
-PREFIX: Final = "foreign:"
+PREFIX: Final = FOREIGN
 """What the names of all metrics begin with that merilo did not compute."""
 NOT_SCORED: Final = "not scored there"
 _UNIT: Final = (0.0, 1.0)

@@ -99,6 +99,11 @@ def read_scores(
     ids, gathered = _read(opened.path / OUTCOMES, wanted, with_counts=with_counts)
     if not ids:
         raise RunError(f"{opened.path} has no outcome yet; run it to its end.")
+    if len(ids) < opened.done:
+        raise RunError(
+            f"{opened.path} is damaged: it tells of {opened.done:,} samples and holds outcomes of {len(ids):,}; copy "
+            "it again whole, or let the same run command with this directory go on."
+        )
     columns = {
         metric: _column(each, recorded_scale(opened.manifest, metric), metric, ids) for metric, each in gathered.items()
     }

@@ -9,6 +9,7 @@ from enum import StrEnum
 from math import isfinite
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from merilo.data.check import shown
 from merilo.data.documents import read_document
 from merilo.errors import UsageError
 from merilo.reports.gate import CannotTell
@@ -158,7 +159,7 @@ def one_of(options: type[E], value: object, name: str) -> E | None:
         return options(cast("str", value))
     except ValueError:
         choices = " or ".join(option.value for option in options)
-        raise UsageError(f"{name} is {choices}, got {value!r}.") from None
+        raise UsageError(f"{name} is {choices}, got {shown(value)}.") from None
 
 
 def _named(drops: object) -> dict[str, float]:
@@ -166,14 +167,18 @@ def _named(drops: object) -> dict[str, float]:
 
 
 def _number(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-        raise UsageError(f"{name} must be a finite number, got {value!r}.")
-    return float(value)
+    try:
+        found = None if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
+    except OverflowError:
+        found = None
+    if found is None or not isfinite(found):
+        raise UsageError(f"{name} must be a finite number, got {shown(value)}.")
+    return found
 
 
 def _numbers(value: object, name: str) -> dict[str, float]:
     if not isinstance(value, Mapping):
-        raise UsageError(f"{name} must give a number for each metric, as in faithfulness = 0.8; got {value!r}.")
+        raise UsageError(f"{name} must give a number for each metric, as in faithfulness = 0.8; got {shown(value)}.")
     found = cast("Mapping[object, object]", value)
     return {str(metric): _number(f"{name} of {metric}", each) for metric, each in found.items()}
 
@@ -192,7 +197,7 @@ def _text(value: object) -> str | None:
 
 def _seed(value: object) -> int:
     if isinstance(value, bool):
-        raise UsageError(f"seed must be a whole number, got {value!r}.")
+        raise UsageError(f"seed must be a whole number, got {shown(value)}.")
     return _typed(value, int, "seed", "a whole number")
 
 
@@ -201,5 +206,5 @@ T = TypeVar("T")
 
 def _typed(value: object, kind: type[T], name: str, wanted: str) -> T:
     if not isinstance(value, kind):
-        raise UsageError(f"{name} must be {wanted}, got {value!r}.")
+        raise UsageError(f"{name} must be {wanted}, got {shown(value)}.")
     return value

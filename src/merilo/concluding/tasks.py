@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _VERSION: Final = 1
+_LEAST_PROBABILITY: Final = 1e-9
+_MOST_ITEMS: Final = 10**12
 _SEALED: Final = "k"
 COLUMNS: Final = ("task", "question", "labels", "label", "annotator", "metric", "run", "seed", "ticket")
 """Of every task, beside the texts to read, which stand after the question."""
@@ -89,7 +91,7 @@ def unsealed(text: str) -> Ticket | None:
         raw = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)).decode("utf-8", "surrogatepass")
         fields: Any = json.loads(raw)  # Any: JSON that nobody has looked at yet
         version, fingerprint, metric, sample, unit, mark, probability, population, seed, stratified, labels = fields
-        if version != _VERSION or not 0 < probability <= 1:
+        if version != _VERSION or not _LEAST_PROBABILITY <= probability <= 1 or not 1 <= population <= _MOST_ITEMS:
             return None
         return Ticket(
             str(fingerprint),
@@ -103,7 +105,7 @@ def unsealed(text: str) -> Ticket | None:
             bool(stratified),
             tuple(str(label) for label in labels),
         )
-    except (binascii.Error, ValueError, TypeError, RecursionError):
+    except (binascii.Error, ValueError, TypeError, RecursionError, OverflowError):
         return None
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from yaml import MappingNode, SafeLoader
 
 MAX_BYTES: Final = 2**20
+_MOST_DOTS: Final = 500
 _MOST_MERGED: Final = 10_000
 _FORMS: Final = ".yaml, .yml, .toml or .json"
 
@@ -73,6 +74,8 @@ def _no_key_twice(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _toml(text: str, name: str) -> object:
+    if any(line.split("=", 1)[0].count(".") > _MOST_DOTS for line in text.splitlines()):
+        raise UsageError(f"{name} is nested too deeply.")  # a key of so many parts would take the reader minutes
     try:
         return tomllib.loads(text)
     except ValueError as error:  # TOMLDecodeError, or a number of thousands of digits

@@ -12,6 +12,7 @@ from merilo.data import check
 from merilo.data.aliases import LIST_FIELDS, Form, Plan, Planner, Source, aliases
 from merilo.data.cells import list_in_cell
 from merilo.data.context import CONTEXT_KEYS, Context
+from merilo.data.faults import mapping_advice
 from merilo.data.lines import RawRecord
 from merilo.data.sample import FIELDS, BadRecord, Columns, Dataset, Sample
 from merilo.data.source import MAX_LINE_BYTES, Format, RecordFile, format_of
@@ -168,7 +169,7 @@ class _Reader:
                 problems.append(Problem("columns with one meaning", got, advice=advice))
         if not plan.knows_a_field:
             needed = f"at least one of the fields {', '.join(FIELDS)}"
-            problems.append(Problem(needed, check.shown(record), advice="say --map column=field for other names"))
+            problems.append(Problem(needed, check.shown(record), advice=mapping_advice(tuple(record))))
 
     def _chosen(
         self, record: dict[str, object], field: str, sources: tuple[Source, ...], problems: list[Problem]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from merilo.engine.budget import own_price
 from merilo.engine.drive import drive_rounds
-from merilo.engine.schedule import BLOCK, BREATH_S
+from merilo.engine.schedule import BREATH_S
 from merilo.engine.walk import Walk
 from merilo.errors import ProviderDown, RateLimited, Refused, Temporary, UsageError
 from merilo.judging.verdicts import Failure, FailureKind
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from merilo.providers.base import BatchProvider, Provider
     from merilo.runs.outcomes import Result
 
-WINDOW = BLOCK
+WINDOW = 32
 """Samples that are asked about in the same rounds."""
 
 

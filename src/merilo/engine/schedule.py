@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from merilo.metrics.base import Metric
     from merilo.runs.outcomes import Result
 
-BLOCK = 32
+BLOCK = 8
 """So many consecutive samples are asked about together: within a block, requests that begin alike follow each other."""
 _SPAN = 8
 """How many windows lie at most between the oldest unfinished sample and the newest: one slow reply stops nobody."""

@@ -241,7 +241,7 @@ class _Checked:
     def read(cls, path: str | PathLike[str]) -> _Checked:
         try:
             record = as_object(json.loads(Path(path).read_text(encoding="utf-8"))) or {}
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise UsageError(
                 f"{path} cannot be read as JSON ({error}); it is what judge check --json writes."
             ) from error

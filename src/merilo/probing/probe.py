@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 SAMPLE: Final = 400
 """Trials of a probe by default: without any change among 400, the one-sided limit of a share is 0.7 %."""
+_NAMED: Final = 3
+"""Probes that an estimate calls by their names; more are counted."""
 _EXAMPLES: Final = (("retrieval", "bm25.jsonl"), ("generation", "answers.jsonl"))
 
 
@@ -109,7 +111,7 @@ class _Work:
         """Raises UsageError, DataError."""
         probes = _chosen(wanted)
         judge = judges_of(options)["judge"]
-        label_file, cases = _cases(wanted)
+        label_file, cases = _cases(wanted, options.mapping)
         cases, left_out = _answerable(cases, judge)
         lot = Lot(wanted.seed)
         mixed = _spread(lot.order(cases, "cases"))
@@ -158,9 +160,9 @@ class _Work:
 async def run_probes(wanted: Wanted, options: Options) -> Probing:
     """Probe `options.judge`.
 
-    `options` are those of an evaluation, of which data and metrics say nothing here; `out` becomes the directory of a
-    run over all trials, and the same call with it goes on where it was stopped. Raises UsageError, DataError and what
-    an evaluation raises.
+    `options` are those of an evaluation, of which metrics say nothing here and `mapping` is of `data`; `out` becomes
+    the directory of a run over all trials, and the same call with it goes on where it was stopped. Raises UsageError,
+    DataError and what an evaluation raises.
     """
     work = _Work.of(wanted, options)
     with nullcontext(options.out) if options.out is not None else tempfile.TemporaryDirectory() as directory:
@@ -182,7 +184,9 @@ async def estimate_probes(wanted: Wanted, options: Options) -> Estimate:
     """What `run_probes` would ask and cost; asks nothing. Raises as it does, but for what happens while asking."""
     work = _Work.of(wanted, options)
     out = None if options.out is None else Path(options.out, "run")
-    return await run_estimate(work.dataset(), replace(work.options(options), out=out), sample=None)
+    found = await run_estimate(work.dataset(), replace(work.options(options), out=out), sample=None)
+    named = ", ".join(work.trials) if len(work.trials) <= _NAMED else f"{len(work.trials)} probes"
+    return replace(found, metrics=tuple(replace(each, metric=named) for each in found.metrics))  # one, of no registry
 
 
 def _chosen(wanted: Wanted) -> list[Probe]:
@@ -200,14 +204,21 @@ def _chosen(wanted: Wanted) -> list[Probe]:
     return [probe for probe in PROBES if not wanted.probes or probe.name in wanted.probes]
 
 
-def _cases(wanted: Wanted) -> tuple[tuple[LabelFile, ...], list[Case]]:
-    """The cases of the files that are named, else those in the package."""
+def _cases(wanted: Wanted, mapping: Mapping[str, str] | None) -> tuple[tuple[LabelFile, ...], list[Case]]:
+    """The cases of the files that are named, else those in the package; `mapping` is of the columns of `data`.
+
+    Raises UsageError where there are none, or where a column that is mapped is nowhere.
+    """
+    if mapping and wanted.data is None:
+        raise UsageError("Columns are mapped (--map) in data alone; name the data too (--data).")
     usual = not wanted.labels and wanted.data is None
     found = label_files(wanted.labels) if wanted.labels or usual else []
     cases = labelled_cases([record for _, own in found for record in own])
     if wanted.data is not None:
-        data = load(wanted.data)
+        data = load(wanted.data, mapping=mapping)
         cases += cases_of(_samples(data), data.name)
+        if data.columns.unseen:
+            raise UsageError(f"No record of {data.name} has the mapped columns: {', '.join(data.columns.unseen)}.")
     if usual:
         for place in _EXAMPLES:
             with as_file(files("merilo").joinpath("examples", *place)) as path:

@@ -9,6 +9,7 @@ from merilo.judging.verdicts import RelevanceVerdict, UsefulnessVerdict, Verdict
 from merilo.metrics.base import About, Failed, Score, Undefined
 from merilo.reports.overview import counts_text
 from merilo.reports.words import listed, said
+from merilo.runs.scales import FOREIGN
 
 if TYPE_CHECKING:
     from merilo.metrics.base import Evidence
@@ -41,7 +42,8 @@ def behind(case: Case, metric: str) -> tuple[Piece, ...]:
         case Score():
             found = _pieces(case, outcome)
             counted = counts_text({name: each for name, each in outcome.counts.items() if each is not None})
-            return found or (Piece("", counted or "no verdict: it is computed from the data"),)
+            own = "the score comes from elsewhere" if metric.startswith(FOREIGN) else "it is computed from the data"
+            return found or (Piece("", counted or f"no verdict: {own}"),)
 
 
 def _pieces(case: Case, outcome: Score) -> tuple[Piece, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +11,10 @@ from merilo.judging.questions import Pack, Relevance, Usefulness
 from merilo.judging.rubric import rubric_for
 from merilo.judging.verdicts import Failure, RelevanceVerdict, UsefulnessVerdict, Verdict
 from merilo.metrics.base import About, Score
+from merilo.reports.against import held_against
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from merilo.data.sample import Context
     from merilo.judging.ask import Answer
@@ -28,6 +29,8 @@ class Remark:
     kind: str
     answer: Answer
     metrics: tuple[str, ...]
+    against: str = ""
+    """What a statement was held against, where that is known and not the contexts in all its remarks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +133,7 @@ class Case:
         return ContextView(index, context, context.sentences, evidence, self._merged(found))
 
     def _about_statement(self, text: str, metrics: list[str]) -> tuple[Remark, ...]:
-        return self._merged(
+        remarks = self._merged(
             [
                 (kind, verdict, metric)
                 for metric, pieces in self._pieces(About.STATEMENT)
@@ -139,6 +142,16 @@ class Case:
                 if own == text
             ]
         )
+        sample = self.result.sample
+        found = [held_against(text, each.answer, self._behind(each.metrics), sample) for each in remarks]
+        if set(found) <= {"", "the contexts"}:
+            return remarks
+        return tuple(replace(each, against=against) for each, against in zip(remarks, found, strict=True))
+
+    def _behind(self, metrics: Sequence[str]) -> list[Asked]:
+        """The questions behind the outcomes of these metrics."""
+        keys = {key for metric in metrics for key in self.result.records[metric].get("trail", [])}
+        return [each for each in self.asked if each.key.hex() in keys]
 
     def _pieces(self, about: About) -> Iterator[tuple[str, list[tuple[int, str, str, Verdict]]]]:
         """For each scored metric: index, statement, question kind and verdict of its evidence."""

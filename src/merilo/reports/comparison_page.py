@@ -24,8 +24,13 @@ _SHOWN_PIECES = 6
 _TONES = {True: Tone.STRONG, False: Tone.PLAIN}
 
 
-def comparison_page(found: RunComparison, width: int, *, samples: int | None = None) -> Page:
-    """The whole comparison; `samples`: of those that moved show so many, None: all that were looked up."""
+def comparison_page(
+    found: RunComparison, width: int, *, samples: int | None = None, kept: Sequence[str] = (), html: bool = False
+) -> Page:
+    """The whole comparison; `samples`: of those that moved show so many, None: all that were looked up.
+
+    `kept`: the files that it was written to; `html`: whether one of them is a static page, which is then not advised.
+    """
     page = Page(width)
     page.text(words.title(found), tone=Tone.STRONG)
     for sentence in words.beware(found):
@@ -42,7 +47,8 @@ def comparison_page(found: RunComparison, width: int, *, samples: int | None = N
     _measures(page, found)
     _beside(page, found)
     moved_samples(page, found, samples)
-    _next(page, found)
+    _kept(page, kept)
+    _next(page, found, html=html)
     return page
 
 
@@ -78,7 +84,8 @@ def _differences(page: Page, found: RunComparison, rows: Sequence[Row]) -> None:
     pair = [cut(found.names[at], _WIDEST_NAME) for at in (0, rows[0].other)]
     head = ("mean over the pairs", *pair, f"difference, {words.level_text(found)} interval")
     cells = [
-        (row.metric, number(row.comparison.first), number(row.comparison.second), words.difference(row)) for row in rows
+        (words.marked(row), number(row.comparison.first), number(row.comparison.second), words.difference(row))
+        for row in rows
     ]
     _table(page, head, cells)
 
@@ -111,9 +118,9 @@ def _measures(page: Page, found: RunComparison) -> None:
     several = len(found.sides) > 2
     for other in range(1, len(found.sides)):
         page.heading(f"Behind it{f', {words.pair_title(found, other)}' if several else ''}")
-        rows = [(row.metric, *words.measures(row)) for row in found.rows if row.other == other]
+        rows = [(words.marked(row), *words.measures(row)) for row in found.rows if row.other == other]
         _table(page, ("", *words.MEASURES), rows)
-    page.text(words.LEGEND, tone=Tone.QUIET)
+    page.text(words.legend(found), tone=Tone.QUIET)
 
 
 def _beside(page: Page, found: RunComparison) -> None:
@@ -122,10 +129,20 @@ def _beside(page: Page, found: RunComparison) -> None:
         page.entries(group.entries, widest=26)
 
 
-def _next(page: Page, found: RunComparison) -> None:
+def _kept(page: Page, kept: Sequence[str]) -> None:
+    if kept:
+        page.blank()
+    for path in kept:
+        page.line(f"kept in {clean(path)}")
+
+
+def _next(page: Page, found: RunComparison, *, html: bool) -> None:
+    if html and not found.moved:
+        return
     page.heading("Next")
     paths = [str(side.run.path) for side in found.sides]
     if found.moved:
         for path in paths[:2]:
             page.line("  " + command("show", path, "--sample", found.moved[0].sample))
-    page.line("  " + command("compare", *paths, "--html", "comparison.html"))
+    if not html:
+        page.line("  " + command("compare", *paths, "--html", "comparison.html"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from merilo.reports.behind import behind
-from merilo.reports.comparison_words import reading, why
+from merilo.reports.comparison_words import better, reading, why
 
 if TYPE_CHECKING:
     from merilo.reports.comparison import Moved, Row, RunComparison
@@ -68,8 +68,8 @@ def _row(found: RunComparison, row: Row) -> dict[str, Any]:  # Any: JSON
         "p": each.p,
         "p_corrected": each.adjusted,
         "reading": None if each.reading is None else each.reading.name.lower(),
-        "better": None if row.ahead is None else found.names[row.ahead],
-        "said": ": ".join(filter(None, (reading(found, row), why(row)))),
+        "better": better(found, row),
+        "said": ": ".join(filter(None, (reading(found, row), why(found, row)))),
         "pairs": counts.pairs,
         "higher": counts.wins,
         "equal": counts.ties,

@@ -63,9 +63,11 @@ def chance(p: float | None) -> str:
 
 def reading(found: RunComparison, row: Row) -> str:
     """What may be said of the metric, in a few words."""
-    if row.ahead is not None:
+    if row.ahead is not None and not found.differing:
         return f"{found.names[row.ahead]} is better"
     match row.comparison.reading:
+        case Reading.FIRST_HIGHER | Reading.SECOND_HIGHER as higher:  # by unlike yardsticks nobody is better
+            return f"{found.names[0 if higher is Reading.FIRST_HIGHER else row.other]} scores higher"
         case Reading.NOT_SHOWN:
             return "no difference is shown"
         case None:
@@ -74,16 +76,57 @@ def reading(found: RunComparison, row: Row) -> str:
             return "cannot tell"
 
 
-def why(row: Row) -> str:
+def better(found: RunComparison, row: Row) -> str | None:
+    """The run that the reading says is better; None where it says nothing of the kind, or the yardsticks differ."""
+    return None if row.ahead is None or found.differing else found.names[row.ahead]
+
+
+def marked(row: Row) -> str:
+    """The metric, with a mark where less is better."""
+    return row.metric if row.higher_is_better else f"{row.metric} (less is better)"
+
+
+def why(found: RunComparison, row: Row) -> str:
     """What goes with the reading: how sure it is, or why nothing can be told and what to do. May be empty."""
-    found = row.comparison
-    if found.reading is Reading.CANNOT_TELL:
+    each = row.comparison
+    if each.reading is Reading.CANNOT_TELL:
         return _untold(row)
-    if found.reading is Reading.NOT_SHOWN and found.detectable is not None:
-        return f"a true difference of {number(found.detectable)} would show in 80 % of such comparisons"
-    if row.ahead is not None and found.counts.left_out:
+    if each.reading is Reading.NOT_SHOWN:
+        return "; ".join(filter(None, (_corrected_away(found, row), _detectable(found, row))))
+    if row.ahead is not None and each.counts.left_out:
         return f"also with the {one_sided(row)} put where they speak against it"
     return ""
+
+
+def _detectable(found: RunComparison, row: Row) -> str:
+    """The smallest difference that would have shown, which is that of the metric alone."""
+    if row.comparison.detectable is None:
+        return ""
+    text = f"a true difference of {number(row.comparison.detectable)} would show in 80 % of such comparisons"
+    if _read(found) == 1:
+        return text
+    return f"{text} of this metric alone; with the correction for {_many(found)} it has to be larger"
+
+
+def _corrected_away(found: RunComparison, row: Row) -> str:
+    """Why nothing is shown though the interval leaves out 0; else empty."""
+    each, ends = row.comparison, row.comparison.interval.ends
+    alone = each.p is not None and each.p <= 1 - found.level + 1e-12
+    if not alone or ends is None or ends[0] <= 0 <= ends[1]:
+        return ""
+    text = f"its interval leaves out 0, but that is too little once {_many(found)} are looked at together"
+    if len(found.primary) == 1:
+        return text
+    return f"{text}: name only the metrics you decide by, before you look, with --primary"
+
+
+def _read(found: RunComparison) -> int:
+    """How many comparisons have a reading."""
+    return sum(row.comparison.reading is not None for row in found.rows)
+
+
+def _many(found: RunComparison) -> str:
+    return f"{_read(found):,} {'metrics' if len(found.sides) == 2 else 'comparisons'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +153,13 @@ def readings(found: RunComparison) -> list[Said]:
     told: dict[tuple[int, str, str], list[str]] = {}
     for row in found.rows:
         if row.comparison.reading is not None:
-            told.setdefault((row.other, reading(found, row), why(row)), []).append(row.metric)
+            told.setdefault((row.other, reading(found, row), why(found, row)), []).append(marked(row))
     several = len(found.sides) > 2
     said = [
         Said(words, pair_title(found, other) if several else "", tuple(metrics), reason)
         for (other, words, reason), metrics in told.items()
     ]
-    silent = [row.metric for row in found.rows if row.comparison.reading is None and row.other == 1]
+    silent = [marked(row) for row in found.rows if row.comparison.reading is None and row.other == 1]
     return [*said, *([Said(NO_READING, "", tuple(silent), "")] if silent else [])]
 
 
@@ -195,21 +238,28 @@ def basis(found: RunComparison) -> str:
 
 def family(found: RunComparison) -> str:
     """Of what the readings hold, as a heading."""
-    read = sum(row.comparison.reading is not None for row in found.rows)
+    read = _read(found)
     if read == 1:
         return "What may be said"
     which = "primary metrics" if found.chosen else "metrics"
     return f"What may be said, of all {read:,} {which if len(found.sides) == 2 else 'comparisons'} together"
 
 
-LEGEND = (
+_LEGEND = (
     "p: how often chance alone would bring a difference this large if there were none; corrected: the same, for "
     "looking at so many metrics (Holm). higher, equal, lower: samples on which the first run's score is so. diff/sd: "
     "the difference in standard deviations of single differences. P: the chance that the first is higher on a sample, "
     "ties half. finds: the smallest true difference that would show in 80 % of such comparisons."
 )
 MEASURES = ("p", "corrected", "higher", "equal", "lower", "diff/sd", "P", "finds")
-"""What `LEGEND` explains, in the order of `measures`."""
+"""What `legend` explains, in the order of `measures`."""
+
+
+def legend(found: RunComparison) -> str:
+    """What the numbers behind the readings are; of several readings also what the correction does to `finds`."""
+    if _read(found) == 1:
+        return _LEGEND
+    return f"{_LEGEND} It is that of one metric alone: with the correction for {_many(found)} it has to be larger."
 
 
 def measures(row: Row) -> tuple[str, ...]:

@@ -134,7 +134,8 @@ def _about(view: ContextView) -> str:
 def _said(page: Page, answers: Sequence[Remark], indent: int = 2) -> None:
     for each in answers:
         reason = reason_of(each.answer)
-        text = f"{each.kind}: {said(each.answer)}" + (f". {reason}" if reason else "")
+        against = f" against {each.against}" if each.against else ""
+        text = f"{each.kind}{against}: {said(each.answer)}" + (f". {reason}" if reason else "")
         page.text(text, indent=indent, tone=Tone.QUIET)
 
 

@@ -94,6 +94,7 @@ def _record(gate: Gate) -> dict[str, Any]:  # Any: JSON
         "missing": gate.missing,
         "sequential": gate.sequential,
         "deciding": list(gate.deciding),
+        "would": None if gate.decision.would is None else gate.decision.would.value,
         "reading": gate.reading,
     }
 
@@ -116,7 +117,10 @@ def _untold(page: Page, found: Gates) -> None:
 def _advice(gate: Gate) -> str:
     if gate.deciding:
         some = "this one sample" if len(gate.deciding) == 1 else f"these {len(gate.deciding)} samples"
-        return f"it would be decided if {some} came out otherwise:"
+        if gate.kind is Kind.DROP:
+            return f"it would {gate.decision.would} if {some} came out alike in both runs:"
+        end = "best" if gate.decision.would is Verdict.PASS else "worst"
+        return f"it would {gate.decision.would} if {some} had the {end} score there is:"
     if gate.decision.lower is None:
         return "more samples, or other ones."
     drop = gate.decision.excluded_drop

@@ -38,7 +38,7 @@ def comparison_html(found: RunComparison) -> str:
         family=words.family(found),
         readings=words.readings(found),
         measured=[_measured(found, other) for other in range(1, len(found.sides))],
-        legend=words.LEGEND,
+        legend=words.legend(found),
         beside=words.beside(found),
         moved=[_moved(found, each) for each in found.moved],
         moved_title=words.moved_title(found),
@@ -73,7 +73,7 @@ def _pair(found: RunComparison, other: int) -> Pair:
         head=("metric", found.names[0], found.names[other], "difference", f"{level} interval", "pairs", "reading"),
         rows=tuple(
             (
-                row.metric,
+                words.marked(row),
                 number(row.comparison.first),
                 number(row.comparison.second),
                 words.signed(row.comparison.difference),
@@ -95,7 +95,7 @@ def _measured(found: RunComparison, other: int) -> Pair:
         heading="",
         caption=f"{words.pair_title(found, other)}: numbers behind the readings",
         head=("metric", *words.MEASURES),
-        rows=tuple((row.metric, *words.measures(row)) for row in _rows(found, other)),
+        rows=tuple((words.marked(row), *words.measures(row)) for row in _rows(found, other)),
     )
 
 

@@ -152,7 +152,14 @@ def _sentences(view: ContextView) -> Iterable[SentenceRow]:
 
 
 def _told(remarks: Iterable[Remark]) -> tuple[Told, ...]:
-    return tuple(Told(each.kind, said(each.answer), reason_of(each.answer)) for each in remarks)
+    return tuple(
+        Told(
+            f"{each.kind} against {each.against}" if each.against else each.kind,
+            said(each.answer),
+            reason_of(each.answer),
+        )
+        for each in remarks
+    )
 
 
 def _cut(text: str | None, most: int) -> str | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
+from merilo.reports.aggregate import less_is_better
 from merilo.reports.calibration import corrected_aggregates, label_rows
 from merilo.reports.cases import cases_of
 from merilo.reports.comparison_words import Beside
@@ -63,7 +64,7 @@ def run_html(
         plot=plot("drawn, 0 to 1", ((each.mean, each.interval) for each in aggregates), ends=(0.0, 1.0))
         if all(_on_unit_scale(each) for each in aggregates)
         else None,
-        basis=_basis(aggregates, {text for text, each in known.items() if each.estimate is not None}),
+        basis=_basis(run, aggregates, {text for text, each in known.items() if each.estimate is not None}),
         beside=_beside(run, aggregates, label_rows(known)),
         samples=[_sample(cases[sample], why) for sample, why in chosen.items()],
         samples_title=f"{count(len(chosen), 'sample')} to look at first",
@@ -72,7 +73,9 @@ def run_html(
 
 
 def _title(run: Run) -> str:
-    judge = judge_name(run)
+    judge, origin = judge_name(run), run.manifest.origin
+    if origin is not None:
+        return f"{run.manifest.data}: {count(run.manifest.samples, 'sample')}, scores of {origin}"
     by = "" if judge == NONE else f", judged by {judge}"
     return f"{run.manifest.data}: {count(run.manifest.samples, 'sample')}{by}"
 
@@ -92,10 +95,11 @@ def _on_unit_scale(aggregate: Aggregate) -> bool:
     return all(end is None or 0 <= end <= 1 for end in ends)
 
 
-def _basis(aggregates: Sequence[Aggregate], corrected: Collection[str]) -> str:
+def _basis(run: Run, aggregates: Sequence[Aggregate], corrected: Collection[str]) -> str:
     levels = ", ".join(dict.fromkeys(f"{100 * each.level:g} %" for each in aggregates))
-    said = intervals_text(aggregates, None, corrected=corrected)
-    return f"Intervals are at {levels}. {said}".strip() if levels else ""
+    said = intervals_text(aggregates, None, corrected=corrected, origin=run.manifest.origin)
+    parts = (less_is_better(run.manifest, aggregates), f"Intervals are at {levels}." if levels else "", said)
+    return " ".join(filter(None, parts))
 
 
 def _beside(run: Run, aggregates: Sequence[Aggregate], labelled: list[tuple[str, str]]) -> list[Beside]:
@@ -110,8 +114,7 @@ def _beside(run: Run, aggregates: Sequence[Aggregate], labelled: list[tuple[str,
         (
             "This run",
             [
-                ("judge", "; ".join(filter(None, (judge_name(run), agreement(run))))),
-                ("cost", spent_text(run.usage)),
+                *_made_by(run),
                 ("data", "; ".join(manifest.notes)),
                 ("skipped", count(len(manifest.skipped), "bad record") if manifest.skipped else ""),
             ],
@@ -119,6 +122,13 @@ def _beside(run: Run, aggregates: Sequence[Aggregate], labelled: list[tuple[str,
     )
     kept = [Beside(heading, tuple(entry for entry in entries if entry[1])) for heading, entries in groups]
     return [each for each in kept if each.entries]
+
+
+def _made_by(run: Run) -> list[tuple[str, str]]:
+    if run.manifest.origin is not None:
+        return [("scores", f"of {run.manifest.origin}; nothing was judged here")]
+    judge = "; ".join(filter(None, (judge_name(run), agreement(run))))
+    return [("judge", judge), ("cost", spent_text(run.usage))]
 
 
 def _missing(aggregate: Aggregate) -> str:

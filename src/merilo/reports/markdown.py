@@ -82,7 +82,7 @@ def _table(found: RunComparison, rows: Sequence[Row], other: int) -> str:
     for row in rows:
         each = row.comparison
         cells = (number(each.first), number(each.second), words.signed(each.difference), words.interval(each))
-        lines.append(_line((code(row.metric), *cells, code(words.reading(found, row)))))
+        lines.append(_line((code(words.marked(row)), *cells, code(words.reading(found, row)))))
     return "\n".join(lines)
 
 

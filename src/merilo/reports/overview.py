@@ -5,13 +5,13 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from rich.cells import cell_len
 
-from merilo.reports.calibration import corrected_aggregates, correction_record, label_rows
+from merilo.reports.aggregate import aggregate_record, less_is_better
+from merilo.reports.calibration import corrected_aggregates, label_rows
 from merilo.reports.cascade import cascade_rows
 from merilo.reports.clean import clean
 from merilo.reports.labels import interpret_means
@@ -57,7 +57,7 @@ def overview_record(
         "samples": manifest.samples,
         "skipped": len(manifest.skipped),
         "skipped_records": list(manifest.skipped),
-        "metrics": {each.metric: _aggregate_record(each, known.get(each.metric)) for each in aggregates},
+        "metrics": {each.metric: aggregate_record(each, known.get(each.metric)) for each in aggregates},
         "left_out": dict(manifest.left_out),
         "notes": list(manifest.notes),
         **{name: usage.get(name) for name in ("requests", "cached", "input_tokens", "output_tokens")},
@@ -90,7 +90,9 @@ def overview_page(
     page.blank()
     by = run.manifest.cluster if cluster is None else cluster
     corrected = {metric for metric, each in known.items() if each.estimate is not None}
-    page.text(intervals_text(aggregates, by, corrected=corrected), tone=Tone.QUIET)
+    said = intervals_text(aggregates, by, corrected=corrected, origin=run.manifest.origin)
+    for text in filter(None, (less_is_better(run.manifest, aggregates), said)):
+        page.text(text, tone=Tone.QUIET)
     if known:
         page.heading("By labels of people")
         page.entries(label_rows(known))
@@ -123,8 +125,17 @@ def table(page: Page, aggregates: Sequence[Aggregate]) -> None:
         page.line(Span(f"{pad(label, column)}  {row}", tone))
 
 
-def intervals_text(aggregates: Sequence[Aggregate], cluster: str | None, *, corrected: Collection[str] = ()) -> str:
-    """What the intervals are over, in a sentence; empty where there is none. `corrected`: metrics, by labels."""
+def intervals_text(
+    aggregates: Sequence[Aggregate],
+    cluster: str | None,
+    *,
+    corrected: Collection[str] = (),
+    origin: str | None = None,
+) -> str:
+    """What the intervals are over, in a sentence; empty where there is none.
+
+    `corrected`: metrics, by labels. `origin`: where the scores come from, if they were not computed here.
+    """
     if all(each.interval is None for each in aggregates):
         return ""
     clusters = max((each.clusters for each in aggregates if each.clusters is not None), default=None)
@@ -132,6 +143,8 @@ def intervals_text(aggregates: Sequence[Aggregate], cluster: str | None, *, corr
     if clusters is not None:
         by = f" by {cluster}" if cluster else ""
         over = f"over {count(clusters, 'cluster')} of questions{by}"
+    if origin is not None:
+        error = f"the scores come from elsewhere ({clean(origin)}), and their own error is not in it"
     own = [clean(each.metric) for each in aggregates if each.interval is not None and each.metric in corrected]
     if len(own) == sum(each.interval is not None for each in aggregates):
         error = "the judge's own error is in it, by labels of people"
@@ -192,36 +205,6 @@ def _counted(aggregate: Aggregate) -> str:
         amounts = f"{some:,} of {every:,} {whole.replace('_', ' ')}"
         lines.append(f"{part.replace('_', ' ')}: {amounts}, {number(share.value)} ({interval})")
     return "\n".join([*([counts_text(rest)] if rest else []), *lines])
-
-
-def _aggregate_record(aggregate: Aggregate, correction: Correction | None) -> dict[str, Any]:  # Any: JSON
-    shares = aggregate.shares.items()
-    return {
-        "mean": aggregate.mean,
-        "interval": _listed(aggregate.interval),
-        "level": aggregate.level,
-        "method": aggregate.method,
-        "seed": aggregate.seed,
-        "clusters": aggregate.clusters,
-        "remark": aggregate.remark,
-        "bounds": _listed(aggregate.bounds),
-        "bounds_with_undefined": _listed(aggregate.bounds_with_undefined),
-        "scored": aggregate.scored,
-        "undefined": aggregate.undefined,
-        "failed": aggregate.failed,
-        "counts": dict(aggregate.counts),
-        "shares": {name: {**asdict(share), "interval": _listed(share.interval)} for name, share in shares},
-        "reasons": dict(aggregate.reasons),
-        "note": aggregate.note,
-        "flagged": aggregate.flagged,
-        "flags": dict(aggregate.flags),
-        "made_of": list(aggregate.parts),
-        "correction": None if correction is None else correction_record(correction),
-    }
-
-
-def _listed(ends: tuple[float | None, float | None] | None) -> list[float | None] | None:
-    return None if ends is None else list(ends)
 
 
 def _title(page: Page, run: Run) -> None:

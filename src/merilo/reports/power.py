@@ -19,6 +19,10 @@ _INDEPENDENT = (
     "score each sample independently; runs over the same samples mostly differ less, so fewer may do. Give a second "
     "pilot (--power twice) for a better number."
 )
+_ALONE = (
+    "Each number is for its metric alone. A comparison that decides by several corrects for that (Holm) and needs "
+    "more; name those you decide by (compare --primary)."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,8 @@ def power_section(page: Page, found: Power) -> None:
             f"{100 * found.level:g} %; compare the runs over the same samples.",
             indent=2,
         )
+        if len(found.needed) > 1:
+            page.text(_ALONE, indent=2)
         if any(not each.paired and each.found.samples for each in found.needed):
             page.text(_INDEPENDENT, indent=2)
     if found.early:

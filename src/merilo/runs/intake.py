@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from merilo.data.faults import told_once
 from merilo.data.sample import BadRecord, Fingerprint
 from merilo.errors import DataError, Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from merilo.data.sample import Dataset, Sample
     from merilo.runs.store import Store
 
@@ -30,6 +34,8 @@ class Intake:
     """Fields that every sample has."""
     in_some: frozenset[str] = frozenset()
     """Fields that at least one sample has."""
+    lacking: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Of the fields that some samples have and some have not: how many have not."""
 
 
 @dataclass(slots=True)
@@ -38,16 +44,17 @@ class _Tally:
     samples: int = 0
     problems: list[Problem] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
-    in_every: frozenset[str] | None = None
-    in_some: frozenset[str] = frozenset()
+    present: Counter[frozenset[str]] = field(default_factory=Counter[frozenset[str]])
 
     def add(self, sample: Sample) -> None:
         self.fingerprint.add(sample)
         self.samples += 1
-        present = sample.present
-        if present != self.in_every:
-            self.in_every = present if self.in_every is None else self.in_every & present
-            self.in_some |= present
+        self.present[sample.present] += 1
+
+    def lacking(self) -> dict[str, int]:
+        """How many samples lack each field that any has, in the order of the fields' names."""
+        fields = sorted(frozenset[str]().union(*self.present))
+        return {name: sum(n for present, n in self.present.items() if name not in present) for name in fields}
 
 
 async def take_in(dataset: Dataset, store: Store, *, skip_invalid: bool) -> Intake:
@@ -66,14 +73,16 @@ async def take_in(dataset: Dataset, store: Store, *, skip_invalid: bool) -> Inta
     if tally.skipped and not skip_invalid:
         raise DataError(_refusal(dataset.name, tally), problems=tuple(tally.problems))
     if not tally.samples:
-        shown = "\n".join([f"{dataset.name}: no record can be evaluated.", *tally.skipped[:_SHOWN]])
-        raise DataError(shown, problems=tuple(tally.problems))
+        shown = [f"{dataset.name}: no record can be evaluated.", *_told(tally)]
+        raise DataError("\n".join(shown), problems=tuple(tally.problems))
+    lacking = tally.lacking()
     return Intake(
         tally.samples,
         tally.fingerprint.hexdigest(),
         tuple(tally.skipped),
-        tally.in_every or frozenset(),
-        tally.in_some,
+        frozenset(name for name, amount in lacking.items() if not amount),
+        frozenset(lacking),
+        {name: amount for name, amount in lacking.items() if amount},
     )
 
 
@@ -111,12 +120,15 @@ def _note(tally: _Tally, problems: tuple[Problem, ...]) -> None:
 
 
 def _refusal(name: str, tally: _Tally) -> str:
-    shown = [problem.message for problem in tally.problems[:_SHOWN]]
-    more = len(tally.problems) - len(shown)
-    if more:
-        shown.append(f"... and {more} more.")
     bad = len(tally.skipped)
     count = "1 record is" if bad == 1 else f"{bad} records are"
     good = "1 good one" if tally.samples == 1 else f"{tally.samples} good ones"
     advice = f"; {good} can run alone with --skip-invalid (skip_invalid=True)" if tally.samples else ""
-    return "\n".join([f"{name}: {count} bad{advice}.", *shown])
+    return "\n".join([f"{name}: {count} bad{advice}.", *_told(tally)])
+
+
+def _told(tally: _Tally) -> list[str]:
+    """The faults, equal ones once, and how many more there are."""
+    told = told_once(tally.problems, records=tally.samples + len(tally.skipped))
+    more = len(told) - _SHOWN
+    return [*told[:_SHOWN], *([f"... and {more} more."] if more > 0 else [])]

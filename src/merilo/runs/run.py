@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -206,9 +207,11 @@ class Run:
         fields = _read_json(self.path / MANIFEST)
         try:
             fields.update(skipped=tuple(fields["skipped"]), notes=tuple(fields["notes"]))
-            return Manifest(**fields)
+            found = Manifest(**fields)
+            _check_types(found)
         except (KeyError, TypeError) as error:
             raise RunError(f"{self.path / MANIFEST} is damaged ({error}); start a new run.") from error
+        return found
 
     @cached_property
     def metrics(self) -> ByMetric[Aggregate]:
@@ -235,6 +238,11 @@ class Run:
         """Of each cascade among the judges: who answered how much, and how far its last judge agrees with others."""
         found: list[Mapping[str, Any]] = _read_json(self.path / SUMMARY).get("cascades") or []
         return found
+
+    @property
+    def done(self) -> int:
+        """How many samples have outcomes."""
+        return int(_read_json(self.path / SUMMARY)["samples"])
 
     @property
     def usage(self) -> Mapping[str, Any]:  # Any: numbers and nulls
@@ -315,8 +323,8 @@ class Run:
                         raise RunError(f"{path} is damaged: a line is no JSON object; run it again.")
                     yield cast("OutcomeRecord", record)
         except FileNotFoundError:
-            raise RunError(f"{path} does not exist: the run was stopped before it wrote it; run it again.") from None
-        except (OSError, ValueError) as error:
+            raise RunError(_unwritten(path)) from None
+        except (OSError, ValueError, RecursionError) as error:
             raise RunError(f"{path} is damaged ({error}); run it again with the same directory.") from error
 
     def _grouped(self) -> Iterator[tuple[str, list[OutcomeRecord]]]:
@@ -328,6 +336,29 @@ class Run:
             group.append(record)
         if group:
             yield group[0]["sample"], group
+
+
+def _check_types(manifest: Manifest) -> None:
+    """Raise TypeError where somebody has put a value of another kind into a manifest."""
+    kinds: dict[str, type | tuple[type, ...]] = {
+        **dict.fromkeys(("merilo", "data", "fingerprint", "splitter"), str),
+        **dict.fromkeys(("metrics", "left_out", "judges", "composites", "rubrics", "scales"), dict),
+        **dict.fromkeys(("language", "cluster", "origin"), (str, type(None))),
+        "samples": int,
+        "until": (dict, type(None)),
+        "format": int,
+    }
+    for name, kind in kinds.items():
+        if not isinstance(getattr(manifest, name), kind):
+            raise TypeError(f"{name} is a {type(getattr(manifest, name)).__name__}")
+    if manifest.samples < 0:
+        raise TypeError(f"samples is {manifest.samples}")
+    for name in ("metrics", "composites"):
+        if not all(isinstance(each, int) for each in getattr(manifest, name).values()):
+            raise TypeError(f"{name} holds something other than versions")
+    for name in ("judges", "scales"):
+        if not all(isinstance(each, dict) for each in getattr(manifest, name).values()):
+            raise TypeError(f"{name} holds something other than objects")
 
 
 def write_json(path: Path, value: object) -> None:
@@ -344,11 +375,18 @@ def _result(sample: Sample, records: list[OutcomeRecord]) -> SampleResult:
     return SampleResult(sample, outcomes, by_metric)
 
 
+def _unwritten(path: Path) -> str:
+    return (
+        f"{path} does not exist: the run was stopped before it wrote it; "
+        f"the same command with --out {shlex.quote(str(path.parent))} goes on."
+    )
+
+
 def _read_json(path: Path) -> dict[str, Any]:  # Any: JSON
     try:
         value: Any = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise RunError(f"{path} does not exist: the run was stopped before it wrote it; run it again.") from None
+        raise RunError(_unwritten(path)) from None
     except (OSError, ValueError, RecursionError) as error:
         raise RunError(f"{path} cannot be read ({error}); run it again with the same directory.") from error
     if not isinstance(value, dict):

@@ -123,7 +123,8 @@ def correct(
 
     Assumes that units were drawn independently of each other, with the probabilities given, and that people are
     right. The corrected one cannot be told from fewer than 10 labelled units (6 clusters), nor where people and
-    judge differ in fewer than 3: how often the judge errs is then known from next to nothing. Sources:
+    judge differ in fewer than 3, or people say the same of all but fewer than 3: how often the judge errs, or what
+    else people say, is then known from next to nothing. Sources:
     Angelopoulos et al., Science 382 (2023); Angelopoulos, Duchi & Zrnic, "PPI++" (2023), section 6 (there labelled
     samples are not among the judged ones, here they are: λ has no factor 1/(1 + n/N), and the variance has the
     covariance of both parts); Zrnic & Candès, "Cross-prediction", PNAS 121 (2024), for folds.
@@ -188,13 +189,17 @@ def _human(design: _Design, span: tuple[float, float], level: float, seed: int) 
 
 
 def _corrected(design: _Design, span: tuple[float, float], level: float, seed: int) -> tuple[Estimate, float | None]:
+    import numpy as np
+
     units = design.units
     count = int(units.max()) + 1 if len(units) else 0
     total, mean = design.weights.sum(), float(design.judged.mean()) if len(design.judged) else 0.0
     clusters = None if design.codes is None else count
     gaps = summed(units, design.people - design.judge, count)
     slack = 1e-12 * max(1.0, float(total))
-    why = _too_few(count, int((abs(gaps) > slack).sum()), clustered=design.codes is not None)
+    said = summed(units, design.people, count) / summed(units, design.weights, count)
+    alike = int(np.unique(said.round(9), return_counts=True)[1].max()) if count else 0
+    why = _too_few(count, int((abs(gaps) > slack).sum()), count - alike, clustered=design.codes is not None)
     if why:
         return Estimate(None, Interval(None, why, level=level), len(design.places), clusters), None
     centred = design.judge - design.weights * mean
@@ -213,7 +218,7 @@ def _corrected(design: _Design, span: tuple[float, float], level: float, seed: i
     return Estimate(value, interval, len(design.places), clusters, error), tuning
 
 
-def _too_few(count: int, unlike: int, *, clustered: bool) -> str:
+def _too_few(count: int, unlike: int, varied: int, *, clustered: bool) -> str:
     least, what = (FEWEST_CLUSTERS, "clusters") if clustered else (FEWEST_LABELLED, "samples")
     if count < least:
         return f"cannot tell from {count} labelled {what}, at least {least} needed"
@@ -221,6 +226,11 @@ def _too_few(count: int, unlike: int, *, clustered: bool) -> str:
         return (
             f"cannot tell: people and judge differ in {unlike} of {count} labelled {what}, at least "
             f"{FEWEST_ERRORS} needed to know how far it is off"
+        )
+    if varied < FEWEST_ERRORS:
+        return (
+            f"cannot tell: people said the same of all but {varied} of {count} labelled {what}, so next to nothing is "
+            "known of the others"
         )
     return ""
 

@@ -53,6 +53,10 @@ class Decision:
     """Where it cannot tell: positions of the fewest samples (at most 20) that would decide it if they came out
     otherwise: missing ones first. Empty where no 20 would.
     """
+    would: Verdict | None = None
+    """What the verdict would be if these came out otherwise: pass where so many can bring it about, else fail. A
+    minimum: at the best of the range for pass, at the worst for fail; a drop: alike in both runs. None without any.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,21 +98,23 @@ def gate_minimum(
     found = limits(column, unknown)
     verdict = _minimum(found, at_least, higher=column.higher_is_better)
     deciding: tuple[int, ...] = ()
+    would: Verdict | None = None
     if verdict is Verdict.CANNOT_TELL and found.value is not None and isfinite(column.best) and isfinite(column.worst):
-        good = found.value >= at_least if column.higher_is_better else found.value <= at_least
-        for target in (column.best, column.worst) if good else (column.worst, column.best):
+        for aim, target in ((Verdict.PASS, column.best), (Verdict.FAIL, column.worst)):
             order = _order(column.values * (1 if target == column.span[1] else -1), unknown, column.scored)
 
-            def decided(count: int, order: list[int] = order, target: float = target) -> bool:
+            def decided(count: int, order: list[int] = order, aim: Verdict = aim, target: float = target) -> bool:
                 places = _places(order[:count], len(column))
                 changed = limits(column.filled(target, places), unknown & ~places)
-                return _minimum(changed, at_least, higher=column.higher_is_better) is not Verdict.CANNOT_TELL
+                return _minimum(changed, at_least, higher=column.higher_is_better) is aim
 
-            deciding = deciding or _fewest(order, decided)
+            if deciding := _fewest(order, decided):
+                would = aim
+                break
     sign = "at least" if column.higher_is_better else "at most"
     return Decision(
         verdict, found.value, found.lower, found.upper, level, _reason(verdict, found, f"{sign} {at_least:g}"),
-        deciding=deciding,
+        deciding=deciding, would=would,
     )  # fmt: skip
 
 
@@ -142,23 +148,26 @@ def gate_drop(
     found = pairing.limits(pairing.differences, pairing.missing)
     verdict = _drop(found, max_drop, strict=strict)
     deciding: tuple[int, ...] = ()
+    would: Verdict | None = None
     if verdict is Verdict.CANNOT_TELL and found.value is not None:
-        for lean in (1, -1) if found.value > -max_drop else (-1, 1):
+        for aim, lean in ((Verdict.PASS, 1), (Verdict.FAIL, -1)):
             order = _order(lean * pairing.differences, pairing.missing, pairing.paired)
 
-            def decided(count: int, order: list[int] = order) -> bool:
+            def decided(count: int, order: list[int] = order, aim: Verdict = aim) -> bool:
                 places = _places(order[:count], len(base))
                 differences = pairing.differences.copy()
                 differences[places] = 0.0
                 changed = pairing.limits(differences, pairing.missing & ~places, pairing.paired | places)
-                return _drop(changed, max_drop, strict=strict) is not Verdict.CANNOT_TELL
+                return _drop(changed, max_drop, strict=strict) is aim
 
-            deciding = deciding or _fewest(order, decided)
+            if deciding := _fewest(order, decided):
+                would = aim
+                break
     excluded = None if found.lower is None else max(0.0, -found.lower)
     reason = _reason(verdict, found, f"a drop of at most {max_drop:g}")
     if verdict is Verdict.CANNOT_TELL and excluded is not None:
         reason = f"{reason[:-1]}; a drop of more than {excluded:.3g} can be excluded."
-    return Decision(verdict, found.value, found.lower, found.upper, level, reason, excluded, deciding)
+    return Decision(verdict, found.value, found.lower, found.upper, level, reason, excluded, deciding, would)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,95 @@
+"""Faults of records as people read them: equal ones once, and what to write where columns have other names."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import replace
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from merilo.data.aliases import aliases
+from merilo.data.sample import FIELDS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from merilo.errors import Problem
+
+_NEAR: Final = 0.75
+_MOST_SPANS: Final = 4
+_MOST_COLUMNS: Final = 200
+_WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+
+
+def told_once(problems: Sequence[Problem], *, records: int) -> list[str]:
+    """A sentence for each fault; one that several records have is told once, with the places of all.
+
+    `records`: how many were read, good and bad; a fault of all of them says so.
+    """
+    alike: dict[Problem, list[Problem]] = {}
+    for each in problems:
+        alike.setdefault(replace(each, line=None), []).append(each)
+    return [
+        same[0].message if len(same) == 1 else _of_several(fault, [each.line for each in same], records)
+        for fault, same in alike.items()
+    ]
+
+
+def _of_several(fault: Problem, places: Sequence[int | None], records: int) -> str:
+    lines = sorted({place for place in places if place is not None})
+    if len(lines) < len(places):
+        where = f"{len(places)} times"
+    elif len(lines) == records:
+        where = f"all {records} records"
+    else:
+        where = f"{fault.unit}s {_spans(lines)}"
+    source = where if fault.source is None else f"{fault.source}, {where}"
+    return replace(fault, source=source).message
+
+
+def _spans(lines: Sequence[int]) -> str:
+    """Numbers in rising order: `1 to 30`, `1 to 3, 7 and 12 more`."""
+    spans: list[list[int]] = []
+    for line in lines:
+        if spans and line == spans[-1][1] + 1:
+            spans[-1][1] = line
+        else:
+            spans.append([line, line])
+    told = ", ".join(f"{low}" if low == high else f"{low} to {high}" for low, high in spans[:_MOST_SPANS])
+    more = sum(high - low + 1 for low, high in spans[_MOST_SPANS:])
+    return f"{told} and {more} more" if more else told
+
+
+@lru_cache(maxsize=64)
+def mapping_advice(columns: tuple[str, ...]) -> str:
+    """What to write for data with these columns, none of which is a field: options that can be typed as they stand.
+
+    Each field once, for the first column whose name is near one that is known; where none is near, the form alone.
+    """
+    found: dict[str, str] = {}
+    for column in columns[:_MOST_COLUMNS]:
+        field = _near(column)
+        if field is not None:
+            found.setdefault(field, column)
+    if not found:
+        return "say --map column=field for other names"
+    return "say " + " ".join(f"--map {shlex.quote(f'{column}={field}')}" for field, column in found.items())
+
+
+def _near(column: str) -> str | None:
+    """The field that a name like this one may mean; None where nothing known is near."""
+    known = {_plain(name): field for name, field in aliases().fields.items() if field in FIELDS}
+    plain = _plain(column)
+    if plain in known:
+        return known[plain]
+    for word in reversed(_WORDS.findall(column)):
+        if word.lower() in known:
+            return known[word.lower()]
+    near = get_close_matches(plain, known, n=1, cutoff=_NEAR)
+    return known[near[0]] if near else None
+
+
+def _plain(name: str) -> str:
+    return "".join(sign for sign in name.lower() if sign.isalnum())

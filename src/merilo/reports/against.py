@@ -1,0 +1,40 @@
+"""What a statement was held against: the contexts, the reference or the response."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from merilo.judging.questions import Support
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Answer
+    from merilo.runs.store import Asked
+
+
+def held_against(statement: str, answer: Answer, asked: Sequence[Asked], sample: Sample) -> str:
+    """In words, `the contexts and the response` where the answer was the same for both; empty where it is not known.
+
+    `asked`: the questions behind the metrics whose evidence the answer is.
+    """
+    questions = (each.question for each in asked if each.answer == answer)
+    found = [
+        _texts(question.contexts, sample)
+        for question in questions
+        if isinstance(question, Support) and question.statement == statement
+    ]
+    return " and ".join(dict.fromkeys(filter(None, found)))
+
+
+def _texts(texts: Collection[str], sample: Sample) -> str:
+    contexts = [each.text for each in sample.retrieved_contexts or ()]
+    if len(texts) == 1 and len(contexts) > 1 and (only := next(iter(texts))) in contexts:
+        return f"context {contexts.index(only) + 1}"
+    if texts and set(texts) <= set(contexts):
+        return "the contexts"
+    for text, name in ((sample.reference, "the reference"), (sample.response, "the response")):
+        if text is not None and set(texts) == {text}:
+            return name
+    return ""
