@@ -243,7 +243,7 @@ JUDGE = CallableJudge(peeking, answers=frozenset({Sufficiency}), title="peeking"
 
 async def checked(wanted: Wanted, judge: object = JUDGE, **options: Any) -> Check:
     """A check without a cache."""
-    return await run_check(wanted, Options(judge=judge, cache=False, **options), QUICK)  # type: ignore[arg-type]
+    return await run_check(wanted, Options(judge=judge, cache=False, **options), QUICK)
 
 
 async def test_figures_of_a_check(tmp_path: Path) -> None:

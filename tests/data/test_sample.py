@@ -170,7 +170,7 @@ def test_deep_metadata_is_refused() -> None:
 def test_all_problems_are_told_at_once() -> None:
     """A sample with several faults names them all, in the order of the checks."""
     with pytest.raises(DataError) as caught:
-        Sample("", user_input=1, retrieved_contexts=[1, "ok", 2], metadata=3)  # type: ignore[arg-type,list-item]
+        Sample("", user_input=1, retrieved_contexts=[1, "ok", 2], metadata=3)
     assert [problem.field for problem in caught.value.problems] == [
         "id",
         "user_input",

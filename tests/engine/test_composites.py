@@ -116,7 +116,7 @@ def test_a_failed_part_is_a_failed_composite(evaluated: Evaluate) -> None:
     """A sample of which a part failed counts as failed, with the reason, though another part is undefined."""
 
     def fails(question: Question[Any]) -> dict[str, Any] | Failure:
-        failing = question.kind == "relevance" and "river 0" in question.user_input  # type: ignore[attr-defined]
+        failing = question.kind == "relevance" and "river 0" in question.user_input
         return Failure(FailureKind.REFUSED, "not now") if failing else verdict_for(question)
 
     run = evaluated(rows(2), metrics=[Product()], judge=merilo.ScriptedJudge.by(fails))
@@ -174,5 +174,5 @@ def test_published_composites_are_known_by_name() -> None:
     assert type(composite) is find_metric("ragas-0.0.12:ragas_score")
     assert type(composite) in published_metrics()
     assert metric_text(composite) == "ragas-0.0.12:ragas_score"
-    parts: tuple[str, ...] = composite.parts  # type: ignore[union-attr]
+    parts: tuple[str, ...] = composite.parts
     assert [metric_text(parse_metric(part)) for part in parts] == list(parts)

@@ -156,7 +156,7 @@ def test_every_driver_asks_for_the_missing_draws(way: str, tmp_path: Path) -> No
     else:
         done = list(drive_blocking(walks(), answers, teller))
     assert teller.sent == [2, 1, 2]
-    assert [list(walk.result().outcome.counts) for walk in done] == [  # type: ignore[union-attr]
+    assert [list(walk.result().outcome.counts) for walk in done] == [
         ["reply 0", "reply 1"],
         ["reply 0", "reply 1", "reply 2"],
         ["reply 1", "reply 2", "reply 3", "reply 4"],

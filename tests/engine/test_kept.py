@@ -183,7 +183,7 @@ def test_a_flight_outlives_the_plan_that_asked(tmp_path: Path) -> None:
             return await second
 
     result = asyncio.run(both()).result()
-    assert result.outcome.value == 0.5  # type: ignore[union-attr]
+    assert result.outcome.value == 0.5
     assert calls == 1
 
 
@@ -197,10 +197,10 @@ def test_a_run_has_one_writer(evaluated: Evaluate, tmp_path: Path) -> None:
 
 QUESTIONS: list[Question[Any]] = [
     *(kind("text", ("a", "b")) for kind in KINDS.values() if kind.kind in {"relevance", "support", "sufficiency"}),
-    KINDS["usefulness"]("q", "r", ("s",)),  # type: ignore[call-arg]
-    KINDS["statements"](("One.", "Two."), "q"),  # type: ignore[call-arg]
-    KINDS["addresses"]("s", "q"),  # type: ignore[call-arg]
-    KINDS["noncommittal"]("q", "r", language="ru", draw=3, role="second"),  # type: ignore[call-arg]
+    KINDS["usefulness"]("q", "r", ("s",)),
+    KINDS["statements"](("One.", "Two."), "q"),
+    KINDS["addresses"]("s", "q"),
+    KINDS["noncommittal"]("q", "r", language="ru", draw=3, role="second"),
     Completion("published/x.v1", ("question",), ("q",), temperature=0.3),
     Embeddings(("a", "б")),
     Similarities(("a",), ("b", "c")),

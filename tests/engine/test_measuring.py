@@ -109,7 +109,7 @@ def test_a_callable_measures(tmp_path: Path) -> None:
     """An embedder and a cross-encoder may be callables that take the question."""
 
     def embed(question: Question[Any]) -> MatrixVerdict:
-        texts: Sequence[str] = question.texts  # type: ignore[attr-defined]
+        texts: Sequence[str] = question.texts
         return MatrixVerdict.of([vector(text) for text in texts])
 
     async def cross(question: Question[Any]) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def test_a_callable_measures(tmp_path: Path) -> None:
     assert found.metrics["made:alike"].mean == 0.25
     first = rows(3)[0]
     expected = cosine(vector(first["response"]), vector(first["reference"]))
-    assert next(iter(found.samples)).outcomes["made:near"].value == pytest.approx(expected)  # type: ignore[union-attr]
+    assert next(iter(found.samples)).outcomes["made:near"].value == pytest.approx(expected)
 
 
 def test_vectors_are_cached_by_their_embedder(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def test_a_second_run_asks_nothing(evaluated: Evaluate, server: JudgeServer, tmp
 @pytest.mark.parametrize("fault", [status(500), rate_limited("0"), reset(), malformed(), drop_verdicts()])
 def test_a_passing_fault_moves_no_number(evaluated: Evaluate, server: JudgeServer, fault: object) -> None:
     """A fault on the first attempt of some requests is retried or asked again; the numbers are the same."""
-    server.fail(fault, share=0.2, seed=3, first_attempt_only=True)  # type: ignore[arg-type]
+    server.fail(fault, share=0.2, seed=3, first_attempt_only=True)
     run = evaluated(rows(8), judge="openai:test-model", base_url=server.base_url)
     assert sum(server.given.values()) > 0
     assert scores(run) == scores(evaluated(rows(8)))

@@ -98,9 +98,9 @@ def test_at_is_a_grade(at: int) -> None:
 
 def test_a_unit_may_be_given_as_text() -> None:
     """Text that names a unit is the unit; other text is an error with the units."""
-    assert ContextRelevance(unit="sentence") == ContextRelevance(unit=Unit.SENTENCE)  # type: ignore[arg-type]
+    assert ContextRelevance(unit="sentence") == ContextRelevance(unit=Unit.SENTENCE)
     with pytest.raises(UsageError, match="unit=grade or unit=context or unit=sentence, got 'word'"):
-        ContextRelevance(unit="word")  # type: ignore[arg-type]
+        ContextRelevance(unit="word")
 
 
 @pytest.mark.parametrize(

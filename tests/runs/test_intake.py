@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def evaluate(data: object, tmp_path: Path, **arguments: Any) -> merilo.Run:
     judge = merilo.ScriptedJudge.by(verdict_for)
     return merilo.evaluate(
-        data,  # type: ignore[arg-type]
+        data,
         judge=judge,
         metrics=["context_relevance"],
         cache=False,

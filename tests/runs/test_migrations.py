@@ -41,14 +41,14 @@ def evaluate(**arguments: object) -> merilo.Run:
         "data.jsonl",
         metrics=["context_relevance"],
         judge="scripted:script.jsonl",
-        **{"out": "run", "cache": False, **arguments},  # type: ignore[typeddict-item]
+        **{"out": "run", "cache": False, **arguments},
     )
 
 
 @pytest.mark.parametrize("opened", [Store.open, Store.read])
 def test_what_format_1_kept_is_read(old: Path, opened: object) -> None:
     """Verdicts, failures, questions, rubrics and replies come back as they were stored, migrated or only read."""
-    store: Store = opened(old / "run" / "store.sqlite")  # type: ignore[operator]
+    store: Store = opened(old / "run" / "store.sqlite")
     asked = store.asked(b"k" * 16)
     assert asked is not None
     assert asked.question == Support("The cloth is blue.", ("Ткань синяя.",), language="ru", role="second")

@@ -228,7 +228,7 @@ def test_a_number_or_none_in_a_question_is_read_back(store: Store) -> None:
     found = store.asked(key(1))
     assert found is not None
     assert found.question == asked
-    assert found.question.likely == "so"  # type: ignore[attr-defined]
+    assert found.question.likely == "so"
 
 
 def test_reading_needs_no_permission_to_write(store: Store, path: Path) -> None:

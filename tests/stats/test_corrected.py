@@ -181,7 +181,7 @@ def test_clusters_are_the_units() -> None:
 def test_bad_labels_are_refused(arguments: dict[str, list[float]], says: str) -> None:
     """Labels of samples that are none, of unequal lengths, or with impossible numbers raise ValueError."""
     with pytest.raises(ValueError, match=says):
-        correct(JUDGED, Labels.of(**arguments), UNIT)  # type: ignore[arg-type]
+        correct(JUDGED, Labels.of(**arguments), UNIT)
 
 
 @pytest.mark.parametrize("others", [0, 1, 2])

@@ -222,7 +222,7 @@ def test_equal_scores_have_a_width() -> None:
 def test_bad_input_is_refused(arguments: dict[str, list[float]], says: str) -> None:
     """Numbers that are none or out of range, and lengths that differ, raise ValueError."""
     with pytest.raises(ValueError, match=says):
-        mean_interval(span=UNIT, **arguments)  # type: ignore[arg-type]
+        mean_interval(span=UNIT, **arguments)
 
 
 @given(st.lists(st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0]), min_size=2, max_size=260))

@@ -91,7 +91,7 @@ def test_the_gate_stops_when_the_limit_passes_its_threshold() -> None:
         assert before is not None
         assert at == pytest.approx(found.interval.ends, abs=1e-9)
         assert before[0] < asked < before[1]
-        assert not found.interval.ends[0] < asked < found.interval.ends[1]  # type: ignore[index]
+        assert not found.interval.ends[0] < asked < found.interval.ends[1]
     assert sequential_gate(LONG, 0.5, UNIT).verdict is Verdict.CANNOT_TELL
     assert sequential_gate(LONG, 0.5, UNIT).units == 1_000
 

@@ -63,7 +63,7 @@ def load(
         return Dataset(name, reader.read if path else _once(reader.read, file.name), columns)
     if not check.is_ordered(source):
         raise UsageError(f"Data must be a path or a list of records, got {check.shown(source)}.")
-    records: Records = source  # type: ignore[assignment]
+    records: Records = source  # type: ignore[assignment]  # ordered: looked at just above
     name = source.name if isinstance(source, Dataset) else "records"
     reader = _Reader(name, "record", lambda: _raw_records(records), rules, limit, cells=False)
     return Dataset(name, _once(reader.read, "the iterator") if iter(source) is source else reader.read, columns)

@@ -318,7 +318,7 @@ def test_evidence_keeps_its_place() -> None:
 def test_refused() -> None:
     """A rule or a threshold that makes no sense is refused."""
     with pytest.raises(UsageError, match="verdict_rule=leading_word or verdict_rule=literal"):
-        ContextualRecall(verdict_rule="loose")  # type: ignore[arg-type]
+        ContextualRecall(verdict_rule="loose")
     with pytest.raises(UsageError, match="threshold"):
         ContextualRecall(threshold=float("nan"))
 

@@ -115,7 +115,7 @@ def test_scales() -> None:
     assert isinstance(outcome, Score)
     assert outcome.value == 0.75
     with pytest.raises(UsageError, match="scale=0-3"):
-        ContextRelevance(scale="0-5")  # type: ignore[arg-type]
+        ContextRelevance(scale="0-5")
 
 
 def test_chunks_are_averaged() -> None:

@@ -85,7 +85,7 @@ def test_prompts() -> None:
     """Both prompts are there, and any other is refused."""
     drive(Relevance(prompt=Prompt.BASIC).plan(SAMPLE), replies("1", "1"))
     with pytest.raises(UsageError, match="prompt=bing or prompt=basic"):
-        Relevance(prompt="few-shot")  # type: ignore[arg-type]
+        Relevance(prompt="few-shot")
 
 
 def test_law() -> None:
