@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merilo.cli.exits import Exit
+from merilo.cli.judge_told import GOES_ON, check_whole, tell
 from merilo.cli.options import (
     ApiKeyEnv,
     BaseUrl,
@@ -48,8 +48,6 @@ Examples:
   merilo judge check --judge openai:gpt-4.1-mini --sample 50 --max-cost 1 --out checks/mini
   merilo judge check --labels ours.jsonl --task groundedness --json
 """
-_MOST_FAILED = 0.01
-_GOES_ON = "The same command goes on with what --out and the cache hold."
 
 
 def check(
@@ -137,41 +135,13 @@ def check(
     try:
         found = asyncio.run(run_check(wanted, options))
     except KeyboardInterrupt:
-        raise Interrupted(f"Stopped. {_GOES_ON}") from None
+        raise Interrupted(f"Stopped. {GOES_ON}") from None
     _report(found, out, json=json)
-    _check_whole(found)
+    check_whole(found, "records")
 
 
 def _report(found: Check, out: str | None, *, json: bool) -> None:
-    from pathlib import Path
-
     from merilo.checking.page import check_page
     from merilo.checking.record import check_record
-    from merilo.reports.clean import json_text
-    from merilo.reports.terminal import page_width, show, write
-    from merilo.runs.run import write_json
 
-    record = check_record(found)
-    if out is not None:
-        write_json(Path(out) / "check.json", record)
-    if json:
-        write(json_text(record) + "\n")
-        return
-    page = check_page(found, page_width())
-    if out is not None:
-        page.line(f"  kept in {out}")
-    show(page)
-
-
-def _check_whole(found: Check) -> None:
-    from merilo.reports.terminal import tell
-
-    if found.stopped is not None:
-        tell(f"{found.stopped} {_GOES_ON}")
-        raise typer.Exit(Exit.LIMIT_REACHED)
-    failed, asked = found.failed
-    if failed > _MOST_FAILED * asked:
-        tell(
-            f"{failed:,} of {asked:,} records failed, more than 1%; with --out and --retry-failed they are asked again."
-        )
-        raise typer.Exit(Exit.TOO_MANY_FAILED)
+    tell(check_record(found), lambda width: check_page(found, width), out=out, name="check.json", json=json)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from merilo.cli.exits import Exit
+from merilo.cli.judge_told import GOES_ON, check_whole, tell
 from merilo.cli.options import (
     ApiKeyEnv,
     BaseUrl,
@@ -54,8 +55,6 @@ Examples:
   merilo judge probe --judge openai:gpt-4.1-mini --sample 300 --max-cost 2 --out probes/mini
   merilo judge probe --probe instructions --sample 2500 --labels ours.jsonl --json
 """
-_MOST_FAILED = 0.01
-_GOES_ON = "The same command goes on with what --out and the cache hold."
 
 
 def probe(
@@ -152,43 +151,17 @@ def probe(
     try:
         found = asyncio.run(run_probes(wanted, options))
     except KeyboardInterrupt:
-        raise Interrupted(f"Stopped. {_GOES_ON}") from None
+        raise Interrupted(f"Stopped. {GOES_ON}") from None
     _report(found, out, json=json)
-    _check(found)
-
-
-def _report(found: Probing, out: str | None, *, json: bool) -> None:
-    from pathlib import Path
-
-    from merilo.probing.page import probing_page
-    from merilo.probing.record import probing_record
-    from merilo.reports.clean import json_text
-    from merilo.reports.terminal import page_width, show, write
-    from merilo.runs.run import write_json
-
-    record = probing_record(found)
-    if out is not None:
-        write_json(Path(out) / "probe.json", record)
-    if json:
-        write(json_text(record) + "\n")
-        return
-    page = probing_page(found, page_width())
-    if out is not None:
-        page.line(f"  kept in {out}")
-    show(page)
-
-
-def _check(found: Probing) -> None:
-    from merilo.reports.terminal import tell
-
-    if found.stopped is not None:
-        tell(f"{found.stopped} {_GOES_ON}")
-        raise typer.Exit(Exit.LIMIT_REACHED)
-    failed, asked = found.failed
-    if failed > _MOST_FAILED * asked:
-        tell(f"{failed:,} of {asked:,} pairs failed, more than 1%; with --out and --retry-failed they are asked again.")
-        raise typer.Exit(Exit.TOO_MANY_FAILED)
+    check_whole(found, "pairs")
     if found.verdict is Verdict.FAIL:
         raise typer.Exit(Exit.GATE_FAILED)
     if found.verdict is Verdict.CANNOT_TELL:
         raise typer.Exit(Exit.CANNOT_TELL)
+
+
+def _report(found: Probing, out: str | None, *, json: bool) -> None:
+    from merilo.probing.page import probing_page
+    from merilo.probing.record import probing_record
+
+    tell(probing_record(found), lambda width: probing_page(found, width), out=out, name="probe.json", json=json)
