@@ -18,9 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from judged_rivers import canonical, rows, verdict_for
 from server import Asked, JudgeServer, contradiction, drop_verdicts, malformed, refusal, truncated
+from silent import Silent
 
 import merilo
-from merilo.engine.progress import Silent
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.ask import ask
 from merilo.judging.questions import Relevance

@@ -1,4 +1,7 @@
-"""The verbs of the Python API."""
+"""The verbs of the Python API.
+
+The module is long because the arguments of each verb are told where it stands.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, TypeVar, Unpack
 
+from merilo.engine.amounts import LOOKED_AT
 from merilo.errors import Interrupted
 from merilo.evaluation import run_evaluation
 from merilo.options import EvaluateArguments, Options
+from merilo.reports.comparison import SHOWN
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
@@ -18,6 +23,7 @@ if TYPE_CHECKING:
 
     from merilo.checking.check import Check
     from merilo.concluding.calibrating import Calibrated
+    from merilo.concluding.judges_agreeing import JudgesAgreement
     from merilo.concluding.labelling import Tasks
     from merilo.data.load import Records
     from merilo.engine.amounts import Estimate
@@ -111,7 +117,7 @@ async def aevaluate(data: str | PathLike[str] | Records, **arguments: Unpack[Eva
 def plan(
     data: str | PathLike[str] | Records,
     *,
-    sample: int | None = 2_000,
+    sample: int | None = LOOKED_AT,
     latency_s: float | None = None,
     **arguments: Unpack[EvaluateArguments],
 ) -> Estimate:
@@ -252,7 +258,7 @@ def compare(
     undefined: str = "drop",
     level: float = 0.95,
     across_judges: bool = False,
-    samples: int = 20,
+    samples: int = SHOWN,
 ) -> RunComparison:
     """Each run but the first compared with the first, over the samples that all of them have, paired by id.
 
@@ -475,6 +481,36 @@ def judge_probe(
 
     wanted = Wanted(probes=probes, labels=labels, data=data, sample=sample, seed=seed, limits=limits or {})
     return _in_own_thread(run_probes(wanted, _options(**arguments)))
+
+
+def judge_agree(
+    runs: Sequence[Run | str | PathLike[str]],
+    *,
+    cluster: str | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+) -> JudgesAgreement:
+    """How far the judges of finished runs agree with each other, on the questions that they were all asked.
+
+    `pairs` of the result holds each two judges: by kind of question their table of labels, accuracy, kappa (weighted
+    for grades), Krippendorff's alpha and Gwet's AC1, each with its interval. Runs of one judge are taken together;
+    where two judges both judged five systems or more (data sets), `rankings` has Kendall's tau of their means by
+    metric. Neither judge is taken as true.
+
+    Args:
+        runs: two or more, or their directories. Of one and the same judge: how far it agrees with itself.
+        cluster: as in `evaluate`; None: the one that the first run was made with, else the sample.
+        level: confidence of the intervals.
+        seed: of the resamples.
+
+    Raises:
+        UsageError: an argument cannot be used, or a run has no verdicts.
+        DataError: no question was answered in two of the runs, or samples are in no cluster.
+        RunError: a run cannot be read.
+    """
+    from merilo.concluding.judges_agreeing import judges_agreement
+
+    return judges_agreement(runs, cluster=cluster, level=level, seed=seed)
 
 
 def lineage(

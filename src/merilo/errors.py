@@ -29,8 +29,8 @@ from dataclasses import dataclass
 class Problem:
     """One fault of one record, with the place where it stands.
 
-    ``line`` counts from 1; it is a line of a file or, where ``unit`` is "record", a position in a list.
-    ``expected``, ``got`` and ``advice`` are pieces of a sentence; ``advice`` may be blank.
+    `line` counts from 1; it is a line of a file or, where `unit` is "record", a position in a list.
+    `expected`, `got` and `advice` are pieces of a sentence; `advice` may be blank.
     """
 
     expected: str
@@ -64,7 +64,7 @@ class MeriloError(Exception):
 
 
 class DataError(MeriloError):
-    """What was to be judged is bad; ``problems`` holds every fault that was found, in order."""
+    """What was to be judged is bad; `problems` holds every fault that was found, in order."""
 
     def __init__(self, message: str, *, problems: tuple[Problem, ...] = ()) -> None:
         super().__init__(message)
@@ -77,7 +77,7 @@ class DataError(MeriloError):
 
 
 class MissingField(DataError):
-    """A sample lacks a field that was asked for; ``field`` and ``sample_id`` name them."""
+    """A sample lacks a field that was asked for; `field` and `sample_id` name them."""
 
     def __init__(self, field: str, sample_id: str) -> None:
         super().__init__(f"Sample {sample_id!r} has no {field!r}.")
@@ -106,7 +106,7 @@ class ReplyError(JudgeError):
 
 
 class ProviderError(JudgeError):
-    """No reply came; ``status`` is the HTTP status where there was one."""
+    """No reply came; `status` is the HTTP status where there was one."""
 
     def __init__(self, message: str, *, status: int | None = None) -> None:
         super().__init__(message)
@@ -114,7 +114,7 @@ class ProviderError(JudgeError):
 
 
 class RateLimited(ProviderError):
-    """Too many requests; ``retry_after_s`` is what the provider asked for, in seconds, or None."""
+    """Too many requests; `retry_after_s` is what the provider asked for, in seconds, or None."""
 
     def __init__(self, message: str, *, retry_after_s: float | None = None, status: int | None = None) -> None:
         super().__init__(message, status=status)

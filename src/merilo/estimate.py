@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from merilo.data.load import load
-from merilo.engine.amounts import Amount, CascadeEstimate, Estimate, MetricEstimate
+from merilo.engine.amounts import LOOKED_AT, Amount, CascadeEstimate, Estimate, MetricEstimate
 from merilo.engine.answers import Answers
 from merilo.engine.cache import VerdictCache, default_path
 from merilo.engine.dry import DryRun
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from merilo.options import Options
     from merilo.providers.base import Provider
     from merilo.providers.prices import Price, Prices
-
-LOOKED_AT = 2_000
-"""Samples whose plans are run dry, spread evenly over a larger data set."""
 
 
 async def run_estimate(
@@ -78,7 +75,8 @@ async def run_estimate(
     scale = intake.samples / looked_at
     cascades = _cascades(dry, judges.values(), scale)
     metrics = _metrics(dry.counted, scale, _checked_share(cascades))
-    typical, at_most = _sum(each.added for each in metrics), _sum(each.at_most for each in metrics)
+    typical = sum((each.added for each in metrics), Amount())
+    at_most = sum((each.at_most for each in metrics), Amount())
     return Estimate(
         data=dataset.name,
         judge=roles.judges["judge"].name,
@@ -166,13 +164,6 @@ def _metrics(counted: Mapping[str, Counted], scale: float, checked: float) -> tu
         )
         for text, each in counted.items()
     )
-
-
-def _sum(amounts: Iterable[Amount]) -> Amount:
-    total = Amount()
-    for amount in amounts:
-        total += amount
-    return total
 
 
 def _seconds(typical: Amount, latency_s: float | None, options: Options) -> float | None:

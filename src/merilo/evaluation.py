@@ -27,7 +27,8 @@ from merilo.judging.rubric import rubric_versions
 from merilo.options import checked, judges_of
 from merilo.reports.cascade import cascade_record
 from merilo.reports.log import EventLog
-from merilo.reports.summary import CompositeTally, Tally, composite_seed
+from merilo.reports.summary import Tallies
+from merilo.reports.words import count
 from merilo.runs.clusters import check_clusters, cluster_numbers
 from merilo.runs.directory import run_directory
 from merilo.runs.intake import Intake, take_in
@@ -171,11 +172,7 @@ class _Work:
         self._options = options
         self._progress = audience
         self._rounds = rounds
-        self._tallies = [Tally(metric.range, text) for text, metric in selection.metrics.items()]
-        self._composites = [
-            CompositeTally(chosen.composite, text, chosen.parts, composite_seed(manifest.fingerprint, text))
-            for text, chosen in selection.composites.items()
-        ]
+        self._tallies = Tallies(selection.metrics, selection.composites, manifest.fingerprint)
         self._deciding = deciding
         self._part = path / f"{OUTCOMES}.part"
         self._done = 0
@@ -185,7 +182,8 @@ class _Work:
         began = time.monotonic()
         self._progress.begin(self._path, self._manifest.samples)
         if self._options.retry_failed and (dropped := self._store.drop_failures()):
-            self._progress.note(f"{dropped} failed questions are asked again; outcomes that used them may change.")
+            again = count(dropped, "failed question")
+            self._progress.note(f"Asking {again} again; outcomes may change with the answers.")
         carrier = Carrier(
             self._options.limits,
             budget=self._options.budget,
@@ -220,11 +218,8 @@ class _Work:
                     cluster = next(clusters)
                     if self._decided:  # what was on its way then has landed and is kept, but is not counted
                         continue
-                    for tally, result in zip(self._tallies, results, strict=True):
-                        tally.add(result.outcome, cluster)
-                        out.write(result.line())
-                    for composite in self._composites:
-                        composite.add({result.metric: result.outcome for result in results}, cluster)
+                    self._tallies.add({result.metric: result.outcome for result in results}, cluster)
+                    out.writelines(result.line() for result in results)
                     self._done += 1
                     self._progress.sample(results)
                     if self._deciding is not None:
@@ -264,8 +259,7 @@ class _Work:
         return in_rounds(samples, metrics, self._answers, batches, price=carrier.price, count=carrier.count)
 
     def _finish(self, carrier: Carrier, seconds: float) -> None:
-        aggregates = [tally.aggregate() for tally in self._tallies]
-        aggregates += [tally.aggregate() for tally in self._composites]
+        aggregates = self._tallies.aggregates()
         deciding = self._deciding
         if deciding is not None:
             aggregates = [deciding.valid(aggregate) for aggregate in aggregates]

@@ -22,7 +22,7 @@ from merilo.stopping import Until
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from merilo.engine.budget import Price
+    from merilo.engine.budget import Pricer
     from merilo.engine.progress import Progress
     from merilo.judges.base import Judge
     from merilo.judges.spec import JudgeLike
@@ -127,7 +127,7 @@ class Options:
         raise UsageError(f"A suite is read before it can end a run, got the file {str(self.until_decided)!r}.")
 
     @cached_property
-    def price(self) -> Price:
+    def price(self) -> Pricer:
         """What so much costs at a provider, by the user's prices and the list. Raises UsageError."""
         return prices_from(self.prices).usd
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from merilo.errors import UsageError
 from merilo.metrics.base import is_composite
@@ -37,8 +37,7 @@ class Selection:
         return frozenset(kind for metric in self.metrics.values() for kind in metric.asks)
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(NamedTuple):
     """A composite, and the texts of its parts as they stand among the metrics, in its order."""
 
     composite: Composite
@@ -59,7 +58,7 @@ def select(
     notes: list[str] = []
     for wanted in default_metrics() if asked is None else asked:
         given = resolve(wanted, intake.in_every) if isinstance(wanted, str) else wanted
-        parts = _parts(given, intake, roles) if is_composite(given) else _one(given, roles)
+        parts = metrics_of(given, lambda text: resolve(text, intake.in_every), lambda: roles.named)
         obstacles = (_obstacle(metric, intake, roles) for metric in parts.values())
         reason = next((reason for reason in obstacles if reason is not None), None)
         text = metric_text(given) if is_composite(given) else next(iter(parts))
@@ -105,31 +104,40 @@ def _reasons(left_out: Mapping[str, str]) -> str:
     )
 
 
-def _one(given: Definition, roles: Roles) -> dict[str, Metric]:
-    metric = _for_judges(cast("Metric", given), roles)  # what is no composite is a metric
-    return {metric_text(metric): metric}
+def metrics_of(
+    given: Definition, named: Callable[[str], Definition], judges: Callable[[], Sequence[str]]
+) -> dict[str, Metric]:
+    """By their text, the metrics that are computed for this one: itself, or the parts of a composite.
 
-
-def _parts(composite: Composite, intake: Intake, roles: Roles) -> dict[str, Metric]:
-    """The metrics behind a composite by their text. Raises UsageError for a part that is itself composite."""
+    `named` gives the metric of a text, `judges` the names of the run's judges, for metrics that ask several. Raises
+    UsageError for a part that is itself composite.
+    """
+    if not is_composite(given):
+        metric = _for_judges(cast("Metric", given), judges)  # what is no composite is a metric
+        return {metric_text(metric): metric}
     found: dict[str, Metric] = {}
-    for text in composite.parts:
-        part = resolve(text, intake.in_every)
+    for text in given.parts:
+        part = named(text)
         if is_composite(part):
-            raise UsageError(f"{composite.name} is made of {text}, which has no value for a sample; name metrics.")
-        found |= _one(part, roles)
+            raise UsageError(f"{given.name} is made of {text}, which has no value for a sample; name metrics.")
+        found |= metrics_of(part, named, judges)
     return found
 
 
-def _for_judges(metric: Metric, roles: Roles) -> Metric:
-    """The metric as this run's judges answer it: one that asks several takes their roles by `for_judges`."""
+def missing_fields(metric: Metric, in_some: frozenset[str]) -> str | None:
+    """Why a metric cannot be computed on data in which some samples have these fields; None where it can."""
+    missing = sorted(metric.needs - in_some)
+    return f"no sample has {' or '.join(missing)}" if missing else None
+
+
+def _for_judges(metric: Metric, judges: Callable[[], Sequence[str]]) -> Metric:
+    """The metric as this run's judges answer it: one that asks several takes their names by `for_judges`."""
     bind: Callable[[Sequence[str]], Metric] | None = getattr(metric, "for_judges", None)
-    return metric if bind is None else bind(roles.named)
+    return metric if bind is None else bind(judges())
 
 
 def _obstacle(metric: Metric, intake: Intake, roles: Roles) -> str | None:
-    missing = sorted(metric.needs - intake.in_some)
-    if missing:
-        return f"no sample has {' or '.join(missing)}"
+    if (missing := missing_fields(metric, intake.in_some)) is not None:
+        return missing
     lacking = (roles.lacking(metric.asks, role) for role in sorted(metric.roles))
     return next((reason for reason in lacking if reason is not None), None)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from merilo.errors import UsageError
 from merilo.metrics.base import Score, Undefined
 from merilo.runs.run import ByMetric
+from merilo.runs.scales import check_asked
 from merilo.stats.compare import Policy
 from merilo.stats.gate import Verdict
 from merilo.stats.intervals import LEVEL, SEED
@@ -189,8 +190,7 @@ def _gate(text: str, asked: float, metric: Metric, level: float) -> _Gate:
             f"{text} has an infinite range, in which nothing can be decided early; take it out of the suite of "
             "--until-decided, and hold the finished run against it with merilo gate."
         )
-    if not low <= asked <= high:
-        raise UsageError(f"{text} lies between {low:g} and {high:g}; {asked:g} decides nothing: ask for another value.")
+    check_asked(text, asked, (low, high))
     higher = metric.higher_is_better
     sign = 1 if higher else -1
     span = (low, high) if higher else (-high, -low)

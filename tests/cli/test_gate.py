@@ -90,7 +90,7 @@ def test_the_page_says_what_would_decide(gated: Here) -> None:
     shown = f"merilo show new --sample {gate['deciding'][0]}"
     assert shown in text
     assert gated.merilo(*shown.split()[1:]).returncode == 0
-    assert "the judge's own error is not in them" in text
+    assert "the judge's own error is not in it" in text
 
 
 def test_a_suite_gates_and_its_junit_is_read_by_servers(gated: Here) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,6 +23,7 @@ from labelled_run import (
     true_mean,
 )
 
+import merilo
 from merilo.concluding.attached import LABELS, corrected_of
 from merilo.concluding.calibrating import calibrate_run
 from merilo.concluding.calibration_page import calibrated_page, calibrated_record
@@ -29,8 +31,10 @@ from merilo.concluding.correcting import correction_of, match
 from merilo.concluding.labelling import label_run
 from merilo.concluding.people import read_people
 from merilo.concluding.scores import read_scores
-from merilo.concluding.tasks import Unit
+from merilo.concluding.tasks import Unit, unsealed
 from merilo.errors import DataError, RunError, UsageError
+from merilo.judging.questions import Relevance
+from merilo.judging.verdicts import FailureKind
 from merilo.metrics.formulas import average_precision
 from merilo.reports.html_run import run_html
 from merilo.reports.overview import overview_page, overview_record
@@ -39,7 +43,6 @@ from merilo.stats.correction import Reported
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import merilo
     from merilo.judging.questions import Question
 
 METRICS = (
@@ -418,3 +421,71 @@ def test_labels_correct_a_judge_whose_bias_sits_in_half_of_the_samples(run: meri
         reported += low <= truth <= high
     assert covered >= 35  # 93 % of 40 are 37; 35 is a standard error and a half below
     assert reported >= 35
+
+
+def test_labels_drawn_from_another_population_are_a_sentence_and_no_number(labels: Path, tmp_path: Path) -> None:
+    """Where the run has scores of samples that could not have been drawn, nothing is reported, and it says why."""
+
+    def silent(question: Question[Any]) -> Row | merilo.Failure:
+        said = lenient(question)
+        hard = isinstance(question, Relevance) and question.user_input in {"What is 3?", "What is 4?"}
+        return merilo.Failure(FailureKind.REFUSED, "It will not.") if hard else said
+
+    other = judged_run(tmp_path / "run", ROWS, ["context_relevance"], silent)  # type: ignore[arg-type]  # or a Failure
+    found = calibrate_run(other, labels)
+    correction = found.metrics["context_relevance"].correction
+    assert correction.reported is Reported.NOTHING
+    assert correction.estimate is correction.human.value is correction.corrected.value is None
+    assert (
+        "the tasks were drawn from 120 samples with a score of context_relevance, and this run has 118"
+        in correction.reason
+    )
+    assert found.told is False
+    assert correction.reason.split(";")[0] in " ".join(str(calibrated_page(found, 300)).split())
+    assert found.metrics["context_relevance"].agreement[0].items > 100
+
+
+def test_as_many_other_samples_are_another_population(tmp_path: Path) -> None:
+    """Tickets name the samples that could have been drawn, so that an equal number of others is not taken for them."""
+
+    def without(hard: str) -> merilo.Run:
+        def answer(question: Question[Any]) -> Row | merilo.Failure:
+            if isinstance(question, Relevance) and question.user_input == hard:
+                return merilo.Failure(FailureKind.REFUSED, "It will not.")
+            return lenient(question)
+
+        return judged_run(tmp_path / hard[-2], ROWS, ["context_relevance"], answer)  # type: ignore[arg-type]  # as above
+
+    label_run(without("What is 3?"), tmp_path / "t.jsonl", samples=40)
+    found = calibrate_run(without("What is 5?"), fill_in(tmp_path / "t.jsonl", by_grade))
+    assert "and this run has 119 others" in found.metrics["context_relevance"].correction.reason
+
+
+def test_attached_labels_of_a_population_that_changed_are_told_in_the_summary(tmp_path: Path) -> None:
+    """The summary keeps the judge's own mean and says why the labels do not correct it any more."""
+    run = judged_run(tmp_path / "run", ROWS, ["context_relevance"])
+    label_run(run, tmp_path / "t.jsonl", samples=40)
+    calibrate_run(run, fill_in(tmp_path / "t.jsonl", by_grade), attach=True)
+    lines = run.path / "outcomes.jsonl"
+    first, rest = lines.read_text(encoding="utf-8").split("\n", 1)
+    record = json.loads(first)
+    undefined = {"sample": record["sample"], "metric": record["metric"], "outcome": "undefined", "reason": "gone"}
+    lines.write_text(f"{json.dumps(undefined)}\n{rest}", encoding="utf-8")
+    (correction,) = corrected_of(run).values()
+    assert correction.estimate is None
+    assert "this run has 119" in correction.reason
+
+
+def test_tickets_without_a_mark_of_their_population_are_read(run: merilo.Run, labels: Path, tmp_path: Path) -> None:
+    """Tickets of the first form still count, by the size of their population alone."""
+    tasks = read_tasks(labels)
+    for task in tasks:
+        ticket = unsealed(task["ticket"])
+        assert ticket is not None
+        old = replace(ticket, among="")
+        task["ticket"], task["task"] = old.sealed(), old.task
+    path = tmp_path / "old.jsonl"
+    path.write_text("".join(json.dumps(task) + "\n" for task in tasks), encoding="utf-8")
+    one, other = (calibrate_run(run, each).metrics["context_relevance"].correction for each in (labels, path))
+    assert other.reported is Reported.CORRECTED
+    assert other.estimate == one.estimate

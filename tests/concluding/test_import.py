@@ -6,6 +6,7 @@ The files in `files/` were written by ragas 0.4.3 and DeepEval 4.1.10 themselves
 from __future__ import annotations
 
 import json
+from html import unescape
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,19 @@ import pytest
 import merilo
 from merilo.api import import_scores
 from merilo.cli.import_ import score_and_range
+from merilo.concluding.importing import _leave_nothing
 from merilo.concluding.importing_tables import number_of
 from merilo.concluding.scores import read_scores
 from merilo.concluding.summarising import summarise
 from merilo.errors import DataError, RunError, UsageError
 from merilo.reports.behind import behind
 from merilo.reports.case import Case
+from merilo.reports.gate_page import gates_page
+from merilo.reports.html_comparison import comparison_html
 from merilo.reports.html_run import run_html
+from merilo.reports.markdown import comparison_markdown
 from merilo.reports.overview import overview_page
+from merilo.runs.directory import RUN_FILES
 
 FILES = Path(__file__).parent / "files"
 
@@ -85,8 +91,8 @@ def test_a_text_in_a_column_of_scores_is_told_with_its_line(here: Path) -> None:
     file = written("scores.csv", 'id,note,s\na,"two\nlines",0.5\nb,,"0,7"\nc,,high\n')
     with pytest.raises(DataError) as caught:
         import_scores(file, scores=["s"], out=here / "run")
-    assert "scores.csv, line 4, field 's': expected a number, or nothing, got the text '0,7'." in str(caught.value)
-    assert "line 5" in str(caught.value)
+    told = "scores.csv, lines 4 to 5, field 's': expected a number, or nothing, got the text '0,7', the text 'high'."
+    assert told in str(caught.value)
     assert [problem.line for problem in caught.value.problems] == [4, 5]
     assert not (here / "run").exists()
 
@@ -154,6 +160,14 @@ def test_a_run_is_not_overwritten(here: Path) -> None:
     with pytest.raises(RunError, match=r"holds a run already"):
         import_scores(file, scores=["s"], out=here / "run")
     assert list(before)
+
+
+def test_a_directory_that_was_there_keeps_what_was_in_it(here: Path) -> None:
+    """Of scores that could not be brought in no file of a run is left, not even what SQLite writes beside a store."""
+    for name in (*RUN_FILES, ".keep"):
+        (here / name).touch()
+    _leave_nothing(here, made=False)
+    assert [path.name for path in here.iterdir()] == [".keep"]
 
 
 def test_equal_files_give_equal_bytes(here: Path) -> None:
@@ -267,6 +281,18 @@ def test_imported_runs_are_compared(here: Path) -> None:
     found = merilo.api.compare(here / "b", here / "a")
     assert found.metrics["foreign:s"].difference == pytest.approx(0.2 * 51 / 60)
     assert found.common == 60
+    gates = merilo.api.gate(here / "b", minimums={"foreign:s": 0.1}, baseline=here / "a", max_drop=0.5)
+    pages = [
+        str(found),
+        comparison_markdown(found),
+        comparison_html(found),
+        found._repr_html_(),
+        str(gates_page(gates, 200)),
+    ]
+    for page in pages:
+        text = unescape(" ".join(page.split()))
+        assert "the scores come from elsewhere, and their own error is not in " in text
+        assert "judge's own error" not in text
 
 
 def test_there_is_nothing_to_replay(here: Path) -> None:
@@ -303,3 +329,50 @@ def test_a_wrong_range_is_refused(text: str) -> None:
     """The error shows the form."""
     with pytest.raises(UsageError, match=r"COL=LOW\.\.HIGH"):
         score_and_range(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("cut.jsonl", '{"id": 1, "score":\n' * 30, "cut.jsonl, all 30 records: expected "),
+        (
+            "wide.csv",
+            "id,score\n1\n2,3,4\n5,6,7\n",
+            "wide.csv, all 3 records: expected a row of 2 cells, as in the header, got one of 1, one of 3",
+        ),
+        ("arrays.jsonl", "[1, 2]\n" * 3, "arrays.jsonl, all 3 records: expected an object"),
+    ],
+)
+def test_where_no_record_can_be_read_that_is_said(here: Path, name: str, text: str, told: str) -> None:
+    """The fault of the records, once, with how many have it and where: not that a column is missing."""
+    with pytest.raises(DataError) as error:
+        import_scores(written(name, text), id="id", scores=["score"], out=here / "run")
+    assert told in str(error.value)
+    assert "nothing was brought in" in str(error.value)
+    assert "has no column" not in str(error.value)
+    assert len(str(error.value).splitlines()) <= 3
+    assert not (here / "run").exists()
+
+
+def test_texts_in_the_place_of_scores_are_told_together(here: Path) -> None:
+    """One sentence for a column, with the first values and lines, however many there are."""
+    rows = "".join(f"{number},{'bad' if number % 2 else 'worse'}\n" for number in range(40))
+    with pytest.raises(DataError) as error:
+        import_scores(written("s.csv", f"id,score\n{rows}50,0.5\n"), scores=["score"], out=here / "run")
+    first, second = str(error.value).splitlines()
+    assert first == "s: nothing was brought in, for 40 records of 41 cannot be read as scores."
+    assert second.startswith("s.csv, lines 2 to 41, field 'score': expected a number, or nothing, got the text 'worse'")
+    assert len(error.value.problems) == 40
+
+
+def test_a_missing_column_beside_lines_that_cannot_be_read(here: Path) -> None:
+    """Both are said: the columns there are, and the first line that may have hidden it."""
+    file = written("s.jsonl", '{"id": "a"}\n{"id": "b", "score": 0.5\n')
+    with pytest.raises(UsageError, match=r"no column 'score'; there are id\. s\.jsonl, line 2: expected"):
+        import_scores(file, scores=["score"], out=here / "run")
+
+
+def test_an_empty_object_has_no_column(here: Path) -> None:
+    """Lines that are records without a column are said to be empty."""
+    with pytest.raises(DataError, match="expected a record with columns, got empty ones"):
+        import_scores(written("s.jsonl", "{}\n{}\n"), scores=["score"], out=here / "run")

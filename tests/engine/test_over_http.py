@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from judged_rivers import Evaluate, rows, verdict_for
 from server import Asked, JudgeServer, drop_verdicts, malformed, rate_limited, refusal, reset, status
+from silent import Silent
 
 import merilo
-from merilo.engine.progress import Silent
 from merilo.judging.questions import (
     Addresses,
     Answered,

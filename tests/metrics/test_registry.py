@@ -333,7 +333,7 @@ def test_a_registered_metric_is_found_by_its_name() -> None:
     register(Painted)
     assert parse_metric("made/painted-1@2(colour=red)") == Painted(Colour.RED, k=2)
     assert metric_names()[-1] == "made/painted-1"
-    assert families()["made"] == ("made/painted-1",)
+    assert "made/painted-1" in families()["made"]  # other tests of this process may have registered more
 
 
 def test_an_unregistered_metric_has_a_text_all_the_same() -> None:

@@ -49,7 +49,7 @@ def test_a_run_shows_its_means(run: merilo.Run) -> None:
     assert "scores: 3 samples, scores of scores.csv" in text
     assert "foreign:s0.375" in text
     assert "95 % interval" in text
-    assert "over questions; the judge's own error is not in it" in text
+    assert "over questions; the scores come from elsewhere (scores.csv), and their own error is not in it" in text
 
 
 def test_hostile_text_is_text(tmp_path: Path) -> None:

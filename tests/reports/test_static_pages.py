@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 from html.parser import HTMLParser
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
-from graded_runs import FAILS, graded, many
+from graded_runs import FAILS, graded, judge, many
 
 import merilo
 from merilo.concluding.comparing import Comparing, compare_runs
@@ -19,6 +20,7 @@ from merilo.reports.html_comparison import comparison_html
 from merilo.reports.html_pages import plot, write_page
 from merilo.reports.html_run import run_html
 from merilo.reports.markdown import code, comparison_markdown, fenced
+from merilo.runs.run import SUMMARY, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -202,6 +204,37 @@ def test_a_run_shows_the_worst_of_each_metric(tmp_path: Path) -> None:
     assert "turned: context_ranking" in only
     assert "low: " not in only
     assert "to look at first" not in Reader(run_html(run, samples=0)).text
+
+
+def test_a_run_names_what_its_intervals_are_over(tmp_path: Path) -> None:
+    """Clusters with the field that made them, as the summary in a terminal does."""
+    run = merilo.evaluate(
+        [
+            {
+                "id": f"s{place}",
+                "user_input": "Which?",
+                "retrieved_contexts": [f"Grade {place % 3}. More."],
+                "metadata": {"doc": str(place // 2)},
+            }
+            for place in range(40)
+        ],
+        metrics=("context_relevance",),
+        judge=merilo.ScriptedJudge.by(judge, version="1"),
+        cluster="doc",
+        out=tmp_path / "a",
+        cache=False,
+    )
+    assert "over 20 clusters of questions by doc" in Reader(run_html(run)).text
+
+
+def test_a_run_counts_rare_reasons_too(tmp_path: Path) -> None:
+    """Reasons that are not among the most frequent ones are counted together, so that all samples are accounted for."""
+    run = graded(tmp_path / "a", {"one": [1], "two": [FAILS], "three": [FAILS]})
+    summary = json.loads((run.path / SUMMARY).read_text())
+    (row,) = summary["metrics"]
+    row["reasons"] = dict.fromkeys(row["reasons"], 1)
+    write_json(run.path / SUMMARY, summary)
+    assert "2 failed: It will not (1); other reasons (1)" in Reader(run_html(merilo.Run.open(run.path))).text
 
 
 def test_intervals_are_drawn_to_one_scale() -> None:

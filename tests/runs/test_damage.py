@@ -16,7 +16,7 @@ import merilo
 from merilo.errors import MeriloError, RunError
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.runs.lock import RunLock
-from merilo.runs.run import STORE
+from merilo.runs.run import STORE, SUMMARY
 
 if TYPE_CHECKING:
     import random
@@ -65,6 +65,15 @@ def test_a_damaged_store_is_told_or_does_no_harm(
         except RunError as error:
             told = str(error)
         assert not told or (str(path / STORE) in told and ADVICE in told)
+
+
+@pytest.mark.parametrize("summary", ["{}", '{"samples": "many"}'])
+def test_a_summary_without_samples_is_one_sentence(summary: str, whole: merilo.Run, tmp_path: Path) -> None:
+    """A summary that lacks what every summary tells is named, with what to do."""
+    shutil.copytree(whole.path, tmp_path / "run")
+    (tmp_path / "run" / SUMMARY).write_text(summary, encoding="utf-8")
+    with pytest.raises(RunError, match=r"summary\.json is damaged: .*samples.*; run it again with the same directory"):
+        _ = merilo.Run.open(tmp_path / "run").done
 
 
 def test_a_changed_verdict_is_not_believed(whole: merilo.Run, tmp_path: Path) -> None:

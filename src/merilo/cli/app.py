@@ -14,6 +14,7 @@ from merilo.cli import (
     gate,
     import_,
     judge,
+    judge_agree,
     judge_check,
     judge_probe,
     label,
@@ -106,6 +107,12 @@ app.command(
     help=lineage.HELP,
     epilog=lineage.EXAMPLES,
 )(lineage.lineage)
+_judges.command(
+    "agree",
+    short_help="Hold judges against each other.",
+    help=judge_agree.HELP,
+    epilog=judge_agree.EXAMPLES,
+)(judge_agree.agree)
 _judges.command(
     "check",
     short_help="Hold it against labels of people.",

@@ -9,6 +9,7 @@ import typer
 
 from merilo.cli.options import Cluster, Debug, Json, metric_texts
 from merilo.errors import UsageError
+from merilo.reports.comparison import SHOWN
 
 if TYPE_CHECKING:
     from merilo.reports.comparison import RunComparison
@@ -25,7 +26,6 @@ Examples:
   merilo compare runs/old runs/new --markdown - >> comment.md
 """
 _SHOWN = 5
-_SHOWN_IN_FILES = 20
 
 
 def compare(
@@ -44,7 +44,9 @@ def compare(
     ] = None,
     samples: Annotated[
         int | None,
-        typer.Option(metavar="N", min=0, help="Show so many of them; else 5, 20 with --html.", show_default=False),
+        typer.Option(
+            metavar="N", min=0, help=f"Show so many of them; else {_SHOWN}, {SHOWN} with --html.", show_default=False
+        ),
     ] = None,
     cluster: Cluster = None,
     undefined: Annotated[
@@ -77,7 +79,7 @@ def compare(
             undefined=undefined,
             level=level,
             across_judges=across_judges,
-            samples=_SHOWN_IN_FILES if samples is None else samples,
+            samples=SHOWN if samples is None else samples,
         ),
     )
     _write(found, html, markdown, samples)

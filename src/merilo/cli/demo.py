@@ -71,13 +71,13 @@ def _data(out: Path, name: str) -> Path:
 
 def _emptied(directory: Path) -> bool:
     """Remove a run, and nothing else; False when there is none, or when it is not all that is there."""
-    from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, USAGE
+    from merilo.runs.directory import RUN_FILES
+    from merilo.runs.run import MANIFEST
 
-    ours = {MANIFEST, OUTCOMES, SUMMARY, USAGE, STORE, f"{STORE}-wal", f"{STORE}-shm", ".lock"}
     if not directory.is_dir():
         return False
     found = {path.name for path in directory.iterdir()}
-    if MANIFEST not in found or not found <= ours:
+    if MANIFEST not in found or not found.issubset(RUN_FILES):
         return False
     for name in found:
         (directory / name).unlink()

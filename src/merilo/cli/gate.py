@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from merilo.cli.exits import Exit
-from merilo.cli.options import Debug, Json, given
+from merilo.cli.options import Cluster, Debug, Json, given
 from merilo.errors import RunError, UsageError
 
 if TYPE_CHECKING:
@@ -61,10 +61,7 @@ def gate(
             metavar="drop|worst", help="What undefined outcomes count as; else a gate must hold whatever they are."
         ),
     ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(metavar="FIELD", help="Samples with the same value of this field count together."),
-    ] = None,
+    cluster: Cluster = None,
     level: Annotated[
         float | None, typer.Option(metavar="L", help="Confidence of each one-sided limit, by default 0.95.")
     ] = None,

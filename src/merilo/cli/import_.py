@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from merilo.cli.options import Cluster, Debug, Json, column_mapping, given
+from merilo.cli.options import Cluster, ColumnFields, Debug, Json, column_mapping, given
 from merilo.errors import UsageError
 
 HELP = """Bring in scores that another tool computed, as a run: show, compare and gate them without a judge call.
@@ -38,10 +38,7 @@ def import_(
     lower_is_better: Annotated[
         list[str] | None, typer.Option(metavar="COL", help="Of this column lower is better. May be repeated.")
     ] = None,
-    mapping: Annotated[
-        list[str] | None,
-        typer.Option("--map", metavar="COLUMN=FIELD", help="Which field a column fills. May be repeated."),
-    ] = None,
+    mapping: ColumnFields = None,
     cluster: Cluster = None,
     out: Annotated[str | None, typer.Option(metavar="RUN", help="Directory of the run, a new one.")] = None,
     json: Json = False,

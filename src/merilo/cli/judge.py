@@ -81,9 +81,7 @@ def _trial_record(trial: Trial) -> dict[str, Any]:  # Any: JSON
         "works": trial.works,
         "questions": len(trial.answers),
         "answers": [
-            {"failure": {"kind": answer.kind.value, "message": answer.message}}
-            if isinstance(answer, Failure)
-            else {"verdict": answer.to_fields()}
+            {"failure": answer.to_fields()} if isinstance(answer, Failure) else {"verdict": answer.to_fields()}
             for answer in trial.answers
         ],
         "paths": list(trial.paths),

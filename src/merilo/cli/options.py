@@ -46,8 +46,27 @@ CrossEncoder = Annotated[
     str,
     typer.Option(metavar="SPEC", help="Who says how alike two texts are: embedded or scripted:FILE."),
 ]
-
-
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(metavar="A,B", help="Metrics, by default every one that data and judge allow."),
+]
+JudgesAsInRun = Annotated[list[str] | None, typer.Option(metavar="SPEC", help="As in merilo run. May be repeated.")]
+JudgedHow = Annotated[
+    str | None,
+    typer.Option(metavar="HOW", help="Statements one by one (each) or in packs of ten (together)."),
+]
+Qrels = Annotated[
+    str | None, typer.Option(metavar="FILE", help="DATA is a TREC run; what is relevant stands in these qrels.")
+]
+Out = Annotated[str | None, typer.Option(metavar="RUN", help="Directory of the run.")]
+Limit = Annotated[int | None, typer.Option(metavar="N", help="Look at so many records only.")]
+ColumnFields = Annotated[
+    list[str] | None,
+    typer.Option("--map", metavar="COLUMN=FIELD", help="Which field a column fills. May be repeated."),
+]
+Language = Annotated[str | None, typer.Option(metavar="CODE", help="Language of the data, such as ru.")]
+SkipInvalid = Annotated[bool, typer.Option("--skip-invalid", help="Leave bad records out instead of stopping.")]
+RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Ask again what failed in this run.")]
 Cluster = Annotated[
     str | None,
     typer.Option(
@@ -92,12 +111,6 @@ def given(value: str | None) -> str:
     if value is None:
         raise typer.BadParameter("it is missing.")
     return value
-
-
-JudgedHow = Annotated[
-    str | None,
-    typer.Option(metavar="HOW", help="Statements one by one (each) or in packs of ten (together)."),
-]
 
 
 def metric_texts(texts: list[str]) -> list[str]:

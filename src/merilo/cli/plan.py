@@ -12,6 +12,8 @@ from merilo.cli.options import (
     ApiKeyEnv,
     BaseUrl,
     CascadeCheck,
+    ColumnFields,
+    Concurrency,
     CrossEncoder,
     Debug,
     Embedder,
@@ -19,15 +21,22 @@ from merilo.cli.options import (
     EmbedderBaseUrl,
     Json,
     JudgedHow,
+    JudgesAsInRun,
+    Language,
+    Limit,
     MaxError,
+    Metrics,
     Prices,
+    Qrels,
     Rpm,
+    SkipInvalid,
     Tpm,
     column_mapping,
     metric_texts,
     share,
 )
 from merilo.cli.pilot import Difference, Pilot, PilotCluster, Pilots, UntilDecided, report_power
+from merilo.engine.amounts import LOOKED_AT
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
@@ -59,24 +68,16 @@ def plan(
     data: Annotated[
         str | None, typer.Argument(metavar="[DATA]", help="The file to evaluate.", show_default=False)
     ] = None,
-    metrics: Annotated[
-        list[str] | None,
-        typer.Option(metavar="A,B", help="Metrics, by default every one that data and judge allow."),
-    ] = None,
-    judge: Annotated[list[str] | None, typer.Option(metavar="SPEC", help="As in merilo run. May be repeated.")] = None,
+    metrics: Metrics = None,
+    judge: JudgesAsInRun = None,
     embedder: Embedder = "embedded",
     cross_encoder: CrossEncoder = "embedded",
-    qrels: Annotated[
-        str | None, typer.Option(metavar="FILE", help="DATA is a TREC run; what is relevant stands in these qrels.")
-    ] = None,
+    qrels: Qrels = None,
     out: Annotated[str | None, typer.Option(metavar="RUN", help="A run that has begun; it is not changed.")] = None,
-    limit: Annotated[int | None, typer.Option(metavar="N", help="Look at so many records only.")] = None,
-    mapping: Annotated[
-        list[str] | None,
-        typer.Option("--map", metavar="COLUMN=FIELD", help="Which field a column fills. May be repeated."),
-    ] = None,
-    language: Annotated[str | None, typer.Option(metavar="CODE", help="Language of the data, such as ru.")] = None,
-    concurrency: Annotated[int, typer.Option(metavar="N", help="Requests in the air at once, per model.")] = 16,
+    limit: Limit = None,
+    mapping: ColumnFields = None,
+    language: Language = None,
+    concurrency: Concurrency = 16,
     rpm: Rpm = None,
     tpm: Tpm = None,
     base_url: BaseUrl = None,
@@ -86,9 +87,7 @@ def plan(
     judged: JudgedHow = None,
     max_error: MaxError = None,
     cascade_check: CascadeCheck = None,
-    skip_invalid: Annotated[
-        bool, typer.Option("--skip-invalid", help="Leave bad records out instead of stopping.")
-    ] = False,
+    skip_invalid: SkipInvalid = False,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Count what the cache holds, too.")] = False,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Count what failed in the run at --out, too.")
@@ -96,7 +95,7 @@ def plan(
     prices: Prices = None,
     sample: Annotated[
         str, typer.Option(metavar="N", help="Look at so many samples, spread evenly, and scale up; or at all.")
-    ] = "2000",
+    ] = str(LOOKED_AT),
     latency: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="What a reply takes, where the run has not measured it.")
     ] = None,

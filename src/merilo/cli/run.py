@@ -14,6 +14,8 @@ from merilo.cli.options import (
     BaseUrl,
     CascadeCheck,
     Cluster,
+    ColumnFields,
+    Concurrency,
     CrossEncoder,
     Debug,
     Embedder,
@@ -21,10 +23,22 @@ from merilo.cli.options import (
     EmbedderBaseUrl,
     Json,
     JudgedHow,
+    Language,
+    Limit,
     LogJson,
+    MaxCost,
     MaxError,
+    MaxRequests,
+    MaxSeconds,
+    Metrics,
+    NoCache,
+    Out,
     Prices,
+    Qrels,
+    Quiet,
+    RetryFailed,
     Rpm,
+    SkipInvalid,
     Timeout,
     Tpm,
     column_mapping,
@@ -63,10 +77,7 @@ def run(
     data: Annotated[
         str, typer.Argument(metavar="DATA", help="The file to evaluate.", callback=given, show_default=False)
     ],
-    metrics: Annotated[
-        list[str] | None,
-        typer.Option(metavar="A,B", help="Metrics, by default every one that data and judge allow."),
-    ] = None,
+    metrics: Metrics = None,
     judge: Annotated[
         list[str] | None,
         typer.Option(
@@ -77,28 +88,19 @@ def run(
     ] = None,
     embedder: Embedder = "embedded",
     cross_encoder: CrossEncoder = "embedded",
-    qrels: Annotated[
-        str | None, typer.Option(metavar="FILE", help="DATA is a TREC run; what is relevant stands in these qrels.")
-    ] = None,
-    out: Annotated[str | None, typer.Option(metavar="RUN", help="Directory of the run.")] = None,
-    limit: Annotated[int | None, typer.Option(metavar="N", help="Look at so many records only.")] = None,
-    mapping: Annotated[
-        list[str] | None,
-        typer.Option("--map", metavar="COLUMN=FIELD", help="Which field a column fills. May be repeated."),
-    ] = None,
-    language: Annotated[str | None, typer.Option(metavar="CODE", help="Language of the data, such as ru.")] = None,
+    qrels: Qrels = None,
+    out: Out = None,
+    limit: Limit = None,
+    mapping: ColumnFields = None,
+    language: Language = None,
     cluster: Cluster = None,
-    concurrency: Annotated[int, typer.Option(metavar="N", help="Requests in the air at once, per model.")] = 16,
+    concurrency: Concurrency = 16,
     rpm: Rpm = None,
     tpm: Tpm = None,
     timeout: Timeout = None,
-    max_cost: Annotated[float | None, typer.Option(metavar="USD", help="Stop before this call costs more.")] = None,
-    max_requests: Annotated[
-        int | None, typer.Option(metavar="N", help="Stop after so many requests of this call.")
-    ] = None,
-    max_seconds: Annotated[
-        float | None, typer.Option(metavar="N", help="Begin no request after so many seconds.")
-    ] = None,
+    max_cost: MaxCost = None,
+    max_requests: MaxRequests = None,
+    max_seconds: MaxSeconds = None,
     base_url: BaseUrl = None,
     api_key_env: ApiKeyEnv = None,
     embedder_base_url: EmbedderBaseUrl = None,
@@ -106,13 +108,9 @@ def run(
     judged: JudgedHow = None,
     max_error: MaxError = None,
     cascade_check: CascadeCheck = None,
-    skip_invalid: Annotated[
-        bool, typer.Option("--skip-invalid", help="Leave bad records out instead of stopping.")
-    ] = False,
-    no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Do not use verdicts of other runs, nor lend them these.")
-    ] = False,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask again what failed in this run.")] = False,
+    skip_invalid: SkipInvalid = False,
+    no_cache: NoCache = False,
+    retry_failed: RetryFailed = False,
     record: Annotated[
         str | None,
         typer.Option(metavar="TAPE", help="Keep the run with every reply in one file too, such as tape.jsonl.gz."),
@@ -128,7 +126,7 @@ def run(
         str, typer.Option(metavar="SHARE", help="Exit with 4 when more of the outcomes failed.")
     ] = "1%",
     json: Json = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no messages.")] = False,
+    quiet: Quiet = False,
     log_json: LogJson = None,
     debug: Debug = False,
 ) -> None:
@@ -200,9 +198,9 @@ def _resumable(message: str, watch: Watch) -> str:
 def again(path: Path, *more: str) -> str:
     """The command that was typed, with this directory as its run, so that it goes on there."""
     words = sys.argv[1:]
-    given = any(word == "--out" or word.startswith("--out=") for word in words)
+    named = any(word == "--out" or word.startswith("--out=") for word in words)
     extra = [word for word in more if word not in words]
-    return shlex.join(["merilo", *words, *([] if given else ["--out", str(path)]), *extra])
+    return shlex.join(["merilo", *words, *([] if named else ["--out", str(path)]), *extra])
 
 
 def _report(found: Run, *, json: bool) -> None:

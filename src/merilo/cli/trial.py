@@ -36,8 +36,6 @@ from merilo.judging.verdicts import Failure
 from merilo.providers.base import ReplyPath
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from merilo.judges.base import Judge
     from merilo.judging.ask import Answer
     from merilo.providers.base import Reply
@@ -107,12 +105,12 @@ class Trial:
         return None if not found or None in found else sum(found)
 
 
-def try_out(judge: Judge, seen: Callable[[Trial], None] = lambda _: None) -> list[Trial]:
-    """One trial for each kind that the judge answers, one after another; `seen` is told of each at once.
+def try_out(judge: Judge) -> list[Trial]:
+    """One trial for each kind that the judge answers, one after another.
 
     Raises ProviderDown when no request can work.
     """
-    return asyncio.run(_try_all(judge, seen))
+    return asyncio.run(_try_all(judge))
 
 
 def unanswered(judge: Judge) -> list[str]:
@@ -120,14 +118,13 @@ def unanswered(judge: Judge) -> list[str]:
     return [name for name, kind in KINDS.items() if kind not in judge.answers]
 
 
-async def _try_all(judge: Judge, seen: Callable[[Trial], None]) -> list[Trial]:
+async def _try_all(judge: Judge) -> list[Trial]:
     trials: list[Trial] = []
     async with Carrier(Limits(concurrency=1)) as carrier:
         for pair in QUESTIONS:
             kind = type(pair[0])
             if kind in judge.answers:
                 trials.append(await _try(judge, pair if kind in judge.together else pair[:1], carrier))
-                seen(trials[-1])
     return trials
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from merilo.concluding.agreeing import ItemAgreement, LabelledItem, item_agreement
@@ -15,7 +14,7 @@ from merilo.concluding.people import read_people
 from merilo.concluding.scores import read_scores
 from merilo.errors import DataError, UsageError
 from merilo.reports.words import count
-from merilo.runs.run import Run
+from merilo.runs.run import opened
 from merilo.stats.intervals import LEVEL, SEED, check_level
 
 if TYPE_CHECKING:
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from merilo.concluding.scores import RunScores
     from merilo.concluding.tasks import Unit
     from merilo.errors import Problem
+    from merilo.runs.run import Run
     from merilo.stats.correction import Correction
     from merilo.stats.rogan_gladen import CorrectedRate
 
@@ -91,11 +91,11 @@ def calibrate_run(
         check_level(level)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    opened = run if isinstance(run, Run) else Run.open(Path(run))
+    this = opened(run)
     people = read_people([labels] if isinstance(labels, str | PathLike) else labels)
-    own = _own(opened, people)
-    scores = read_scores(opened, cluster=cluster)
-    wanted = scores.columns if metrics is None else read_scores(opened, metrics=metrics, cluster="").columns
+    own = _own(this, people)
+    scores = read_scores(this, cluster=cluster)
+    wanted = scores.columns if metrics is None else read_scores(this, metrics=metrics, cluster="").columns
     matched = match(scores, own, tuple(wanted), named=metrics is not None)
     agreements = dict[tuple[LabelledItem, ...], tuple[ItemAgreement, ...]]()
     for each in matched.values():  # metrics of the same questions agree alike
@@ -106,11 +106,11 @@ def calibrate_run(
         for text, each in matched.items()
     }
     if attach:
-        attach_labels(opened, own)
+        attach_labels(this, own)
     remarks = [*_remarks(people, len(own))]
-    if opened.manifest.until is not None:
+    if this.manifest.until is not None:
         remarks.append("This run stopped once its gates were decided: its means, corrected or not, lean to one side.")
-    return Calibrated(opened, found, tuple(remarks), people.problems, attach, level)
+    return Calibrated(this, found, tuple(remarks), people.problems, attach, level)
 
 
 def _own(run: Run, people: PeopleLabels) -> list[PersonLabel]:
@@ -152,10 +152,10 @@ def _metric(
 
 
 def _beside(found: Matched, scored: int) -> Iterator[str]:
-    if found.population != scored:
+    if found.population != scored and not found.elsewhere:
         yield (
-            f"The tasks were drawn from {count(found.population, 'scored sample')}, this run has {scored:,}: the "
-            "estimate takes the ones for the others."
+            f"The tasks were drawn from {count(found.population, 'sample')} with a score of {found.drawn_for}; "
+            f"{scored:,} of them have one of this metric, and the estimate is over these."
         )
     if found.stratified and found.items:
         yield (

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from merilo.concluding.attached import LABELS
-from merilo.concluding.same import differences_that_move_numbers, stopped_early
+from merilo.concluding.same import differences_that_move_numbers, stopped_early, unlike
 from merilo.concluding.scores import RunScores, read_scores
-from merilo.errors import DataError, RunError, UsageError
+from merilo.errors import DataError, UsageError
 from merilo.reports.cases import cases_of
 from merilo.reports.comparison import SHOWN, Moved, Row, RunComparison, Side
 from merilo.reports.overview import command
-from merilo.runs.run import STORE, ByMetric, Run
+from merilo.runs.run import STORE, ByMetric, opened
 from merilo.runs.store import Store
+from merilo.runs.telling import without_text
 from merilo.stats.compare import Policy, against_first, moved
 from merilo.stats.compare import compare as compare_columns
 from merilo.stats.intervals import LEVEL, check_level
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
     from os import PathLike
 
+    from merilo.runs.run import Run
     from merilo.stats.column import Column
     from merilo.stats.compare import Comparison
 
@@ -64,23 +65,23 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: Comparing | 
     """
     wanted = wanted or Comparing()
     policy = _checked(runs, wanted)
-    opened = [run if isinstance(run, Run) else Run.open(Path(run)) for run in runs]
-    names = _names(opened)
-    metrics, left_out = _metrics(opened, names, wanted.metrics)
-    differing = _differing(opened, names, metrics, across_judges=wanted.across_judges)
+    measured = [opened(run) for run in runs]
+    names = _names(measured)
+    metrics, left_out = _metrics(measured, names, wanted.metrics)
+    differing = _differing(measured, names, metrics, across_judges=wanted.across_judges)
     scores = [
         read_scores(run, metrics=metrics, cluster=wanted.cluster if not place else "")
-        for place, run in enumerate(opened)
+        for place, run in enumerate(measured)
     ]
     kept, sides = _paired(scores, names)
     _check_ranges(kept, names)
-    primary = None if wanted.primary is None else _primary(opened[0], metrics, wanted.primary)
+    primary = None if wanted.primary is None else _primary(measured[0], metrics, wanted.primary)
     found = _compared(kept, primary, policy, wanted.level)
     rows = tuple(
         Row(metric, other, kept[0].columns[metric].higher_is_better, each, _one_sided(kept, metric, other))
         for (metric, other), each in sorted(found.items(), key=lambda item: item[0][1])
     )
-    by = _moved_by(rows, opened[0], metrics, wanted.by)
+    by = _moved_by(rows, measured[0], metrics, wanted.by)
     shown, movers = _moved(kept, by, wanted.samples)
     return RunComparison(
         sides=sides,
@@ -93,10 +94,10 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: Comparing | 
         movers=movers,
         left_out=left_out,
         differing=differing,
-        notes=(*stopped_early(opened, names), *unlike_questions(kept, names), *labels_aside(opened)),
+        notes=(*stopped_early(measured, names), *unlike_questions(kept, names), *labels_aside(measured)),
         level=wanted.level,
         undefined=policy,
-        cluster=(wanted.cluster or opened[0].manifest.cluster) if kept[0].clusters is not None else None,
+        cluster=(wanted.cluster or measured[0].manifest.cluster) if kept[0].clusters is not None else None,
     )
 
 
@@ -188,10 +189,8 @@ def _differing(
         for phrase in differences_that_move_numbers(runs[0].manifest, run.manifest, metrics=metrics)
     ]
     if found and not across_judges:
-        raise UsageError(
-            f"These runs were not measured with the same yardstick: {'; '.join(found)}. Run one of them again, compare "
-            "other metrics (--metrics), or compare all the same with --across-judges."
-        )
+        advice = ", compare other metrics (--metrics), or compare all the same with --across-judges"
+        raise unlike("These runs", found, advice=advice)
     return tuple(found)
 
 
@@ -377,5 +376,5 @@ def _user_inputs(run: Run, samples: Sequence[str]) -> dict[str, str | None]:
     finally:
         store.close()
     if lacking := [sample for sample, each in found.items() if each is None]:
-        raise RunError(f"{run.path} is damaged: it has outcomes of sample {lacking[0]!r} but no text.")
+        raise without_text(run.path, lacking[0])
     return {sample: None if each is None else each.user_input for sample, each in found.items()}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from merilo.concluding.judged import Judged
 from merilo.concluding.labelling import has_judge
-from merilo.concluding.matching import chosen, draws_of, matched, remarks_of, usable_for
+from merilo.concluding.matching import chosen, drawn_elsewhere, draws_of, matched, remarks_of, usable_for
 from merilo.errors import UsageError
 from merilo.stats.correction import Correction, Labels, correct
 from merilo.stats.rogan_gladen import CorrectedRate, corrected_rate
@@ -43,6 +44,7 @@ def match(
         mine = {sample: case for (sample, metric), case in cases.items() if metric == text}
         result = matched(draw, taken, mine, _clusters(scores, mine), scores.columns[text].span)
         result.aside = aside
+        result.elsewhere = drawn_elsewhere(draw, scores.columns[draw.metric], scores.ids)
         if result.samples or draw.metric == text:
             found[text] = result
         elif named:
@@ -56,15 +58,24 @@ def match(
 
 
 def correction_of(scores: RunScores, metric: str, found: Matched, *, level: float, seed: int) -> Correction:
-    """The metric's mean over the scored samples: the judge's, people's and the corrected one."""
+    """The metric's mean over the scored samples: the judge's, people's and the corrected one.
+
+    Of labels that were drawn from other samples there is the reason in their place.
+    """
     column = scores.columns[metric]
+    clusters = None
+    if scores.clusters is not None:
+        clusters = [name for name, scored in zip(scores.clusters, column.scored.tolist(), strict=True) if scored]
+    if found.elsewhere:
+        nothing = correct(
+            column.values[column.scored], Labels.of([], [], []), column.span, clusters=clusters, level=level, seed=seed
+        )
+        said = f"Nothing is reported: {found.elsewhere[0].lower()}{found.elsewhere[1:]}; draw tasks from this run."
+        return replace(nothing, labelled=len(found.samples), reason=said)
     place = _places(scores, metric)
     labels = Labels.of(
         [place[each] for each in found.samples], found.people, found.judge, probability=found.probabilities
     )
-    clusters = None
-    if scores.clusters is not None:
-        clusters = [name for name, scored in zip(scores.clusters, column.scored.tolist(), strict=True) if scored]
     return correct(column.values[column.scored], labels, column.span, clusters=clusters, level=level, seed=seed)
 
 
@@ -73,7 +84,7 @@ def rate_of(scores: RunScores, metric: str, found: Matched, *, level: float) -> 
     column = scores.columns[metric]
     judged = column.values[column.scored]
     numbers = {*judged.tolist(), *found.people, *found.judge}
-    if scores.clusters is not None or not found.samples or not numbers <= _RATE:
+    if scores.clusters is not None or not found.samples or found.elsewhere or not numbers <= _RATE:
         return None
     weights = [1 / chance for chance in found.probabilities]
     return corrected_rate(judged, found.people, found.judge, weights=weights, level=level)

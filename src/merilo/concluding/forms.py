@@ -16,6 +16,7 @@ from merilo.judging.questions import (
     Support,
     Usefulness,
 )
+from merilo.judging.saying import says_yes
 from merilo.judging.verdicts import (
     AddressesVerdict,
     AnsweredVerdict,
@@ -114,25 +115,10 @@ def label_of(verdict: Verdict) -> str:
             return verdict.label.value
         case ChoiceVerdict():
             return verdict.label
-        case UsefulnessVerdict():
-            said = verdict.useful
-        case SupportVerdict():
-            said = verdict.supported
-        case AddressesVerdict():
-            said = verdict.addresses
-        case AnsweredVerdict():
-            said = verdict.answered
-        case MentionsVerdict():
-            said = verdict.mentioned
+        case UsefulnessVerdict() | SupportVerdict() | AddressesVerdict() | AnsweredVerdict() | MentionsVerdict():
+            return YES if says_yes(verdict) else NO
         case _:
             raise ValueError(f"no label stands for a {type(verdict).__name__}")
-    return YES if said else NO
-
-
-def probability_of(verdict: Verdict) -> float | None:
-    """The judge's probability of yes (of a grade of at least 1, of the first label ...); None where it gives none."""
-    found: float | None = getattr(verdict, "probability", None)  # every verdict type has it, their base has not
-    return found
 
 
 _NAMES_NOTHING: Final = frozenset({"0", NO})

@@ -7,11 +7,12 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from merilo.concluding.comparing import labels_aside, unlike_questions
-from merilo.concluding.same import differences_that_move_numbers
+from merilo.concluding.same import differences_that_move_numbers, unlike
 from merilo.concluding.scores import read_scores
 from merilo.errors import DataError, RunError, UsageError
 from merilo.reports.gate import Gate, Gates, Kind
-from merilo.runs.run import ByMetric, Run
+from merilo.runs.run import ByMetric, opened
+from merilo.runs.scales import check_asked
 from merilo.stats.column import align
 from merilo.stats.compare import Policy
 from merilo.stats.early import early_drop, early_minimum
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from merilo.concluding.scores import RunScores
     from merilo.concluding.suite import Suite
+    from merilo.runs.run import Run
     from merilo.stats.column import Column
 
 _SHOWN = 5
@@ -37,46 +39,43 @@ def gate_run(
     for a suite that asks nothing or asks it of a metric that is not there, and where runs are not comparable; DataError
     where the runs have no sample in common or samples lack a cluster; RunError where a run is incomplete or unreadable.
     """
-    opened = _opened(run)
+    this = opened(run)
     _check_asked(suite, baseline)
-    if not opened.complete:
+    if not this.complete:
         raise RunError(
-            f"{opened.path} was stopped before its last sample, and the first samples are not all samples; run it to "
+            f"{this.path} was stopped before its last sample, and the first samples are not all samples; run it to "
             "its end: the same command with the same --out goes on where it was."
         )
-    base = None if baseline is None else _opened(baseline)
+    base = None if baseline is None else opened(baseline)
     if base is not None and not base.complete:
         raise RunError(f"The baseline {base.path} was stopped before its last sample; run it to its end first.")
-    drops = {} if base is None else _drop_names(opened, base, suite)
-    scores = read_scores(opened, metrics=[*suite.minimums, *drops], cluster=suite.cluster)
-    early = opened.manifest.until is not None
+    drops = {} if base is None else _drop_names(this, base, suite)
+    scores = read_scores(this, metrics=[*suite.minimums, *drops], cluster=suite.cluster)
+    early = this.manifest.until is not None
     if scores.clusters is not None and (early or (base is not None and base.manifest.until is not None)):
         raise UsageError(
             "A run that could stop early took single samples; it cannot be gated by clusters: leave them out."
         )
-    minimums, largest = _by_text(opened, suite.minimums), _by_text(opened, drops)
+    minimums, largest = _by_text(this, suite.minimums), _by_text(this, drops)
     gates = [_minimum(scores, text, asked, suite, early=early) for text, asked in minimums.items()]
     notes: list[str] = []
     if base is not None:
         pair = _paired(base, scores, list(largest))
         gates += [_drop(pair, text, asked, suite) for text, asked in largest.items()]
         notes += pair.notes
-    notes += labels_aside([opened] if base is None else [opened, base])
+    notes += labels_aside([this] if base is None else [this, base])
     if any(gate.sequential for gate in gates):
         notes.append("The run could stop early, so its limits are those of confidence sequences, which are wider.")
     return Gates(
-        run=opened.path,
+        run=this.path,
         baseline=None if base is None else base.path,
         gates=tuple(gates),
         level=suite.level,
-        cluster=None if scores.clusters is None else suite.cluster or opened.manifest.cluster,
+        cluster=None if scores.clusters is None else suite.cluster or this.manifest.cluster,
         cannot_tell=suite.cannot_tell,
         notes=tuple(notes),
+        foreign=this.manifest.origin is not None,
     )
-
-
-def _opened(run: Run | str | PathLike[str]) -> Run:
-    return run if isinstance(run, Run) else Run.open(str(run))
 
 
 def _check_asked(suite: Suite, baseline: object) -> None:
@@ -123,9 +122,7 @@ def _drop_names(run: Run, base: Run, suite: Suite) -> dict[str, float]:
 
 def _minimum(scores: RunScores, text: str, asked: float, suite: Suite, *, early: bool) -> Gate:
     column = scores.columns[text]
-    low, high = column.span
-    if not low <= asked <= high:
-        raise UsageError(f"{text} lies between {low:g} and {high:g}; {asked:g} decides nothing: ask for another value.")
+    check_asked(text, asked, column.span)
     if early:
         decision = early_minimum(column, asked, undefined=suite.undefined, level=suite.level)
     else:
@@ -174,10 +171,7 @@ def _paired(base: Run, new: RunScores, metrics: Sequence[str]) -> _Pair:
         raise UsageError(f"The baseline {base.path} has no metric {', '.join(lacking)}; run it there too.")
     differences = differences_that_move_numbers(base.manifest, new.run.manifest, metrics=metrics)
     if differences:
-        raise UsageError(
-            f"{new.run.path} (here) cannot be held against {base.path} (there), since they were not measured with the "
-            f"same yardstick: {'; '.join(differences)}. Run one of them again."
-        )
+        raise unlike(f"{new.run.path} (here) and its baseline {base.path} (there)", differences)
     before = read_scores(base, metrics=metrics, cluster="")
     seeds = [each.manifest.until["seed"] for each in (base, new.run) if each.manifest.until is not None]
     if len(set(map(str, seeds))) > 1:

@@ -12,37 +12,33 @@ from math import isnan
 from typing import TYPE_CHECKING, Final
 
 from merilo.concluding.importing_deepeval import deepeval_rows
+from merilo.concluding.importing_faults import refused
 from merilo.concluding.importing_tables import table_rows
-from merilo.data.sample import Dataset
 from merilo.data.sentences import SPLITTER_ID
 from merilo.errors import DataError, Problem, RunError, UsageError
 from merilo.metrics.base import Score, Undefined
 from merilo.reports.summary import Tally
 from merilo.runs.clusters import check_clusters, cluster_numbers
-from merilo.runs.directory import run_directory
+from merilo.runs.directory import RUN_FILES, run_directory
 from merilo.runs.intake import take_in
 from merilo.runs.lock import RunLock
 from merilo.runs.outcomes import Result
-from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, USAGE, Manifest, Run, write_json
+from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, UNSPENT, USAGE, Manifest, Run, write_json
 from merilo.runs.scales import FOREIGN, Scale
 from merilo.runs.store import Store
 from merilo.version import version
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from os import PathLike
     from pathlib import Path
 
     from merilo.concluding.importing_tables import Rows
-    from merilo.data.sample import BadRecord, Sample
     from merilo.runs.intake import Intake
 
-PREFIX: Final = FOREIGN
-"""What the names of all metrics begin with that merilo did not compute."""
 NOT_SCORED: Final = "not scored there"
 _UNIT: Final = (0.0, 1.0)
-_UNSPENT: Final = {"requests": 0, "cached": 0, "input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0}
 _SIGNS: Final = re.compile(r"[^\w.:/+-]+")
 
 
@@ -75,11 +71,15 @@ async def run_import(source: str | PathLike[str], wanted: Importing) -> Run:
     path, made = run_directory(wanted.out, rows.dataset.name)
     if (path / STORE).exists():
         raise RunError(f"{path} holds a run already; scores are brought into a new directory (--out).")
+    ours = False
     try:
-        with RunLock(path), closing(Store.open(path / STORE, create=True)) as store:
-            return await _brought_in(path, store, rows, wanted)
+        with RunLock(path):
+            ours = True  # until then its files may be those of whoever holds the lock
+            with closing(Store.open(path / STORE, create=True)) as store:
+                return await _brought_in(path, store, rows, wanted)
     except BaseException as error:
-        _leave_nothing(path, made=made)
+        if ours:
+            _leave_nothing(path, made=made)
         if isinstance(error, sqlite3.Error | OSError):
             raise RunError(f"{path} cannot be written ({error}); choose another directory (--out).") from error
         raise
@@ -95,22 +95,21 @@ def _leave_nothing(path: Path, *, made: bool) -> None:
     if made:
         shutil.rmtree(path, ignore_errors=True)
         return
-    for name in (STORE, MANIFEST, OUTCOMES, SUMMARY, USAGE, ".lock"):
+    for name in RUN_FILES:
         (path / name).unlink(missing_ok=True)
 
 
 async def _brought_in(path: Path, store: Store, rows: Rows, wanted: Importing) -> Run:
     began = time.monotonic()
-    taken = Dataset(rows.dataset.name, lambda: _samples(rows), rows.dataset.columns)
     try:
-        intake = await take_in(taken, store, skip_invalid=False)
+        intake = await take_in(rows.dataset, store, skip_invalid=False)
     except DataError as error:
         if not error.problems:
             raise
-        raise _refused([*error.problems, *rows.problems]) from error
+        raise _refused([*error.problems, *rows.problems], rows) from error
     store.accept_samples()
     if rows.problems:
-        raise _refused(rows.problems)
+        raise _refused(rows.problems, rows)
     foreign = [each for column, values in rows.scores().items() if (each := _foreign(column, values, rows, wanted))]
     if not foreign:
         raise UsageError(f"{rows.dataset.name} has no column of scores from 0 to 1; name those there are (--score).")
@@ -122,23 +121,16 @@ async def _brought_in(path: Path, store: Store, rows: Rows, wanted: Importing) -
     aggregates = [asdict(tally.aggregate()) for tally in tallies]
     write_json(path / SUMMARY, {"complete": True, "samples": intake.samples, "metrics": aggregates})
     usage: dict[str, object] = {
-        **_UNSPENT,
+        **UNSPENT,
         "seconds": round(time.monotonic() - began, 3),
-        "adaptations": {},
         "stopped": None,
     }
     write_json(path / USAGE, usage)
     return Run.open(path)
 
 
-def _samples(rows: Rows) -> Iterator[Sample | BadRecord]:
-    yield from rows.dataset
-
-
-def _refused(problems: Sequence[Problem]) -> DataError:
-    shown = [problem.message for problem in problems[:20]]
-    more = [f"... and {len(problems) - 20} more."] if len(problems) > len(shown) else []
-    return DataError("\n".join([*shown, *more]), problems=tuple(problems))
+def _refused(problems: Sequence[Problem], rows: Rows) -> DataError:
+    return refused(problems, name=rows.dataset.name, records=max(map(len, rows.scores().values()), default=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +162,7 @@ def _foreign(column: str, values: array[float], rows: Rows, wanted: Importing) -
             )
         raise DataError.of(rows.outside(column, span))
     lower = column in wanted.lower_is_better or column in rows.lower_is_better
-    return _Foreign(column, PREFIX + _name(column), values, Scale(span, higher_is_better=not lower))
+    return _Foreign(column, FOREIGN + _name(column), values, Scale(span, higher_is_better=not lower))
 
 
 def _name(column: str) -> str:
@@ -182,7 +174,7 @@ def _manifest(rows: Rows, intake: Intake, foreign: Sequence[_Foreign], wanted: I
     texts = [each.text for each in foreign]
     if twice := next((each for each in foreign if texts.count(each.text) > 1), None):
         raise UsageError(f"Several columns of scores would be called {twice.text}; rename {twice.column!r}.")
-    renamed = [f"{each.text} is {each.column!r} there" for each in foreign if each.text != PREFIX + each.column]
+    renamed = [f"{each.text} is {each.column!r} there" for each in foreign if each.text != FOREIGN + each.column]
     lower = [each.column for each in foreign if not each.scale.higher_is_better]
     notes = [
         rows.dataset.columns.sentence(),

@@ -10,11 +10,12 @@ from math import isinf, isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from merilo.concluding.importing_faults import refused
 from merilo.data import check
 from merilo.data.aliases import Planner
 from merilo.data.load import MAX_LINE_BYTES, load
 from merilo.data.sample import BadRecord, Columns, Dataset, Sample
-from merilo.data.source import RecordFile, format_of
+from merilo.data.source import RecordFile, data_name, format_of
 from merilo.errors import DataError, Problem, UsageError
 
 if TYPE_CHECKING:
@@ -73,10 +74,12 @@ def table_rows(
     file = RecordFile(path, format_of(path), MAX_LINE_BYTES)
     file.check_head()
     names, numeric = _columns(file)
+    if not names:
+        raise _unreadable(file)
     of_ragas = any(marks <= names.keys() for marks in _RAGAS)
     for column in (*scores, *((id,) if id is not None else ()), *(mapping or ())):
         if column not in names:
-            raise _no_column(column, names, path.name)
+            raise _no_column(column, names, file)
     offered = tuple(scores) or (_found(names, numeric, mapping) if of_ragas else ())
     if not offered:
         raise UsageError(
@@ -86,7 +89,7 @@ def table_rows(
     renamed = {**(mapping or {}), **({id: "id"} if id is not None else {})}
     table = _Table(path, file, offered, renamed, [name for name in names if name not in offered])
     return Rows(
-        dataset=table.dataset(path.name.removesuffix(".gz").rsplit(".", 1)[0]),
+        dataset=table.dataset(data_name(path)),
         origin=f"ragas, {path.name}" if of_ragas and not scores else path.name,
         offered=offered,
         scores=lambda: table.values,
@@ -147,11 +150,30 @@ def _found(
     return tuple(name for name in planned.kept if numeric.get(name) and name not in _INDEX)
 
 
-def _no_column(column: str, names: Mapping[str, None], file: str) -> UsageError:
+def _unreadable(file: RecordFile) -> DataError:
+    """The error for a file of which no record that was looked at has a column: what is wrong with all of them."""
+    problems, records = list[Problem](), 0
+    for record in file.records():
+        problems += _placed(record, file)
+        records += 1
+    if not problems:
+        problems = [Problem("a record with columns", "none" if not records else "empty ones", source=file.name)]
+    return refused(problems, name=file.name, records=records)
+
+
+def _placed(record: RawRecord, file: RecordFile) -> list[Problem]:
+    """What is wrong with a record, with its place."""
+    return [replace(each, source=file.name, line=record.place, unit=file.unit) for each in record.problems]
+
+
+def _no_column(column: str, names: Mapping[str, None], file: RecordFile) -> UsageError:
+    """The error for a column that no early record has; where early records cannot be read, that they cannot."""
+    bad = [problem for record in islice(file.records(), _LOOKED_AT) for problem in _placed(record, file)]
     near = get_close_matches(column, names, n=3)
     shown = list(names)[:_SHOWN]
     advice = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(shown)}."
-    return UsageError(f"{file} has no column {column!r}; {advice}")
+    also = f" {bad[0].message}" if bad else ""
+    return UsageError(f"{file.name} has no column {column!r}; {advice}{also}")
 
 
 @dataclass(slots=True)
@@ -218,8 +240,7 @@ class _Table:
             return self._bad(record._replace(problems=error.problems))
 
     def _bad(self, record: RawRecord) -> BadRecord:
-        name, unit = self.file.name, self.file.unit
-        return BadRecord(tuple(replace(each, source=name, line=record.place, unit=unit) for each in record.problems))
+        return BadRecord(tuple(_placed(record, self.file)))
 
     def _problem(self, expected: str, got: str, column: str, place: int) -> Problem:
         return Problem(expected, got, column, self.file.name, place, self.file.unit)

@@ -12,15 +12,17 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
-from merilo.concluding.forms import ASKED_OF_PEOPLE, form_of, label_of, probability_of, verdict_of
+from merilo.concluding.forms import ASKED_OF_PEOPLE, form_of, label_of, verdict_of
 from merilo.engine.walk import Walk
-from merilo.errors import MeriloError, RunError
+from merilo.errors import RunError
 from merilo.judging.questions import Entities, Noncommittal, Parts, Statements
+from merilo.judging.saying import chance_of
 from merilo.judging.verdicts import Verdict
-from merilo.metrics.base import Failed, Score, Undefined, is_composite
-from merilo.metrics.registry import parse_metric
+from merilo.metrics.base import Failed, Score, Undefined
+from merilo.metrics.registry import known_metric
 from merilo.runs.run import OUTCOMES, STORE, Run
 from merilo.runs.store import Store
+from merilo.runs.telling import without_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -206,7 +208,7 @@ class Judged:
             raise RunError(f"{self._run.path} is not open.")
         sample = store.sample(record["sample"])
         if sample is None:
-            raise RunError(f"{self._run.path} is damaged: it has outcomes of sample {record['sample']!r} but no text.")
+            raise without_text(self._run.path, record["sample"])
         trail = [store.asked(bytes.fromhex(key)) for key in dict.fromkeys(record.get("trail", ()))]
         asked = [each for each in trail if each is not None]
         kinds = {piece["kind"] for piece in record.get("evidence", ())}
@@ -253,15 +255,10 @@ def _items(asked: Sequence[Asked], kinds: Collection[str]) -> Iterator[Item]:
         form = form_of(each.question) if each.question.kind in kinds else None
         if form is not None and isinstance(each.answer, Verdict):
             mark = mark_of(each.question)
-            yield Item(mark, each.question, form, label_of(each.answer), probability_of(each.answer))
+            yield Item(mark, each.question, form, label_of(each.answer), chance_of(each.answer))
 
 
 def _metric(text: str) -> Metric | None:
     """The metric of this text; None for one that is not known here, or that is bound to the names of its judges."""
-    try:
-        found = parse_metric(text)
-    except MeriloError:
-        return None
-    if is_composite(found) or hasattr(found, "for_judges"):
-        return None
-    return cast("Metric", found)  # what is no composite is a metric
+    found = known_metric(text)
+    return None if hasattr(found, "for_judges") else found

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from math import ceil, isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.concluding.judged import Judged
 from merilo.concluding.scores import read_scores
-from merilo.concluding.tasks import SETTLED, TaskLine, Ticket, Unit, task_format, write_tasks
-from merilo.errors import MeriloError, UsageError
+from merilo.concluding.tasks import SETTLED, TaskLine, Ticket, Unit, population_mark, task_format, write_tasks
+from merilo.errors import UsageError
 from merilo.metrics.base import is_composite
-from merilo.metrics.registry import parse_metric
-from merilo.runs.run import Run
+from merilo.metrics.registry import known_definition
+from merilo.runs.run import opened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from merilo.concluding.judged import JudgedSample
     from merilo.data.sample import Sample
+    from merilo.runs.run import Run
     from merilo.stats.column import Column
 
 SAMPLES: Final = 40
@@ -72,9 +73,9 @@ def label_run(
         raise UsageError(f"At least 1 sample and 1 item of each are drawn, got {samples} and {items}.")
     if out is not None:
         task_format(Path(out))
-    opened = run if isinstance(run, Run) else Run.open(str(run))
-    text = metric_to_label(opened, metric)
-    drawing = _Drawing(opened, text, samples, items, seed, stratify)
+    this = opened(run)
+    text = metric_to_label(this, metric)
+    drawing = _Drawing(this, text, samples, items, seed, stratify)
     tasks = drawing.tasks()
     if out is not None:
         write_tasks(Path(out), tasks.lines)
@@ -97,11 +98,16 @@ def metric_to_label(run: Run, metric: str | None) -> str:
 
 def has_judge(text: str) -> bool:
     """Whether the values of a metric come from a judge's answers, or from nobody knows where."""
-    try:
-        found = parse_metric(text)
-    except MeriloError:
-        return True
-    return not is_composite(found) and bool(getattr(found, "asks", True))
+    found = known_definition(text)
+    return found is None or (not is_composite(found) and bool(getattr(found, "asks", True)))
+
+
+class _Among(NamedTuple):
+    """What all samples of one draw are drawn from."""
+
+    population: int
+    mark: str
+    stratified: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +131,7 @@ class _Drawing:
             )
         strata, remarks = self._strata(places, column)
         ids = [[scores.ids[place] for place in each] for each in strata]
+        drawn_from = _Among(len(places), population_mark(scores.ids[place] for place in places), len(strata) > 1)
         chances = drawn(ids, wanted=min(self.samples, len(places)), key=self._name("draw"))
         with Judged(self.run) as judged:
             found = judged.samples((self.metric,), chances)
@@ -135,9 +142,7 @@ class _Drawing:
             lines = [
                 line
                 for sample in self._shuffled(cases)
-                for line in self._lines(
-                    cases[sample], unit, chances[sample], len(places), column, stratified=len(strata) > 1
-                )
+                for line in self._lines(cases[sample], unit, chances[sample], drawn_from, column.span)
             ]
         return Tasks(
             self.metric, unit, len(cases), len(places), tuple(lines), self.seed, len(strata) > 1, tuple(remarks)
@@ -169,7 +174,7 @@ class _Drawing:
         return sorted(samples, key=lambda each: self._key("order", each))
 
     def _lines(
-        self, case: JudgedSample, unit: Unit, chance: float, population: int, column: Column, *, stratified: bool
+        self, case: JudgedSample, unit: Unit, chance: float, drawn_from: _Among, span: tuple[float, float]
     ) -> list[TaskLine]:
         def ticket(mark: str, labels: tuple[str, ...] = ()) -> Ticket:
             return Ticket(
@@ -179,14 +184,15 @@ class _Drawing:
                 unit=unit,
                 mark=mark,
                 probability=chance,
-                population=population,
+                population=drawn_from.population,
                 seed=self.seed,
-                stratified=stratified,
+                stratified=drawn_from.stratified,
                 labels=labels,
+                among=drawn_from.mark,
             )
 
         if unit is Unit.VALUE:
-            return [TaskLine(ticket(""), *_value_asked(self.metric, case.sample, column.span))]
+            return [TaskLine(ticket(""), *_value_asked(self.metric, case.sample, span))]
         if not case.items:
             return [TaskLine(ticket(""), "Nothing to judge: the value follows without a judge.", (), "", SETTLED)]
         drawn = sorted(case.items, key=lambda each: self._key("item", f"{case.sample.id} {each.mark}"))
@@ -249,7 +255,5 @@ def _value_asked(
 
 
 def _meaning(metric: str) -> str:
-    try:
-        return f" {parse_metric(metric).card.summary}"
-    except MeriloError:
-        return ""
+    found = known_definition(metric)
+    return "" if found is None else f" {found.card.summary}"

@@ -7,7 +7,7 @@ from math import isfinite, prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.concluding.agreeing import LabelledItem, consensus
-from merilo.concluding.tasks import Unit
+from merilo.concluding.tasks import Unit, population_mark
 from merilo.reports.clean import clean
 from merilo.reports.words import count
 
@@ -29,6 +29,8 @@ class Draw(NamedTuple):
     population: int
     seed: int
     stratified: bool
+    among: str = ""
+    """Names the samples that could have been drawn; empty where the tickets do not tell."""
 
 
 @dataclass(slots=True)
@@ -61,6 +63,8 @@ class Matched:
     """Labels that are none of those asked for, each with its place."""
     unfit: str = ""
     """Why none of these labels can be used for the metric; empty where they can."""
+    elsewhere: str = ""
+    """Why these labels say nothing of this run's mean: they were drawn from other samples; empty where they do."""
     aside: int = 0
     """Labels of other draws, which cannot be mixed with these."""
 
@@ -70,7 +74,7 @@ def draws_of(labels: Iterable[PersonLabel]) -> dict[Draw, list[PersonLabel]]:
     found: dict[Draw, list[PersonLabel]] = {}
     for each in labels:
         ticket = each.ticket
-        draw = Draw(ticket.metric, ticket.unit, ticket.population, ticket.seed, ticket.stratified)
+        draw = Draw(ticket.metric, ticket.unit, ticket.population, ticket.seed, ticket.stratified, ticket.among)
         found.setdefault(draw, []).append(each)
     return found
 
@@ -83,6 +87,22 @@ def usable_for(draw: Draw, metric: str, columns: Mapping[str, Column]) -> bool:
         return False
     own, theirs = columns[metric].scored, columns[draw.metric].scored
     return bool((own <= theirs).all())
+
+
+def drawn_elsewhere(draw: Draw, column: Column, ids: Sequence[str]) -> str:
+    """Why a draw does not stand for the samples that its metric scored in this run; empty where it does.
+
+    `column`: of the metric that the tasks were drawn for; `ids`: of the run's samples.
+    """
+    scored = [sample for sample, there in zip(ids, column.scored.tolist(), strict=True) if there]
+    if draw.population == len(scored) and draw.among in {"", population_mark(scored)}:
+        return ""
+    there = count(draw.population, "sample")
+    here = f"{len(scored):,}" if draw.population != len(scored) else f"{len(scored):,} others"
+    return (
+        f"The tasks were drawn from {there} with a score of {draw.metric}, and this run has {here}: nobody knows how "
+        "likely each of these was to be drawn"
+    )
 
 
 def chosen(draws: Mapping[Draw, list[PersonLabel]], metric: str) -> tuple[Draw, list[PersonLabel], int]:

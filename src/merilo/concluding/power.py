@@ -5,11 +5,12 @@ from __future__ import annotations
 from math import isfinite, sqrt
 from typing import TYPE_CHECKING
 
-from merilo.concluding.same import differences_that_move_numbers
+from merilo.concluding.same import differences_that_move_numbers, unlike
 from merilo.concluding.scores import read_scores
 from merilo.errors import DataError, UsageError
 from merilo.reports.power import Early, Needed, Power
-from merilo.runs.run import ByMetric, Run
+from merilo.runs.run import ByMetric, opened
+from merilo.runs.scales import check_asked
 from merilo.stats.column import align
 from merilo.stats.intervals import LEVEL
 from merilo.stats.power import POWER, SamplesNeeded, samples_needed
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from merilo.concluding.scores import RunScores
+    from merilo.runs.run import Run
     from merilo.stats.column import Column
     from merilo.stopping import Until
 
@@ -59,7 +61,7 @@ def power_of(
             "Say what is to be planned: the difference to be shown (--difference 0.02), or a suite that is to end a "
             "run (--until-decided FILE)."
         )
-    runs = [pilot if isinstance(pilot, Run) else Run.open(str(pilot)) for pilot in pilots]
+    runs = [opened(pilot) for pilot in pilots]
     _check(difference, most, power, level)
     needed: tuple[Needed, ...] = ()
     if difference is not None:
@@ -113,10 +115,8 @@ def _paired(first: RunScores, run: Run) -> tuple[RunScores, RunScores]:
         raise UsageError(f"{first.run.path} and {run.path} have no metric in common; give pilots of the same metrics.")
     differences = differences_that_move_numbers(first.run.manifest, run.manifest, metrics=common)
     if differences:
-        raise UsageError(
-            f"The pilots {first.run.path} (there) and {run.path} (here) were not measured with the same yardstick: "
-            f"{'; '.join(differences)}. Run one of them again, or give one pilot alone."
-        )
+        pilots = f"The pilots {first.run.path} (there) and {run.path} (here)"
+        raise unlike(pilots, differences, advice=", or give one pilot alone")
     second = read_scores(run, metrics=common, cluster="")
     places = align(first.ids, second.ids)
     if not places.first:
@@ -150,8 +150,7 @@ def _early(run: Run, until: Until, most: int) -> tuple[Early, ...]:
         low, high = column.span
         if not (isfinite(low) and isfinite(high)):
             raise UsageError(f"{texts[name]} has an infinite range, in which nothing can be decided early.")
-        if not low <= asked <= high:
-            raise UsageError(f"{texts[name]} lies between {low:g} and {high:g}; {asked:g} decides nothing.")
+        check_asked(texts[name], asked, column.span)
         values = column.values[column.scored]
         sign = 1.0 if column.higher_is_better else -1.0
         span = (low, high) if column.higher_is_better else (-high, -low)

@@ -6,14 +6,12 @@ import json
 from typing import TYPE_CHECKING, cast
 
 from merilo.engine.answers import SPECIAL
-from merilo.errors import MeriloError
-from merilo.metrics.base import is_composite
-from merilo.metrics.registry import parse_metric
+from merilo.errors import UsageError
+from merilo.metrics.registry import known_metric
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from merilo.metrics.base import Metric
     from merilo.runs.run import Manifest, Run
 
 _READS_RUBRICS = "llm"
@@ -49,6 +47,16 @@ def differences_that_move_numbers(first: Manifest, second: Manifest, *, metrics:
     return tuple(found)
 
 
+def unlike(who: str, differences: Sequence[str], *, advice: str = "") -> UsageError:
+    """What to say of runs whose numbers cannot be held against each other.
+
+    `who`: the subject of the sentence. `advice`: how it goes on behind "Run one of them again".
+    """
+    return UsageError(
+        f"{who} were not measured with the same yardstick: {'; '.join(differences)}. Run one of them again{advice}."
+    )
+
+
 def stopped_early(runs: Sequence[Run], names: Sequence[str]) -> tuple[str, ...]:
     """A warning for each run that could stop as soon as its gates were decided: its plain intervals are not valid."""
     return tuple(
@@ -63,21 +71,13 @@ def _asked(metrics: Iterable[str], roles: Collection[str]) -> list[str]:
     """Those of the roles that the metrics may ask, in order of names; all where a metric is not known."""
     wanted: set[str] = set()
     for text in metrics:
-        metric = _metric(text)
+        metric = known_metric(text)
         if metric is None:
             return sorted(roles)
         kinds = set(metric.asks)
         wanted |= {SPECIAL[kind] for kind in kinds if kind in SPECIAL}
         wanted |= set(metric.roles) if kinds - set(SPECIAL) else set()
     return sorted(wanted & set(roles))
-
-
-def _metric(text: str) -> Metric | None:
-    try:
-        found = parse_metric(text)
-    except MeriloError:  # of another merilo, registered by a script, or brought in from elsewhere
-        return None
-    return None if is_composite(found) else cast("Metric", found)
 
 
 def _judges_differ(role: str, first: Mapping[str, object] | None, second: Mapping[str, object] | None) -> str | None:

@@ -13,8 +13,9 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.errors import RunError, UsageError
+from merilo.metrics.text import bare_name
 from merilo.runs.clusters import clusters, without_cluster
-from merilo.runs.run import OUTCOMES, STORE, Run
+from merilo.runs.run import OUTCOMES, STORE, opened
 from merilo.runs.scales import recorded_scale
 from merilo.runs.store import Store
 from merilo.stats.column import Column
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from merilo.runs.run import Run
     from merilo.runs.scales import Scale
 
 _TEXT = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
@@ -94,25 +96,25 @@ def read_scores(
     Raises UsageError for a metric that the run has not, DataError where samples are in no cluster, RunError where
     the run cannot be read or has no outcome.
     """
-    opened = run if isinstance(run, Run) else Run.open(run)
-    wanted = _wanted(opened, metrics)
-    ids, gathered = _read(opened.path / OUTCOMES, wanted, with_counts=with_counts)
+    this = opened(run)
+    wanted = _wanted(this, metrics)
+    ids, gathered = _read(this.path / OUTCOMES, wanted, with_counts=with_counts)
     if not ids:
-        raise RunError(f"{opened.path} has no outcome yet; run it to its end.")
-    if len(ids) < opened.done:
+        raise RunError(f"{this.path} has no outcome yet; run it to its end.")
+    if len(ids) < this.done:
         raise RunError(
-            f"{opened.path} is damaged: it tells of {opened.done:,} samples and holds outcomes of {len(ids):,}; copy "
+            f"{this.path} is damaged: it tells of {this.done:,} samples and holds outcomes of {len(ids):,}; copy "
             "it again whole, or let the same run command with this directory go on."
         )
     columns = {
-        metric: _column(each, recorded_scale(opened.manifest, metric), metric, ids) for metric, each in gathered.items()
+        metric: _column(each, recorded_scale(this.manifest, metric), metric, ids) for metric, each in gathered.items()
     }
-    name = opened.manifest.cluster if cluster is None else cluster
+    name = this.manifest.cluster if cluster is None else cluster
     return RunScores(
-        run=opened,
+        run=this,
         ids=ids,
         columns=columns,
-        clusters=_clusters(opened, name, ids) if name else None,
+        clusters=_clusters(this, name, ids) if name else None,
         counts={metric: each.known_counts(len(ids)) for metric, each in gathered.items()} if with_counts else {},
     )
 
@@ -258,13 +260,13 @@ def _whole(name: str, there: Sequence[str], run: Run) -> str:
     """The whole text of the one metric that is called so."""
     if name in there:
         return name
-    same = [text for text in there if re.split(r"[(@]", text)[0] == name]
+    same = [text for text in there if bare_name(text) == name]
     if len(same) == 1:
         return same[0]
     if same:
         raise UsageError(f"Several metrics of {run.path} are called {name}; write one of {', '.join(same)}.")
     composites = run.manifest.composites
-    if name in composites or any(re.split(r"[(@]", text)[0] == name for text in composites):
+    if name in composites or any(bare_name(text) == name for text in composites):
         raise UsageError(f"{name} is made of means and has no value for a sample; name the metrics it is made of.")
     near = get_close_matches(name, there, n=3)
     advice = f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(there[:_SHOWN])}"

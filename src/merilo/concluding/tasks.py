@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-_VERSION: Final = 1
+_VERSIONS: Final = (1, 2)
+"""Of tickets: without and with the digest of the population."""
 _LEAST_PROBABILITY: Final = 1e-9
 _MOST_ITEMS: Final = 10**12
 _SEALED: Final = "k"
@@ -65,10 +66,14 @@ class Ticket:
     stratified: bool
     labels: tuple[str, ...] = ()
     """The possible answers; empty where it is a number."""
+    among: str = ""
+    """16 hexadecimal digits that name the samples that could have been drawn; empty where the ticket does not tell."""
 
     def sealed(self) -> str:
         """The ticket as one word, so that nobody reads from it by accident what was drawn more often."""
-        text = json.dumps([_VERSION, *astuple(self)], ensure_ascii=False, separators=(",", ":"))
+        *fields, among = astuple(self)
+        record = [_VERSIONS[1], *fields, among] if among else [_VERSIONS[0], *fields]
+        text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
         return _SEALED + base64.urlsafe_b64encode(text.encode("utf-8", "surrogatepass")).decode().rstrip("=")
 
     @property
@@ -90,8 +95,10 @@ def unsealed(text: str) -> Ticket | None:
     try:
         raw = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)).decode("utf-8", "surrogatepass")
         fields: Any = json.loads(raw)  # Any: JSON that nobody has looked at yet
-        version, fingerprint, metric, sample, unit, mark, probability, population, seed, stratified, labels = fields
-        if version != _VERSION or not _LEAST_PROBABILITY <= probability <= 1 or not 1 <= population <= _MOST_ITEMS:
+        version, *fields = fields
+        among = "" if version == _VERSIONS[0] else str(fields.pop())
+        fingerprint, metric, sample, unit, mark, probability, population, seed, stratified, labels = fields
+        if version not in _VERSIONS or not _LEAST_PROBABILITY <= probability <= 1 or not 1 <= population <= _MOST_ITEMS:
             return None
         return Ticket(
             str(fingerprint),
@@ -104,9 +111,19 @@ def unsealed(text: str) -> Ticket | None:
             int(seed),
             bool(stratified),
             tuple(str(label) for label in labels),
+            among,
         )
-    except (binascii.Error, ValueError, TypeError, RecursionError, OverflowError):
+    except (binascii.Error, ValueError, TypeError, IndexError, RecursionError, OverflowError):
         return None
+
+
+def population_mark(samples: Iterable[str]) -> str:
+    """16 hexadecimal digits that name these samples, by their ids, in whatever order."""
+    found = blake2b(digest_size=8)
+    for sample in sorted(samples):
+        text = sample.encode("utf-8", "surrogatepass")
+        found.update(b"%d:%s" % (len(text), text))
+    return found.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,8 +65,8 @@ class Source:
 class Plan:
     """What to do with records that have the same columns.
 
-    ``fields`` gives each field its sources (more than one: ambiguous if their values differ); ``unclear`` are
-    columns whose meaning nobody can tell; ``kept`` go into the metadata; ``knows_a_field`` tells whether any
+    `fields` gives each field its sources (more than one: ambiguous if their values differ); `unclear` are
+    columns whose meaning nobody can tell; `kept` go into the metadata; `knows_a_field` tells whether any
     column holds something that can be judged.
     """
 
@@ -78,9 +78,9 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Planner:
-    """Makes a plan for each set of columns and notes in ``columns`` what became of them.
+    """Makes a plan for each set of columns and notes in `columns` what became of them.
 
-    ``mapping`` (column to field) goes before every alias; raises UsageError where it names no field.
+    `mapping` (column to field) goes before every alias; raises UsageError where it names no field.
     """
 
     mapping: Mapping[str, str]

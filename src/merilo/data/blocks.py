@@ -31,9 +31,9 @@ _TITLE_SHARE: Final = 0.6
 
 @dataclass(slots=True)
 class Block:
-    """A stretch of the text; ``marks`` are list and quote marks in it, which are no part of its prose.
+    """A stretch of the text; `marks` are list and quote marks in it, which are no part of its prose.
 
-    ``is_prose`` is False for a block that is one unit as it stands: a heading, a table row, code.
+    `is_prose` is False for a block that is one unit as it stands: a heading, a table row, code.
     """
 
     start: int

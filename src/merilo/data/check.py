@@ -1,6 +1,6 @@
 """What a value must be to enter a sample: each check returns the clean value or notes a problem.
 
-The checks take ``object`` because they stand at the door: nothing is known about the value yet.
+The checks take `object` because they stand at the door: nothing is known about the value yet.
 """
 
 import math
@@ -21,7 +21,7 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SHOWN_CHARS = 60
 _SHOWN_KEYS = 4
-_ID = "an id (text or a whole number)"
+ID: Final = "an id (text or a whole number)"
 
 
 def shown(value: object) -> str:
@@ -96,7 +96,7 @@ def identifier(value: object, field: str, problems: list[Problem]) -> str | None
         return str(value)
     if value is None or (isinstance(value, str) and value):
         return text(value, field, problems)
-    problems.append(Problem(_ID, shown(value), field))
+    problems.append(Problem(ID, shown(value), field))
     return None
 
 
@@ -113,7 +113,7 @@ def identifiers(value: object, field: str, problems: list[Problem]) -> tuple[str
         if one is not None:
             found.append(one)
         elif item is None:
-            problems.append(Problem(_ID, "null", f"{field}[{place}]"))
+            problems.append(Problem(ID, "null", f"{field}[{place}]"))
     return tuple(found)
 
 
@@ -141,7 +141,7 @@ def language(value: object, field: str, problems: list[Problem]) -> str | None:
 
 
 def metadata(value: object, field: str, problems: list[Problem]) -> Mapping[str, JSON] | None:
-    """An object of JSON values with text keys, at most ``MAX_DEPTH`` levels deep."""
+    """An object of JSON values with text keys, at most `MAX_DEPTH` levels deep."""
     if value is None:
         return None
     if not is_mapping(value):

@@ -10,12 +10,12 @@ from merilo.errors import DataError, Problem
 
 CONTEXT_KEYS: Final = frozenset({"text", "id", "score", "language", "metadata"})
 
-_NO_METADATA: Final[Mapping[str, JSON]] = {}  # shared by all that have none; typed so that nobody writes to it
+NO_METADATA: Final[Mapping[str, JSON]] = {}  # shared by all that have none; typed so that nobody writes to it
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A piece of text that was retrieved, or should have been; ``score`` is the retriever's own.
+    """A piece of text that was retrieved, or should have been; `score` is the retriever's own.
 
     Raises DataError, with all its problems, for a value that is not what the field holds.
     """
@@ -24,7 +24,7 @@ class Context:
     id: str | None = None
     score: float | None = None
     language: str | None = None
-    metadata: Mapping[str, JSON] = field(default_factory=lambda: _NO_METADATA)
+    metadata: Mapping[str, JSON] = field(default_factory=lambda: NO_METADATA)
 
     def __post_init__(self) -> None:
         problems: list[Problem] = []
@@ -36,8 +36,8 @@ class Context:
             object.__setattr__(self, "score", check.number(self.score, "score", problems))
         if self.language is not None:
             check.language(self.language, "language", problems)
-        if self.metadata is not _NO_METADATA:
-            object.__setattr__(self, "metadata", check.metadata(self.metadata, "metadata", problems) or _NO_METADATA)
+        if self.metadata is not NO_METADATA:
+            object.__setattr__(self, "metadata", check.metadata(self.metadata, "metadata", problems) or NO_METADATA)
         if problems:
             raise DataError.of(*problems)
 
@@ -64,7 +64,7 @@ class Context:
 
     @classmethod
     def from_record(cls, record: "str | Mapping[str, object]", *, language: str | None = None) -> "Context":
-        """The context that ``to_record`` wrote; ``language`` holds where the record names none."""
+        """The context that `to_record` wrote; `language` holds where the record names none."""
         if isinstance(record, str):
             return cls(record, language=language)
         if (unknown := record.keys() - CONTEXT_KEYS) or "text" not in record:
@@ -84,7 +84,7 @@ ContextLike: TypeAlias = "Context | str | Mapping[str, object]"
 def contexts_of(given: object, name: str, language: str | None, problems: list[Problem]) -> tuple[Context, ...]:
     """What stands in a field of contexts, each with its own language or the given one.
 
-    A fault is added to ``problems`` under the field's ``name`` and the context's place in it, from 0.
+    A fault is added to `problems` under the field's `name` and the context's place in it, from 0.
     """
     if not check.is_ordered(given):
         problems.append(Problem("a list of strings or objects with 'text'", check.shown(given), name))

@@ -15,9 +15,9 @@ _ESCAPED_BYTE: Final = re.compile("[\udc80-\udcff]")
 
 
 def csv_rows(lines: Lines, separator: str | None, name: str, limit: int) -> Iterator[RawRecord]:
-    """The rows under the header, each at its first line; ``separator`` None: the one the header shows.
+    """The rows under the header, each at its first line; `separator` None: the one the header shows.
 
-    ``limit`` is the most characters that a cell may have. Raises DataError for a header that is no header.
+    `limit` is the most characters that a cell may have. Raises DataError for a header that is no header.
     """
     too_long: list[Problem] = []
     texts = _csv_texts(lines, too_long)

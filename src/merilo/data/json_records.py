@@ -137,7 +137,7 @@ class _Decoder:
         self._repeated: list[str] = []
 
     def read(self, text: str, start: int) -> _Value | Problem:
-        """The value that begins at ``start``, and where it ends; or why there is none."""
+        """The value that begins at `start`, and where it ends; or why there is none."""
         self._repeated.clear()
         try:
             return _Value(*self._json.raw_decode(text, start))

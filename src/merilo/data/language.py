@@ -9,7 +9,7 @@ _NEEDED_SHARE = 1 / 3
 
 
 class _Block(NamedTuple):
-    """Code points ``first`` to ``last`` of a script; one sign says as much as ``weight`` letters."""
+    """Code points `first` to `last` of a script; one sign says as much as `weight` letters."""
 
     first: int
     last: int
@@ -44,7 +44,7 @@ _FIRSTS = [block.first for block in _BLOCKS]
 
 
 def detect_language(text: str) -> str:
-    """The code of the language that the script of ``text`` suggests; "en" where no other script stands out.
+    """The code of the language that the script of `text` suggests; "en" where no other script stands out.
 
     Looks at the first 2,000 characters. A script other than Latin decides when it holds a third of the
     letters, since Latin names stand in texts of every script. Han with kana is Japanese. Languages that share

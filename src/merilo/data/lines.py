@@ -17,11 +17,11 @@ class Peekable(Protocol):
         ...
 
     def read(self, size: int = -1, /) -> bytes:
-        """The next bytes, at most ``size``; all where that is negative."""
+        """The next bytes, at most `size`; all where that is negative."""
         ...
 
     def readline(self, size: int | None = -1, /) -> bytes:
-        """The next bytes up to a line end, at most ``size``."""
+        """The next bytes up to a line end, at most `size`."""
         ...
 
 

@@ -15,7 +15,7 @@ from merilo.data.context import CONTEXT_KEYS, Context
 from merilo.data.faults import mapping_advice
 from merilo.data.lines import RawRecord
 from merilo.data.sample import FIELDS, BadRecord, Columns, Dataset, Sample
-from merilo.data.source import MAX_LINE_BYTES, Format, RecordFile, format_of
+from merilo.data.source import MAX_LINE_BYTES, Format, RecordFile, data_name, format_of
 from merilo.errors import DataError, Problem, UsageError
 
 __all__ = ["MAX_LINE_BYTES", "BadRecord", "Problem", "Records", "load"]
@@ -41,8 +41,8 @@ def load(
     memory; the text of a .json file (an array of objects, or an object that holds one as "samples", "data" or "rows"),
     up to 1 GiB, is held whole. A blank CSV cell is missing. A record without an id gets its number, from 1, as its id.
 
-    ``mapping`` (column to field) goes before the names that other systems use; ``language`` before the
-    samples' and contexts' own. ``limit`` is the number of records looked at, good or bad; columns to ``ignore``
+    `mapping` (column to field) goes before the names that other systems use; `language` before the
+    samples' and contexts' own. `limit` is the number of records looked at, good or bad; columns to `ignore`
     are taken for absent.
 
     Iterating yields a Sample for each good record and a BadRecord, with all its problems, for each bad one.
@@ -59,7 +59,7 @@ def load(
         reader = _Reader(
             file.name, file.unit, file.records, rules, limit, cells=file.format in (Format.CSV, Format.TSV)
         )
-        name = file.name if path is None else path.name.removesuffix(".gz").rsplit(".", 1)[0]
+        name = file.name if path is None else data_name(path)
         return Dataset(name, reader.read if path else _once(reader.read, file.name), columns)
     if not check.is_ordered(source):
         raise UsageError(f"Data must be a path or a list of records, got {check.shown(source)}.")
@@ -109,7 +109,7 @@ class _Rules:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Turns raw records into samples; ``cells`` says that every value is the text of a table's cell."""
+    """Turns raw records into samples; `cells` says that every value is the text of a table's cell."""
 
     name: str
     unit: str
@@ -231,7 +231,7 @@ class _Reader:
 
 
 def _context(item: object, language: str | None) -> object:
-    """A context as ``Context.from_record`` takes it: known names renamed, others moved into its metadata."""
+    """A context as `Context.from_record` takes it: known names renamed, others moved into its metadata."""
     if isinstance(item, Context):
         return item if language is None else replace(item, language=language)
     if not check.is_record(item):

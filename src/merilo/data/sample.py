@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias, cast, overload
 
 from merilo.data import check, sentences
 from merilo.data.check import JSON
-from merilo.data.context import Context, ContextLike, contexts_of
+from merilo.data.context import NO_METADATA, Context, ContextLike, contexts_of
 from merilo.data.language import detect_language
 from merilo.errors import DataError, MissingField, Problem, UsageError
 
@@ -49,7 +49,6 @@ FIELDS: Final = (
 
 _KEYS: Final = frozenset({"id", *FIELDS, "language", "metadata"})
 _LONGEST_NUMBER: Final = 18
-_NO_METADATA: Final[Mapping[str, JSON]] = {}  # shared by all that have none; typed so that nobody writes to it
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
@@ -104,7 +103,7 @@ class Sample:
             ("reference_context_ids", reference_context_ids),
         ):
             put(self, name, None if ids is None else check.identifiers(ids, name, problems))
-        put(self, "metadata", check.metadata(metadata, "metadata", problems) or _NO_METADATA)
+        put(self, "metadata", check.metadata(metadata, "metadata", problems) or NO_METADATA)
         if problems:
             raise DataError.of(*problems)
 
@@ -136,7 +135,7 @@ class Sample:
 
     @property
     def present(self) -> frozenset[str]:
-        """The names of the fields for which ``require`` has a value."""
+        """The names of the fields for which `require` has a value."""
         return frozenset(name for name in FIELDS if self._value(name) is not None)
 
     @property
@@ -160,7 +159,7 @@ class Sample:
         return hashlib.blake2b(_CANONICAL.encode(self.to_record()).encode(), digest_size=16).hexdigest()
 
     def to_record(self) -> dict[str, JSON]:
-        """The sample as a JSON object without what is None; ``from_record`` makes an equal sample of it."""
+        """The sample as a JSON object without what is None; `from_record` makes an equal sample of it."""
         record: dict[str, JSON] = {"id": self.id}
         for name in FIELDS:
             value: str | tuple[Context | str, ...] | None = getattr(self, name)
@@ -176,7 +175,7 @@ class Sample:
 
     @classmethod
     def from_record(cls, record: Mapping[str, object]) -> "Sample":
-        """The sample that ``to_record`` wrote; it takes merilo's own names only (``load`` knows others)."""
+        """The sample that `to_record` wrote; it takes merilo's own names only (`load` knows others)."""
         if unknown := record.keys() - _KEYS:
             names = ", ".join(sorted(_KEYS))
             raise DataError.of(Problem(f"only the fields {names}", check.shown(dict.fromkeys(sorted(unknown), 0))))
@@ -213,8 +212,8 @@ class BadRecord:
 class Columns:
     """What became of the columns of a data set, filled while it is read.
 
-    ``recognised`` maps a column to the field it fills; ``kept`` names those that went into the metadata;
-    ``unseen`` are columns that the user mapped and no record had; ``single`` are list fields for which a cell of plain
+    `recognised` maps a column to the field it fills; `kept` names those that went into the metadata;
+    `unseen` are columns that the user mapped and no record had; `single` are list fields for which a cell of plain
     text was taken as the only item.
     """
 
@@ -225,7 +224,7 @@ class Columns:
     _without_id: bytearray = field(default_factory=bytearray, repr=False)
 
     def note_number(self, number: int) -> None:
-        """Record ``number``, from 1, has no id of its own and goes by its number."""
+        """Record `number`, from 1, has no id of its own and goes by its number."""
         byte = number >> 3
         if byte >= len(self._without_id):
             self._without_id.extend(bytes(byte + 1024 - len(self._without_id)))
@@ -257,7 +256,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A named source of samples; ``columns`` is complete once it has been read through.
+    """A named source of samples; `columns` is complete once it has been read through.
 
     Iterating reads the source anew where it can be (files, lists); a one-shot source (standard input, a
     generator) raises UsageError the second time. Raises DataError where the source as a whole is bad. Ids may
@@ -290,7 +289,7 @@ class Fingerprint:
 def _sample_id(value: object, problems: list[Problem]) -> str:
     found = check.identifier(value, "id", problems)
     if found is None and value is None:
-        problems.append(Problem("an id (text or a whole number)", "none", "id"))
+        problems.append(Problem(check.ID, "none", "id"))
     return found or ""
 
 

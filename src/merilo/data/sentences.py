@@ -36,7 +36,7 @@ def sentences(text: str, language: str | None = None) -> tuple[str, ...]:
 def split(text: str, language: str | None = None) -> tuple[Span, ...]:
     """Where the sentences of the text stand: ascending, not blank, with only white space between them.
 
-    ``language`` is a code such as "en"; None takes it from the script. A unit without a letter or digit (a
+    `language` is a code such as "en"; None takes it from the script. A unit without a letter or digit (a
     rule, a stray mark) is joined to the one before it in its block, else to the one that follows.
     """
     code = language or detect_language(text)

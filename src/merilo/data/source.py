@@ -22,7 +22,8 @@ from merilo.errors import DataError, Problem, UsageError
 
 MAX_LINE_BYTES: Final = 256 * 2**20
 
-_GZIP = b"\x1f\x8b"
+GZIP: Final = b"\x1f\x8b"
+"""How gzipped files begin."""
 _MAGIC = {
     b"PK\x03\x04": "a zip archive (or an Excel workbook)",
     b"PAR1": "a Parquet file",
@@ -71,11 +72,16 @@ def format_of(path: Path) -> Format:
     return found
 
 
+def data_name(path: Path) -> str:
+    """What a data set is called that stands in this file: its name without its endings."""
+    return path.name.removesuffix(".gz").rsplit(".", 1)[0]
+
+
 @dataclass(frozen=True, slots=True)
 class RecordFile:
-    """A file of records, or standard input where ``path`` is None.
+    """A file of records, or standard input where `path` is None.
 
-    ``check_head`` and ``records`` raise DataError where the file as a whole cannot be read.
+    `check_head` and `records` raise DataError where the file as a whole cannot be read.
     """
 
     path: Path | None
@@ -115,18 +121,18 @@ class RecordFile:
                         separator = "\t" if self.format is Format.TSV else None
                         yield from csv_rows(lines, separator, self.name, self.max_line_bytes)
             except (OSError, EOFError, zlib.error) as error:
-                yield RawRecord(lines.number + 1, None, (_unreadable(error),))
+                yield RawRecord(lines.number + 1, None, (unreadable(error),))
 
     @contextmanager
     def _opened(self) -> Generator[Peekable]:
         with ExitStack() as stack:
             try:
                 stream: Peekable = _standard_input() if self.path is None else stack.enter_context(_file(self.path))
-                if stream.peek(2)[:2] == _GZIP:
+                if stream.peek(2)[:2] == GZIP:
                     stream = stack.enter_context(_unzipped(stream))
                 head = stream.peek(_HEAD_BYTES)[:_HEAD_BYTES]
             except (OSError, EOFError, zlib.error) as error:
-                raise DataError.of(replace(_unreadable(error), source=self.name)) from error
+                raise DataError.of(replace(unreadable(error), source=self.name)) from error
             if (fault := _head_fault(head)) is not None:
                 raise DataError.of(Problem("UTF-8 text", fault, source=self.name))
             yield stream
@@ -155,7 +161,8 @@ def _unzipped(stream: Peekable) -> "io.BufferedReader[io.RawIOBase]":
     return io.BufferedReader(cast("io.RawIOBase", gzip.GzipFile(fileobj=cast("BinaryIO", stream))), BUFFER_BYTES)
 
 
-def _unreadable(error: Exception) -> Problem:
+def unreadable(error: Exception) -> Problem:
+    """What to say of a file that does not open, or breaks off."""
     match error:
         case FileNotFoundError():
             got = f"no file at {error.filename}"

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Span(NamedTuple):
-    """The characters from ``start`` up to, but not with, ``end``; both count from 0."""
+    """The characters from `start` up to, but not with, `end`; both count from 0."""
 
     start: int
     end: int

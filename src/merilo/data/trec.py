@@ -12,12 +12,13 @@ import gzip
 import re
 import struct
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.data.sample import Dataset, Sample
+from merilo.data.source import GZIP, data_name, unreadable
 from merilo.errors import DataError, Problem
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from merilo.data.check import JSON
 
-_GZIP: Final = b"\x1f\x8b"
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,9}")
 _MOST_PROBLEMS: Final = 20
 _RUN_FIELDS: Final = "six fields: topic Q0 document rank score tag"
@@ -45,7 +45,7 @@ def load_trec(run: str | PathLike[str], qrels: str | PathLike[str]) -> Dataset:
     another number of fields, a score or grade that is no number, a document that stands twice under one topic, a file
     without a line.
     """
-    retrieved, judged = _Run(_name(run)), _Qrels(_name(qrels))
+    retrieved, judged = _Run(Path(run).name), _Qrels(Path(qrels).name)
     problems: list[Problem] = []
     for source, table in ((run, retrieved), (qrels, judged)):
         _read(Path(source), table.name, table.take, problems)
@@ -53,7 +53,7 @@ def load_trec(run: str | PathLike[str], qrels: str | PathLike[str]) -> Dataset:
         raise DataError.of(*problems[:_MOST_PROBLEMS])
     topics = dict.fromkeys((*judged.grades, *retrieved.scores))
     samples = tuple(_sample(topic, retrieved, judged) for topic in topics)
-    return Dataset(Path(run).name.removesuffix(".gz").rsplit(".", 1)[0], lambda: iter(samples))
+    return Dataset(data_name(Path(run)), lambda: iter(samples))
 
 
 class _Retrieved(NamedTuple):
@@ -130,8 +130,7 @@ def _read(
         problems.append(Problem("UTF-8 text", f"byte 0x{error.object[error.start]:02X}", source=name))
         return
     except (OSError, EOFError, zlib.error) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        problems.append(Problem("a file that can be read to its end", f"an error ({reason})", source=name))
+        problems.append(replace(unreadable(error), source=name))
         return
     for number, line in lines:
         if len(problems) >= _MOST_PROBLEMS:
@@ -151,7 +150,7 @@ def _read(
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines that are not blank, with their numbers from 1."""
     content = path.read_bytes()
-    if content.startswith(_GZIP):
+    if content.startswith(GZIP):
         content = gzip.decompress(content)
     for number, line in enumerate(content.decode("utf-8-sig").split("\n"), start=1):
         if line.strip():
@@ -172,7 +171,3 @@ def _number(text: str) -> float | None:
 def _whole(text: str) -> int | None:
     """A whole number in digits from 0 to 9; None for anything else."""
     return int(text) if _WHOLE.fullmatch(text) else None
-
-
-def _name(source: str | PathLike[str]) -> str:
-    return Path(source).name

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from merilo.providers.prices import Price
+
+LOOKED_AT: Final = 2_000
+"""Samples whose plans an estimate runs dry, spread evenly over a larger data set."""
+_CHARACTERS_PER_TOKEN: Final = 4
+
+
+def tokens_in(characters: int) -> int:
+    """About how many tokens a text of so many characters is, where nothing was measured."""
+    return -(-characters // _CHARACTERS_PER_TOKEN)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from merilo.judges.base import Judge
     from merilo.providers.base import Provider
 
-    Price = Callable[[Provider, Usage], float | None]
+    Pricer = Callable[[Provider, Usage], float | None]
     """What so much costs at a provider, in USD; None when nobody knows."""
 
 _ROUNDING = 1e-9
@@ -46,7 +46,7 @@ class Budget:
                 raise UsageError(f"{name} must be at least 0, got {value}.")
 
 
-def check_prices(budget: Budget, judges: Iterable[Judge], price: Price) -> None:
+def check_prices(budget: Budget, judges: Iterable[Judge], price: Pricer) -> None:
     """Raises UsageError when a cost is to be held that cannot be known for one of these judges."""
     if budget.max_cost_usd is None:
         return
@@ -75,7 +75,7 @@ class Over:
 class Spending:
     """What a call has used of its budget, with what is set aside for requests in the air."""
 
-    def __init__(self, budget: Budget, price: Price) -> None:
+    def __init__(self, budget: Budget, price: Pricer) -> None:
         self.cost_usd = 0.0
         self.sent = 0
         self.needs_price = budget.max_cost_usd is not None

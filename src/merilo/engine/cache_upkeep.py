@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from merilo.engine.cache_file import CacheFile
 from merilo.errors import RunError, UsageError
-from merilo.runs.database import Trouble, trouble_of
-from merilo.runs.database import said as reason
+from merilo.runs.database import ERRORS, Trouble, said, trouble_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -107,27 +107,20 @@ def prune(path: Path, *, before: int | None = None, judge: str | None = None) ->
 
 
 def _opened(path: Path, notices: list[str]) -> AbstractContextManager[CacheFile]:
-    from contextlib import closing
-
     return closing(CacheFile.open(path, tell=notices.append, create=False))
 
 
-class _telling:  # noqa: N801  reads as a statement where it is used
+@contextmanager
+def _telling(path: Path) -> Generator[None]:
     """Turns an error of SQLite in its block into a RunError of one sentence."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, sqlite3.Error | UnicodeDecodeError):
-            if trouble_of(error) is Trouble.DAMAGED:
-                said = f"The verdict cache {self._path} is damaged ({reason(error)}); remove it: a run makes a new one."
-            else:
-                said = f"The verdict cache {self._path} cannot be used ({reason(error)}); try again later."
-            raise RunError(said) from error
+    try:
+        yield
+    except ERRORS as error:
+        if trouble_of(error) is Trouble.DAMAGED:
+            told = f"The verdict cache {path} is damaged ({said(error)}); remove it: a run makes a new one."
+        else:
+            told = f"The verdict cache {path} cannot be used ({said(error)}); try again later."
+        raise RunError(told) from error
 
 
 def _sources(db: sqlite3.Connection, judge: str) -> list[int]:
@@ -164,7 +157,7 @@ def _shrink(db: sqlite3.Connection) -> list[str]:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     except sqlite3.OperationalError as error:
         return [
-            f"The file could not be made smaller just now ({reason(error)}); its free room is used by what comes next."
+            f"The file could not be made smaller just now ({said(error)}); its free room is used by what comes next."
         ]
     return []
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from merilo.engine.budget import Budget, Spending, own_price
 from merilo.engine.lane import Lane
-from merilo.engine.limits import Limits, asks_no_model
+from merilo.engine.limits import Limits, asks_no_model, title_of
 from merilo.engine.parcel import Parcel
 from merilo.engine.traffic import Event, EventKind, Traffic
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import TracebackType
 
-    from merilo.engine.budget import Price
+    from merilo.engine.budget import Pricer
     from merilo.engine.parcel import Order, Recipient
     from merilo.errors import ProviderError
     from merilo.judges.base import Send
@@ -55,7 +55,7 @@ class Carrier:
         limits: Limits | None = None,
         *,
         budget: Budget | None = None,
-        price: Price = own_price,
+        price: Pricer = own_price,
         known: Mapping[str, Mapping[str, str]] | None = None,
         tell: Callable[[str], None] = lambda _: None,
         listen: Callable[[Event], None] | None = None,
@@ -208,7 +208,7 @@ class Carrier:
     def adaptations(self) -> Mapping[str, Mapping[str, str]]:
         """Provider → parameters that it made us drop or rename, with what was done; what was known is in it."""
         found = {
-            _title(self._providers[key]): dict(each.connection.adaptations()) for key, each in self._opened.items()
+            title_of(self._providers[key]): dict(each.connection.adaptations()) for key, each in self._opened.items()
         }
         return {**self._known, **{title: made for title, made in found.items() if made}}
 
@@ -227,7 +227,7 @@ class Carrier:
 
     async def _connect(self, provider: Provider) -> Opened:
         timed, limit_s = _timed(provider, self.limits.timeout_s)
-        known = self._known.get(_title(provider), {})
+        known = self._known.get(title_of(provider), {})
         connection = await self._stack.enter_async_context(timed.connect(known=known))
         opened = self._opened[id(provider)] = Opened(connection, limit_s)
         self._shortest_s = min(self._shortest_s, limit_s)
@@ -237,7 +237,7 @@ class Carrier:
 
     def _lane(self, provider: Provider) -> Lane:
         """The lane of the provider's endpoint: providers of one address and model share it."""
-        title = _title(provider) if "base_url" in provider.fingerprint() else f"{_title(provider)} {id(provider)}"
+        title = title_of(provider) if "base_url" in provider.fingerprint() else f"{title_of(provider)} {id(provider)}"
         lane = self._lanes.get(title)
         if lane is None:
             lane = self._lanes[title] = Lane(self, provider)
@@ -288,7 +288,3 @@ def _timed(provider: Provider, timeout_s: float | None) -> tuple[Provider, float
     if holder is not provider:
         timed = dataclasses.replace(cast("Any", provider), endpoint=timed)
     return cast("Provider", timed), timeout_s + _LATE_S
-
-
-def _title(provider: Provider) -> str:
-    return " ".join(str(mark) for mark in provider.fingerprint().values() if isinstance(mark, str))

@@ -12,7 +12,7 @@ import heapq
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from math import ceil
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from merilo.data.sample import Sample
 from merilo.engine.answers import SPECIAL
@@ -88,9 +88,10 @@ def went_where(store: Path, cascade: Cascade, roles: Sequence[str]) -> Went:
             if KINDS[said.kind] not in SPECIAL and cascade.places(KINDS[said.kind]):
                 went.questions[said.kind] += 1
                 went.failed[said.kind] += said.verdict is None
-    for place, _, _, said, _ in _answered(store, cascade, roles):
-        went.answered.setdefault(said.kind, [0] * len(cascade.stages))[place] += 1
-    chosen = {question: (said, verdict) for question, _, said, verdict in _chosen(store, cascade, roles, went)}
+    for each in _answered(store, cascade, roles):
+        went.answered.setdefault(each.said.kind, [0] * len(cascade.stages))[each.place] += 1
+    total = sum(map(sum, went.answered.values()))
+    chosen = {(each.said.kind, each.said.question): each for each in _chosen(store, cascade, roles, total)}
     went.wanted = len(chosen)
     for role in roles:
         for said in said_in(store, stage_role(role, len(cascade.stages))):
@@ -100,7 +101,7 @@ def went_where(store: Path, cascade: Cascade, roles: Sequence[str]) -> Went:
                 if said.verdict is None:
                     pairs.without += 1
                 else:
-                    pairs.add(found[1], KINDS[said.kind].verdict.from_json(said.verdict))
+                    pairs.add(found.verdict, KINDS[said.kind].verdict.from_json(said.verdict))
     return went
 
 
@@ -151,8 +152,20 @@ class _Again(Ordinary):
         return Undefined("it was asked for a comparison")
 
 
-def _answered(store: Path, cascade: Cascade, roles: Iterable[str]) -> Iterator[tuple[int, int, str, Said, Verdict]]:
-    """What judges before the last have answered: place, lot, role, question and verdict."""
+class _Answered(NamedTuple):
+    """A question that a judge before the last has answered."""
+
+    place: int
+    """Of the judge."""
+    lot: int
+    """The lowest are asked of the last judge too."""
+    role: str
+    """Of the cascade."""
+    said: Said
+    verdict: Verdict
+
+
+def _answered(store: Path, cascade: Cascade, roles: Iterable[str]) -> Iterator[_Answered]:
     for role in roles:
         for place, stage in enumerate(cascade.stages):
             for said in said_in(store, stage_role(role, place)):
@@ -162,26 +175,19 @@ def _answered(store: Path, cascade: Cascade, roles: Iterable[str]) -> Iterator[t
                 if stage.answered(verdict):
                     told = f"{cascade.seed} {said.kind} {said.question}".encode("utf-8", "surrogatepass")
                     lot = int.from_bytes(hashlib.blake2b(told, digest_size=8).digest(), "little")
-                    yield place, lot, role, said, verdict
+                    yield _Answered(place, lot, role, said, verdict)
 
 
-def _chosen(
-    store: Path, cascade: Cascade, roles: Sequence[str], went: Went
-) -> Iterator[tuple[tuple[str, str], str, Said, Verdict]]:
-    """The questions that the last judge is to be asked about too, with what was answered before."""
-    total = sum(map(sum, went.answered.values()))
+def _chosen(store: Path, cascade: Cascade, roles: Sequence[str], total: int) -> list[_Answered]:
+    """Those of the `total` questions that the last judge is to be asked about too."""
     wanted = min(total, max(cascade.least_checked, ceil(cascade.checked_share * total)))
-    lowest = heapq.nsmallest(wanted, _answered(store, cascade, roles), key=lambda each: (each[1], each[3].question))
-    for _, _, role, said, verdict in lowest:
-        yield (said.kind, said.question), role, said, verdict
+    return heapq.nsmallest(wanted, _answered(store, cascade, roles), key=lambda each: (each.lot, each.said.question))
 
 
 def _unasked(store: Store, path: Path, cascade: Cascade, roles: Sequence[str]) -> Iterator[Question[Any]]:
     """The chosen questions in the role of the last judge; what it has answered is not asked again by the engine."""
-    went = Went(cascade)
-    for place, _, _, said, _ in _answered(path, cascade, roles):
-        went.answered.setdefault(said.kind, [0] * len(cascade.stages))[place] += 1
-    for _, role, said, _ in _chosen(path, cascade, roles, went):
-        asked = store.asked(said.key)
+    total = sum(1 for _ in _answered(path, cascade, roles))
+    for each in _chosen(path, cascade, roles, total):
+        asked = store.asked(each.said.key)
         if asked is not None:
-            yield replace(asked.question, role=stage_role(role, len(cascade.stages)))
+            yield replace(asked.question, role=stage_role(each.role, len(cascade.stages)))

@@ -1,8 +1,8 @@
 """Three ways to run the same plans and judges: under asyncio, in rounds, or blocking.
 
 A driver differs only in how it waits. What was asked before, how questions are packed and what is kept is
-the business of `Answers`; how a request travels that of a carrier. Over 400 lines: the drivers stand side by side, so
-that one sees that nothing else is different.
+the business of `Answers`; how a request travels that of a carrier. The drivers stand
+side by side, so that one sees that nothing else is different.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from merilo.engine.answers import Answers, Held, Unit
-    from merilo.engine.budget import Price
+    from merilo.engine.budget import Pricer
     from merilo.engine.carry import Carrier
     from merilo.engine.talk import Conversing
     from merilo.engine.walk import Walk
@@ -239,7 +239,7 @@ class AsyncDriver:
         flight.send(again=False)
 
     def _count(self, unit: Unit, held: Held) -> None:
-        self._carrier.known += len(held)
+        self._carrier.count(len(held))
         if id(unit.judge) not in self._proven and any(isinstance(answer, Verdict) for answer in held.values()):
             self._proven.add(id(unit.judge))
 
@@ -296,7 +296,7 @@ def drive_rounds(
     answers: Answers,
     send_batch: BatchSender,
     *,
-    price: Price = own_price,
+    price: Pricer = own_price,
     count: Callable[[int], None] = lambda _: None,
 ) -> Sequence[Walk]:
     """Run plans side by side: in each round all that wait ask at once, equal questions once; returns them done.
@@ -319,7 +319,7 @@ def drive_rounds(
 
 
 def _looked_up(
-    units: Sequence[Unit], answers: Answers, price: Price, count: Callable[[int], None]
+    units: Sequence[Unit], answers: Answers, price: Pricer, count: Callable[[int], None]
 ) -> tuple[list[Conversing], Held]:
     """A conversation about whatever is not known, equal questions once, and what is."""
     held: Held = {}

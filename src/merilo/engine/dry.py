@@ -7,13 +7,12 @@ what several metrics ask costs once. Tokens are characters / 4 until the run has
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
-from merilo.engine.amounts import Amount
+from merilo.engine.amounts import Amount, tokens_in
 from merilo.engine.answers import Unit
 from merilo.engine.walk import Walk
 from merilo.judges.cascade import Cascade, stage_role
@@ -24,19 +23,16 @@ from merilo.judging.questions import Pack
 from merilo.providers.base import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from merilo.data.sample import Sample
     from merilo.engine.answers import Answers, Held
+    from merilo.engine.budget import Pricer
     from merilo.judges.base import Send
     from merilo.metrics.base import Metric
     from merilo.providers.base import Provider, Request
     from merilo.runs.measured import Measured
 
-Pricer = Callable[["Provider", Usage], "float | None"]
-"""What a request costs in USD, None where that is unknown."""
-
-CHARACTERS_PER_TOKEN: Final = 4
 _REASKED_CHARACTERS: Final = 4_500
 """What a re-ask adds to a request at most: the reply quoted, what was wrong with it, and what to do."""
 _AT_HOME: Final = frozenset({"embedded", "scripted", "splitter"})
@@ -141,7 +137,7 @@ class DryRun:
                         largest[id(rest.judge)] = full
             walk.send([(key, held[key]) for unit in units for key in unit.keys])
         counted.held += held_here
-        worst = max((_sum(map(self._worst, full)) for full in largest.values()), key=_weight, default=Amount())
+        worst = max((sum(map(self._worst, full), Amount()) for full in largest.values()), key=_weight, default=Amount())
         if worst.requests:
             counted.at_most += worst.times(max(0, metric.at_most(sample) - held_here))
 
@@ -226,7 +222,7 @@ class DryRun:
             return Amount(means.requests, means.input_tokens, means.output_tokens, usd, means.seconds)
         total = Amount()
         for send, taken, reply in zip(asked.sends, asked.tokens, _replies(unit, len(asked.sends)), strict=True):
-            made = _tokens(len(reply))
+            made = tokens_in(len(reply))
             total += Amount(1, taken, made, self._price(send, Usage(taken, made)), None)
         return total
 
@@ -238,7 +234,7 @@ class DryRun:
             limit = send.request.max_tokens
             limits = [0] if limit is None else [limit * ENLARGED**n for n in range(ENLARGEMENTS + 1)]
             for turn in range(reasks + 1):
-                taken = first + turn * _tokens(_REASKED_CHARACTERS)
+                taken = first + turn * tokens_in(_REASKED_CHARACTERS)
                 for made in limits:
                     total += Amount(1, taken, made, self._price(send, Usage(taken, made)), None)
         return total
@@ -259,7 +255,7 @@ def tokens_of(request: Request) -> int:
     characters += sum(map(len, inputs))
     if request.schema is not None:
         characters += _compact(_Same(request.schema))
-    return _tokens(characters)
+    return tokens_in(characters)
 
 
 def _sends(unit: Unit) -> tuple[Send, ...]:
@@ -285,13 +281,6 @@ def _size(asked: Iterable[_Asked]) -> int:
     return sum(sum(each.tokens) for each in asked)
 
 
-def _sum(amounts: Iterable[Amount]) -> Amount:
-    total = Amount()
-    for amount in amounts:
-        total += amount
-    return total
-
-
 def _weight(amount: Amount) -> tuple[float, float]:
     return amount.usd or 0.0, amount.input_tokens + amount.output_tokens
 
@@ -312,7 +301,3 @@ class _Same:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Same) and self.value is other.value
-
-
-def _tokens(characters: int) -> int:
-    return -(-characters // CHARACTERS_PER_TOKEN)

@@ -6,7 +6,7 @@ lets one more through. What fails for a passing reason goes back into the queue 
 request before the reply to the last is read: replies are read one in each turn of the loop, so that none of them makes
 the endpoint wait.
 
-Over 200 lines: every path of a request through its endpoint stands here, side by side.
+The module is long since every path of a request through its endpoint stands here, side by side.
 """
 
 from __future__ import annotations

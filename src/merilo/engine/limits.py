@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Final
 
+from merilo.engine.amounts import tokens_in
 from merilo.errors import UsageError
 from merilo.providers.base import Usage
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from merilo.providers.base import Provider, Request
 
 CONCURRENCY: Final = 16
-_CHARACTERS_PER_TOKEN: Final = 4
 _FIRST_OUTPUT_TOKENS: Final = 256
 _MINUTE_S: Final = 60.0
 _BURST_S: Final = 1.0
@@ -247,12 +247,16 @@ _limiters_lock = threading.Lock()
 
 def limiter_for(provider: Provider) -> Limiter:
     """The process's limiter of an endpoint; a new one for what has no address (a callable, a local process)."""
-    marks = provider.fingerprint()
-    title = " ".join(str(mark) for mark in marks.values() if isinstance(mark, str) and mark)
-    if "base_url" not in marks:
+    title = title_of(provider)
+    if "base_url" not in provider.fingerprint():
         return Limiter(title)
     with _limiters_lock:
         return _limiters.setdefault(title, Limiter(title))
+
+
+def title_of(provider: Provider) -> str:
+    """What an endpoint is called: all that its fingerprint says in words, such as its kind, address and model."""
+    return " ".join(mark for mark in provider.fingerprint().values() if isinstance(mark, str) and mark)
 
 
 class _Meter:
@@ -286,4 +290,4 @@ def _first_output(request: Request) -> int:
 def _input(request: Request) -> int:
     texts: tuple[str, ...] = getattr(request, "inputs", ())  # of a request for vectors
     characters = sum(len(message.text) for message in request.messages) + sum(map(len, texts))
-    return -(-characters // _CHARACTERS_PER_TOKEN)
+    return tokens_in(characters)

@@ -57,22 +57,6 @@ class Progress(Protocol):
         ...
 
 
-class Silent:
-    """Shows nothing."""
-
-    def begin(self, run: Path, samples: int) -> None:
-        """See `Progress`."""
-
-    def advance(self, samples: int) -> None:
-        """See `Progress`."""
-
-    def note(self, text: str) -> None:
-        """See `Progress`."""
-
-    def end(self) -> None:
-        """See `Progress`."""
-
-
 class Audience:
     """All who watch one evaluation; nothing that they raise reaches it."""
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.engine.answers import Answers, Roles
-    from merilo.engine.budget import Price
+    from merilo.engine.budget import Pricer
     from merilo.errors import ProviderError
     from merilo.judges.base import Send
     from merilo.metrics.base import Metric
@@ -78,7 +78,7 @@ async def in_rounds(
     batches: Batches,
     *,
     window: int = WINDOW,
-    price: Price = own_price,
+    price: Pricer = own_price,
     count: Callable[[int], None] = lambda _: None,
 ) -> AsyncGenerator[list[Result], None]:
     """The results of one sample after another, in dataset order, each in metric order; see `stream`.

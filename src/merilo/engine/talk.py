@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from merilo.engine.answers import Answers, Held, Unit
-    from merilo.engine.budget import Price
+    from merilo.engine.budget import Pricer
     from merilo.judges.base import Judge, Send
     from merilo.judging.ask import Answer, Plan, Step
     from merilo.judging.questions import Pack, Question
@@ -43,7 +43,7 @@ class Conversing(Protocol):
         ...
 
 
-def talk_about(unit: Unit, answers: Answers, price: Price = own_price) -> Conversing:
+def talk_about(unit: Unit, answers: Answers, price: Pricer = own_price) -> Conversing:
     """A conversation about a unit with its judge, run on to what it wants sent first."""
     consult: Callable[[Question[Any] | Pack], Plan[tuple[Answer, ...]]] | None = getattr(unit.judge, "consult", None)
     return Talk(unit, price) if consult is None else Inquiry(unit, consult(unit.asked), answers, price)
@@ -52,7 +52,7 @@ def talk_about(unit: Unit, answers: Answers, price: Price = own_price) -> Conver
 class Talk:
     """One conversation with a judge about one unit; `sends` is what it waits for, None once it has answered."""
 
-    def __init__(self, unit: Unit, price: Price = own_price) -> None:
+    def __init__(self, unit: Unit, price: Pricer = own_price) -> None:
         self.unit = unit
         self._price = price
         self.sends: tuple[Send, ...] | None = None
@@ -93,7 +93,7 @@ class Talk:
 class Inquiry:
     """A conversation with a judge that asks others: `plan` yields steps of questions to them, as a metric's does."""
 
-    def __init__(self, unit: Unit, plan: Plan[tuple[Answer, ...]], answers: Answers, price: Price) -> None:
+    def __init__(self, unit: Unit, plan: Plan[tuple[Answer, ...]], answers: Answers, price: Pricer) -> None:
         self.unit = unit
         self.sends: tuple[Send, ...] | None = None
         self._plan = plan

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, cast
 
 from merilo.errors import MissingField
 from merilo.judging.ask import AskFailed
+from merilo.judging.questions import ANSWERING
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.metrics.base import Evidence, Failed, Score, Undefined
-from merilo.runs.outcomes import ANSWERING, Result
+from merilo.runs.outcomes import Result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

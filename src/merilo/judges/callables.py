@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from merilo.judges.base import Send
-from merilo.judging.questions import KINDS, Pack, Question
+from merilo.judging.questions import ALL_KINDS, Pack, Question
 from merilo.judging.verdicts import Failure
 from merilo.providers.callables import AnswerWith, CallableProvider
 from merilo.providers.questions import QuestionRequest, answer_in
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from merilo.judges.base import Conversation
     from merilo.judging.ask import Answer
     from merilo.providers.base import Reply
-
-ALL_KINDS: frozenset[type[Question[Any]]] = frozenset(KINDS.values())
 
 
 @dataclass(frozen=True)

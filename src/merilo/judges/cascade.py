@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from merilo.errors import UsageError
 from merilo.judges.conversation import side_by_side
 from merilo.judges.reliability import DIGITS, Sure, tables_from
-from merilo.judging.questions import KINDS, Pack, Question
+from merilo.judging.questions import Pack, Question, kind_of
 from merilo.judging.saying import sureness_of
-from merilo.judging.untyped import as_object
+from merilo.judging.untyped import as_object, plain
 from merilo.judging.verdicts import Failure
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ SIGN: Final = ">"
 MAX_ERROR: Final = 0.05
 CHECKED_SHARE: Final = 0.05
 LEAST_CHECKED: Final = 50
+_ALONE: Final = "A cascade has at least two judges, as in embedded>openai:MODEL."
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Stage:
 
     def answered(self, answer: Answer) -> bool:
         """Whether an answer of this judge stands."""
-        sure = None if isinstance(answer, Failure) else self.sure.get(_KIND_OF[type(answer)])
+        sure = None if isinstance(answer, Failure) else self.sure.get(kind_of(answer))
         sureness = None if sure is None or isinstance(answer, Failure) else sureness_of(answer)
         return sureness is not None and sure is not None and round(sureness, DIGITS) >= sure.least
 
@@ -66,7 +67,7 @@ class Cascade:
 
     def __post_init__(self) -> None:
         if not self.stages:
-            raise UsageError("A cascade has at least two judges, as in embedded>openai:MODEL.")
+            raise UsageError(_ALONE)
 
     @property
     def judges(self) -> tuple[Judge, ...]:
@@ -207,12 +208,12 @@ def cascade_of(
     if not 0 < max_error < 1:
         raise UsageError(f"The largest error of a cascade is a share between 0 and 1, got {max_error:g}.")
     if len(judges) < 2:
-        raise UsageError("A cascade has at least two judges, as in embedded>openai:MODEL.")
+        raise UsageError(_ALONE)
     known = [_Checked.read(path) for path in checks]
     stages: list[Stage] = []
     used: set[int] = set()
     for judge in judges[:-1]:
-        marks = _plain(judge.fingerprint())
+        marks = plain(judge.fingerprint())
         fitting = [n for n, each in enumerate(known) if each.marks == marks]
         used.update(fitting)
         tables: Mapping[str, Reliability] = known[fitting[-1]].tables if fitting else getattr(judge, "reliability", {})
@@ -251,10 +252,6 @@ class _Checked:
         return cls(str(path), str(judge.get("name")), judge.get("fingerprint"), tables_from(record["cascade"]))
 
 
-def _plain(marks: Mapping[str, object]) -> object:
-    return json.loads(json.dumps(marks))
-
-
 def _kind(question: Question[Any] | Pack) -> type[Question[Any]]:
     return type(question.questions[0]) if isinstance(question, Pack) else type(question)
 
@@ -265,7 +262,3 @@ def _told(stage: Stage, max_error: float) -> str:
         return f"{stage.judge.name} answers nothing: no threshold keeps its error at {max_error:.0%}, or none is known"
     parts = [f"{kind} from {sure.least:.2f}" for kind, sure in sorted(stage.sure.items())]
     return f"{stage.judge.name} answers where it is sure enough ({', '.join(parts)})"
-
-
-_KIND_OF: Final = {kind.verdict: kind.kind for kind in KINDS.values()}
-"""The kind of question that each type of verdict answers."""

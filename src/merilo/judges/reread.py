@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 from merilo.errors import RubricError
 from merilo.judges.llm import Judged, LLMJudge
 from merilo.judging.untyped import as_object
-from merilo.judging.verdicts import Failure, FailureKind
+from merilo.judging.verdicts import Failure
 from merilo.providers.base import Finish, Reply, ReplyPath
 
 if TYPE_CHECKING:
@@ -75,9 +75,9 @@ def recalled(marks: Mapping[str, object], rubric: str) -> Recalled | None:
     )
 
 
-def _reply(record: Mapping[str, Any]) -> Reply | Failure:  # Any: as above
+def _reply(record: Mapping[str, Any]) -> Reply | Failure:  # Any: JSON
     if "failure" in record:
-        return Failure(FailureKind(record["failure"]["kind"]), record["failure"]["message"])
+        return Failure.from_fields(record["failure"])
     return Reply(
         tuple(record["texts"]), Finish(record["finish"]), path=ReplyPath(record["path"]), model=record["model"]
     )

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from merilo.judges.scripts import Entry, entries_from, given_json
 from merilo.judging.digests import digest_of
 from merilo.judging.given import Given, verdict_given
-from merilo.judging.questions import KINDS, Pack, Question
+from merilo.judging.questions import ALL_KINDS, KINDS, Pack, Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.callables import qualified_name
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Answer
 
 QuestionType = type[Question[Any]]
-ALL_KINDS: frozenset[QuestionType] = frozenset(KINDS.values())
 
 
 class Script(Protocol):

@@ -61,7 +61,7 @@ def given_json(given: Given) -> str:
     if isinstance(given, Verdict):
         return f"{type(given).__name__} {given.to_json()}"
     if isinstance(given, Failure):
-        return json.dumps({"failure": {"kind": given.kind.value, "message": given.message}}, sort_keys=True)
+        return json.dumps({"failure": given.to_fields()}, sort_keys=True)
     return json.dumps(given, sort_keys=True, ensure_ascii=False, default=str)
 
 

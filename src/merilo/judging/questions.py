@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar, cast
 
 from merilo.judging.digests import FRAME, digest_bytes, digest_of, digest_text, digest_texts, framed
 from merilo.judging.verdicts import (
@@ -119,10 +119,16 @@ def _fold(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def _outside(evidence: tuple[int, ...], size: int, unit: str) -> str | None:
+def _outside(index: int, size: int, unit: str) -> str | None:
+    if 0 <= index < size:
+        return None
+    return f"names {unit} {index + 1}, but there are {size}, numbered from 1"
+
+
+def _evidence_fault(evidence: tuple[int, ...], size: int, unit: str) -> str | None:
     for index in evidence:
-        if not 0 <= index < size:
-            return f"names {unit} {index + 1}, but there are {size}, numbered from 1"
+        if (fault := _outside(index, size, unit)) is not None:
+            return fault
     if len(evidence) > 1 and len(set(evidence)) != len(evidence):
         return f"names the same {unit} twice"
     return None
@@ -146,7 +152,7 @@ class Relevance(Question[RelevanceVerdict]):
             return f"has the grade {verdict.grade} but names no evidence sentence"
         if not verdict.grade and verdict.evidence:
             return "has the grade 0 but names evidence sentences"
-        return _outside(verdict.evidence, len(self.sentences), "sentence")
+        return _evidence_fault(verdict.evidence, len(self.sentences), "sentence")
 
     def guess(self) -> RelevanceVerdict:
         """A middle grade on the first sentence."""
@@ -170,7 +176,7 @@ class Usefulness(Question[UsefulnessVerdict]):
             return "says useful but names no evidence sentence"
         if not verdict.useful and verdict.evidence:
             return "says not useful but names evidence sentences"
-        return _outside(verdict.evidence, len(self.sentences), "sentence")
+        return _evidence_fault(verdict.evidence, len(self.sentences), "sentence")
 
     def guess(self) -> UsefulnessVerdict:
         """Useful by the first sentence."""
@@ -192,8 +198,8 @@ class Statements(Question[StatementsVerdict]):
         """See `Question.fault`."""
         size = len(self.sentences)
         for statement in verdict.statements:
-            if not 0 <= statement.sentence < size:
-                return f"names sentence {statement.sentence + 1}, but there are {size}, numbered from 1"
+            if (fault := _outside(statement.sentence, size, "sentence")) is not None:
+                return fault
             if not statement.text.strip():
                 return "holds a blank statement"
         return None
@@ -225,7 +231,7 @@ class Support(Question[SupportVerdict]):
             return "says unsupported, which is for judges that do not tell contradicted from not stated"
         if label is SupportLabel.CONTRADICTED and not verdict.tells_contradicted:
             return "says contradicted, though it is marked as not telling that"
-        return _outside(verdict.evidence, len(self.contexts), "context")
+        return _evidence_fault(verdict.evidence, len(self.contexts), "context")
 
     def guess(self) -> SupportVerdict:
         """Supported by the first context."""
@@ -330,7 +336,7 @@ class Answered(Question[AnsweredVerdict]):
             return "says answered but names no evidence sentence"
         if not verdict.answered and verdict.evidence:
             return "says not answered but names evidence sentences"
-        return _outside(verdict.evidence, len(self.sentences), "sentence")
+        return _evidence_fault(verdict.evidence, len(self.sentences), "sentence")
 
     def guess(self) -> AnsweredVerdict:
         """Answered by the first sentence; not at all where there is none."""
@@ -350,8 +356,8 @@ class Entities(Question[EntitiesVerdict]):
         """See `Question.fault`: an entity stands in its sentence, but for case and white space."""
         size = len(self.sentences)
         for entity in verdict.entities:
-            if not 0 <= entity.sentence < size:
-                return f"names sentence {entity.sentence + 1}, but there are {size}, numbered from 1"
+            if (fault := _outside(entity.sentence, size, "sentence")) is not None:
+                return fault
             if not entity.text.strip():
                 return "holds a blank entity"
             if _fold(entity.text) not in _fold(self.sentences[entity.sentence]):
@@ -381,7 +387,7 @@ class Mentions(Question[MentionsVerdict]):
             return "says mentioned but names no context"
         if not verdict.mentioned and verdict.evidence:
             return "says not mentioned but names contexts"
-        return _outside(verdict.evidence, len(self.contexts), "context")
+        return _evidence_fault(verdict.evidence, len(self.contexts), "context")
 
     def guess(self) -> MentionsVerdict:
         """Mentioned by the first context; by none where there is none."""
@@ -534,6 +540,17 @@ KINDS: dict[str, type[Question[Any]]] = {
     )
 }
 """Every question type by its kind."""
+ALL_KINDS: Final = frozenset(KINDS.values())
+"""Every question type."""
+
+_KIND_OF: Final = {kind.verdict: name for name, kind in reversed(KINDS.items())}
+ANSWERING: Final = frozenset(_KIND_OF)
+"""The verdict types that answer some question."""
+
+
+def kind_of(verdict: Verdict) -> str:
+    """The kind of question that a verdict of this type answers; of several, the first in KINDS."""
+    return _KIND_OF[type(verdict)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pydantic import TypeAdapter
 
 
@@ -39,6 +41,15 @@ class Failure:
 
     kind: FailureKind
     message: str
+
+    def to_fields(self) -> dict[str, str]:
+        """This failure as a JSON-able mapping of its fields."""
+        return {"kind": str(self.kind), "message": self.message}  # a judge of one's own may give a plain text
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any]) -> Self:  # Any: JSON
+        """The failure that `to_fields` wrote. Raises KeyError or ValueError on anything else."""
+        return cls(FailureKind(fields["kind"]), fields["message"])
 
 
 class SupportLabel(StrEnum):

@@ -12,6 +12,8 @@ from merilo.judging.questions import Embeddings, Statements, Support
 from merilo.metrics.base import Card, Evidence, Family, Kinds, Ordinary, Score, Undefined
 from merilo.metrics.formulas import cosine, f_measure
 from merilo.metrics.steps import (
+    BLANK_REFERENCE,
+    REFERENCE_STATES_NOTHING,
     about_statements,
     most_statements,
     statements_of,
@@ -26,8 +28,6 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Plan
     from merilo.metrics.steps import Distinct
 
-_BLANK_REFERENCE = "the reference is blank"
-_NO_STATEMENT = "the reference makes no statement"
 _NO_DIRECTION = "the embedder gives the reference or the response no direction"
 _NO_TEXT: tuple[Distinct, ...] = ()
 
@@ -69,7 +69,7 @@ class AnswerCorrectness(Ordinary):
         "the cosine of both texts' embeddings, 0 where it is negative.",
         questions="Two Statements questions, and one Support question for each distinct statement of both texts; one "
         "Embeddings question with a similarity_weight.",
-        undefined=(_BLANK_REFERENCE, _NO_STATEMENT, f"{_NO_DIRECTION} (similarity_weight above 0)"),
+        undefined=(BLANK_REFERENCE, REFERENCE_STATES_NOTHING, f"{_NO_DIRECTION} (similarity_weight above 0)"),
         when="To see whether answers are right, where there are references to hold them against.",
         when_not="With references that are only one of many right answers, or without references: faithfulness asks "
         "whether the contexts support the answer.",
@@ -110,7 +110,7 @@ class AnswerCorrectness(Ordinary):
         """See `Metric.plan`."""
         sample.require("response")
         if states_nothing(sample, "reference"):
-            return Undefined(_BLANK_REFERENCE)
+            return Undefined(BLANK_REFERENCE)
         agreement, likeness = yield from both(self._agreement(sample), self._likeness(sample))
         if isinstance(agreement, Undefined):
             return agreement
@@ -125,7 +125,7 @@ class AnswerCorrectness(Ordinary):
             return _Agreement(0.0)
         response, reference = yield from both(_statements_if_any(sample), statements_of(sample, "reference"))
         if not reference:
-            return Undefined(_NO_STATEMENT)
+            return Undefined(REFERENCE_STATES_NOTHING)
         right, covered = yield from both(
             support_by(sample, "reference", response), support_by(sample, "response", reference)
         )

@@ -9,7 +9,9 @@ from merilo.judging.ask import ask_each, both
 from merilo.judging.questions import Addresses, Noncommittal, Statements
 from merilo.metrics.base import Card, Family, Kinds, Ordinary, Score, Undefined
 from merilo.metrics.steps import (
+    BLANK_RESPONSE,
     BLANK_USER_INPUT,
+    RESPONSE_STATES_NOTHING,
     about_statements,
     declines,
     is_blank,
@@ -22,9 +24,7 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
 
-_BLANK_RESPONSE = "the response is blank"
 _DECLINES = "the response declines to answer"
-_NO_STATEMENT = "the response makes no statement"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class AnswerRelevancy(Ordinary):
         formula="Statements that address the user input / distinct statements of the response.",
         questions="One Noncommittal and one Statements question, and one Addresses question for each "
         "distinct statement.",
-        undefined=(_BLANK_RESPONSE, _DECLINES, _NO_STATEMENT, BLANK_USER_INPUT),
+        undefined=(BLANK_RESPONSE, _DECLINES, RESPONSE_STATES_NOTHING, BLANK_USER_INPUT),
         when="To find padding and answers to another question; needs neither contexts nor a reference.",
         when_not="To see whether the answer is right or complete. Take faithfulness, or a metric with a "
         "reference, beside it.",
@@ -71,14 +71,14 @@ class AnswerRelevancy(Ordinary):
         """See `Metric.plan`."""
         user_input = sample.require("user_input")
         if states_nothing(sample, "response"):
-            return Undefined(_BLANK_RESPONSE)
+            return Undefined(BLANK_RESPONSE)
         if is_blank(user_input):
             return Undefined(BLANK_USER_INPUT)
         declined, statements = yield from both(declines(sample), statements_of(sample, "response"))
         if declined:
             return Undefined(_DECLINES)
         if not statements:
-            return Undefined(_NO_STATEMENT)
+            return Undefined(RESPONSE_STATES_NOTHING)
         language = sample.resolved_language
         verdicts = yield from ask_each(Addresses(each.text, user_input, language=language) for each in statements)
         addressing = sum(verdict.addresses for verdict in verdicts)

@@ -9,7 +9,17 @@ from merilo.judging.ask import ask, ask_each
 from merilo.judging.questions import Entities, Mentions
 from merilo.judging.verdicts import MentionsVerdict
 from merilo.metrics.base import Card, Family, Kinds, Ordinary, Score, Undefined
-from merilo.metrics.steps import about_statements, distinct, is_blank, most_contexts, states_nothing, texts_of
+from merilo.metrics.steps import (
+    BLANK_EVIDENCE,
+    BLANK_REFERENCE,
+    NO_CONTEXT,
+    about_statements,
+    distinct,
+    is_blank,
+    most_contexts,
+    states_nothing,
+    texts_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,10 +28,7 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Plan
     from merilo.metrics.steps import Distinct
 
-_BLANK_REFERENCE = "the reference is blank"
 _NO_ENTITY = "the reference names no entity"
-_NO_CONTEXT = "No context was retrieved, or every one is blank."
-_BLANK_EVIDENCE = "Only blank contexts were named."
 _CHARACTERS_PER_ENTITY = 2
 
 
@@ -48,7 +55,7 @@ class ContextEntityRecall(Ordinary):
         summary="Share of the reference's entities that the retrieved contexts mention.",
         formula="Entities of the reference that a context mentions / distinct entities of the reference.",
         questions="One Entities question, and one Mentions question for each distinct entity.",
-        undefined=(_BLANK_REFERENCE, _NO_ENTITY),
+        undefined=(BLANK_REFERENCE, _NO_ENTITY),
         when="For questions about names, dates and amounts, where a context without them cannot help.",
         when_not="To see whether the contexts say the right thing about them: take context_recall.",
         relatives=("context_recall", "context_sufficiency"),
@@ -66,7 +73,7 @@ class ContextEntityRecall(Ordinary):
         """See `Metric.plan`."""
         sample.require("retrieved_contexts")
         if states_nothing(sample, "reference"):
-            return Undefined(_BLANK_REFERENCE)
+            return Undefined(BLANK_REFERENCE)
         sentences = sample.sentences("reference")
         question = Entities(sentences, language=sample.resolved_language)
         verdict = yield from ask(question)
@@ -84,7 +91,7 @@ class ContextEntityRecall(Ordinary):
 
 def _mentions(sample: Sample, entities: tuple[Distinct, ...]) -> Plan[tuple[MentionsVerdict, ...]]:
     if not most_contexts(sample):
-        return tuple(MentionsVerdict(mentioned=False, reason=_NO_CONTEXT) for _ in entities)
+        return tuple(MentionsVerdict(mentioned=False, reason=NO_CONTEXT) for _ in entities)
     contexts, language = texts_of(sample.contexts), sample.resolved_language
     verdicts = yield from ask_each(Mentions(entity.text, contexts, language=language) for entity in entities)
     blank = frozenset(index for index, context in enumerate(sample.contexts) if is_blank(context))
@@ -96,7 +103,7 @@ def _without(blank: frozenset[int], verdict: MentionsVerdict) -> MentionsVerdict
         return verdict
     if evidence := tuple(index for index in verdict.evidence if index not in blank):
         return replace(verdict, evidence=evidence)
-    return MentionsVerdict(mentioned=False, reason=_BLANK_EVIDENCE)
+    return MentionsVerdict(mentioned=False, reason=BLANK_EVIDENCE)
 
 
 def _distinct_but_for_case(entities: tuple[Distinct, ...]) -> tuple[Distinct, ...]:

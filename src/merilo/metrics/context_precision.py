@@ -10,6 +10,7 @@ from merilo.judging.questions import Relevance, Usefulness
 from merilo.metrics.base import Card, Evidence, Family, Kinds, Ordinary, Score, Undefined, choice
 from merilo.metrics.formulas import average_precision
 from merilo.metrics.steps import (
+    BLANK_REFERENCE,
     BLANK_USER_INPUT,
     NOTHING_RETRIEVED,
     about_contexts,
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-
-_BLANK_REFERENCE = "the reference is blank"
 
 
 class Against(StrEnum):
@@ -65,7 +64,7 @@ class ContextPrecision(Ordinary):
         "none is relevant.",
         questions="One question for each context that is not blank: Relevance for against=question, "
         "Usefulness for against=reference.",
-        undefined=(NOTHING_RETRIEVED, BLANK_USER_INPUT, f"{_BLANK_REFERENCE} (against=reference)"),
+        undefined=(NOTHING_RETRIEVED, BLANK_USER_INPUT, f"{BLANK_REFERENCE} (against=reference)"),
         when="To compare retrievers whose first contexts matter most; with a reference where there is one.",
         when_not="To count noise after the last relevant context, which costs nothing here. Take context_relevance.",
         relatives=("context_ranking", "context_relevance", "context_recall"),
@@ -103,7 +102,7 @@ class ContextPrecision(Ordinary):
         """See `Metric.plan`."""
         user_input, contexts = sample.require("user_input"), sample.contexts
         if self.against is Against.REFERENCE and is_blank(sample.require("reference")):
-            return Undefined(_BLANK_REFERENCE)
+            return Undefined(BLANK_REFERENCE)
         if not contexts:
             return Undefined(NOTHING_RETRIEVED)
         if is_blank(user_input):

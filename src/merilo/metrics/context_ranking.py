@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from merilo.errors import UsageError
 from merilo.judging.questions import Relevance
 from merilo.metrics.base import Card, Family, Kinds, Ordinary, Score, Undefined
 from merilo.metrics.formulas import ndcg
@@ -14,6 +13,7 @@ from merilo.metrics.steps import (
     NOTHING_RELEVANT,
     NOTHING_RETRIEVED,
     about_contexts,
+    checked_cutoff,
     is_blank,
     most_contexts,
     relevance_of_contexts,
@@ -69,8 +69,7 @@ class ContextRanking(Ordinary):
     """How many ranks count, at least 1; None for all."""
 
     def __post_init__(self) -> None:
-        if self.k is not None and self.k < 1:
-            raise UsageError(f"Metric {self.name!r} takes @k with k at least 1, got @{self.k}.")
+        checked_cutoff(self.name, self.k)
 
     def at_most(self, sample: Sample) -> int:
         """One question for each context that is not blank."""

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 from merilo.judging.questions import Statements, Support
 from merilo.metrics.base import Card, Family, Kinds, Ordinary, Score, Undefined
 from merilo.metrics.steps import (
+    BLANK_REFERENCE,
+    REFERENCE_STATES_NOTHING,
     about_statements,
     most_statements,
     most_support,
@@ -20,9 +22,6 @@ from merilo.metrics.steps import (
 if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-
-_BLANK_REFERENCE = "the reference is blank"
-_NO_STATEMENT = "the reference makes no statement"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ class ContextRecall(Ordinary):
         summary="Share of the reference's statements that the retrieved contexts support.",
         formula="Supported statements / distinct statements of the reference.",
         questions="One Statements question, and one Support question for each distinct statement.",
-        undefined=(_BLANK_REFERENCE, _NO_STATEMENT),
+        undefined=(BLANK_REFERENCE, REFERENCE_STATES_NOTHING),
         when="To see whether the retriever finds all that a right answer needs; wants a reference.",
         when_not="Without references: context_sufficiency asks whether the contexts are enough. With "
         "references that say more than the question asks, it is too strict.",
@@ -67,10 +66,10 @@ class ContextRecall(Ordinary):
         """See `Metric.plan`."""
         sample.require("retrieved_contexts")
         if states_nothing(sample, "reference"):
-            return Undefined(_BLANK_REFERENCE)
+            return Undefined(BLANK_REFERENCE)
         statements = yield from statements_of(sample, "reference")
         if not statements:
-            return Undefined(_NO_STATEMENT)
+            return Undefined(REFERENCE_STATES_NOTHING)
         verdicts = yield from support_of(sample, statements)
         supported = sum(verdict.supported for verdict in verdicts)
         return Score(

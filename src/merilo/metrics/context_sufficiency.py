@@ -9,7 +9,7 @@ from merilo.judging.ask import ask
 from merilo.judging.questions import Sufficiency
 from merilo.judging.verdicts import SufficiencyLabel, SufficiencyVerdict
 from merilo.metrics.base import About, Card, Evidence, Family, Kinds, Ordinary, Score, Undefined
-from merilo.metrics.steps import BLANK_USER_INPUT, is_blank, most_contexts, texts_of
+from merilo.metrics.steps import BLANK_USER_INPUT, NO_CONTEXT, is_blank, most_contexts, texts_of
 
 if TYPE_CHECKING:
     from merilo.data.sample import Sample
@@ -20,9 +20,7 @@ _VALUES: Final = {
     SufficiencyLabel.PARTLY: 0.5,
     SufficiencyLabel.INSUFFICIENT: 0.0,
 }
-_NOTHING_TO_READ: Final = SufficiencyVerdict(
-    SufficiencyLabel.INSUFFICIENT, reason="No context was retrieved, or every one is blank."
-)
+_NOTHING_TO_READ: Final = SufficiencyVerdict(SufficiencyLabel.INSUFFICIENT, reason=NO_CONTEXT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from merilo.judging.ask import both
 from merilo.judging.questions import Relevance, Statements, Support
 from merilo.metrics.base import Card, Family, Kinds, Ordinary, Score, Undefined
 from merilo.metrics.steps import (
+    BLANK_RESPONSE,
     BLANK_USER_INPUT,
     NOTHING_RELEVANT,
     NOTHING_RETRIEVED,
@@ -26,8 +27,6 @@ from merilo.metrics.steps import (
 if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-
-_BLANK_RESPONSE = "the response is blank"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ class ContextUtilization(Ordinary):
         questions="One Relevance question for each context that is not blank, one Statements question, and "
         "one Support question for each distinct statement where a context is relevant; all of them shared "
         "with context_relevance and faithfulness.",
-        undefined=(NOTHING_RETRIEVED, NOTHING_RELEVANT, _BLANK_RESPONSE, BLANK_USER_INPUT),
+        undefined=(NOTHING_RETRIEVED, NOTHING_RELEVANT, BLANK_RESPONSE, BLANK_USER_INPUT),
         when="To see whether the generator passes over what the retriever found.",
         when_not="Where several contexts say the same: using one of them is enough for a good answer, and "
         "a judge may name one or all.",
@@ -75,7 +74,7 @@ class ContextUtilization(Ordinary):
         """See `Metric.plan`."""
         user_input, contexts = sample.require("user_input"), sample.contexts
         if states_nothing(sample, "response"):
-            return Undefined(_BLANK_RESPONSE)
+            return Undefined(BLANK_RESPONSE)
         if not contexts:
             return Undefined(NOTHING_RETRIEVED)
         if is_blank(user_input):

@@ -277,10 +277,10 @@ def _with_guesses(case: _Case) -> Iterator[tuple[Sample, Answerer]]:
     """The trials, then dry runs, which must end in an outcome, then endless statements, then nothing."""
     yield from case.trials()
     for sample in case.samples:
-        outcome = case.outcome(sample, _guess)
+        outcome = case.outcome(sample, specimens.guess)
         if isinstance(outcome, AskFailed) and _likely(outcome.question):
             raise case.broken("questions", f"on sample {sample.id!r} a dry run fails: {outcome}")
-        yield sample, _guess
+        yield sample, specimens.guess
     yield case.samples[0], Answers(statements_flood=True, own=case.own)
     yield specimens.empty(), Answers(own=case.own)
 
@@ -288,11 +288,6 @@ def _with_guesses(case: _Case) -> Iterator[tuple[Sample, Answerer]]:
 def _likely(question: Question[Any]) -> bool:
     """Whether the question has a guess that its metric can read: free text has one only where it is given."""
     return not isinstance(question, Completion) or bool(question.likely)
-
-
-def _guess(question: Question[Any]) -> Verdict:
-    guessed: Verdict = question.guess()
-    return guessed
 
 
 def _check_asked(case: _Case, sample: Sample, questions: Sequence[Question[Any]]) -> None:

@@ -9,15 +9,13 @@ from merilo.errors import UsageError
 from merilo.judging.ask import ask
 from merilo.judging.questions import Choice
 from merilo.metrics.base import About, Card, Evidence, Family, Kinds, Ordinary, Score, Undefined
-from merilo.metrics.steps import is_blank
+from merilo.metrics.steps import BLANK_RESPONSE, is_blank
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-
-_BLANK_RESPONSE = "the response is blank"
 
 
 class _Aspect(NamedTuple):
@@ -119,7 +117,7 @@ class Critique(Ordinary):
         summary="Whether the response is as one wants it in one respect: 1 for yes, 0 for no.",
         formula="1 when the judge says yes, 0 when it says no; in every aspect yes is the good answer.",
         questions="One Choice question.",
-        undefined=(_BLANK_RESPONSE,),
+        undefined=(BLANK_RESPONSE,),
         when=f"For one respect at a time: aspect={', '.join(ASPECTS)}, or one of your own, "
         'critique(aspect=politeness, definition="Does the response greet the user?").',
         when_not="For degrees: take rubric_metric, whose labels have points. For truth with a reference or contexts "
@@ -158,7 +156,7 @@ class Critique(Ordinary):
         """See `Metric.plan`."""
         user_input, response = sample.require("user_input"), sample.require("response")
         if is_blank(response):
-            return Undefined(_BLANK_RESPONSE)
+            return Undefined(BLANK_RESPONSE)
         language = sample.resolved_language
         yes, no = _YES_AND_NO.get(language, _YES_AND_NO["en"])
         asked = self._asked(language)

@@ -9,6 +9,8 @@ from merilo.judging.ask import both
 from merilo.judging.questions import Noncommittal, Statements, Support
 from merilo.metrics.base import Card, Family, Kinds, Ordinary, Score, Undefined
 from merilo.metrics.steps import (
+    BLANK_RESPONSE,
+    RESPONSE_STATES_NOTHING,
     about_statements,
     declines,
     most_statements,
@@ -23,9 +25,7 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
 
-_BLANK_RESPONSE = "the response is blank"
 _DECLINES = "the response declines to answer and makes no claim"
-_NO_STATEMENT = "the response makes no statement"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Faithfulness(Ordinary):
         summary="Share of the response's statements that the retrieved contexts support.",
         formula="Supported statements / distinct statements of the response.",
         questions="One Noncommittal and one Statements question, and one Support question for each distinct statement.",
-        undefined=(_BLANK_RESPONSE, _DECLINES, _NO_STATEMENT),
+        undefined=(BLANK_RESPONSE, _DECLINES, RESPONSE_STATES_NOTHING),
         when="To find answers that go beyond what was retrieved, without a reference.",
         when_not="To see whether the answer is true or to the point: a faithful answer can repeat a wrong "
         "or an idle context. Take answer_relevancy beside it.",
@@ -71,12 +71,12 @@ class Faithfulness(Ordinary):
         sample.require("user_input")
         sample.require("retrieved_contexts")
         if states_nothing(sample, "response"):
-            return Undefined(_BLANK_RESPONSE)
+            return Undefined(BLANK_RESPONSE)
         declined, statements = yield from both(declines(sample), statements_of(sample, "response"))
         if declined:
             return Undefined(_DECLINES)
         if not statements:
-            return Undefined(_NO_STATEMENT)
+            return Undefined(RESPONSE_STATES_NOTHING)
         verdicts = yield from support_of(sample, statements)
         supported = sum(verdict.supported for verdict in verdicts)
         return Score(

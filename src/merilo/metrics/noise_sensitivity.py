@@ -10,6 +10,10 @@ from merilo.judging.ask import both, together
 from merilo.judging.questions import Statements, Support
 from merilo.metrics.base import Card, Family, Kinds, Ordinary, Score, Undefined, choice
 from merilo.metrics.steps import (
+    BLANK_REFERENCE,
+    BLANK_RESPONSE,
+    REFERENCE_STATES_NOTHING,
+    RESPONSE_STATES_NOTHING,
     about_statements,
     most_contexts,
     most_statements,
@@ -24,10 +28,6 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Plan
 
 _NOTHING_TO_READ = "no context was retrieved, or every one is blank"
-_BLANK_RESPONSE = "the response is blank"
-_BLANK_REFERENCE = "the reference is blank"
-_NO_STATEMENT = "the response makes no statement"
-_NO_REFERENCE_STATEMENT = "the reference makes no statement"
 
 
 class Of(StrEnum):
@@ -73,7 +73,13 @@ class NoiseSensitivity(Ordinary):
         "is relevant when it supports a statement of the reference.",
         questions="Two Statements questions; for each distinct statement of the response two Support questions, for "
         "each of the reference one.",
-        undefined=(_NOTHING_TO_READ, _BLANK_RESPONSE, _BLANK_REFERENCE, _NO_STATEMENT, _NO_REFERENCE_STATEMENT),
+        undefined=(
+            _NOTHING_TO_READ,
+            BLANK_RESPONSE,
+            BLANK_REFERENCE,
+            RESPONSE_STATES_NOTHING,
+            REFERENCE_STATES_NOTHING,
+        ),
         when="To see whether wrong answers come from what was retrieved beside the right text (of=relevant) or "
         "from contexts that should not have been there (of=irrelevant).",
         when_not="To see how much is wrong in all: take answer_correctness. What is made up is not counted here.",
@@ -99,16 +105,16 @@ class NoiseSensitivity(Ordinary):
         """See `Metric.plan`."""
         sample.require("retrieved_contexts")
         if states_nothing(sample, "response"):
-            return Undefined(_BLANK_RESPONSE)
+            return Undefined(BLANK_RESPONSE)
         if states_nothing(sample, "reference"):
-            return Undefined(_BLANK_REFERENCE)
+            return Undefined(BLANK_REFERENCE)
         if not most_contexts(sample):
             return Undefined(_NOTHING_TO_READ)
         response, reference = yield from both(statements_of(sample, "response"), statements_of(sample, "reference"))
         if not response:
-            return Undefined(_NO_STATEMENT)
+            return Undefined(RESPONSE_STATES_NOTHING)
         if not reference:
-            return Undefined(_NO_REFERENCE_STATEMENT)
+            return Undefined(REFERENCE_STATES_NOTHING)
         in_contexts, of_reference, right = yield from together(
             [support_of(sample, response), support_of(sample, reference), support_by(sample, "reference", response)]
         )

@@ -5,13 +5,14 @@ from __future__ import annotations
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
-from merilo.errors import UsageError
+from merilo.errors import MeriloError, UsageError
 from merilo.metrics.answer_completeness import AnswerCompleteness
 from merilo.metrics.answer_correctness import AnswerCorrectness
 from merilo.metrics.answer_relevancy import AnswerRelevancy
 from merilo.metrics.average_precision import AveragePrecision
+from merilo.metrics.base import is_composite
 from merilo.metrics.context_entity_recall import ContextEntityRecall
 from merilo.metrics.context_precision import ContextPrecision
 from merilo.metrics.context_ranking import ContextRanking
@@ -45,6 +46,8 @@ __all__ = [
     "default_metrics",
     "families",
     "find_metric",
+    "known_definition",
+    "known_metric",
     "metric_names",
     "metric_text",
     "native_metrics",
@@ -215,6 +218,20 @@ def parse_metric(text: str) -> Definition:
     """
     call = read_call(text)
     return build(find_metric(call.name), call)
+
+
+def known_definition(text: str) -> Definition | None:
+    """As `parse_metric`; None for a text that names nothing here: of another merilo, of a script, or foreign."""
+    try:
+        return parse_metric(text)
+    except MeriloError:
+        return None
+
+
+def known_metric(text: str) -> Metric | None:
+    """As `known_definition`; None for a composite too."""
+    found = known_definition(text)
+    return None if found is None or is_composite(found) else cast("Metric", found)  # what is no composite is a metric
 
 
 def resolve(text: str, fields: Collection[str]) -> Definition:

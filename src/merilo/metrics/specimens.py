@@ -189,7 +189,7 @@ class Answers:
             case Noncommittal():
                 return NoncommittalVerdict(self._chance(question, question.response) < 0.1)
             case _:
-                return _guess(question)
+                return guess(question)
 
     def _statements(self, question: Statements) -> StatementsVerdict:
         found: list[Statement] = []
@@ -292,7 +292,8 @@ def _reversed(verdict: Verdict) -> Verdict:
             return verdict
 
 
-def _guess(question: Question[Any]) -> Verdict:
+def guess(question: Question[Any]) -> Verdict:
+    """A likely answer, as dry runs take it."""
     guessed: Verdict = question.guess()
     return guessed
 

@@ -36,10 +36,15 @@ NOTHING_RETRIEVED: Final = "no context was retrieved"
 NOTHING_RELEVANT: Final = "no retrieved context is relevant"
 NOTHING_TO_FIND: Final = "no context is named as relevant"
 BLANK_USER_INPUT: Final = "the user input is blank"
+BLANK_RESPONSE: Final = "the response is blank"
+BLANK_REFERENCE: Final = "the reference is blank"
+RESPONSE_STATES_NOTHING: Final = "the response makes no statement"
+REFERENCE_STATES_NOTHING: Final = "the reference makes no statement"
+
+NO_CONTEXT: Final = "No context was retrieved, or every one is blank."
+BLANK_EVIDENCE: Final = "Only blank contexts were named."
 
 _BLANK_CONTEXT: Final = "The context is blank."
-_NO_CONTEXT: Final = "No context was retrieved, or every one is blank."
-_BLANK_EVIDENCE: Final = "Only blank contexts were named."
 _BLANK_TEXT: Final = "The text is blank."
 
 _CHARACTERS_PER_STATEMENT: Final = 4
@@ -178,7 +183,7 @@ def support_of(sample: Sample, statements: Sequence[Distinct]) -> Plan[tuple[Sup
     contexts, language = sample.contexts, sample.resolved_language
     blank = frozenset(index for index, context in enumerate(contexts) if is_blank(context))
     if len(blank) == len(contexts):
-        return tuple(SupportVerdict(SupportLabel.NOT_STATED, reason=_NO_CONTEXT) for _ in statements)
+        return tuple(SupportVerdict(SupportLabel.NOT_STATED, reason=NO_CONTEXT) for _ in statements)
     texts = texts_of(contexts)
     verdicts = yield from ask_each(Support(each.text, texts, language=language) for each in statements)
     return tuple(_without(blank, verdict) for verdict in verdicts)
@@ -217,7 +222,7 @@ def _without(blank: frozenset[int], verdict: SupportVerdict) -> SupportVerdict:
         return verdict
     if evidence := tuple(index for index in verdict.evidence if index not in blank):
         return replace(verdict, evidence=evidence)
-    return SupportVerdict(SupportLabel.NOT_STATED, reason=_BLANK_EVIDENCE)
+    return SupportVerdict(SupportLabel.NOT_STATED, reason=BLANK_EVIDENCE)
 
 
 # -- the response as a whole --------------------------------------------------------------------------

@@ -39,6 +39,11 @@ _DESCRIBED: Final = {
 _FORM: Final = "write name, name@k or name(parameter=value, parameter=value)"
 
 
+def bare_name(text: str) -> str:
+    """The name in a metric's canonical text, without its parameters."""
+    return text.partition("(")[0].partition("@")[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """A metric's name and its parameters as they were written, values unread."""

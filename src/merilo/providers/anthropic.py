@@ -13,8 +13,7 @@ from merilo.providers.anthropic_bodies import AnthropicBodies, Cached
 from merilo.providers.anthropic_replies import message_of
 from merilo.providers.chat import ChatConnection
 from merilo.providers.endpoint import check_provider, checked_url
-from merilo.providers.keys import Keys, key_in
-from merilo.providers.openai import check_key
+from merilo.providers.keys import Keys, check_key, key_in
 from merilo.providers.problems import Address
 from merilo.providers.wire import open_wire
 

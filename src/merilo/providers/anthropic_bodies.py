@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from merilo.errors import UsageError
 from merilo.providers.adaptations import ADAPTABLE, DROPPED, REFUSES, Adaptations, names
 from merilo.providers.base import ReplyPath
-from merilo.providers.bodies import PLACE, Frames, json_bytes, json_text
-from merilo.providers.openai_bodies import schema_in_words
+from merilo.providers.bodies import PLACE, Frames, json_bytes, json_text, schema_in_words
 from merilo.providers.problems import ABOUT_SIZE
 
 if TYPE_CHECKING:

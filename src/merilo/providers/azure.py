@@ -12,8 +12,8 @@ from urllib.parse import quote, urlsplit
 from merilo.errors import UsageError
 from merilo.providers.chat import ChatConnection
 from merilo.providers.endpoint import check_provider, checked_url
-from merilo.providers.keys import Keys, key_in
-from merilo.providers.openai import check_key, reading
+from merilo.providers.keys import Keys, check_key, key_in
+from merilo.providers.openai import reading
 from merilo.providers.openai_bodies import OpenAIBodies
 from merilo.providers.problems import Address
 from merilo.providers.wire import open_wire

@@ -88,6 +88,12 @@ def json_text(value: object) -> str:
     return _encoded(value)
 
 
+def schema_in_words(request: Request) -> str:
+    """The sentence that asks for a reply of this schema where there is no parameter for it."""
+    schema = json_text(request.schema)
+    return f"The reply is one JSON object that fits this JSON Schema ({request.schema_name}):\n{schema}"
+
+
 def json_bytes(text: str) -> bytes:
     """JSON as bytes; half a character becomes a question mark."""
     return text.encode("utf-8", "replace")

@@ -50,6 +50,11 @@ def key_in(variable: str, *, needed_for: str | None = None) -> str:
     return key
 
 
+def check_key(variable: str, source: KeySource | None) -> str:
+    """What to check when a key is refused."""
+    return f"check the variable {variable}" if source is None else "check the callable that gives it"
+
+
 class Keys:
     """The key of one connection, as a header, and every text that no message may repeat."""
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from merilo.providers.chat import ChatConnection
 from merilo.providers.endpoint import check_provider, checked_url
-from merilo.providers.keys import Keys, key_in
+from merilo.providers.keys import Keys, check_key, key_in
 from merilo.providers.openai_bodies import OpenAIBodies
 from merilo.providers.openai_replies import reply_of
 from merilo.providers.problems import Address
@@ -101,11 +101,6 @@ class OpenAIProvider:
         """The endpoint in messages."""
         place = f"Check the base URL (most end in /v1) and the model name {self.model!r}."
         return Address(self.base_url, check_key(self.api_key_env, self.api_key), place)
-
-
-def check_key(variable: str, source: KeySource | None) -> str:
-    """What to check when a key is refused."""
-    return f"check the variable {variable}" if source is None else "check the callable that gives it"
 
 
 def reading(wire: Wire, address: str) -> ReadReply:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from merilo.errors import UsageError
 from merilo.providers.adaptations import ADAPTABLE, DROPPED, REFUSES, Adaptations, names
 from merilo.providers.base import ReplyPath
-from merilo.providers.bodies import PLACE, Frames, json_bytes, json_text
+from merilo.providers.bodies import PLACE, Frames, json_bytes, json_text, schema_in_words
 from merilo.providers.problems import ABOUT_SIZE
 
 if TYPE_CHECKING:
@@ -148,12 +148,6 @@ class OpenAIBodies:
             (_, system), (author, text), *rest = messages
             messages = [(author, f"{system}\n\n{text}"), *rest]
         return [{"role": author, "content": text} for author, text in messages]
-
-
-def schema_in_words(request: Request) -> str:
-    """The sentence that asks for a reply of this schema where there is no parameter for it."""
-    schema = json_text(request.schema)
-    return f"The reply is one JSON object that fits this JSON Schema ({request.schema_name}):\n{schema}"
 
 
 def _message_json(message: Message) -> str:

@@ -13,7 +13,7 @@ from merilo.judging.verdicts import MatrixVerdict
 from merilo.providers.base import Reply, ReplyPath, Request
 from merilo.providers.bodies import json_bytes, json_text
 from merilo.providers.openai_replies import usage_of
-from merilo.providers.problems import error_of, problem_in, told_in
+from merilo.providers.problems import OK, error_of, excerpt, problem_in, told_in
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -61,7 +61,7 @@ class OpenAIEmbeddingsProvider:
             yield _EmbeddingsConnection(self.endpoint, wire)
 
     def price_usd(self, usage: Usage) -> float | None:
-        """Unknown."""
+        """As the endpoint says it."""
         return self.endpoint.price_usd(usage)
 
 
@@ -83,8 +83,8 @@ class _EmbeddingsConnection:
             raise error_of(problem.cleaned(self.wire.clean), answer.headers, self.endpoint.address)
         data = as_list(told.get("data"))
         if data is None:
-            said = self.wire.clean(answer.text[:300])
-            raise Temporary(f"{self.endpoint.base_url} sent no embeddings but: {said!r}.")
+            said = excerpt(self.wire.clean(answer.text))
+            raise Temporary(f"{self.endpoint.base_url} sent no embeddings but: {said!r}.", status=OK)
         matrix = _matrix(data, len(request.inputs), self.endpoint.base_url)
         return Reply(
             texts=(matrix.to_json(),),

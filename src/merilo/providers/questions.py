@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.judging.verdicts import Failure, FailureKind
+from merilo.judging.verdicts import Failure
 from merilo.providers.base import Message, Request
 
 if TYPE_CHECKING:
@@ -32,14 +32,12 @@ class QuestionRequest(Request):
 def answer_text(answer: Answer) -> str:
     """The answer as the text of a reply. Raises ValueError for a verdict with half a character."""
     if isinstance(answer, Failure):
-        fields = json.dumps({"kind": answer.kind.value, "message": answer.message}, ensure_ascii=False)
-        return f"{_FAILURE} {fields}}}"
+        return f"{_FAILURE} {json.dumps(answer.to_fields(), ensure_ascii=False)}}}"
     return answer.to_json()
 
 
 def answer_in(text: str, question: Question[Any]) -> Answer:
     """The answer to the question that `answer_text` wrote."""
     if text.startswith(_FAILURE):
-        fields = json.loads(text)["failure"]
-        return Failure(FailureKind(fields["kind"]), fields["message"])
+        return Failure.from_fields(json.loads(text)["failure"])
     return type(question).verdict.from_json(text)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from merilo.errors import UsageError
 from merilo.metrics.base import is_composite
 from merilo.metrics.registry import metric_text, parse_metric, resolve
+from merilo.selection import Chosen, metrics_of, missing_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from merilo.metrics.base import Composite, Definition, Metric
+    from merilo.metrics.base import Definition, Metric
     from merilo.replaying.recorded import Recorded
     from merilo.runs.run import Manifest
     from merilo.runs.store import Store
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The metrics to recompute by their text, and the composites with the texts of their parts."""
+    """The metrics to recompute, and the composites, by their text."""
 
     metrics: Mapping[str, Metric]
-    composites: Mapping[str, tuple[Composite, tuple[str, ...]]]
+    composites: Mapping[str, Chosen]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +44,13 @@ class Choosing:
         stored = [*self.manifest.metrics, *self.manifest.composites]
         given = [self._known(text) for text in stored] if asked is None else [self._named(each) for each in asked]
         metrics: dict[str, Metric] = {}
-        composites: dict[str, tuple[Composite, tuple[str, ...]]] = {}
+        composites: dict[str, Chosen] = {}
         for each in given:
+            parts = metrics_of(each, self._named, self.recorded.names)
+            self._check(parts if asked else {})
+            metrics |= {text: metrics.get(text, part) for text, part in parts.items()}
             if is_composite(each):
-                parts = {metric_text(part): part for part in (self._part(text, each) for text in each.parts)}
-                self._check(parts if asked else {})
-                metrics |= {text: metrics.get(text, part) for text, part in parts.items()}
-                composites[metric_text(each)] = (each, tuple(parts))
-            else:
-                metric = self._bound(cast("Metric", each))  # what is no composite is a metric
-                self._check({metric_text(metric): metric} if asked else {})
-                metrics.setdefault(metric_text(metric), metric)
+                composites[metric_text(each)] = Chosen(each, tuple(parts))
         return Selection(metrics, composites)
 
     def _known(self, text: str) -> Definition:
@@ -68,22 +65,11 @@ class Choosing:
     def _named(self, given: str | Definition) -> Definition:
         return resolve(given, self._fields()[0]) if isinstance(given, str) else given
 
-    def _part(self, text: str, composite: Composite) -> Metric:
-        part = self._named(text)
-        if is_composite(part):
-            raise UsageError(f"{composite.name} is made of {text}, which has no value for a sample; name metrics.")
-        return self._bound(cast("Metric", part))  # as above
-
-    def _bound(self, metric: Metric) -> Metric:
-        """The metric as the run's judges answered it: one that asks several takes their names."""
-        bind: Callable[[Sequence[str]], Metric] | None = getattr(metric, "for_judges", None)
-        return metric if bind is None else bind(self.recorded.names())
-
     def _check(self, asked: Mapping[str, Metric]) -> None:
         """Raises UsageError for a metric that no sample has the fields for."""
         for text, metric in asked.items():
-            if missing := sorted(metric.needs - self._fields()[1]):
-                raise UsageError(f"{text} cannot be computed: no sample has {' or '.join(missing)}.")
+            if (missing := missing_fields(metric, self._fields()[1])) is not None:
+                raise UsageError(f"{text} cannot be computed: {missing}.")
 
     def _fields(self) -> tuple[frozenset[str], frozenset[str]]:
         """The fields that every sample has, and those that some sample has."""

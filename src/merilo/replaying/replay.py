@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Any, cast
 from merilo.engine.answers import SPECIAL
 from merilo.engine.walk import Walk
 from merilo.errors import RunError, UsageError
+from merilo.judging.untyped import compact
 from merilo.replaying.choosing import Choosing
 from merilo.replaying.recorded import Recorded, Reread, told
-from merilo.reports.summary import CompositeTally, Tally, composite_seed
+from merilo.reports.summary import Tallies
 from merilo.runs.clusters import cluster_numbers
-from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, USAGE, Run, write_json
+from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, UNSPENT, USAGE, Run, write_json
 from merilo.runs.scales import scales_of
 from merilo.runs.store import Store
 from merilo.runs.untape import unpack
@@ -48,14 +49,6 @@ if TYPE_CHECKING:
     Outcomes = dict[str, OutcomeRecord]
 
 _SHOWN = 100
-_UNSPENT: dict[str, object] = {
-    "requests": 0,
-    "cached": 0,
-    "input_tokens": 0,
-    "output_tokens": 0,
-    "cost_usd": 0.0,
-    "adaptations": {},
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,14 +181,10 @@ class _Work:
             summary["cascades"] = [*self.run.cascades]
         write_json(self.into / SUMMARY, summary)
         seconds = round(time.monotonic() - began, 3)
-        write_json(self.into / USAGE, {**_UNSPENT, "seconds": seconds, "replayed": str(self.source)})
+        write_json(self.into / USAGE, {**UNSPENT, "seconds": seconds, "replayed": str(self.source)})
 
     def _stream(self, store: Store, recorded: Recorded, selection: Selection, manifest: Manifest) -> dict[str, object]:
-        tallies = [Tally(metric.range, text) for text, metric in selection.metrics.items()]
-        composites = [
-            CompositeTally(composite, text, parts, composite_seed(manifest.fingerprint, text))
-            for text, (composite, parts) in selection.composites.items()
-        ]
+        tallies = Tallies(selection.metrics, selection.composites, manifest.fingerprint)
         until = manifest.until
         deciding = None if until is None else Until.of_record(until).deciding(selection.metrics, lenient=True)
         done = 0
@@ -208,15 +197,12 @@ class _Work:
                 ]
                 recorded.forget()
                 cluster = next(clusters)
-                for tally, result in zip(tallies, results, strict=True):
-                    tally.add(result.outcome, cluster)
-                    out.write(self._compared(result, outcomes.get(result.metric)))
-                for composite in composites:
-                    composite.add({result.metric: result.outcome for result in results}, cluster)
+                tallies.add({result.metric: result.outcome for result in results}, cluster)
+                out.writelines(self._compared(result, outcomes.get(result.metric)) for result in results)
                 if deciding is not None:
                     deciding.add(results)
                 done += 1
-        aggregates = [tally.aggregate() for tally in tallies] + [tally.aggregate() for tally in composites]
+        aggregates = tallies.aggregates()
         whole = done == manifest.samples
         if deciding is None:
             return {"complete": whole, "samples": done, "metrics": [asdict(each) for each in aggregates]}
@@ -286,7 +272,7 @@ def _manifest(stored: Manifest, selection: Selection, *, everything: bool) -> Ma
         stored,
         merilo=version(),
         metrics={text: metric.version for text, metric in selection.metrics.items()},
-        composites={text: composite.version for text, (composite, _) in selection.composites.items()},
+        composites={text: chosen.composite.version for text, chosen in selection.composites.items()},
         scales=scales_of(selection.metrics),
         left_out=stored.left_out if everything else {},
     )
@@ -338,8 +324,7 @@ def _sample_of(record: OutcomeRecord) -> object:
 
 def _text(value: object) -> str:
     """Compact JSON, as it stands in a file: the same numbers give the same text."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text.encode("utf-8", "replace").decode()
+    return compact(value).encode("utf-8", "replace").decode()
 
 
 def _check_ours(run: Run, path: Path) -> None:

@@ -49,5 +49,15 @@ def aggregate_record(aggregate: Aggregate, correction: Correction | None) -> dic
     }
 
 
+def missing_text(aggregate: Aggregate) -> str:
+    """How many samples are undefined and failed, and why: `2 undefined, 1 failed: the response is blank (2); ...`."""
+    missing = aggregate.undefined + aggregate.failed
+    parts = [("undefined", aggregate.undefined), ("failed", aggregate.failed)]
+    reasons = [f"{reason.rstrip('.')} ({amount:,})" for reason, amount in aggregate.reasons.items()]
+    if (others := missing - sum(aggregate.reasons.values())) > 0:
+        reasons.append(f"other reasons ({others:,})")
+    return f"{', '.join(f'{amount:,} {name}' for name, amount in parts if amount)}: {'; '.join(reasons)}"
+
+
 def _listed(ends: tuple[float | None, float | None] | None) -> list[float | None] | None:
     return None if ends is None else list(ends)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.reports.page import Page, Span, Tone, columns
-from merilo.reports.words import NONE, count, number, span
+from merilo.reports.words import NONE, count, number, percent, span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -130,7 +130,7 @@ def measured_record(measured: Measured) -> dict[str, Any]:  # Any: JSON
 def correction_table(page: Page, correction: Correction, rate: CorrectedRate | None = None) -> None:
     """The estimates one under the other, the reported one marked, and why it is that one."""
     rows = correction_rows(correction, rate)
-    level = f"{100 * correction.raw.interval.level:g} % interval"
+    level = f"{percent(correction.raw.interval.level)} interval"
     cells = [("", "mean", level, "")]
     for name, value, interval, chosen in rows:
         cells.append((name, number(value), span(interval.ends), _REPORTED if chosen else ""))
@@ -148,26 +148,27 @@ def correction_table(page: Page, correction: Correction, rate: CorrectedRate | N
 def agreement_lines(yes: Agreement | None, grades: GradeAgreement | None) -> Iterator[tuple[str, str]]:
     """Names and figures of agreement, the most telling ones first; a measure without a value says why."""
     if grades is not None:
-        yield "weighted kappa", _told(grades.kappa)
-        yield "alpha (ordinal)", _told(grades.alpha)
+        yield "weighted kappa", told(grades.kappa)
+        yield "alpha (ordinal)", told(grades.alpha)
     if yes is not None:
         suffix = " (at least 1)" if grades is not None else ""
-        yield f"kappa{suffix}", _told(yes.kappa)
-        yield f"AC1{suffix}", _told(yes.ac1)
-        yield f"accuracy{suffix}", _told(yes.accuracy)
-        yield f"yes found{suffix}", _told(yes.sensitivity)
-        yield f"no found{suffix}", _told(yes.specificity)
+        yield f"kappa{suffix}", told(yes.kappa)
+        yield f"AC1{suffix}", told(yes.ac1)
+        yield f"accuracy{suffix}", told(yes.accuracy)
+        yield f"yes found{suffix}", told(yes.sensitivity)
+        yield f"no found{suffix}", told(yes.specificity)
         if yes.with_probability:
-            yield f"AUROC{suffix}", _told(yes.auroc)
+            yield f"AUROC{suffix}", told(yes.auroc)
 
 
 def annotator_lines(found: AnnotatorAgreement) -> Iterator[tuple[str, str]]:
     """Names and figures of agreement among several annotators."""
-    yield "alpha", _told(found.alpha)
-    yield "AC1", _told(found.ac1)
+    yield "alpha", told(found.alpha)
+    yield "AC1", told(found.ac1)
 
 
-def _told(measured: Measured) -> str:
+def told(measured: Measured) -> str:
+    """A measure with its interval; why there is no value, or no interval, where there is none."""
     if measured.value is None:
         return f"{NONE} ({measured.interval.note})"
     ends = measured.interval.ends

@@ -221,4 +221,4 @@ def _verdict_record(verdict: Verdict) -> dict[str, Any]:  # Any: JSON
 
 
 def _failure_record(failure: Failure) -> dict[str, Any]:  # Any: JSON
-    return {"verdict": None, "failure": {"kind": failure.kind.value, "message": failure.message}}
+    return {"verdict": None, "failure": failure.to_fields()}

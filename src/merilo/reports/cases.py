@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from merilo.errors import RunError
 from merilo.reports.case import Case
-from merilo.runs.outcomes import outcome_from
-from merilo.runs.run import OUTCOMES, STORE, ByMetric, SampleResult
+from merilo.runs.run import OUTCOMES, STORE, SampleResult
 from merilo.runs.store import Store
 
 if TYPE_CHECKING:
@@ -38,10 +37,8 @@ def cases_of(run: Run, samples: Sequence[str]) -> dict[str, Case]:
         if text is None:
             found[sample] = Case.of(run, sample)  # stored in another way, or not there: it says so
             continue
-        by_metric = {record["metric"]: record for record in records[sample]}
-        outcomes = ByMetric({metric: outcome_from(record) for metric, record in by_metric.items()})
         keys = dict.fromkeys(key for record in records[sample] for key in record.get("trail", []))
-        found[sample] = Case(SampleResult(text, outcomes, by_metric), tuple(run.asked(list(keys))))
+        found[sample] = Case(SampleResult.of(text, records[sample]), tuple(run.asked(list(keys))))
     return found
 
 

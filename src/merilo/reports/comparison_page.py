@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len
-
 from merilo.reports import comparison_words as words
 from merilo.reports.behind import behind
 from merilo.reports.clean import clean
 from merilo.reports.overview import command
-from merilo.reports.page import GAP, Page, Span, Tone, columns, cut, pad
+from merilo.reports.page import Page, Span, Tone, cut
 from merilo.reports.words import count, number
 
 if TYPE_CHECKING:
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
 _WIDEST_NAME = 15
 _QUOTED = 200
 _SHOWN_PIECES = 6
-_TONES = {True: Tone.STRONG, False: Tone.PLAIN}
 
 
 def comparison_page(
@@ -91,17 +88,7 @@ def _differences(page: Page, found: RunComparison, rows: Sequence[Row]) -> None:
 
 
 def _table(page: Page, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Names at the left, numbers at the right; a name too long for its column has a line of its own."""
-    numbers = columns([head[1:], *(row[1:] for row in rows)], left=frozenset())
-    names = [head[0], *(clean(row[0]) for row in rows)]
-    room = page.width - cell_len(numbers[0]) - GAP
-    column = max(cell_len(name) for name in names if cell_len(name) <= room or name == head[0])
-    for place, (name, row) in enumerate(zip(names, numbers, strict=True)):
-        tone, label = _TONES[not place], name
-        if cell_len(name) > column:
-            page.line(Span(name, tone))
-            label = ""
-        page.line(Span(f"{pad(label, column)}  {row}", tone))
+    page.table([head, *rows], [Tone.STRONG, *[Tone.PLAIN] * len(rows)])
 
 
 def _readings(page: Page, found: RunComparison) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from merilo.reports.overview import judge_name
-from merilo.reports.words import NONE, count, number
+from merilo.reports.words import NONE, OWN_ERROR, REMARKS, count, foreign_error, number, percent
 from merilo.stats.compare import Policy, Reading
 from merilo.stats.paired import FEWEST_DIFFERENT
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from merilo.reports.comparison import Row, RunComparison
     from merilo.stats.compare import Comparison
 
-OWN_ERROR = "over questions; the judge's own error is not in it"
-"""What an interval does not hold, until labels of people are attached."""
 NO_READING = "not primary"
 _CANNOT_TELL = "cannot tell: "
 
@@ -37,7 +35,7 @@ def pair_title(found: RunComparison, other: int) -> str:
 
 def level_text(found: RunComparison) -> str:
     """The confidence level, such as `95 %`."""
-    return f"{100 * found.level:g} %"
+    return percent(found.level)
 
 
 def difference(row: Row) -> str:
@@ -181,7 +179,7 @@ def beside(found: RunComparison) -> list[Beside]:
         return f"{row.metric}, {pair_title(found, row.other)}" if several else row.metric
 
     groups = (
-        ("Mind of the intervals", [(named(row), row.comparison.interval.remark) for row in found.rows]),
+        (REMARKS, [(named(row), row.comparison.interval.remark) for row in found.rows]),
         ("Scored in one run only", [(named(row), one_sided_text(found, row)) for row in found.rows if row.one_sided]),
         ("In one run only", absences(found)),
         ("Not compared", list(found.left_out.items())),
@@ -233,7 +231,12 @@ def basis(found: RunComparison) -> str:
     """What differences and intervals are, once under a table."""
     other = found.names[1] if len(found.sides) == 2 else "the other"
     units = "" if found.cluster is None else f" Samples with the same {found.cluster} count together."
-    return f"Differences are {found.names[0]} less {other}. Intervals are at {level_text(found)}, {OWN_ERROR}.{units}"
+    return f"Differences are {found.names[0]} less {other}. Intervals are at {level_text(found)}, {over(found)}.{units}"
+
+
+def over(found: RunComparison) -> str:
+    """What the intervals are over, and whose error is not in them."""
+    return OWN_ERROR if any(side.run.manifest.origin is None for side in found.sides) else foreign_error()
 
 
 def family(found: RunComparison) -> str:

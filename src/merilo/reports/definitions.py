@@ -20,7 +20,7 @@ _Values = dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class DefinitionRow:
     """One definition of a family, over the samples of a run."""
 
     definition: str
@@ -44,11 +44,11 @@ class LineageTables:
     """A run with the definitions of each family; `left_out` tells the families and metrics that there are none of."""
 
     run: Run
-    families: Mapping[Lineage, tuple[Definition, ...]]
+    families: Mapping[Lineage, tuple[DefinitionRow, ...]]
     left_out: Mapping[str, str]
 
 
-def tables_of(run: Run, plan: Mapping[Lineage, Mapping[str, str | Metric]]) -> dict[Lineage, tuple[Definition, ...]]:
+def tables_of(run: Run, plan: Mapping[Lineage, Mapping[str, str | Metric]]) -> dict[Lineage, tuple[DefinitionRow, ...]]:
     """Family → one row for each definition whose metric the run has; `plan`: definition → metric, native ones first."""
     values: dict[str, dict[str, float]] = {text: {} for text in run.metrics}
     keys: dict[str, set[str]] = {text: set() for text in run.metrics}
@@ -57,7 +57,7 @@ def tables_of(run: Run, plan: Mapping[Lineage, Mapping[str, str | Metric]]) -> d
         keys[text].update(record.get("trail", ()))
         if record["outcome"] == "score":
             values[text][record["sample"]] = record.get("value", 0.0)
-    tables: dict[Lineage, tuple[Definition, ...]] = {}
+    tables: dict[Lineage, tuple[DefinitionRow, ...]] = {}
     for family, metrics in plan.items():
         texts = {name: metric if isinstance(metric, str) else metric_text(metric) for name, metric in metrics.items()}
         there = {name: text for name, text in texts.items() if text in run.metrics}
@@ -69,12 +69,12 @@ def tables_of(run: Run, plan: Mapping[Lineage, Mapping[str, str | Metric]]) -> d
     return tables
 
 
-def _row(definition: str, aggregate: Aggregate, values: tuple[_Values, _Values], asked: int) -> Definition:
+def _row(definition: str, aggregate: Aggregate, values: tuple[_Values, _Values], asked: int) -> DefinitionRow:
     """One row; `values`: sample → value, of the first native metric and of this definition."""
     native, own = values
     common = [sample for sample in native if sample in own]
     form = FORMS.get(definition) if aggregate.metric != definition else None
-    return Definition(
+    return DefinitionRow(
         definition=definition,
         metric=aggregate.metric,
         aggregate=aggregate,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from merilo.metrics.base import Failed, Score, Undefined
 from merilo.reports.case import rubric_name
 from merilo.reports.clean import clean
-from merilo.reports.labels import explain
 from merilo.reports.overview import counts_text
 from merilo.reports.page import Page, Span, Tone, cut, wrap
+from merilo.reports.relevance_words import explain
 from merilo.reports.words import count, number, reason_of, said
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from merilo.reports.words import count
+from merilo.reports.words import count, percent
 from merilo.stats.gate import Verdict
 
 if TYPE_CHECKING:
@@ -77,6 +77,8 @@ class Gates:
     """What a gate that cannot tell counts as."""
     notes: tuple[str, ...] = ()
     """What must be said beside the decisions."""
+    foreign: bool = False
+    """Whether the scores come from elsewhere, and not from a judge of ours."""
 
     @property
     def verdict(self) -> Verdict:
@@ -132,7 +134,7 @@ def _minimum_reading(gate: Gate, value: float, lower: float, upper: float) -> st
         return f"{head}, but may be anything from {lower:.3f} to {upper:.3f}; {asked}."
     known_least = (gate.verdict is Verdict.PASS) is gate.higher_is_better
     limit = f"at least {lower:.3f}" if known_least else f"at most {upper:.3f}"
-    return f"{head}, and with {_percent(gate)} confidence {limit}; {asked}."
+    return f"{head}, and with {percent(gate.decision.level)} confidence {limit}; {asked}."
 
 
 def _drop_reading(gate: Gate, value: float, lower: float, upper: float) -> str:
@@ -141,9 +143,9 @@ def _drop_reading(gate: Gate, value: float, lower: float, upper: float) -> str:
         asked += ", and none that is sure to be one"
     head = f"{gate.metric} is {_change(value)} than the baseline over {_samples(gate)} of both"
     if gate.verdict is Verdict.PASS:
-        return f"{head}, and with {_percent(gate)} confidence {_change(lower)} at worst; {asked}."
+        return f"{head}, and with {percent(gate.decision.level)} confidence {_change(lower)} at worst; {asked}."
     if gate.verdict is Verdict.FAIL:
-        return f"{head}, and with {_percent(gate)} confidence {_change(upper)} at best; {asked}."
+        return f"{head}, and with {percent(gate.decision.level)} confidence {_change(upper)} at best; {asked}."
     excluded = gate.decision.excluded_drop
     rest = "" if excluded is None else f" A drop of more than {excluded:.3f} can be excluded."
     return f"{head}, but may be anything from {_change(lower)} to {_change(upper)}; {asked}.{rest}"
@@ -161,7 +163,3 @@ def _change(difference: float) -> str:
 def _samples(gate: Gate) -> str:
     told = count(gate.samples, "sample")
     return f"{told} ({gate.missing:,} more without a score reckoned both ways)" if gate.missing else told
-
-
-def _percent(gate: Gate) -> str:
-    return f"{100 * gate.decision.level:g} %"

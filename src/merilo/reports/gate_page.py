@@ -10,6 +10,7 @@ from merilo.reports.clean import clean
 from merilo.reports.gate import Kind
 from merilo.reports.overview import command
 from merilo.reports.page import Page, Span, Tone
+from merilo.reports.words import OWN_ERROR, foreign_error
 from merilo.stats.gate import Verdict
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 _TONES = {Verdict.PASS: Tone.GOOD, Verdict.FAIL: Tone.BAD, Verdict.CANNOT_TELL: Tone.STRONG}
 _SHOWN = 5
-_OWN_ERROR = "Limits are over questions; the judge's own error is not in them."
 
 
 def gates_record(found: Gates) -> dict[str, Any]:  # Any: JSON
@@ -46,7 +46,7 @@ def gates_page(found: Gates, width: int) -> Page:
     for gate in (*found.obstacles, *passed):
         page.entry(gate.verdict.value, gate.reading, column=column, tone=_TONES[gate.verdict])
     page.blank()
-    page.text(_OWN_ERROR, tone=Tone.QUIET)
+    page.text(f"Each limit is {foreign_error() if found.foreign else OWN_ERROR}.", tone=Tone.QUIET)
     for note in found.notes:
         page.text(note, tone=Tone.QUIET)
     _untold(page, found)

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
-from merilo.reports.aggregate import less_is_better
+from merilo.reports.aggregate import less_is_better, missing_text
 from merilo.reports.calibration import corrected_aggregates, label_rows
 from merilo.reports.cases import cases_of
 from merilo.reports.comparison_words import Beside
 from merilo.reports.html_evidence import EvidencePart, TextPart, evidence_part, text_part, value_cell
 from merilo.reports.html_pages import plot, rendered
 from merilo.reports.overview import agreement, counts_text, intervals_text, judge_name, spent_text
-from merilo.reports.words import NONE, count, number, span
+from merilo.reports.words import NONE, REMARKS, STOPPED, count, number, percent, span
 from merilo.runs.scales import recorded_scale
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def run_html(
     return rendered(
         "run",
         title=_title(run),
-        beware=[] if run.complete else ["The run was stopped before its last sample; these are the samples so far."],
+        beware=[] if run.complete else [f"This run was {STOPPED}."],
         head=_HEAD,
         rows=[_cells(each) for each in aggregates],
         plot=plot("drawn, 0 to 1", ((each.mean, each.interval) for each in aggregates), ends=(0.0, 1.0))
@@ -96,19 +96,21 @@ def _on_unit_scale(aggregate: Aggregate) -> bool:
 
 
 def _basis(run: Run, aggregates: Sequence[Aggregate], corrected: Collection[str]) -> str:
-    levels = ", ".join(dict.fromkeys(f"{100 * each.level:g} %" for each in aggregates))
-    said = intervals_text(aggregates, None, corrected=corrected, origin=run.manifest.origin)
+    levels = ", ".join(dict.fromkeys(percent(each.level) for each in aggregates))
+    said = intervals_text(aggregates, run.manifest.cluster, corrected=corrected, origin=run.manifest.origin)
     parts = (less_is_better(run.manifest, aggregates), f"Intervals are at {levels}." if levels else "", said)
     return " ".join(filter(None, parts))
 
 
 def _beside(run: Run, aggregates: Sequence[Aggregate], labelled: list[tuple[str, str]]) -> list[Beside]:
     manifest = run.manifest
+    # what a composite lacks, its parts lack
+    missing = [each for each in aggregates if not each.parts and (each.undefined or each.failed)]
     groups = (
         ("By labels of people", labelled),
         ("Counts over all scored samples", [(each.metric, counts_text(each.counts)) for each in aggregates]),
-        ("Not scored, and so not in the means", [(each.metric, _missing(each)) for each in aggregates]),
-        ("Mind of the intervals", [(each.metric, each.remark) for each in aggregates]),
+        ("Not scored, and so not in the means", [(each.metric, missing_text(each)) for each in missing]),
+        (REMARKS, [(each.metric, each.remark) for each in aggregates]),
         ("No interval", [(each.metric, each.note) for each in aggregates if each.scored]),
         ("Left out", list(manifest.left_out.items())),
         (
@@ -129,16 +131,6 @@ def _made_by(run: Run) -> list[tuple[str, str]]:
         return [("scores", f"of {run.manifest.origin}; nothing was judged here")]
     judge = "; ".join(filter(None, (judge_name(run), agreement(run))))
     return [("judge", judge), ("cost", spent_text(run.usage))]
-
-
-def _missing(aggregate: Aggregate) -> str:
-    """How many samples have no score, and why; empty where all have one."""
-    if aggregate.parts:  # what a composite lacks, its parts lack
-        return ""
-    parts = [(aggregate.undefined, "undefined"), (aggregate.failed, "failed")]
-    told = ", ".join(f"{amount:,} {what}" for amount, what in parts if amount)
-    reasons = "; ".join(f"{reason.rstrip('.')} ({amount:,})" for reason, amount in aggregate.reasons.items())
-    return f"{told}: {reasons}" if told else ""
 
 
 def _sample(case: Case, why: str) -> SamplePart:

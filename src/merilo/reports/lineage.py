@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from merilo.metrics.base import Failed, Score, Undefined
 from merilo.metrics.lineage.same_verdicts import FORMS
+from merilo.reports.aggregate import missing_text
 from merilo.reports.overview import command, counts_text, judge_name
-from merilo.reports.page import GAP, Page, Span, Tone, columns, pad
+from merilo.reports.page import Page, Span, Tone
 from merilo.reports.words import NONE, OWN_ERROR, count, number, span
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.metrics.base import Outcome
-    from merilo.reports.definitions import Definition, LineageTables
+    from merilo.reports.definitions import DefinitionRow, LineageTables
     from merilo.runs.run import Aggregate, Run
 
 _HEADINGS: Final = ("definition", "mean", "95 % interval", "unscored", "flags", "asked", "tau-b")
@@ -108,27 +109,19 @@ def _title(family: str) -> str:
     return family.replace("_", " ").capitalize()
 
 
-def _table(page: Page, rows: Sequence[Definition]) -> None:
-    numbers = columns([_HEADINGS[1:], *map(_cells, rows)], left=frozenset(), gaps=(2, 1, 1, 1, 1))
-    names = [_HEADINGS[0], *(each.definition for each in rows)]
-    room = page.width - len(numbers[0]) - GAP
-    column = max(len(name) for name in names if len(name) <= room or name == _HEADINGS[0])
-    for place, (name, cells) in enumerate(zip(names, numbers, strict=True)):
-        tone, label = Tone.PLAIN if place else Tone.STRONG, name
-        if len(name) > column:
-            page.line(Span(name, tone))
-            label = ""
-        page.line(Span(f"{pad(label, column)}  {cells}", tone))
+def _table(page: Page, rows: Sequence[DefinitionRow]) -> None:
+    tones = [Tone.STRONG, *[Tone.PLAIN] * len(rows)]
+    page.table([_HEADINGS, *map(_cells, rows)], tones, gaps=(2, 1, 1, 1, 1))
 
 
-def _cells(row: Definition) -> tuple[str, ...]:
+def _cells(row: DefinitionRow) -> tuple[str, ...]:
     aggregate = row.aggregate
     tau = NONE if row.tau_b is None else f"{row.tau_b:.2f}"
-    missing = f"{aggregate.undefined + aggregate.failed:,}"
-    return (number(aggregate.mean), span(aggregate.interval), missing, f"{aggregate.flagged:,}", f"{row.asked:,}", tau)
+    counted = (f"{amount:,}" for amount in (aggregate.undefined + aggregate.failed, aggregate.flagged, row.asked))
+    return (row.definition, number(aggregate.mean), span(aggregate.interval), *counted, tau)
 
 
-def _notes(page: Page, rows: Sequence[Definition]) -> None:
+def _notes(page: Page, rows: Sequence[DefinitionRow]) -> None:
     """What there is to say of each row; what holds for several is said once."""
     told: dict[tuple[str, ...], list[str]] = {}
     for each in rows:
@@ -142,24 +135,21 @@ def _notes(page: Page, rows: Sequence[Definition]) -> None:
             page.text(line, indent=4, tone=Tone.QUIET)
 
 
-def _formula(row: Definition) -> list[str]:
+def _formula(row: DefinitionRow) -> list[str]:
     left_out = [f"left out: {row.left_out}"] if row.left_out else []
     return [row.formula, *left_out] if row.formula else []
 
 
 def _unlike_others(aggregate: Aggregate) -> list[str]:
     """Why samples have no score, and which have one though something went wrong."""
-    parts = [("undefined", aggregate.undefined), ("failed", aggregate.failed)]
-    missing = ", ".join(f"{amount:,} {name}" for name, amount in parts if amount)
-    reasons = "; ".join(f"{reason.rstrip('.')} ({amount:,})" for reason, amount in aggregate.reasons.items())
     flags = "; ".join(f"{flag} ({amount:,})" for flag, amount in aggregate.flags.items())
     return [
-        *([f"unscored: {missing}: {reasons}"] if missing else []),
+        *([f"unscored: {missing_text(aggregate)}"] if aggregate.undefined or aggregate.failed else []),
         *([f"scored all the same: {flags}"] if flags else []),
     ]
 
 
-def _way(row: Definition, outcome: Outcome) -> str:
+def _way(row: DefinitionRow, outcome: Outcome) -> str:
     """How an outcome came about, in a line."""
     match outcome:
         case Undefined():
@@ -173,12 +163,12 @@ def _way(row: Definition, outcome: Outcome) -> str:
             return f"{way}{flags}" or "nothing was counted"
 
 
-def _counted(row: Definition, counts: Mapping[str, int | None]) -> dict[str, int | None]:
+def _counted(row: DefinitionRow, counts: Mapping[str, int | None]) -> dict[str, int | None]:
     """The counts to tell: one that a published definition does not make is none, whoever judged."""
     return {name: amount for name, amount in counts.items() if amount is not None or ":" not in row.definition}
 
 
-def _definition_record(row: Definition) -> dict[str, Any]:  # Any: JSON
+def _definition_record(row: DefinitionRow) -> dict[str, Any]:  # Any: JSON
     aggregate = row.aggregate
     return {
         "definition": row.definition,
@@ -198,7 +188,7 @@ def _definition_record(row: Definition) -> dict[str, Any]:  # Any: JSON
     }
 
 
-def _outcome_record(row: Definition, outcome: Outcome) -> dict[str, Any]:  # Any: JSON
+def _outcome_record(row: DefinitionRow, outcome: Outcome) -> dict[str, Any]:  # Any: JSON
     record: dict[str, Any] = {"definition": row.definition, "metric": row.metric, "way": _way(row, outcome)}
     record["value"] = outcome.value if isinstance(outcome, Score) else None
     counts: Mapping[str, int | None] = outcome.counts if isinstance(outcome, Score) else {}

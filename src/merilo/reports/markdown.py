@@ -95,7 +95,7 @@ def _basis(found: RunComparison) -> str:
     units = "" if found.cluster is None else f" Samples with the same {code(found.cluster)} count together."
     return (
         f"Differences are {code(found.names[0])} less {other}. Intervals are at {words.level_text(found)}, "
-        f"{words.OWN_ERROR}.{units}"
+        f"{words.over(found)}.{units}"
     )
 
 

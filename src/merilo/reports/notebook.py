@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from merilo.reports.frames import frame
 from merilo.reports.html_pages import rendered
-from merilo.reports.overview import intervals_text, judge_name
-from merilo.reports.words import NONE, count, number, span
+from merilo.reports.overview import interval_heading, intervals_text, judge_name
+from merilo.reports.words import NONE, STOPPED, count, number, span
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,12 +29,11 @@ def run_table(run: Run) -> str:
     manifest, aggregates = run.manifest, tuple(run.metrics.values())
     by = manifest.origin or judge_name(run)
     told = "" if by == NONE else f", {'scores of' if manifest.origin else 'judged by'} {by}"
-    stopped = "" if run.complete else "; stopped before its last sample"
-    level = f"{100 * (aggregates[0].level if aggregates else 0.95):g} % interval"
+    stopped = "" if run.complete else f"; {STOPPED}"
     return rendered(
         "table",
         caption=f"{manifest.data}: {count(manifest.samples, 'sample')}{told}{stopped}",
-        head=("metric", "mean", level, "scored", "undefined", "failed"),
+        head=("metric", "mean", interval_heading(aggregates), "scored", "undefined", "failed"),
         rows=tuple(
             (
                 each.metric,
@@ -45,7 +44,7 @@ def run_table(run: Run) -> str:
             for each in aggregates
         ),
         text=(),
-        basis=intervals_text(aggregates, manifest.cluster),
+        basis=intervals_text(aggregates, manifest.cluster, origin=manifest.origin),
     )
 
 

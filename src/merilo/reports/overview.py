@@ -8,16 +8,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from rich.cells import cell_len
-
-from merilo.reports.aggregate import aggregate_record, less_is_better
+from merilo.reports.aggregate import aggregate_record, less_is_better, missing_text
 from merilo.reports.calibration import corrected_aggregates, label_rows
 from merilo.reports.cascade import cascade_rows
 from merilo.reports.clean import clean
-from merilo.reports.labels import interpret_means
-from merilo.reports.page import GAP, Page, Span, Tone, columns, pad
+from merilo.reports.page import Page, Tone
+from merilo.reports.relevance_words import interpret_means
 from merilo.reports.until import until_section
-from merilo.reports.words import NONE, OWN_ERROR, count, number, span
+from merilo.reports.words import NONE, OWN_ERROR, REMARKS, STOPPED, count, foreign_error, number, percent, span
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -110,19 +108,14 @@ def overview_page(
 
 def table(page: Page, aggregates: Sequence[Aggregate]) -> None:
     """One row for each metric: mean, interval, and how many samples are scored, undefined and failed."""
-    level = f"{100 * aggregates[0].level if aggregates else 95:g} % interval"
-    headings = ("mean", level, "scored", "undef", "failed")
-    numbers = columns([headings, *map(_cells, aggregates)], left=frozenset(), gaps=_GAPS)
-    names = ["metric", *(clean(aggregate.metric) for aggregate in aggregates)]
-    room = page.width - len(numbers[0]) - GAP
-    column = max([cell_len(name) for name in names if cell_len(name) <= room] or [cell_len(names[0])])
+    headings = ("metric", "mean", interval_heading(aggregates), "scored", "undef", "failed")
     tones = [Tone.STRONG, *(Tone.BAD if aggregate.failed else Tone.PLAIN for aggregate in aggregates)]
-    for name, row, tone in zip(names, numbers, tones, strict=True):
-        label = name
-        if cell_len(name) > column:
-            page.line(Span(name, tone))
-            label = ""
-        page.line(Span(f"{pad(label, column)}  {row}", tone))
+    page.table([headings, *map(_row, aggregates)], tones, gaps=_GAPS)
+
+
+def interval_heading(aggregates: Sequence[Aggregate]) -> str:
+    """What the column of their intervals is called."""
+    return f"{percent(aggregates[0].level if aggregates else 0.95)} interval"
 
 
 def intervals_text(
@@ -139,12 +132,10 @@ def intervals_text(
     if all(each.interval is None for each in aggregates):
         return ""
     clusters = max((each.clusters for each in aggregates if each.clusters is not None), default=None)
-    over, _, error = OWN_ERROR.partition("; ")
+    over, _, error = (OWN_ERROR if origin is None else foreign_error(clean(origin))).partition("; ")
     if clusters is not None:
         by = f" by {cluster}" if cluster else ""
         over = f"over {count(clusters, 'cluster')} of questions{by}"
-    if origin is not None:
-        error = f"the scores come from elsewhere ({clean(origin)}), and their own error is not in it"
     own = [clean(each.metric) for each in aggregates if each.interval is not None and each.metric in corrected]
     if len(own) == sum(each.interval is not None for each in aggregates):
         error = "the judge's own error is in it, by labels of people"
@@ -153,9 +144,9 @@ def intervals_text(
     return f"Each interval is {over}; {error}."
 
 
-def _cells(aggregate: Aggregate) -> tuple[str, ...]:
-    counted = (aggregate.scored, aggregate.undefined, aggregate.failed)
-    return (number(aggregate.mean), span(aggregate.interval), *(f"{amount:,}" for amount in counted))
+def _row(aggregate: Aggregate) -> tuple[str, ...]:
+    counted = (f"{amount:,}" for amount in (aggregate.scored, aggregate.undefined, aggregate.failed))
+    return (aggregate.metric, number(aggregate.mean), span(aggregate.interval), *counted)
 
 
 def judge_name(run: Run) -> str:
@@ -213,7 +204,7 @@ def _title(page: Page, run: Run) -> None:
     what = f"{manifest.data}: {count(manifest.samples, 'sample')}, {by}"
     page.text(what, tone=Tone.STRONG)
     if not run.complete:
-        page.text("This run was stopped before its last sample; the numbers are of the samples so far.", tone=Tone.BAD)
+        page.text(f"This run was {STOPPED}.", tone=Tone.BAD)
 
 
 def _behind(page: Page, aggregates: Sequence[Aggregate]) -> None:
@@ -223,7 +214,7 @@ def _behind(page: Page, aggregates: Sequence[Aggregate]) -> None:
         page.heading(f"Counts over all scored samples{shares}")
         page.entries(counted)
     own = [each for each in aggregates if not each.parts]  # what a composite lacks, its parts lack
-    missing = [(each.metric, _missing(each)) for each in own if each.undefined or each.failed]
+    missing = [(each.metric, missing_text(each)) for each in own if each.undefined or each.failed]
     if missing:
         page.heading("Not scored, and so not in the means above")
         _grouped(page, missing)
@@ -241,7 +232,7 @@ def _behind(page: Page, aggregates: Sequence[Aggregate]) -> None:
         _grouped(page, valueless)
     remarked = [(each.metric, each.remark) for each in aggregates if each.remark]
     if remarked:
-        page.heading("To know of intervals")
+        page.heading(REMARKS)
         _grouped(page, remarked)
     untold = [(each.metric, each.note) for each in aggregates if each.note and each.scored and each.mean is not None]
     if untold:
@@ -260,18 +251,6 @@ def _grouped(page: Page, rows: Sequence[tuple[str, str]]) -> None:
     for text, names in metrics.items():
         page.text(", ".join(names), indent=2)
         page.text(text, indent=6)
-
-
-def _missing(aggregate: Aggregate) -> str:
-    parts = [f"{aggregate.undefined:,} undefined"] if aggregate.undefined else []
-    if aggregate.failed:
-        parts.append(f"{aggregate.failed:,} failed")
-    text = ", ".join(parts) + ":"
-    reasons = [f"{reason.rstrip('.')} ({amount:,})" for reason, amount in aggregate.reasons.items()]
-    told = sum(aggregate.reasons.values())
-    if told < aggregate.undefined + aggregate.failed:
-        reasons.append(f"other reasons ({aggregate.undefined + aggregate.failed - told:,})")
-    return f"{text} {'; '.join(reasons)}"
 
 
 def _bounded(aggregate: Aggregate) -> str:

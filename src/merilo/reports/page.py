@@ -90,6 +90,22 @@ class Page:
         for label, text in found:
             self.entry(label, text, column=column, indent=indent)
 
+    def table(self, rows: Sequence[Sequence[str]], tones: Sequence[Tone], *, gaps: Sequence[int] = ()) -> None:
+        """Names at the left, cells at the right, the headings in the first row, each row in its tone.
+
+        A name too long for its column has a line of its own. `gaps`: as in `columns`, of the cells.
+        """
+        names = [clean(row[0]) for row in rows]
+        cells = columns([row[1:] for row in rows], left=frozenset(), gaps=gaps)
+        room = self.width - cell_len(cells[0]) - GAP
+        column = max(cell_len(name) for name in names if cell_len(name) <= room or name == names[0])
+        for name, line, tone in zip(names, cells, tones, strict=True):
+            label = name
+            if cell_len(name) > column:
+                self.line(Span(name, tone))
+                label = ""
+            self.line(Span(f"{pad(label, column)}{' ' * GAP}{line}", tone))
+
 
 def pad(text: str, width: int, *, right: bool = False) -> str:
     """The text filled with blanks to `width` cells, at its left side with `right`; longer text stays as it is."""

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
-from rich.cells import cell_len
-
-from merilo.reports.clean import clean
-from merilo.reports.page import GAP, Page, Span, Tone, columns, pad
-from merilo.reports.words import count
+from merilo.reports.page import Page, Tone
+from merilo.reports.words import count, duration, money
 
 if TYPE_CHECKING:
     from merilo.engine.amounts import Amount, CascadeEstimate, Estimate, MetricEstimate
     from merilo.providers.prices import Price
 
-HEADINGS = ("metric", "requests", "tokens in", "out", "USD", "USD alone")
-_UNKNOWN = "unknown"
+_HEADINGS = ("metric", "requests", "tokens in", "out", "USD", "USD alone")
 _LIKELY = "characters / 4; replies of likely length, each readable at once"
 _MEASURED = "means of this run so far, re-asks included; characters / 4 where it has asked too little"
-_DIME = 0.1
-_MINUTE, _HOUR = 60, 3_600
 
 
 def plan_record(found: Estimate) -> dict[str, Any]:  # Any: JSON
@@ -93,22 +86,6 @@ def plan_page(found: Estimate, width: int, *, run: str = "") -> Page:
     return page
 
 
-def money(usd: float | None) -> str:
-    """USD in cents, or with two digits that count where that is less than a dime: `0.0042`, `1.20`; `unknown`."""
-    if usd is None:
-        return _UNKNOWN
-    if usd == 0 or usd >= _DIME:
-        return f"{usd:,.2f}"
-    return f"{usd:.{1 - floor(log10(usd))}f}"
-
-
-def duration(seconds: float) -> str:
-    """`40 s`, `12 min`, `3.5 h`."""
-    if seconds < 2 * _MINUTE:
-        return f"{seconds:.0f} s"
-    return f"{seconds / _MINUTE:.0f} min" if seconds < 2 * _HOUR else f"{seconds / _HOUR:.1f} h"
-
-
 def _record(amount: Amount) -> dict[str, Any]:  # Any: JSON
     return {
         "requests": round(amount.requests),
@@ -119,23 +96,12 @@ def _record(amount: Amount) -> dict[str, Any]:  # Any: JSON
 
 
 def _table(page: Page, found: Estimate) -> None:
-    rows = columns([HEADINGS[1:], *map(_cells, found.metrics), _whole(found)], left=frozenset())
-    names = [HEADINGS[0], *(clean(each.metric) for each in found.metrics), "in all"]
-    room = page.width - len(rows[0]) - GAP
-    column = max(cell_len(name) for name in names if cell_len(name) <= room or name == HEADINGS[0])
-    for place, (name, row) in enumerate(zip(names, rows, strict=True)):
-        tone = Tone.STRONG if place in {0, len(rows) - 1} else Tone.PLAIN
-        if cell_len(name) > column:
-            page.line(Span(name, tone))
-        page.line(Span(f"{pad(name if cell_len(name) <= column else '', column)}  {row}", tone))
+    rows = [_HEADINGS, *map(_cells, found.metrics), ("in all", *_amounts(found.typical), "")]
+    page.table(rows, [Tone.STRONG, *[Tone.PLAIN] * len(found.metrics), Tone.STRONG])
 
 
 def _cells(each: MetricEstimate) -> tuple[str, ...]:
-    return (*_amounts(each.added), money(each.alone.usd))
-
-
-def _whole(found: Estimate) -> tuple[str, ...]:
-    return (*_amounts(found.typical), "")
+    return (each.metric, *_amounts(each.added), money(each.alone.usd))
 
 
 def _amounts(amount: Amount) -> tuple[str, ...]:

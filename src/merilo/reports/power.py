@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from merilo.reports.words import count
+from merilo.reports.words import count, percent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,8 +90,8 @@ def power_section(page: Page, found: Power) -> None:
         page.heading(f"Samples to show a difference of {found.difference:g}")
         page.entries([(each.metric, _needed(each)) for each in found.needed])
         page.text(
-            f"So many show it with a chance of {100 * found.power:g} % where it is there, at a level of "
-            f"{100 * found.level:g} %; compare the runs over the same samples.",
+            f"So many show it with a chance of {percent(found.power)} where it is there, at a level of "
+            f"{percent(found.level)}; compare the runs over the same samples.",
             indent=2,
         )
         if len(found.needed) > 1:

@@ -24,10 +24,40 @@ from merilo.stats.running import RunningMean, RunningRatio
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from merilo.metrics.base import Composite, Outcome
+    from merilo.metrics.base import Composite, Metric, Outcome
 
 _SHOWN = 5
 _DISTINCT = 1_000
+
+
+class Tallies:
+    """The outcomes of all metrics and composites of a run as they stream by, sample by sample."""
+
+    __slots__ = ("_composites", "_metrics")
+
+    def __init__(
+        self,
+        metrics: Mapping[str, Metric],
+        composites: Mapping[str, tuple[Composite, tuple[str, ...]]],
+        fingerprint: str,
+    ) -> None:
+        """`composites`: each with the texts of its parts. `fingerprint`: of the run's samples."""
+        self._metrics = {text: Tally(metric.range, text) for text, metric in metrics.items()}
+        self._composites = [
+            CompositeTally(composite, text, parts, composite_seed(fingerprint, text))
+            for text, (composite, parts) in composites.items()
+        ]
+
+    def add(self, outcomes: Mapping[str, Outcome], cluster: int | None = None) -> None:
+        """Take in the outcomes of one sample, by the metric's text; it is in the cluster of this number if any."""
+        for text, tally in self._metrics.items():
+            tally.add(outcomes[text], cluster)
+        for composite in self._composites:
+            composite.add(outcomes, cluster)
+
+    def aggregates(self) -> list[Aggregate]:
+        """One of each metric, then one of each composite, in their order."""
+        return [each.aggregate() for each in self._metrics.values()] + [each.aggregate() for each in self._composites]
 
 
 @dataclass(slots=True)

@@ -26,12 +26,19 @@ _STYLES: Final = {Tone.STRONG: "bold", Tone.QUIET: "dim", Tone.GOOD: "green", To
 
 def page_width() -> int:
     """How wide a page on standard output may be: COLUMNS, else the terminal's, else 80; at most 100."""
-    with suppress(ValueError):
-        if (given := int(os.environ.get("COLUMNS", "0"))) > 0:
-            return given
+    if (given := width_given()) is not None:
+        return given
     if not sys.stdout.isatty():
         return DEFAULT_WIDTH
     return min(shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns, WIDEST)
+
+
+def width_given() -> int | None:
+    """The width that the variable COLUMNS gives; None where it gives none."""
+    with suppress(ValueError):
+        if (given := int(os.environ.get("COLUMNS", "0"))) > 0:
+            return given
+    return None
 
 
 def show(page: Page) -> None:

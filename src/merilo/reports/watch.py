@@ -14,8 +14,8 @@ from math import ceil
 from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
 from merilo.reports.pace import Pace, Pacer
-from merilo.reports.terminal import DEFAULT_WIDTH, colours, tell
-from merilo.reports.words import count
+from merilo.reports.terminal import DEFAULT_WIDTH, colours, tell, width_given
+from merilo.reports.words import count, duration, money
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -207,8 +207,6 @@ def _rate(per_s: float, what: str) -> str:
 
 
 def _cost(pace: Pace) -> str:
-    from merilo.reports.plan import money
-
     if not pace.cost_usd:
         return ""
     if pace.cost_in_all_usd is None or pace.done == pace.samples:
@@ -218,8 +216,6 @@ def _cost(pace: Pace) -> str:
 
 
 def _left(pace: Pace) -> str:
-    from merilo.reports.plan import duration
-
     if pace.done == pace.samples:
         return ""
     if pace.paused_s >= _SHOWN_PAUSE_S:
@@ -234,9 +230,8 @@ def _takes_a_line(stream: TextIO) -> bool:
 
 def _width(stream: TextIO) -> int:
     """Columns of the terminal: COLUMNS, else its own, at most 80."""
-    with suppress(ValueError):
-        if (given := int(os.environ.get("COLUMNS", "0"))) > 0:
-            return min(given, DEFAULT_WIDTH)
+    if (given := width_given()) is not None:
+        return min(given, DEFAULT_WIDTH)
     with suppress(OSError, ValueError):
         if (own := os.get_terminal_size(stream.fileno()).columns) > 0:  # a terminal may claim to have none
             return min(own, DEFAULT_WIDTH)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import floor, log10
 from typing import TYPE_CHECKING
 
 from merilo.judging.verdicts import (
@@ -32,6 +33,8 @@ NONE = "-"
 """What stands where a number is not known or makes no sense."""
 OWN_ERROR = "over questions; the judge's own error is not in it"
 """What an interval does not hold, until labels of people are attached."""
+_DIME = 0.1
+_MINUTE, _HOUR = 60, 3_600
 _YES: dict[type, str] = {
     RelevanceVerdict: "relevant",
     UsefulnessVerdict: "useful",
@@ -48,6 +51,18 @@ _SUPPORT = {
     SupportLabel.NOT_STATED: "not stated",
     SupportLabel.UNSUPPORTED: "not supported",
 }
+
+
+STOPPED = "stopped before its last sample; the numbers are of the samples so far"
+"""What a run was that has not come to its end."""
+REMARKS = "To know of intervals"
+"""The heading over what must be said beside some intervals."""
+
+
+def foreign_error(origin: str = "") -> str:
+    """As OWN_ERROR, of scores that merilo did not compute; `origin`: where they come from, where that is told."""
+    where = f" ({origin})" if origin else ""
+    return f"over questions; the scores come from elsewhere{where}, and their own error is not in it"
 
 
 def said(answer: Answer) -> str:
@@ -78,6 +93,27 @@ def span(ends: tuple[float | None, float | None] | None) -> str:
 def count(amount: int, thing: str, plural: str = "") -> str:
     """`1 sample`, `1,200 samples`."""
     return f"{amount:,} {thing if amount == 1 else plural or thing + 's'}"
+
+
+def percent(share: float) -> str:
+    """A share such as a level of confidence: `95 %`, `97.5 %`."""
+    return f"{100 * share:g} %"
+
+
+def money(usd: float | None) -> str:
+    """USD in cents, or with two digits that count where that is less than a dime: `0.0042`, `1.20`; `unknown`."""
+    if usd is None:
+        return "unknown"
+    if usd == 0 or usd >= _DIME:
+        return f"{usd:,.2f}"
+    return f"{usd:.{1 - floor(log10(usd))}f}"
+
+
+def duration(seconds: float) -> str:
+    """`40 s`, `12 min`, `3.5 h`."""
+    if seconds < 2 * _MINUTE:
+        return f"{seconds:.0f} s"
+    return f"{seconds / _MINUTE:.0f} min" if seconds < 2 * _HOUR else f"{seconds / _HOUR:.1f} h"
 
 
 def listed(indices: Sequence[int], thing: str) -> str:

@@ -101,6 +101,14 @@ def connected(path: Path, *, wait_s: float) -> sqlite3.Connection:
     return db
 
 
+def read_only(path: Path) -> sqlite3.Connection:
+    """A connection for reading alone, also where nothing may be written; only what is committed is seen.
+
+    Raises one of ERRORS, also where there is no file.
+    """
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
+
+
 def places(count: int) -> str:
     """So many places for values in a statement: `?,?,?`."""
     return ",".join("?" * count)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from merilo.errors import RunError
-from merilo.runs.run import STORE
+from merilo.runs.lock import LOCK
+from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, USAGE
 
 if TYPE_CHECKING:
     from os import PathLike
 
 RUNS = Path(".merilo") / "runs"
 """Runs that were not given a place, under the working directory."""
+RUN_FILES: Final = (MANIFEST, OUTCOMES, SUMMARY, USAGE, STORE, f"{STORE}-wal", f"{STORE}-shm", LOCK)
+"""What a run's directory holds, but for what people have added."""
 
 
 def run_directory(out: str | PathLike[str] | None, name: str) -> tuple[Path, bool]:

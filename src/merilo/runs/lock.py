@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from merilo.errors import RunError
 from merilo.runs.database import ERRORS, Trouble, trouble_of
@@ -11,6 +11,10 @@ from merilo.runs.database import ERRORS, Trouble, trouble_of
 if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
+
+
+LOCK: Final = ".lock"
+"""The file in a run's directory that is locked."""
 
 
 class RunLock:
@@ -25,9 +29,7 @@ class RunLock:
 
     def __enter__(self) -> Self:
         try:
-            self._db = sqlite3.connect(
-                self._directory / ".lock", timeout=0, isolation_level=None, check_same_thread=False
-            )
+            self._db = sqlite3.connect(self._directory / LOCK, timeout=0, isolation_level=None, check_same_thread=False)
             self._db.execute("BEGIN EXCLUSIVE")
         except ERRORS as error:
             if self._db is not None:
@@ -36,7 +38,7 @@ class RunLock:
         return self
 
     def _told(self, error: Exception) -> RunError:
-        path = self._directory / ".lock"
+        path = self._directory / LOCK
         match trouble_of(error):
             case Trouble.BUSY:
                 said = (

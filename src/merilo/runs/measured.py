@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from merilo.runs.database import ERRORS, read_only
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,9 +38,9 @@ def measured_in(store: Path) -> Mapping[tuple[str, bytes], Measured]:
         " HAVING count(*) >= ? AND count(input_tokens) = count(*) AND count(output_tokens) = count(*)"
     )
     try:
-        with closing(sqlite3.connect(f"{store.absolute().as_uri()}?mode=ro", uri=True)) as db:
+        with closing(read_only(store)) as db:
             rows = db.execute(statement, (LEAST,)).fetchall()
-    except sqlite3.Error:
+    except ERRORS:
         return {}
     return {
         (judge, rubric): Measured(count, *(total / count for total in totals)) for judge, rubric, count, *totals in rows

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from json.encoder import encode_basestring
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
-from merilo.judging.questions import KINDS
-from merilo.judging.verdicts import Failure, FailureKind, Verdict
+from merilo.judging.questions import KINDS, kind_of
+from merilo.judging.untyped import compact
+from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import About, Evidence, Failed, Outcome, Score, Undefined
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Result:
                 record["reason"] = self.outcome.reason
             case Failed():
                 record["outcome"] = "failed"
-                record["error"] = {"kind": self.outcome.error.kind, "message": self.outcome.error.message}
+                record["error"] = self.outcome.error.to_fields()
         record["trail"] = [key.hex() for key in self.trail]
         return record
 
@@ -84,9 +84,9 @@ class Result:
         if isinstance(outcome, Failed):
             kind, message = outcome.error.kind, outcome.error.message
             return f'{start}"failed","error":{{"kind":{_quoted(kind)},"message":{_quoted(message)}}}{trail}'
-        counts = f',"counts":{_compact(dict(outcome.counts))}' if outcome.counts else ""
+        counts = f',"counts":{compact(dict(outcome.counts))}' if outcome.counts else ""
         evidence = ",".join([self._evidence_text(piece) for piece in outcome.evidence])
-        flags = f',"flags":{_compact(list(outcome.flags))}' if outcome.flags else ""
+        flags = f',"flags":{compact(list(outcome.flags))}' if outcome.flags else ""
         return f'{start}"score","value":{_number(outcome.value)}{counts},"evidence":[{evidence}]{flags}{trail}'
 
     def _evidence_text(self, piece: Evidence) -> str:
@@ -116,7 +116,7 @@ class Result:
 
 
 def _number(value: float) -> str:
-    return repr(value) if type(value) is float and isfinite(value) else _compact(value)
+    return repr(value) if type(value) is float and isfinite(value) else compact(value)
 
 
 def _keys_text(keys: tuple[bytes, ...]) -> str:
@@ -124,7 +124,6 @@ def _keys_text(keys: tuple[bytes, ...]) -> str:
 
 
 _quoted = encode_basestring
-_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def outcome_from(record: OutcomeRecord) -> Outcome:
@@ -143,13 +142,3 @@ def _evidence_from(record: EvidenceRecord) -> Evidence:
     verdict = KINDS[record["kind"]].verdict.from_fields(record["verdict"])
     text, value = record.get("text", ""), record.get("value")
     return Evidence(About(record["about"]), record["index"], verdict, text, value)
-
-
-_KIND_OF = {kind.verdict: name for name, kind in reversed(KINDS.items())}
-ANSWERING = frozenset(_KIND_OF)
-"""The verdict types that evidence may hold."""
-
-
-def kind_of(verdict: Verdict) -> str:
-    """The kind of question that a verdict of this type answers."""
-    return _KIND_OF[type(verdict)]

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from merilo.judging.digests import digest_text, digest_texts
 from merilo.judging.questions import KINDS, Question
-from merilo.judging.verdicts import Failure, FailureKind, Verdict
+from merilo.judging.untyped import compact
+from merilo.judging.verdicts import Failure, Verdict
 from merilo.runs.database import seal
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def question_text(question: Question[Any], keep: Callable[[bytes, str | tuple[st
             keep(digest, texts)
             pieces.append(f',"{name}":{{"texts":"{digest.hex()}"}}')
         else:
-            pieces.append(f',"{name}":{_compact(value)}')
+            pieces.append(f',"{name}":{compact(value)}')
     pieces.append("}")
     return "".join(pieces)
 
@@ -112,7 +113,7 @@ def _text_from(digest: bytes, form: str, text_of: Callable[[bytes], str]) -> str
 def answer_texts(answer: Answer) -> tuple[str | None, str | None]:
     """The verdict's JSON or the failure's, None for the other."""
     if isinstance(answer, Failure):
-        return None, json.dumps({"kind": answer.kind, "message": answer.message}, ensure_ascii=False)
+        return None, json.dumps(answer.to_fields(), ensure_ascii=False)
     return answer.to_json(), None
 
 
@@ -126,8 +127,7 @@ def answer_from(
     try:
         if not failed:
             return kind.from_json(text)
-        record = json.loads(text)
-        return Failure(FailureKind(record["kind"]), record["message"])
+        return Failure.from_fields(json.loads(text))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise Damaged(f"an answer cannot be read: {error}") from error
 
@@ -162,7 +162,7 @@ def total(numbers: Iterator[int | None]) -> int | None:
 
 def _reply_text(reply: Reply | Failure) -> str:
     if isinstance(reply, Failure):
-        return _compact({"failure": {"kind": reply.kind.value, "message": reply.message}})
+        return compact({"failure": reply.to_fields()})
     tokens_in, tokens_out = reply.usage.input_tokens, reply.usage.output_tokens
     return (
         f'{{"texts":{texts_text(reply.texts)},"finish":"{reply.finish.value}","path":"{reply.path.value}",'
@@ -180,17 +180,14 @@ def texts_text(texts: tuple[str, ...]) -> str:
     return f"[{', '.join(map(encode_basestring, texts))}]"
 
 
-_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-
-
 @lru_cache(maxsize=256)
 def _word(text: str) -> str:
-    return _compact(text)
+    return compact(text)
 
 
 @lru_cache(maxsize=256)
 def _opening(role: str, draw: int, language: str) -> str:
-    return f'{{"role":{_compact(role)},"draw":{draw},"language":{_compact(language)}'
+    return f'{{"role":{compact(role)},"draw":{draw},"language":{compact(language)}'
 
 
 _FIELDS: dict[type, tuple[str, ...]] = {}

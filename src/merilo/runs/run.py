@@ -9,25 +9,30 @@
       usage.json       requests, tokens, money and time: everything that may differ between equal runs
       store.sqlite     samples, questions, verdicts, raw replies
       labels.jsonl     labels of people, where some were attached
+
+The module is long because what the files hold stands beside what reads them.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from merilo.errors import RunError
+from merilo.judging.untyped import plain
+from merilo.metrics.text import bare_name
 from merilo.runs.outcomes import OutcomeRecord, outcome_from
 from merilo.runs.stages import answered_by
 from merilo.runs.store import FORMAT, Asked, Store
+from merilo.runs.telling import newer, without_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from os import PathLike
 
     import pandas as pd
 
@@ -41,6 +46,15 @@ OUTCOMES = "outcomes.jsonl"
 SUMMARY = "summary.json"
 USAGE = "usage.json"
 STORE = "store.sqlite"
+UNSPENT: Final[Mapping[str, object]] = {
+    "requests": 0,
+    "cached": 0,
+    "input_tokens": 0,
+    "output_tokens": 0,
+    "cost_usd": 0.0,
+    "adaptations": {},
+}
+"""The usage of a run for which nobody was asked, but for its seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,14 +169,14 @@ class Manifest:
         if self.rubrics and other.rubrics:  # older runs do not tell
             names = (*names, "rubrics")
         mine, theirs = asdict(self), asdict(other)
-        return tuple(name for name in names if _plain(mine[name]) != _plain(theirs[name]))
+        return tuple(name for name in names if plain(mine[name]) != plain(theirs[name]))
 
 
 class ByMetric(dict[str, T]):
     """Values by a metric's whole text; `found["context_precision"]` finds the only one of that name."""
 
     def __missing__(self, name: str) -> T:
-        texts = [text for text in self if re.split(r"[(@]", text)[0] == name]
+        texts = [text for text in self if bare_name(text) == name]
         if len(texts) == 1:
             return self[texts[0]]
         which = f"several are called so: {', '.join(texts)}" if texts else f"there are {', '.join(self)}"
@@ -178,6 +192,13 @@ class SampleResult:
     records: Mapping[str, OutcomeRecord]
     """The same outcomes as stored, with the keys of the questions behind them."""
 
+    @classmethod
+    def of(cls, sample: Sample, records: Sequence[OutcomeRecord]) -> SampleResult:
+        """The sample with these records of its outcomes, in the order of the metrics."""
+        by_metric = {record["metric"]: record for record in records}
+        outcomes = ByMetric({name: outcome_from(record) for name, record in by_metric.items()})
+        return cls(sample, outcomes, by_metric)
+
 
 @dataclass(frozen=True)
 class Run:
@@ -192,13 +213,11 @@ class Run:
         try:
             found = (run.path / MANIFEST).is_file()
         except (OSError, ValueError) as error:
-            raise RunError(f"{run.path} cannot be opened ({error}).") from error
+            raise RunError(f"{run.path} cannot be opened ({error}); name the directory of a run.") from error
         if not found:
-            raise RunError(f"{run.path} is not the directory of a run: it has no {MANIFEST}.")
+            raise RunError(f"{run.path} is not the directory of a run: it has no {MANIFEST}; name one that has.")
         if run.manifest.format > FORMAT:
-            raise RunError(
-                f"{run.path} has format {run.manifest.format}, this merilo reads up to {FORMAT}; upgrade merilo."
-            )
+            raise newer(run.path, run.manifest.format)
         return run
 
     @cached_property
@@ -219,13 +238,13 @@ class Run:
 
         A name alone will do where it is the only one.
         """
-        rows: list[dict[str, Any]] = _read_json(self.path / SUMMARY)["metrics"]  # Any: the fields of Aggregate
+        rows: list[dict[str, Any]] = self._summary("metrics")  # Any: the fields of Aggregate
         return ByMetric({row["metric"]: _aggregate(row) for row in rows})
 
     @property
     def complete(self) -> bool:
         """False when the run was interrupted: before its last sample, and before its gates were decided, if any."""
-        return bool(_read_json(self.path / SUMMARY)["complete"])
+        return bool(self._summary("complete"))
 
     @property
     def until_decided(self) -> Mapping[str, Any] | None:  # Any: JSON
@@ -242,7 +261,10 @@ class Run:
     @property
     def done(self) -> int:
         """How many samples have outcomes."""
-        return int(_read_json(self.path / SUMMARY)["samples"])
+        found = self._summary("samples")
+        if not isinstance(found, int):
+            raise _damaged(self.path / SUMMARY, f"its samples are {found!r}")
+        return found
 
     @property
     def usage(self) -> Mapping[str, Any]:  # Any: numbers and nulls
@@ -258,8 +280,8 @@ class Run:
             for sample_id, records in lines:
                 sample = store.sample(sample_id)
                 if sample is None:
-                    raise RunError(f"{self.path} is damaged: it has outcomes of sample {sample_id!r} but no text.")
-                yield _result(sample, records)
+                    raise without_text(self.path, sample_id)
+                yield SampleResult.of(sample, records)
         finally:
             store.close()
 
@@ -273,7 +295,7 @@ class Run:
                 finally:
                     store.close()
                 if sample is not None:
-                    return _result(sample, records)
+                    return SampleResult.of(sample, records)
         raise RunError(f"{self.path} has no outcome of a sample with the id {sample_id!r}.")
 
     def asked(self, keys: Sequence[str]) -> list[Asked]:
@@ -327,6 +349,13 @@ class Run:
         except (OSError, ValueError, RecursionError) as error:
             raise RunError(f"{path} is damaged ({error}); run it again with the same directory.") from error
 
+    def _summary(self, name: str) -> Any:  # Any: JSON
+        """What the summary tells under this name. Raises RunError where it tells nothing."""
+        found = _read_json(self.path / SUMMARY)
+        if name not in found:
+            raise _damaged(self.path / SUMMARY, f"it tells no {name}")
+        return found[name]
+
     def _grouped(self) -> Iterator[tuple[str, list[OutcomeRecord]]]:
         group: list[OutcomeRecord] = []
         for record in self.records():
@@ -336,6 +365,11 @@ class Run:
             group.append(record)
         if group:
             yield group[0]["sample"], group
+
+
+def opened(run: Run | str | PathLike[str]) -> Run:
+    """The run, read from its directory where that was given. Raises RunError when there is none."""
+    return run if isinstance(run, Run) else Run.open(Path(run))
 
 
 def _check_types(manifest: Manifest) -> None:
@@ -369,12 +403,6 @@ def write_json(path: Path, value: object) -> None:
     part.replace(path)
 
 
-def _result(sample: Sample, records: list[OutcomeRecord]) -> SampleResult:
-    by_metric = {record["metric"]: record for record in records}
-    outcomes = ByMetric({name: outcome_from(record) for name, record in by_metric.items()})
-    return SampleResult(sample, outcomes, by_metric)
-
-
 def _unwritten(path: Path) -> str:
     return (
         f"{path} does not exist: the run was stopped before it wrote it; "
@@ -390,8 +418,12 @@ def _read_json(path: Path) -> dict[str, Any]:  # Any: JSON
     except (OSError, ValueError, RecursionError) as error:
         raise RunError(f"{path} cannot be read ({error}); run it again with the same directory.") from error
     if not isinstance(value, dict):
-        raise RunError(f"{path} is damaged: it holds no JSON object; run it again with the same directory.")
+        raise _damaged(path, "it holds no JSON object")
     return cast("dict[str, Any]", value)
+
+
+def _damaged(path: Path, why: str) -> RunError:
+    return RunError(f"{path} is damaged: {why}; run it again with the same directory.")
 
 
 def _aggregate(row: dict[str, Any]) -> Aggregate:  # Any: the fields of Aggregate
@@ -407,7 +439,3 @@ def _aggregate(row: dict[str, Any]) -> Aggregate:  # Any: the fields of Aggregat
 
 def _pair(value: list[T] | None) -> tuple[T, T] | None:
     return None if value is None else (value[0], value[1])
-
-
-def _plain(value: object) -> object:
-    return json.loads(json.dumps(value))

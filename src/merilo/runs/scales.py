@@ -7,8 +7,7 @@ from math import inf, isfinite
 from typing import TYPE_CHECKING, Final, cast
 
 from merilo.errors import UsageError
-from merilo.metrics.base import is_composite
-from merilo.metrics.registry import parse_metric
+from merilo.metrics.registry import known_metric
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +31,15 @@ class Scale:
         """The scale for a manifest; null stands for an infinite end."""
         ends = [end if isfinite(end) else None for end in self.span]
         return {"range": ends, "higher_is_better": self.higher_is_better}
+
+
+def check_asked(metric: str, asked: float, span: tuple[float, float]) -> None:
+    """Raise UsageError for a minimum beyond the metric's range, which every run meets or none."""
+    low, high = span
+    if not low <= asked <= high:
+        raise UsageError(
+            f"{metric} lies between {low:g} and {high:g}; {asked:g} decides nothing: ask for another value."
+        )
 
 
 NO_SCALE = Scale((-inf, inf))
@@ -58,8 +66,5 @@ def recorded_scale(manifest: Manifest, metric: str) -> Scale:
         low, high = cast("tuple[float | None, float | None]", found["range"])
         span = (-inf if low is None else low, inf if high is None else high)
         return Scale(span, bool(found["higher_is_better"]))
-    try:
-        known = parse_metric(metric)
-    except UsageError:
-        return NO_SCALE
-    return NO_SCALE if is_composite(known) else scale_of(cast("Metric", known))
+    known = known_metric(metric)
+    return NO_SCALE if known is None else scale_of(known)

@@ -6,14 +6,14 @@ A cascade's own rows hold its answers alone; who gave them, and the raw replies,
 from __future__ import annotations
 
 import json
-import sqlite3
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from merilo.errors import RunError
 from merilo.judges.cascade import stage_role
+from merilo.runs.database import ERRORS, places, read_only
 from merilo.runs.records import question_text
+from merilo.runs.telling import told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,21 +36,25 @@ class Said:
 
 
 def said_in(store: Path, role: str) -> Iterator[Said]:
-    """Everything that was asked in this role, in the order in which it was answered; only what is committed is seen."""
+    """Everything that was asked in this role, in the order in which it was answered; only what is committed is seen.
+
+    Raises RunError where the store cannot be read.
+    """
     opening = f'{{"role":{json.dumps(role, ensure_ascii=False)},'
     statement = "SELECT key, kind, question, verdict FROM answers WHERE substr(question, 1, ?) = ? ORDER BY rowid"
     try:
-        with closing(sqlite3.connect(f"{store.absolute().as_uri()}?mode=ro", uri=True)) as db:
+        with closing(read_only(store)) as db:
             for key, kind, question, verdict in db.execute(statement, (len(opening), opening)):
                 yield Said(key, kind, question[len(opening) :], verdict)
-    except sqlite3.Error as error:
-        raise RunError(f"{store} cannot be read ({error}); run it again with the same directory.") from error
+    except ERRORS as error:
+        raise told(store, error) from error
 
 
-def answered_by(path: Path, store: Store, asked: Sequence[Asked], places: int) -> list[Asked]:
+def answered_by(path: Path, store: Store, asked: Sequence[Asked], judges: int) -> list[Asked]:
     """Questions to a cascade of so many judges, each as its judge was asked that gave the answer.
 
-    Key, role and answer stay those of the cascade. One that no judge of it is found for stays as it is.
+    Key, role and answer stay those of the cascade. One that no judge of it is found for stays as it is. Raises
+    RunError where the store cannot be read.
     """
     texts = {
         (
@@ -58,18 +62,20 @@ def answered_by(path: Path, store: Store, asked: Sequence[Asked], places: int) -
             question_text(replace(each.question, role=stage_role(each.question.role, place)), _nothing),
         ): each
         for each in asked
-        for place in range(places)
+        for place in range(judges)
     }
     found: dict[bytes, Asked] = {}
-    marks = ",".join("?" * len(texts))
-    statement = f"SELECT kind, question, key FROM answers WHERE question IN ({marks}) ORDER BY rowid"  # noqa: S608  marks
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
-        rows = db.execute(statement, [text for _, text in texts]).fetchall()
+    among = f"question IN ({places(len(texts))})"
+    statement = f"SELECT kind, question, key FROM answers WHERE {among} ORDER BY rowid"  # noqa: S608  our own constants
+    try:
+        with closing(read_only(path)) as db:
+            rows = db.execute(statement, [text for _, text in texts]).fetchall()
+    except ERRORS as error:
+        raise told(path, error) from error
     for kind, text, key in rows:
         cascaded, own = texts.get((kind, text)), store.asked(key)
         if cascaded is not None and own is not None and own.answer == cascaded.answer:
-            told = replace(own, key=cascaded.key, question=cascaded.question)
-            found.setdefault(cascaded.key, told)
+            found.setdefault(cascaded.key, replace(own, key=cascaded.key, question=cascaded.question))
     return [found.get(each.key, each) for each in asked]
 
 

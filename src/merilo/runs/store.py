@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from merilo.judging.digests import digest_text
+from merilo.judging.untyped import compact
 from merilo.providers.base import Reply
 from merilo.runs import migrations, records
-from merilo.runs.database import ERRORS, MOST_AT_ONCE, Due, connected, places, seal
+from merilo.runs.database import ERRORS, MOST_AT_ONCE, Due, connected, places, read_only, seal
 from merilo.runs.migrations import FORMAT
 from merilo.runs.records import Asked, Conversation, Damaged, Exchange
 from merilo.runs.telling import Telling, demand, newer, told
@@ -106,7 +107,7 @@ class Store:
         demand(path)
         db: sqlite3.Connection | None = None
         try:
-            db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
+            db = read_only(path)
             found = migrations.format_of(db)
         except (sqlite3.Error, TypeError, ValueError) as error:
             if db is not None:
@@ -180,7 +181,7 @@ class Store:
     def add_new(self, sample: Sample) -> None:
         """Store a sample whose id no other has, as `positions` says."""
         self._incoming += 1
-        self._sample_rows[sample.id] = (self._incoming, _compact(sample.to_record()))
+        self._sample_rows[sample.id] = (self._incoming, compact(sample.to_record()))
         self._due.add(paid=0)
         if len(self._sample_rows) >= _WAITING_SAMPLES:
             self.commit()
@@ -455,6 +456,3 @@ class _Sent:
     judge: str
     rubric: str
     replies: tuple[dict[str, Any], ...] | None  # Any: replies as they were recorded
-
-
-_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

@@ -26,8 +26,10 @@ from dataclasses import asdict, fields
 from hashlib import blake2b
 from typing import IO, TYPE_CHECKING, Any, Final, cast
 
+from merilo.data.source import GZIP
 from merilo.errors import RunError, UsageError
 from merilo.judging.digests import digest_text, digest_texts
+from merilo.judging.untyped import compact
 from merilo.judging.verdicts import Failure
 from merilo.runs.run import OUTCOMES, STORE, SUMMARY, Run
 from merilo.runs.store import Store
@@ -70,7 +72,7 @@ def is_tape(path: Path) -> bool:
 def opened(path: Path) -> IO[bytes]:
     """The lines of a tape, unpacked where they are gzipped, whatever the file is called."""
     with path.open("rb") as file:
-        zipped = file.read(2) == b"\x1f\x8b"
+        zipped = file.read(2) == GZIP
     return cast("IO[bytes]", gzip.open(path)) if zipped else path.open("rb")  # a GzipFile reads as any file
 
 
@@ -119,7 +121,7 @@ class _Writer:
             "questions": sum(1 for _ in store.keys()),  # noqa: SIM118  a store is no dict
             "cached": store.spent().cached,
         }
-        self._line(_compact(head))
+        self._line(compact(head))
         self._named("manifest", asdict(run.manifest))
         for sample in store.samples():
             self._named("sample", sample.to_record())
@@ -144,7 +146,7 @@ class _Writer:
         record: dict[str, object] = {"key": asked.key.hex(), "kind": asked.question.kind}
         record["question"] = self._question(asked.question)
         if isinstance(asked.answer, Failure):
-            record["failure"] = {"kind": asked.answer.kind.value, "message": asked.answer.message}
+            record["failure"] = asked.answer.to_fields()
         else:
             record["verdict"] = json.loads(asked.answer.to_json())
         return record
@@ -170,7 +172,7 @@ class _Writer:
         return {"text": digest.hex()}
 
     def _named(self, name: str, value: object) -> None:
-        self._line(_compact({name: value}))
+        self._line(compact({name: value}))
 
     def _line(self, line: str) -> None:
         data = line.encode("utf-8", "replace") + b"\n"
@@ -206,7 +208,3 @@ def _lines(run: Run) -> Iterator[str]:
 
 def _untimed(reply: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
     return {name: value for name, value in reply.items() if name not in {"usage", "seconds"}}
-
-
-def _compact(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -49,12 +49,17 @@ class Telling:
 def demand(path: Path) -> None:
     """Raise RunError where there is no store at `path`."""
     if not path.exists():
-        raise RunError(f"{path} does not exist: this is not the directory of a run.")
+        raise RunError(f"{path} does not exist: this is not the directory of a run; name one that is.")
 
 
 def newer(path: Path, found: int) -> RunError:
     """What to say of a store of a format that is not known here."""
     return RunError(f"{path} has format {found}, this merilo reads up to {FORMAT}; upgrade merilo.")
+
+
+def without_text(path: Path, sample: str) -> RunError:
+    """What to say of a run that has outcomes of a sample which its store does not hold."""
+    return RunError(f"{path} is damaged: it has outcomes of sample {sample!r} but no text.")
 
 
 def told(path: Path, error: Exception) -> RunError:

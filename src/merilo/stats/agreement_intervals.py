@@ -27,6 +27,8 @@ from merilo.stats.agreement_tables import (
     aurocs,
     calibration_errors,
     kappas,
+    pair_ac1s,
+    pair_alphas,
     recalls,
     taus,
 )
@@ -120,8 +122,8 @@ def agreement(
         specificity=specificity,
         balanced_accuracy=_balanced(balanced, sensitivity, specificity),
         kappa=group.measured(lambda weights: kappas(tables(weights), Distance.NOMINAL), classes, units=rarer),
-        ac1=group.measured(lambda weights: _ac1(tables(weights)), classes),
-        alpha=group.measured(lambda weights: _alpha(tables(weights), Distance.NOMINAL), classes),
+        ac1=group.measured(lambda weights: pair_ac1s(tables(weights)), classes),
+        alpha=group.measured(lambda weights: pair_alphas(tables(weights), Distance.NOMINAL), classes),
         auroc=_ranked(group, people, ranks, classes, units=rarer),
         calibration_error=error,
         calibration=found,
@@ -170,7 +172,7 @@ def grade_agreement(
         confusion=table,
         kappa=group.measured(lambda weights: kappas(tables(weights), Distance.QUADRATIC), classes),
         kappa_linear=group.measured(lambda weights: kappas(tables(weights), Distance.LINEAR), classes),
-        alpha=group.measured(lambda weights: _alpha(tables(weights), Distance.ORDINAL), classes),
+        alpha=group.measured(lambda weights: pair_alphas(tables(weights), Distance.ORDINAL), classes),
         resampling=resampling,
     )
 
@@ -367,19 +369,6 @@ def _balanced(found: Measured, *rates: Measured) -> Measured:
     if found.value is None or not any(each.interval.method is Method.WILSON for each in rates):
         return found
     return Measured(found.value, mean_of(rates).interval)
-
-
-def _ac1(tables: Floats) -> Floats:
-    """AC1 of two annotators who both rated every item."""
-    import numpy as np
-
-    total = tables.sum(axis=(1, 2))
-    shares = (tables.sum(axis=1) + tables.sum(axis=2)) / 2
-    return ac1s(np.trace(tables, axis1=1, axis2=2), total, shares, total)
-
-
-def _alpha(tables: Floats, distance: Distance) -> Floats:
-    return alphas(tables + tables.transpose(0, 2, 1), distance)
 
 
 def _one_class(items: int) -> str:

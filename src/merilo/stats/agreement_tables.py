@@ -115,6 +115,20 @@ def ac1s(agreeing: Floats, rated_twice: Floats, shares: Floats, rated: Floats) -
     return ratio(ratio(agreeing, rated_twice) - chance, 1 - chance)
 
 
+def pair_ac1s(tables: Floats) -> Floats:
+    """Gwet's AC1 of two raters who both rated every item."""
+    import numpy as np
+
+    total = tables.sum(axis=(1, 2))
+    shares = (tables.sum(axis=1) + tables.sum(axis=2)) / 2
+    return ac1s(np.trace(tables, axis1=1, axis2=2), total, shares, total)
+
+
+def pair_alphas(tables: Floats, distance: Distance) -> Floats:
+    """Krippendorff's alpha of two raters who both rated every item."""
+    return alphas(tables + tables.transpose(0, 2, 1), distance)
+
+
 def aurocs(yes: Floats, scores: Floats, weights: Floats) -> Floats:
     """The share of pairs, one item of yes and one of no, in which yes has the higher score; ties count half.
 

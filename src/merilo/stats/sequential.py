@@ -57,11 +57,8 @@ class Looking:
     def __init__(self, at_least: float, span: tuple[float, float], *, level: float = LEVEL) -> None:
         """`span`: finite; `at_least` may lie outside. Raises ValueError."""
         check_level(level)
-        low, high = span
-        if not (isfinite(low) and isfinite(high) and low < high):
-            raise ValueError(f"A confidence sequence needs a finite range, got {low} to {high}.")
-        self._low, self._width = low, high - low
-        mean = (at_least - low) / self._width
+        self._low, self._width = span[0], _width(span)
+        mean = (at_least - self._low) / self._width
         self._above, self._below = _Side(mean, 1 - level), _Side(1 - mean, 1 - level)
         self.verdict = Verdict.PASS if mean <= 0 else Verdict.FAIL if mean > 1 else Verdict.CANNOT_TELL
         self.units = 0
@@ -243,16 +240,21 @@ def sequential_outlook(
     )
 
 
+def _width(span: tuple[float, float]) -> float:
+    """How wide the range is. Raises ValueError unless that is a finite number above 0."""
+    low, high = span
+    if not (isfinite(low) and isfinite(high) and low < high):
+        raise ValueError(f"A confidence sequence needs a finite range, got {low} to {high}.")
+    return high - low
+
+
 def _scaled(values: Sequence[float] | NDArray[np.float64], span: tuple[float, float]) -> NDArray[np.float64]:
     """The values in [0, 1]."""
     import numpy as np
 
-    low, high = span
-    if not (np.isfinite(low) and np.isfinite(high) and low < high):
-        raise ValueError(f"A confidence sequence needs a finite range, got {low} to {high}.")
-    found = (numbers(values, "scores") - low) / (high - low)
+    found = (numbers(values, "scores") - span[0]) / _width(span)
     if len(found) and (found.min() < -1e-9 or found.max() > 1 + 1e-9):
-        raise ValueError(f"Scores must lie in the metric's range, {low} to {high}.")
+        raise ValueError(f"Scores must lie in the metric's range, {span[0]} to {span[1]}.")
     return np.clip(found, 0.0, 1.0)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.metrics.base import About, Score
 from merilo.metrics.registry import parse_metric
+from merilo.metrics.text import bare_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -158,7 +159,7 @@ def interpret_means(page: Page, run: Run) -> None:
 
 
 def _has_words(metric: str) -> bool:
-    return re.split(r"[(@]", metric)[0] == METRIC
+    return bare_name(metric) == METRIC
 
 
 def _ratings(metric: str, outcome: Score, size: int) -> list[ContextRating]:

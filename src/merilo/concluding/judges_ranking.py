@@ -1,0 +1,90 @@
+"""Whether two judges rank the same systems alike: the systems' means as each sees them, and Kendall's tau of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from merilo.concluding.labelling import has_judge
+from merilo.concluding.scores import read_scores
+from merilo.stats.agreement_intervals import LEAST_SYSTEMS, system_agreement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from merilo.concluding.scores import RunScores
+    from merilo.runs.run import Run
+    from merilo.stats.resampling import Measured, Resampling
+
+
+@dataclass(frozen=True, slots=True)
+class SystemRanking:
+    """The means of several systems by one metric, as two judges see them."""
+
+    metric: str
+    systems: tuple[str, ...]
+    means: tuple[tuple[float, float], ...]
+    """For each system the first judge's mean and the second's, over the samples that both scored."""
+    tau: Measured
+    """Kendall's tau-b, in [-1, 1]."""
+
+
+def rankings(
+    first: Sequence[Run], second: Sequence[Run], field: str | None, resampling: Resampling
+) -> Iterator[SystemRanking]:
+    """By metric, the systems that both judges scored, from the runs of each; nothing with fewer than five.
+
+    `field`: by which samples are clustered; None: each by its id, over all systems.
+    """
+    pairs = same_data(first, second)
+    if len(pairs) < LEAST_SYSTEMS:
+        return
+    names = _system_names([one for one, _ in pairs])
+    scores = [(read_scores(one, cluster=field or ""), read_scores(other, cluster="")) for one, other in pairs]
+    for metric, version in pairs[0][0].manifest.metrics.items():
+        alike = all(run.manifest.metrics.get(metric) == version for pair in pairs for run in pair)
+        if alike and has_judge(metric):
+            yield _ranking(metric, names, scores, resampling)
+
+
+def _ranking(
+    metric: str, names: Sequence[str], scores: Sequence[tuple[RunScores, RunScores]], resampling: Resampling
+) -> SystemRanking:
+    systems, first, second, own = list[str](), list[float](), list[float](), list[str]()
+    means: list[tuple[float, float]] = []
+    kept: list[str] = []
+    for name, (one, other) in zip(names, scores, strict=True):
+        places = {sample: place for place, sample in enumerate(other.ids)}
+        mine, theirs = one.columns[metric], other.columns[metric]
+        start = len(first)
+        for place, sample in enumerate(one.ids):
+            there = places.get(sample)
+            if there is not None and mine.scored[place] and theirs.scored[there]:
+                systems.append(name)
+                first.append(float(mine.values[place]))
+                second.append(float(theirs.values[there]))
+                own.append(sample if one.clusters is None else str(one.clusters[place]))
+        if size := len(first) - start:
+            kept.append(name)
+            means.append((sum(first[start:]) / size, sum(second[start:]) / size))
+    tau = system_agreement(systems, first, second, clusters=own, resampling=resampling)
+    return SystemRanking(metric, tuple(kept), tuple(means), tau)
+
+
+def same_data(first: Sequence[Run], second: Sequence[Run]) -> list[tuple[Run, Run]]:
+    """The runs over the same samples, one of each judge; of several the first."""
+    mine, theirs = (_by_data(runs) for runs in (first, second))
+    return [(run, theirs[mark]) for mark, run in mine.items() if mark in theirs]
+
+
+def _by_data(runs: Sequence[Run]) -> dict[str, Run]:
+    found: dict[str, Run] = {}
+    for run in runs:
+        found.setdefault(run.manifest.fingerprint, run)
+    return found
+
+
+def _system_names(runs: Sequence[Run]) -> list[str]:
+    """What each system is called: its data, or the run's directory where data are called alike."""
+    data = [run.manifest.data for run in runs]
+    return [name if data.count(name) == 1 else str(run.path) for name, run in zip(data, runs, strict=True)]

@@ -1,0 +1,124 @@
+"""How far two raters of equal standing agree, such as two judges: neither is taken as true, and changing places
+changes nothing but the sides of the table. Intervals are as in agreement_intervals.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from merilo.stats.agreement import Confusion, confusion
+from merilo.stats.agreement_tables import Distance, kappas, pair_ac1s, pair_alphas
+from merilo.stats.resampling import Clusters, Measured, Resampling
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from merilo.stats.agreement_tables import Floats
+
+T = TypeVar("T", float, str)
+
+_AS_USUAL: Final = Resampling()
+_TWO: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class PairAgreement:
+    """Labels of one rater beside labels of another, over the same items."""
+
+    items: int
+    clusters: int
+    confusion: Confusion
+    """Rows are the first rater's labels, columns the second's."""
+    accuracy: Measured
+    """The share of items with equal labels."""
+    kappa: Measured
+    """Cohen's: every difference counts alike."""
+    kappa_quadratic: Measured | None
+    """Weighted by the squares of the steps between labels; None for labels without an order, and for two."""
+    kappa_linear: Measured | None
+    """Weighted by the steps themselves; None as above."""
+    alpha: Measured
+    """Krippendorff's: ordinal where labels have an order, else nominal."""
+    ac1: Measured
+    """Gwet's."""
+    resampling: Resampling = field(default_factory=Resampling)
+
+
+def pair_agreement(
+    first: Sequence[T],
+    second: Sequence[T],
+    *,
+    labels: Sequence[T],
+    ordered: bool,
+    clusters: Sequence[Hashable] = (),
+    resampling: Resampling = _AS_USUAL,
+) -> PairAgreement:
+    """All measures of two raters, one label of each for every item.
+
+    `labels`: all possible ones; `ordered`: a higher one means more. `clusters`: items with equal ones are drawn
+    together; each its own where it is empty. Where either rater gave one label only there is neither kappa nor, if
+    both gave the same one, alpha. Raises ValueError for series of different lengths and a label that is not possible.
+    """
+    import numpy as np
+
+    table = confusion(first, second, labels=labels)
+    group = Clusters.of(clusters or range(len(first)), resampling)
+    size = len(table.labels)
+    place = {label: index for index, label in enumerate(table.labels)}
+    pairs = [size * place[one] + place[other] for one, other in zip(first, second, strict=True)]
+    totals = group.sums(np.eye(size * size)[pairs].reshape(-1, size * size))
+    tables = group.tables(totals, size)
+    nothing = _one_label(first, second)
+    units = _rarer(totals.reshape(-1, size, size))
+    more = ordered and size > _TWO
+
+    def kappa(distance: Distance) -> Measured:
+        return group.measured(lambda weights: _kappas(tables(weights), distance), nothing, units=units)
+
+    alike = "cannot tell: both gave one and the same label" if len({*first, *second}) == 1 else ""
+    distance = Distance.ORDINAL if more else Distance.NOMINAL
+    return PairAgreement(
+        items=len(first),
+        clusters=group.count,
+        confusion=table,
+        accuracy=group.share(np.trace(totals.reshape(-1, size, size), axis1=1, axis2=2), totals.sum(axis=1)),
+        kappa=kappa(Distance.NOMINAL),
+        kappa_quadratic=kappa(Distance.QUADRATIC) if more else None,
+        kappa_linear=kappa(Distance.LINEAR) if more else None,
+        alpha=group.measured(lambda weights: pair_alphas(tables(weights), distance), _or_none(first, alike)),
+        ac1=group.measured(lambda weights: pair_ac1s(tables(weights)), _or_none(first, "")),
+        resampling=resampling,
+    )
+
+
+def _kappas(tables: Floats, distance: Distance) -> Floats:
+    """Kappas that change nothing when the raters change places: NaN where either gave one label only."""
+    import numpy as np
+
+    return np.where((tables.sum(axis=1) > 0).sum(axis=1) > 1, kappas(tables, distance), np.nan)
+
+
+def _rarer(totals: Floats) -> int:
+    """Clusters in which somebody gave another label than each rater's commonest: what a kappa rests on."""
+    if not len(totals):
+        return 0
+    found: list[int] = []
+    for axis in (2, 1):
+        given = totals.sum(axis=axis)
+        common = int(given.sum(axis=0).argmax())
+        off = given.sum(axis=1) - given[:, common]
+        found.append(min(int((off > 0).sum()), int((given[:, common] > 0).sum())))
+    return min(found)
+
+
+def _one_label(first: Sequence[object], second: Sequence[object]) -> str:
+    if not first:
+        return "cannot tell: there is no item"
+    if len({*first}) == 1 and len({*second}) == 1:
+        return "cannot tell: each gave one label only"
+    return "cannot tell: one of them gave one label only" if 1 in (len({*first}), len({*second})) else ""
+
+
+def _or_none(first: Sequence[object], why: str) -> str:
+    return why if first else "cannot tell: there is no item"

@@ -1,0 +1,216 @@
+"""Judges beside each other: which questions count, what stands for one judge, and how systems are ranked."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from labelled_run import Row, contexts_rows, grade_of, lenient, strict
+from sklearn.metrics import cohen_kappa_score
+
+import merilo
+from merilo.api import judge_agree
+from merilo.concluding.judges_agreeing import JudgesAgreement, judges_agreement
+from merilo.concluding.judges_agreement_page import judges_page, judges_record
+from merilo.errors import DataError, UsageError
+from merilo.judges.scripted import ScriptedJudge
+from merilo.judging.questions import Question, Relevance, Sufficiency
+from merilo.stats.agreement import kendall_tau_b
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+METRICS = ("context_relevance",)
+ROWS = contexts_rows(60, contexts=3)
+
+
+def run_of(
+    out: Path,
+    rows: Sequence[Row],
+    answer: Callable[[Question[Any]], Row],
+    name: str,
+    metrics: Sequence[str] = METRICS,
+    **more: Any,  # Any: arguments of evaluate
+) -> merilo.Run:
+    """A finished run by a judge of this name."""
+    judge = ScriptedJudge.by(answer, version=name)
+    return merilo.evaluate(list(rows), metrics=list(metrics), judge=judge, out=out, **{"cache": False, **more})
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[merilo.Run, merilo.Run]:
+    """The same samples by a judge that is too lenient and by one that is right."""
+    folder = tmp_path_factory.mktemp("two")
+    return run_of(folder / "lenient", ROWS, lenient, "lenient"), run_of(folder / "strict", ROWS, strict, "strict")
+
+
+def test_judges_are_compared_question_by_question(two: tuple[merilo.Run, merilo.Run]) -> None:
+    """The table and the weighted kappa are those of both judges' grades of every context."""
+    (pair,) = judges_agreement(two).pairs
+    (kind,) = pair.kinds
+    texts = [(row["user_input"], text) for row in ROWS for text in row["retrieved_contexts"]]
+    first = [lenient(Relevance(asked, (text,)))["grade"] for asked, text in texts]
+    second = [grade_of(text) for _, text in texts]
+    assert (kind.kind, kind.labels, kind.agreement.items) == ("relevance", ("0", "1", "2"), 180)
+    assert kind.agreement.kappa_quadratic is not None
+    assert kind.agreement.kappa_quadratic.value == pytest.approx(
+        cohen_kappa_score(first, second, weights="quadratic"), abs=1e-9
+    )
+    assert kind.agreement.confusion.counts[1][0] == sum(
+        (one, other) == (1, 0) for one, other in zip(first, second, strict=True)
+    )
+    assert kind.agreement.clusters == 60
+
+
+def test_the_samples_named_are_those_in_which_they_differ(two: tuple[merilo.Run, merilo.Run]) -> None:
+    """Each sample that is named has a context with two grades, and as many questions differ as the table says."""
+    (kind,) = judges_agreement(two).pairs[0].kinds
+    counts = kind.agreement.confusion.counts
+    assert kind.differ == kind.agreement.items - sum(counts[place][place] for place in range(3))
+    for sample in kind.samples:
+        row = next(row for row in ROWS if row["id"] == sample)
+        asked = [Relevance(row["user_input"], (text,)) for text in row["retrieved_contexts"]]
+        assert any(lenient(each)["grade"] != strict(each)["grade"] for each in asked)
+
+
+def test_each_kind_of_question_has_its_own_figures(tmp_path: Path) -> None:
+    """Relevance and sufficiency are never pooled."""
+
+    def both(question: Question[Any]) -> Row:
+        if isinstance(question, Sufficiency):
+            return {"label": "sufficient" if sum(map(len, question.contexts)) % 2 else "insufficient"}
+        return strict(question)
+
+    metrics = ("context_relevance", "context_sufficiency")
+    runs = [run_of(tmp_path / name, ROWS, both, name, metrics) for name in ("a", "b")]
+    assert [kind.kind for kind in judges_agreement(runs).pairs[0].kinds] == ["relevance", "sufficiency"]
+
+
+def test_only_questions_that_both_answered_count(tmp_path: Path) -> None:
+    """What one judge alone was asked, and what either failed on, is counted beside the figures."""
+
+    def fails(question: Question[Any]) -> Row | merilo.Failure:
+        if question.user_input == "What is 0?":  # type: ignore[attr-defined]  # only Relevance is asked here
+            return merilo.Failure(merilo.judging.verdicts.FailureKind.REFUSED, "It will not.")
+        return strict(question)
+
+    first = run_of(tmp_path / "a", ROWS[:20], strict, "a")
+    judge = ScriptedJudge.by(fails, version="b")
+    second = merilo.evaluate(ROWS[:30], metrics=list(METRICS), judge=judge, out=tmp_path / "b", cache=False)
+    (pair,) = judges_agreement([first, second]).pairs
+    assert (pair.common, pair.only_first, pair.only_second, pair.failed) == (57, 0, 30, 3)
+
+
+def _answer(system: int, number: int, dice: random.Random) -> Row:
+    good = int(dice.random() < 0.2 + 0.15 * system)
+    text = f"System {system}, text {number}, luck {dice.randrange(10)}, is truly {good}."
+    return {"id": f"s{number}", "user_input": f"What is {number}?", "retrieved_contexts": [text]}
+
+
+def systems(folder: Path, amount: int) -> list[merilo.Run]:
+    """The answers of some systems, each better than the one before, judged by two judges."""
+    runs: list[merilo.Run] = []
+    for system in range(amount):
+        dice = random.Random(system)
+        rows = [_answer(system, number, dice) for number in range(40)]
+        for name, answer in (("lenient", lenient), ("strict", strict)):
+            runs.append(run_of(folder / f"{name}-{system}", rows, answer, name))
+    return runs
+
+
+def test_five_systems_are_ranked_by_both_judges(tmp_path: Path) -> None:
+    """Runs of one judge are taken together, and Kendall's tau is that of the systems' means."""
+    runs = systems(tmp_path, 5)
+    found = judges_agreement(runs)
+    assert [len(each.runs) for each in found.raters] == [5, 5]
+    (ranking,) = found.pairs[0].rankings
+    means = [run.metrics["context_relevance"].mean or 0.0 for run in runs]
+    assert [mean for pair in ranking.means for mean in pair] == pytest.approx(means)
+    known = kendall_tau_b(means[::2], means[1::2])
+    assert ranking.tau.value == pytest.approx(known, abs=1e-9)
+    low, high = ranking.tau.interval.ends or (1.0, -1.0)
+    assert low <= (known or 0.0) <= high
+    assert found.pairs[0].kinds[0].agreement.clusters == 40  # a question is one cluster over all systems
+
+
+def test_four_systems_are_not_ranked(tmp_path: Path) -> None:
+    """A sentence says so."""
+    found = judges_agreement(systems(tmp_path, 4))
+    assert found.pairs[0].rankings == ()
+    assert "from 5 systems on; both judged 4 systems" in " ".join(found.remarks)
+
+
+def test_three_judges_are_compared_two_by_two_and_together(tmp_path: Path) -> None:
+    """Three pairs, and alpha and AC1 over all three."""
+    judges = {"a": strict, "b": lenient, "c": lenient}
+    runs = [run_of(tmp_path / name, ROWS, answer, name) for name, answer in judges.items()]
+    found = judges_agreement(runs)
+    assert len(found.pairs) == 3
+    together = found.among["relevance"]
+    assert (together.items, together.ratings) == (180, 540)
+    values = [pair.kinds[0].agreement.alpha.value or 0.0 for pair in found.pairs]
+    assert min(values) < (together.alpha.value or 0.0) < max(values)
+
+
+def test_one_judge_asked_twice_agrees_with_itself(tmp_path: Path) -> None:
+    """Runs of one judge stand for two, the sentence says so, and answers from the cache are told to be copies."""
+    store = tmp_path / "cache.sqlite"
+    runs = [run_of(tmp_path / name, ROWS, strict, "a", cache=store) for name in ("one", "two")]
+    found = judges_agreement(runs)
+    assert [each.name for each in found.raters] == [f"scripted:labelled_run.strict in {run.path}" for run in runs]
+    assert "this is how far it agrees with itself" in found.remarks[0]
+    assert "180 answers came from the cache, so they are copies" in found.remarks[1]
+
+
+def test_clusters_are_those_of_a_field(tmp_path: Path) -> None:
+    """Samples of one document are resampled together."""
+    rows = [{**row, "metadata": {"document": str(place // 6)}} for place, row in enumerate(ROWS)]
+    runs = [run_of(tmp_path / name, rows, answer, name) for name, answer in (("a", strict), ("b", lenient))]
+    assert judges_agreement(runs, cluster="document").pairs[0].kinds[0].agreement.clusters == 10
+    with pytest.raises(DataError, match="have no 'chapter'"):
+        judges_agreement(runs, cluster="chapter")
+
+
+def test_runs_without_a_common_question_are_refused(tmp_path: Path) -> None:
+    """The sentence says when questions are the same."""
+    first = run_of(tmp_path / "a", ROWS[:5], strict, "a")
+    second = run_of(tmp_path / "b", ROWS[5:10], strict, "b")
+    with pytest.raises(DataError, match="No question was answered in two of these runs"):
+        judges_agreement([first, second])
+
+
+def test_runs_that_cannot_be_compared_are_refused(two: tuple[merilo.Run, merilo.Run], tmp_path: Path) -> None:
+    """One run, a run named twice and scores of another tool are told in a sentence."""
+    (tmp_path / "scores.csv").write_text("id,score\na,0.5\n", encoding="utf-8")
+    foreign = merilo.api.import_scores(tmp_path / "scores.csv", scores={"score": None}, out=tmp_path / "foreign")
+    for runs, says in [
+        ([two[0]], "two runs or more, got 1"),
+        ([two[0], two[0]], "is named twice"),
+        ([two[0], foreign], "has no verdicts that could be compared: its scores are those of scores.csv"),
+    ]:
+        with pytest.raises(UsageError, match=says):
+            judges_agreement(runs)
+    with pytest.raises(UsageError, match="level"):
+        judges_agreement(two, level=2.0)
+
+
+def test_page_and_record_tell_the_same(two: tuple[merilo.Run, merilo.Run]) -> None:
+    """The page names the judges, the table, the measures and that neither is taken as true; the JSON has them all."""
+    found = judge_agree(two)
+    assert isinstance(found, JudgesAgreement)
+    page = str(judges_page(found, 80))
+    record = json.loads(json.dumps(judges_record(found)))
+    kind = record["pairs"][0]["kinds"]["relevance"]
+    assert max(map(len, page.splitlines())) <= 80 or str(two[0].path) in page
+    for says in ("weighted kappa", "alpha (ordinal)", "AC1", "accuracy", "Neither judge is taken as true", "first \\"):
+        assert says in page
+    assert {"kappa", "kappa_quadratic", "kappa_linear", "alpha", "ac1", "accuracy", "confusion"} <= kind.keys()
+    assert kind["kappa"]["interval"][0] < kind["kappa"]["value"] < kind["kappa"]["interval"][1]
+
+
+def test_equal_runs_give_equal_bytes(two: tuple[merilo.Run, merilo.Run]) -> None:
+    """The seed decides the resamples."""
+    assert judges_record(judges_agreement(two)) == judges_record(judges_agreement(two))
