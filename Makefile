@@ -89,12 +89,17 @@ changes: $(VENV)/pyvenv.cfg  ## check the changelog fragments
 bench: $(STAMPS)/test $(STAMPS)/merilo  ## run the benchmarks
 	@$(BIN)/python benchmarks/run.py $(ARGS)
 
+.PHONY: card
+card: $(STAMPS)/merilo  ## measure the embedded judge and write its card (ARGS="--only STEP"); long
+	@$(BIN)/python benchmarks/card.py $(ARGS)
+	@$(BIN)/python tools/card.py
+
 .PHONY: examples
 examples: $(STAMPS)/merilo  ## build the example data anew (ARGS="--data DIR")
 	@$(BIN)/python examples/build.py $(ARGS)
 
 .PHONY: train
-train: $(STAMPS)/merilo  ## fit the embedded judge anew (ARGS="--data DIR")
+train: $(STAMPS)/merilo  ## fit the words of the embedded judge anew (ARGS="--data DIR")
 	@$(INSTALL) -r training/requirements.in
 	@$(BIN)/python training/fit_lexical.py --out src/merilo/judges/lexical.v1.json $(ARGS)
 

@@ -70,7 +70,7 @@ def write_run(path: Path, samples: int, metrics: tuple[str, ...], seed: int) -> 
         splitter="none",
     )
     write_json(path / MANIFEST, asdict(manifest))
-    write_json(path / SUMMARY, {"complete": True, "metrics": []})
+    write_json(path / SUMMARY, {"complete": True, "samples": samples, "metrics": []})
     write_json(path / USAGE, {})
 
 

@@ -1,37 +1,44 @@
-"""Speed of the embedded judge on one core, asked in rounds as a run asks it."""
+"""Speed of the embedded judge on one core: CPU of verdicts, by words and encoder together."""
 
 from __future__ import annotations
 
-import json
 import time
-from importlib.resources import files
 
-from figures import report
+from encoder import CONTEXT_WORDS, SENTENCE_TOKENS, STATEMENT_TOKENS, cpu_ms, example_words
+from figures import peak_mb, report
 
-from merilo.data.sample import Sample
-from merilo.engine.rounds import Batches
-from merilo.judges.embedded import EmbeddedJudge
-from merilo.judging.questions import Relevance
-from merilo.judging.verdicts import RelevanceVerdict
+STATEMENT_WORDS, SENTENCE_WORDS = STATEMENT_TOKENS * 3 // 4, SENTENCE_TOKENS * 3 // 4
+ASKED = ("When was the first of them built, and by whom?", "Which of the two had more readers in the north?")
 
 
 def main() -> None:
-    """Print relevance judgements a second over the contexts of the example data, each seen for the first time."""
-    lines = files("merilo.examples").joinpath("retrieval", "bm25.jsonl").read_text(encoding="utf-8").splitlines()
-    samples = [Sample.from_record(json.loads(line)) for line in lines]
-    questions = [Relevance(sample.require("user_input"), c.sentences) for sample in samples for c in sample.contexts]
-    judge = EmbeddedJudge()
-    _ = judge.fingerprint(), RelevanceVerdict.from_json(RelevanceVerdict(0).to_json())  # what every run loads once
-    began = time.process_time()
-    talks = [judge.answer(question) for question in questions]
-    sends = [send for talk in talks for send in next(talk)]
-    for place, reply in Batches()(sends):
-        try:
-            talks[place].send((reply,))
-        except StopIteration:
-            continue
-        raise SystemExit("the embedded judge asked again")
-    report("embedded relevance judgements a CPU s", len(questions) / (time.process_time() - began), at_least=100)
+    """Print milliseconds of CPU for verdicts of each kind, and what loading takes."""
+    began, other = time.process_time(), time.perf_counter()
+    from merilo.data.sentences import sentences
+    from merilo.judges.blended import BlendedModel
+
+    model = BlendedModel.load()
+    model.support("It is so.", [("It is so.",)])
+    report("embedded: load with imports and a verdict, CPU s", time.process_time() - began)
+    report("embedded: the same by the clock, s", time.perf_counter() - other)
+    words = example_words()
+
+    def text(number: int, length: int) -> str:
+        """Words from the example passages, others for each number."""
+        return " ".join((words * 2)[number * 7 % len(words) :][:length])
+
+    contexts = [sentences(text(each, CONTEXT_WORDS)) for each in range(300)]
+    relevance = cpu_ms(lambda each: model.relevance(ASKED[each % 2], contexts[each]), 20)
+    report("embedded: relevance of a new context of 120 words, CPU ms", relevance, at_most=50)
+    again = cpu_ms(lambda each: model.relevance(f"{ASKED[each % 2]} {each}", contexts[200 + each % 20]), 20)
+    report("embedded: another question about a context, CPU ms", again)
+    statements = [text(2_000 + 13 * each, STATEMENT_WORDS) for each in range(300)]
+    facts = [(text(9_000 + 17 * each, SENTENCE_WORDS),) for each in range(300)]
+    new = cpu_ms(lambda each: model.support(statements[each], [facts[each]]), 40)
+    report("embedded: support of a new statement by a new sentence, CPU ms", new, at_most=1_000 / 60)
+    pair = cpu_ms(lambda each: model.support(statements[each % 20], [facts[each // 20 % 20]]), 400)
+    report("embedded: support, both encoded already, CPU ms", pair, at_most=2)
+    report("embedded: peak memory, MB", peak_mb(), at_most=400)
 
 
 if __name__ == "__main__":

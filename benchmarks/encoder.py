@@ -1,4 +1,4 @@
-"""Speed, start and memory of the encoder on one core: `python benchmarks/encoder.py WEIGHTS`.
+"""Speed, start and memory of the encoder on one core: `python benchmarks/encoder.py [WEIGHTS]`.
 
 Every text is new to it, and tokens are counted, since they decide what a text costs.
 """
@@ -56,7 +56,8 @@ def main() -> None:
     from merilo.judges.encoder.weights import Weights
     from merilo.judges.encoder.windows import Window
 
-    weights = Weights.read(Path(sys.argv[1]))
+    packaged = Path(str(files("merilo.judges").joinpath("encoder.v1.safetensors")))
+    weights = Weights.read(Path(sys.argv[1]) if len(sys.argv) > 1 else packaged)
     encoder, reader = Encoder(weights), Reader(weights)
     pooled_one = encoder.encode("ready").pooled
     report("encoder: start with imports, CPU s", time.process_time() - began, at_most=0.5)

@@ -19,6 +19,7 @@ BENCHMARKS = (
     "warm_cache.py",
     "memory.py",
     "conclude.py",
+    "encoder.py",
     "embedded.py",
     "tokens.py",
     "faults.py",

@@ -42,7 +42,7 @@ class Here:
             capture_output=True,
             encoding="utf-8",
             check=False,
-            timeout=60,
+            timeout=180,
         )
 
     def json(self, *arguments: str) -> Any:  # Any: JSON

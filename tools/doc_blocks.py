@@ -13,7 +13,7 @@ from doc_code import api, api_verbs, commands, error_tree, kinds
 from merilo.cli import exits
 from merilo.cli.exits import Exit
 from merilo.data.sample import FIELDS
-from merilo.judges.lexical import MODEL_FILE
+from merilo.judges.blended import CURVES_FILE
 from merilo.metrics.edges import edge_table
 from merilo.metrics.registry import families, native_metrics, parse_metric, systems
 from merilo.reports.cards import card_record, limit
@@ -30,6 +30,7 @@ TASKS: Final = {
     "sufficient": ("Sufficiency", "context_sufficiency"),
     "useful": ("Usefulness", "context_precision(against=reference)"),
     "supported": ("Support, statements that a model wrote", "faithfulness, context_recall, context_utilization"),
+    "supported_statements": ("Support, statements that people wrote", "the same, on single claims"),
     "supported_edited": ("Support, facts changed on purpose", "as above, on subtle errors"),
     "addresses": ("Addresses", "answer_relevancy"),
 }
@@ -193,7 +194,7 @@ def agreement_line() -> str:
 
 
 def _model() -> dict[str, Any]:  # Any: parsed JSON
-    found: dict[str, Any] = json.loads(files("merilo.judges").joinpath(MODEL_FILE).read_text("utf-8"))
+    found: dict[str, Any] = json.loads(files("merilo.judges").joinpath(CURVES_FILE).read_text("utf-8"))
     return found
 
 

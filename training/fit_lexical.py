@@ -47,7 +47,6 @@ CUTS = {
     "supported": 0.75,
     "addresses": 0.75,
 }
-USEFUL_SWAPS = ("begin-wow", "clapnq", "qa-feedback")
 ANSWERS_LEFT_OUT = ("qa-feedback-full",)
 """Labelled for completeness, which a single statement cannot show."""
 
@@ -117,7 +116,7 @@ def _other_rows(folder: Path, model: LexicalModel, *, held_out: bool = False) ->
     support = list(records.support_examples(folder, split))
     natural = [pair for pair in support if held_out or pair[0].source in records.NATURAL_SUPPORT]
     answers = [e for e in records.answer_examples(folder) if held_out or e.source not in ANSWERS_LEFT_OUT]
-    useful = records.usefulness_examples(folder, split) + swapped(support, USEFUL_SWAPS)
+    useful = records.usefulness_examples(folder, split) + swapped(support)
     return {
         "relevant": relevance,
         "answers": relevance,

@@ -88,7 +88,7 @@ def test_the_judge_agrees_with_the_passages_that_people_chose(retrievers: tuple[
 def test_the_samples_that_carry_it_are_shown(retrievers: tuple[merilo.Run, merilo.Run]) -> None:
     """Among the 20 samples that moved most are most of those whose gold passage one retriever alone found.
 
-    They carry the difference: together the 20 of 60 make more than four fifths of it.
+    They carry the difference: together the 20 of 60 make more than three quarters of it.
     """
     found = compare_runs(retrievers)
     gold = [hits(run) for run in retrievers]
@@ -97,7 +97,7 @@ def test_the_samples_that_carry_it_are_shown(retrievers: tuple[merilo.Run, meril
     assert len(shown) == 20
     assert len(decided & set(shown)) > 0.6 * len(decided)
     carried = sum(each.step for each in found.moved) / found.common
-    assert carried >= 0.8 * (found.metrics[METRIC].difference or 0)
+    assert carried >= 0.75 * (found.metrics[METRIC].difference or 0)
     first = found.moved[0]
     for case, value in zip(first.cases, first.values, strict=True):
         outcome = case.result.outcomes[METRIC]

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from merilo.errors import UsageError
+from merilo.judges.blended import BlendedModel
 from merilo.judges.cascade import Cascade, Stage, cascade_of, each_judge, with_stages
 from merilo.judges.embedded import EmbeddedJudge
-from merilo.judges.lexical import LexicalModel
 from merilo.judges.llm import LLMJudge
 from merilo.judges.reliability import Reliability, Sure
 from merilo.judges.scripted import ScriptedJudge
@@ -173,10 +173,10 @@ def test_thresholds_come_from_a_check(tmp_path: Path) -> None:
 
 def test_a_model_card_may_hold_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """The embedded judge brings the tables that its model file holds under `agreement`, `cascade`."""
-    model = LexicalModel.load()
+    model = BlendedModel.load()
     table = Reliability.of("r", [(0.9, False)] * 100)
     agreement = {**model.agreement, "cascade": {"sufficiency": table.to_fields()}}
-    monkeypatch.setattr(LexicalModel, "load", lambda: replace(model, agreement=agreement))
+    monkeypatch.setattr(BlendedModel, "load", lambda: replace(model, agreement=agreement))
     sure = cascade_of([EmbeddedJudge(), LAST]).stages[0].sure
     assert [*sure] == ["sufficiency"]
     assert sure["sufficiency"].least == 0.9

@@ -30,7 +30,7 @@ from merilo.providers.base import Message, Reply, ReplyPath, Request
 from merilo.providers.questions import QuestionRequest
 
 if TYPE_CHECKING:
-    from merilo.judges.lexical import LexicalModel
+    from merilo.judges.blended import BlendedModel
     from merilo.judging.ask import Answer
     from merilo.judging.verdicts import Verdict
 
@@ -145,7 +145,7 @@ def test_equal_questions_are_judged_once(monkeypatch: pytest.MonkeyPatch) -> Non
     judged: list[str] = []
     rule = RULES[Noncommittal]
 
-    def counted(model: LexicalModel, question: Noncommittal) -> Verdict:
+    def counted(model: BlendedModel, question: Noncommittal) -> Verdict:
         judged.append(question.response)
         return rule(model, question)
 
@@ -158,7 +158,7 @@ def test_equal_questions_are_judged_once(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_fault_in_one_question_fails_that_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the reading of one text breaks, its question fails as broken; the others of the batch are answered."""
 
-    def broken(model: LexicalModel, question: Noncommittal) -> Verdict:
+    def broken(model: BlendedModel, question: Noncommittal) -> Verdict:
         raise ZeroDivisionError(f"at {question.response}")
 
     monkeypatch.setitem(cast("dict[Any, Any]", RULES), Noncommittal, broken)

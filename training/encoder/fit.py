@@ -2,10 +2,10 @@
 
     python training/encoder/fit.py --data DIR --weights encoder.v1.safetensors --out blend.v1.json
 
-DIR is the folder of labelled records that the reader was not trained on. Each task has a handful of numbers (see
-`blend.py`), so few coefficients that the same records can choose them: every figure is taken on groups
-(articles, questions) that the curve did not see, in five folds. Prints for each task and source how the curve stands
-beside the words alone and the encoder alone.
+DIR holds `train/`, whose sources are only named, and `dev/`, the labelled records that the reader was not trained on.
+Each task has a handful of numbers (see `merilo.judges.blended_rows`), so few coefficients that the same records can
+choose them: every figure is taken on groups (articles, questions) that the curve did not see, in five folds. Prints
+for each task and source how the curve stands beside each of its numbers alone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import replace
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -24,18 +24,23 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from lexical import curve as fitting
 from lexical import measure, records
-from lexical.rows import Rows, _rows
+from sklearn.model_selection import GroupKFold
 
-from encoder.blend import FORMAT, TASKS, BlendedModel, seeing
-from merilo.data.sentences import sentences
+from encoder.rows import all_units
+from merilo.judges.blended import FORMAT
+from merilo.judges.blended_rows import TASKS, BlendedRows
 from merilo.judges.encoder.weights import Weights
 from merilo.judges.lexical import LexicalModel
-from merilo.judges.lexical_text import words
+from merilo.judges.reliability import Reliability
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Mapping
 
-    from lexical.records import Example
+    from lexical.measure import Flags, Judged
+    from lexical.rows import Rows
+    from numpy.typing import NDArray
+
+    from encoder.rows import Units
 
 SEED: Final = 20261121
 CUTS: Final = {
@@ -47,102 +52,131 @@ CUTS: Final = {
     "addresses": 0.75,
     "useful": 1.0,
 }
-USEFUL_SWAPS: Final = ("begin-wow", "clapnq", "qa-feedback")
-ANSWERS_LEFT_OUT: Final = ("qa-feedback-full", "mtrag-completeness")
-"""Labelled for completeness, which a single statement cannot show."""
+LEAST_BENT: Final = 2_000
+"""From so many rows on a curve may bend; with fewer it is a straight line through the numbers."""
+STATEMENTS: Final = ("fever-symmetric", "fm2", "snli")
+"""Sources in which people judged statements; support is fitted on these and on what a model really wrote."""
+CASCADED: Final = {
+    "relevant": ("relevance", "chunk_relevance, English; yes is grade 1 or 2; negatives made by rule among them"),
+    "sufficient": ("sufficiency", "sufficiency, English"),
+    "supported": ("support", "groundedness and nli, English, one statement each"),
+    "addresses": ("addresses", "answer_relevance, English"),
+}
+"""Tasks that a cascade may leave to this judge, as kinds of question, and the records behind their tables."""
+LEAST_MISSED: Final = 0.1
+"""Below the "partly" threshold at most this share of the records was in truth sufficient."""
 
 
-def split(text: str, language: str) -> tuple[str, ...]:
-    """The sentences that the judge will be shown."""
-    return sentences(text, language)
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A curve, and the chances that curves fitted on other groups give to each record."""
+
+    curve: dict[str, Any]
+    records: Rows
+    chance: NDArray[np.float64]
+    cut: float
+
+    def judged(self, keep: Flags) -> Judged:
+        """The records for which `keep` holds, decided by the curve's threshold."""
+        threshold = self.curve["thresholds"]["yes"]
+        return self.records.judged(self.chance, cut=self.cut, threshold=threshold).where(keep)
 
 
-def all_rows(folder: Path, model: BlendedModel) -> Iterator[tuple[str, Rows]]:
-    """The rows of each task."""
-    read = [each for each in records.sentence_examples(folder) if each.language == "en"]
-    yield "sentence", _sentences(read, model)
-    relevance = list(_english(records.relevance_examples(folder, split)))
-    contexts = _of(relevance, lambda e: model.context_row(e.asked, e.texts, model.sentence_rows(e.asked, e.texts)))
-    yield "relevant", contexts
-    yield "answers", contexts
-    enough = list(_english(records.sufficiency_examples(folder, split)))
-    yield "sufficient", _of(enough, lambda e: model.sufficient_row(e.asked, [e.texts]))
-    yield "supported", _supported(folder, model)
-    answers = [e for e in records.answer_examples(folder) if e.language == "en" and e.source not in ANSWERS_LEFT_OUT]
-    yield "addresses", _of(answers, lambda e: model.answer_row(e.asked, e.other))
-    useful = list(_english(records.usefulness_examples(folder, split)))
-    yield "useful", _of(useful, lambda e: model.useful_row(e.asked, e.other, e.texts))
-
-
-def _english(examples: Iterable[Example]) -> Iterator[Example]:
-    return (each for each in examples if each.language == "en" and each.texts)
-
-
-def _of(examples: list[Example], row: Callable[[Example], tuple[float, ...]]) -> Rows:
-    return _rows([row(each) for each in examples], [each.label for each in examples], examples)
-
-
-def _sentences(examples: list[Example], model: BlendedModel) -> Rows:
-    values, labels, owners = [], [], []
-    for each in examples:
-        values += model.sentence_rows(each.asked, each.texts)
-        labels += map(float, each.labels)
-        owners += [each] * len(each.labels)
-    return _rows(values, labels, owners)
-
-
-def _supported(folder: Path, model: BlendedModel) -> Rows:
-    """Responses of one statement, and statements: what several statements are worth together no curve says."""
-    values, kept = [], []
-    for example, statements in records.support_examples(folder, split):
-        claims = [each for each in statements if words(each).stems]
-        if example.language == "en" and example.texts and len(claims) == 1:
-            values.append(model.support_row(claims[0], example.texts))
-            kept.append(example)
-    for record in records.read(folder, "nli"):
-        texts = split(record["context"], record["lang"])
-        if record["lang"] == "en" and texts and words(record["statement"]).stems:
-            values.append(model.support_row(record["statement"], texts))
-            kept.append(
-                replace(
-                    kept[0],
-                    source=record["source"],
-                    group=record["context"],
-                    texts=texts,
-                    other=record["statement"],
-                    label=float(record["label"]),
-                    constructed=bool(record["meta"].get("constructed")),
-                )
-            )
-    return _rows(values, [each.label for each in kept], kept)
-
-
-def fitted(name: str, rows: Rows) -> tuple[dict[str, Any], Any]:
-    """The curve of a task with its threshold, and the probabilities on held-out groups."""
-    label = rows.label >= CUTS[name]
-    weight = fitting.source_weights(rows.source)
-    found = fitting.fit(rows.values, label, weight)
-    chance = fitting.held_out(rows.values, label, weight, rows.group)
-    found["thresholds"]["yes"] = measure.best_threshold(rows.judged(chance, cut=CUTS[name], threshold=0.5))
+def fitted(name: str, units: Units) -> Fitted:
+    """The curve of a task with its threshold, and what curves without a record's group say of it."""
+    rows, cut = units.rows, CUTS[name]
+    label, weight = rows.label >= cut, fitting.source_weights(rows.source)
+    used = units.single & _is_fitted(name, rows.source)
+    knots = fitting.KNOTS if used.sum() >= LEAST_BENT else ()
+    chance = np.zeros(len(label))
+    for train, test in GroupKFold(fitting.FOLDS).split(rows.values, label, rows.group):
+        kept = train[used[train]]
+        curve = fitting.fit(rows.values[kept], label[kept], weight[kept], knots_at=knots)
+        chance[test] = fitting.chances(curve, rows.values[test])
+    curve = fitting.fit(rows.values[used], label[used], weight[used], knots_at=knots)
+    found = Fitted({"features": list(TASKS[name]), **curve}, *units.together(chance), cut)
+    decided = found.records.judged(found.chance, cut=cut, threshold=0.5)
+    decided = decided.where(_is_fitted(name, found.records.source))
+    curve["thresholds"]["yes"] = measure.best_threshold(decided, middle=True)
     if name == "sufficient":
-        steps = np.round(np.arange(0.02, found["thresholds"]["yes"], 0.01), 2)
-        low = [step for step in steps if (chance < step).any() and label[chance < step].mean() <= 0.1]
-        found["thresholds"]["partly"] = float(max(low, default=steps[0]))
-    return {"features": list(TASKS[name]), **found}, chance
+        curve["thresholds"]["partly"] = _partly(decided, curve["thresholds"]["yes"])
+    return found
 
 
-def told(name: str, rows: Rows, chance: Any) -> None:
-    """Print AUROC of the curve and of each number alone, by source, of labels people gave and of all."""
-    label = rows.label >= CUTS[name]
-    for source in sorted(set(rows.source.tolist())):
-        mask = rows.source == source
-        if 0 < label[mask].sum() < mask.sum():
+def _is_fitted(name: str, source: NDArray[np.str_]) -> Flags:
+    if name != "supported":
+        return np.ones(len(source), dtype=bool)
+    return np.isin(source, (*records.NATURAL_SUPPORT, *STATEMENTS))
+
+
+def _partly(decided: Judged, sufficient: float) -> float:
+    steps = np.round(np.arange(0.02, sufficient, 0.01), 2)
+    below = [decided.chance < step for step in steps]
+    low = [step for step, at in zip(steps, below, strict=True) if at.any() and decided.label[at].mean() <= LEAST_MISSED]
+    return float(max(low, default=min(0.02, sufficient)))
+
+
+def agreement(name: str, found: Fitted) -> dict[str, Any]:
+    """The tables of a task, as the model file holds them: of labels people gave, and of all records."""
+    source, people = found.records.source, ~found.records.constructed
+    if name != "supported":
+        return {name: _tables(found, people, np.ones(len(source), dtype=bool))}
+    natural, statements = np.isin(source, records.NATURAL_SUPPORT), np.isin(source, STATEMENTS)
+    return {
+        "supported": _tables(found, people & natural, natural),
+        "supported_statements": _tables(found, people & statements, statements),
+        "supported_edited": _tables(found, people & ~natural & ~statements, ~natural & ~statements),
+    }
+
+
+def _tables(found: Fitted, people: Flags, every: Flags) -> dict[str, Any]:
+    return {
+        "people": measure.agreement(found.judged(people), SEED),
+        "all": measure.agreement(found.judged(every), SEED),
+    }
+
+
+def reliability(name: str, units: Units, found: Fitted) -> dict[str, Any]:
+    """How often verdicts on held-out groups are wrong, by how sure they are: what a cascade asks of its first judge."""
+    if name not in CASCADED:
+        return {}
+    kind, rule = CASCADED[name]
+    single = np.bincount(units.record)[np.unique(units.record)] == 1
+    judged = found.judged(single)
+    sure = np.where(judged.decision, judged.chance, 1 - judged.chance)
+    wrong = judged.decision != judged.label
+    return {kind: Reliability.of(rule, zip(sure.tolist(), wrong.tolist(), strict=True)).to_fields()}
+
+
+def told(name: str, units: Units, found: Fitted) -> None:
+    """Print AUROC of the curve, and of each number alone over what is judged in one piece, by source."""
+    rows, records = units.rows, found.records
+    for source in sorted(set(records.source.tolist())):
+        mask = records.source == source
+        label = records.label[mask] >= found.cut
+        if 0 < label.sum() < len(label):
+            own = (rows.source == source) & units.single
             alone = " ".join(
-                f"{feature} {measure.auroc(label[mask], rows.values[mask, at]):.3f}"
+                f"{feature} {measure.auroc(rows.label[own] >= found.cut, rows.values[own, at]):.3f}"
                 for at, feature in enumerate(TASKS[name])
             )
-            joined = measure.auroc(label[mask], chance[mask])
+            joined = measure.auroc(label, found.chance[mask])
             print(f"  {name:10} {source:24} n {mask.sum():5} joined {joined:.3f} | {alone}", flush=True)
+
+
+def shown(tables: Mapping[str, Any]) -> None:
+    """Print the means over sources."""
+    for task, kinds in tables.items():
+        for kind, values in kinds.items():
+            if values is not None:
+                print(task, kind, {key: value for key, value in values.items() if key != "sources"}, flush=True)
+
+
+def _licences(folder: Path) -> dict[str, str]:
+    """The licence of each source that the reader or the words were trained on, sorted by source."""
+    tasks = [path.name.removesuffix(".jsonl.gz") for path in folder.glob("*.jsonl.gz")]
+    found = {record["source"]: record["licence"] for task in tasks for record in records.read(folder, task)}
+    return dict(sorted(found.items()))
 
 
 def main() -> None:
@@ -152,21 +186,21 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=Path, required=True)
     chosen = parser.parse_args()
     weights = Weights.read(chosen.weights)
-    model = BlendedModel(LexicalModel.load(), *seeing(weights), {}, {}, "")
-    fields: dict[str, Any] = {"format": FORMAT, "seed": SEED, "weights": weights.fingerprint, "curves": {}}
-    agreement: dict[str, Any] = {}
-    for name, rows in all_rows(chosen.data, model):
-        fields["curves"][name], chance = fitted(name, rows)
-        told(name, rows, chance)
-        judged = rows.judged(chance, cut=CUTS[name], threshold=fields["curves"][name]["thresholds"]["yes"])
-        agreement[name] = {
-            "people": measure.agreement(judged.where(~judged.constructed), SEED),
-            "all": measure.agreement(judged, SEED),
-        }
-        for table, values in agreement[name].items():
-            if values is not None:
-                print(f"{name} {table}: { ({k: v for k, v in values.items() if k != 'sources'}) }", flush=True)
-    fields["agreement"] = agreement
+    seen = BlendedRows(weights, LexicalModel.load())
+    fields: dict[str, Any] = {
+        "format": FORMAT, "seed": SEED, "weights": weights.fingerprint, "curves": {}, "agreement": {},
+        "trained_on": _licences(chosen.data / "train"),
+    }  # fmt: skip
+    cascade: dict[str, Any] = {}
+    for name, units in all_units(chosen.data / "dev", seen):
+        found = fitted(name, units)
+        told(name, units, found)
+        tables = agreement(name, found)
+        shown(tables)
+        fields["curves"][name] = found.curve
+        fields["agreement"] |= tables
+        cascade |= reliability(name, units, found)
+    fields["agreement"]["cascade"] = cascade
     text = json.dumps(fields, ensure_ascii=False, sort_keys=True, separators=(",", ":")) + "\n"
     chosen.out.write_text(text, encoding="utf-8")
     print(f"{chosen.out}: SHA-256 {sha256(text.encode()).hexdigest()}")

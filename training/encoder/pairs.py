@@ -24,6 +24,7 @@ from encoder.corrupt import corrupted, names_in, reworded
 from encoder.mine import Passages
 from encoder.windows import best_window, window_around, windows
 from merilo.data.sentences import sentences
+from merilo.data.short_answers import stated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,7 +33,6 @@ SEED: Final = 20261121
 SUPPORTED, CONTRADICTED, NOT_STATED, UNSUPPORTED = 0.0, 1.0, 2.0, 3.0
 """Labels of the task `supported`; the last is either of the two before it."""
 _LABEL3: Final = {"entailment": SUPPORTED, "contradiction": CONTRADICTED, "neutral": NOT_STATED}
-_SHORT_WORDS: Final = 8
 _LONG_WORDS: Final = 60
 _YES: Final = 0.75
 
@@ -151,8 +151,7 @@ def _supported(records: Sequence[dict[str, Any]]) -> Iterator[Pair]:
         response = record["response"].strip()
         if len(response.split()) > _LONG_WORDS or not response:
             continue
-        short = len(response.split()) < _SHORT_WORDS and record["query"]
-        statement = f"{record['query']} {response}" if short else response
+        statement = stated(response, record["query"], "en") or response
         label = SUPPORTED if record["meta"]["label01"] >= _YES else UNSUPPORTED
         yield Pair(
             "supported", statement, best_window(statement, sentences(record["context"])), label, record["source"]

@@ -14,15 +14,23 @@ FOLDS = 5
 _DIGITS = 5
 
 
-def fit(rows: Floats, label: NDArray[np.bool_], weight: Floats, *, strength: float = 0.1) -> dict[str, Any]:
+def fit(
+    rows: Floats,
+    label: NDArray[np.bool_],
+    weight: Floats,
+    *,
+    strength: float = 0.1,
+    knots_at: tuple[float, ...] = KNOTS,
+) -> dict[str, Any]:
     """Coefficients as the model file holds them, without thresholds.
 
-    Knots stand at quantiles of the training rows; features are clipped to their 0.1 and 99.9 % quantiles, so
-    that a text unlike any seen in training cannot push a probability further than those did.
+    Knots stand at the quantiles `knots_at` of the training rows, none for a straight line. Features are clipped to
+    their 0.1 and 99.9 % quantiles, so that a text unlike any seen in training cannot push a probability further than
+    those did.
     """
     low, high = np.quantile(rows, 0.001, axis=0), np.quantile(rows, 0.999, axis=0)
     rows = np.clip(rows, low, high)
-    knots = [_knots(rows[:, j]) for j in range(rows.shape[1])]
+    knots = [_knots(rows[:, j], knots_at) for j in range(rows.shape[1])]
     wide = _widen(rows, knots)
     centre, spread = np.average(wide, axis=0, weights=weight), wide.std(axis=0)
     spread[spread < 1e-9] = 1.0
@@ -70,10 +78,10 @@ def source_weights(source: NDArray[np.str_]) -> Floats:
     return np.asarray(weight / weight.mean())
 
 
-def _knots(column: Floats) -> list[float]:
+def _knots(column: Floats, at: tuple[float, ...]) -> list[float]:
     if len(np.unique(column)) < 4:
         return []
-    inside = [k for k in np.unique(np.quantile(column, KNOTS)) if column.min() < k < column.max()]
+    inside = [k for k in np.unique(np.quantile(column, at)) if column.min() < k < column.max()]
     return [float(k) for k in inside]
 
 

@@ -63,12 +63,15 @@ def calibration_error(label: Flags, chance: Floats, bins: int = 10) -> float:
     )
 
 
-def best_threshold(judged: Judged, *, beyond: float = 0.0) -> float:
-    """The threshold with the highest kappa, mean over sources with both classes; the lowest of equals."""
-    candidates = np.round(np.arange(max(0.02, beyond), 0.99, 0.01), 2)
+def best_threshold(judged: Judged, *, middle: bool = False) -> float:
+    """The threshold with the highest kappa, mean over sources with both classes; the lowest or the middle of equals."""
+    candidates = np.round(np.arange(0.02, 0.99, 0.01), 2)
     sources = _two_sided(judged)
+    if not sources:
+        raise ValueError(f"No source has {LEAST_RECORDS} records and both labels, so no threshold can be chosen.")
     values = [np.mean([kappa(judged.label[m], judged.chance[m] >= t) for m in sources]) for t in candidates]
-    return float(candidates[int(np.argmax(values))])
+    best = candidates[np.isclose(values, max(values))]
+    return float(best[len(best) // 2 if middle else 0])
 
 
 def agreement(judged: Judged, seed: int) -> dict[str, object] | None:

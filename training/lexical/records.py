@@ -3,7 +3,7 @@
 import gzip
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +83,17 @@ def support_examples(folder: Path, split: Split) -> Iterator[tuple[Example, tupl
         sentences = split(record["context"], record["lang"])
         example = _example(record, record["query"], sentences, record["meta"]["label01"], other=record["response"])
         yield example, split(record["response"], record["lang"])
+
+
+def statement_examples(folder: Path, split: Split) -> list[Example]:
+    """Statements against a context's sentences; 1 when it entails them. Those about one context are a group."""
+    return [
+        replace(
+            _example(record, "", split(record["context"], record["lang"]), record["label"], other=record["statement"]),
+            group=record["context"],
+        )
+        for record in read(folder, "nli")
+    ]
 
 
 def answer_examples(folder: Path) -> list[Example]:

@@ -1,6 +1,6 @@
 """Examples as feature rows, with what is needed to weigh, fold and measure them."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,6 +17,9 @@ from merilo.judges.lexical_features import (
 )
 from merilo.judges.lexical_match import Lexicon, match
 from merilo.judges.lexical_text import words
+
+USEFUL_SWAPS = ("begin-wow", "clapnq", "qa-feedback")
+"""Sources whose supported answers become references."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ def sentence_rows(examples: Iterable[Example], lexicon: Lexicon) -> Rows:
             values.append(best[index])
             labels.append(float(label))
             owners.append(example)
-    return _rows(values, labels, owners)
+    return rows_of(values, labels, owners)
 
 
 def context_rows(examples: Iterable[Example], model: LexicalModel) -> Rows:
@@ -60,7 +63,7 @@ def context_rows(examples: Iterable[Example], model: LexicalModel) -> Rows:
     values = [
         model.context_row(match(model.lexicon.query(each.asked), each.texts, drop_copies=True))[1] for each in examples
     ]
-    return _rows(values, [each.label for each in examples], examples)
+    return rows_of(values, [each.label for each in examples], examples)
 
 
 def support_rows(examples: Iterable[tuple[Example, tuple[str, ...]]], lexicon: Lexicon) -> Rows:
@@ -73,7 +76,7 @@ def support_rows(examples: Iterable[tuple[Example, tuple[str, ...]]], lexicon: L
         ]
         values.append(tuple(np.mean(each, axis=0).tolist()))
         kept.append(example)
-    return _rows(values, [example.label for example in kept], kept)
+    return rows_of(values, [example.label for example in kept], kept)
 
 
 def answer_rows(examples: Iterable[Example], lexicon: Lexicon, model: LexicalModel) -> Rows:
@@ -83,7 +86,7 @@ def answer_rows(examples: Iterable[Example], lexicon: Lexicon, model: LexicalMod
         answer_features(lexicon.query(e.asked), words(e.other), lexicon, refuses=model.noncommittal(e.asked, e.other))
         for e in examples
     ]
-    return _rows(values, [e.label for e in examples], examples)
+    return rows_of(values, [e.label for e in examples], examples)
 
 
 def usefulness_rows(examples: Iterable[Example], lexicon: Lexicon) -> Rows:
@@ -96,13 +99,13 @@ def usefulness_rows(examples: Iterable[Example], lexicon: Lexicon) -> Rows:
         )
         for e in examples
     ]
-    return _rows(values, [e.label for e in examples], examples)
+    return rows_of(values, [e.label for e in examples], examples)
 
 
-def swapped(examples: Iterable[tuple[Example, tuple[str, ...]]], sources: tuple[str, ...]) -> list[Example]:
-    """Supported responses as references: useful with their own context, not with the next record's."""
+def swapped(examples: Collection[tuple[Example, tuple[str, ...]]]) -> list[Example]:
+    """Supported responses of USEFUL_SWAPS as references: useful with their own context, not with the next one's."""
     made: list[Example] = []
-    for source in sources:
+    for source in USEFUL_SWAPS:
         own = [e for e, _ in examples if e.source == source and e.label >= YES]
         for this, following in zip(own, own[1:] + own[:1], strict=True):
             made.append(replace(this, label=1.0, constructed=True))
@@ -111,7 +114,8 @@ def swapped(examples: Iterable[tuple[Example, tuple[str, ...]]], sources: tuple[
     return made
 
 
-def _rows(values: list[tuple[float, ...]], labels: list[float], examples: list[Example]) -> Rows:
+def rows_of(values: list[tuple[float, ...]], labels: list[float], examples: list[Example]) -> Rows:
+    """The rows of examples, in their order."""
     return Rows(
         values=np.array(values, dtype=np.float64),
         label=np.array(labels),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from merilo.data.labels import Task
 from merilo.data.sample import Sample
 from merilo.data.sentences import sentences
+from merilo.data.short_answers import stated
 from merilo.judging.ask import ask_each
 from merilo.judging.questions import Addresses, Question, Relevance, Sufficiency, Support
 from merilo.judging.saying import says_yes
@@ -22,11 +23,6 @@ if TYPE_CHECKING:
 
     Asked = tuple[Question[Any], ...]
 
-SHORT_WORDS: Final = 8
-"""An answer of fewer words is no statement: it is judged together with what it answers."""
-_SHORT_SIGNS: Final = 16
-"""The same, in languages that are written without blanks."""
-_WITHOUT_BLANKS: Final = frozenset({"ja", "th", "zh"})
 _BLANK: Final = "a text to be judged is blank"
 
 
@@ -163,18 +159,11 @@ def _answer(sample: Sample) -> Asked:
 
 
 def _statements(sample: Sample) -> tuple[str, ...]:
-    response, asked = sample.require("response"), sample.user_input
-    if is_blank(response):
-        return ()
-    if asked is not None and not is_blank(asked) and _is_short(response, sample.resolved_language):
-        return (f"{asked.strip()} {response.strip()}",)
+    response = sample.require("response")
+    whole = stated(response, sample.user_input, sample.resolved_language)
+    if whole is not None:
+        return (whole,)
     return tuple(each for each in sentences(response, sample.language) if not is_blank(each))
-
-
-def _is_short(response: str, language: str) -> bool:
-    if language in _WITHOUT_BLANKS:
-        return len(response.strip()) < _SHORT_SIGNS
-    return len(response.split()) < SHORT_WORDS
 
 
 _QUESTIONS: Final[Mapping[Task, Callable[[Sample], Asked]]] = {

@@ -103,7 +103,7 @@ async def run_check(wanted: Wanted, options: Options, resampling: Resampling = _
         records = [record for record in records if not record.constructed]
     if not records:
         raise UsageError("Every record that was chosen was made by rule; take them with --include-constructed.")
-    records = _drawn(records, wanted.sample)
+    records = drawn(records, wanted.sample)
     judge = judges_of(options)["judge"]
     alone = all(map(_costs_nothing, each_judge([judge]))) if wanted.each_sentence is None else wanted.each_sentence
     asked, left_out = _answerable(records, judge)
@@ -152,7 +152,7 @@ def _read(wanted: Wanted) -> tuple[tuple[LabelFile, ...], list[Labelled]]:
     return tuple(each for each, _ in found), kept
 
 
-def _drawn(records: list[Labelled], sample: int | None) -> list[Labelled]:
+def drawn(records: list[Labelled], sample: int | None) -> list[Labelled]:
     """The records whose ids have the lowest digests, so many of each task and source, in their order."""
     if sample is None:
         return records

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from merilo.metrics.base import Family, Score
-from merilo.metrics.registry import families
+from merilo.metrics.registry import families, known_metric
 from merilo.reports.case import Case
 from merilo.reports.explain import statements
 from merilo.reports.overview import agreement, command, judge_name
@@ -80,9 +80,8 @@ def _retrievers(page: Page, first: Table, second: Table) -> None:
     page.heading(f"1. Which retriever is better? {len(first.samples)} questions, two retrievers, the same passages")
     page.blank()
     names = (first.run.path.name, second.run.path.name.removeprefix("opening_"))
-    judged = [
-        (metric, first.values[metric], second.values[metric]) for metric in first.values if metric in second.values
-    ]
+    both = [metric for metric in first.values if metric in second.values and _asks(metric)]
+    judged = [(metric, first.values[metric], second.values[metric]) for metric in both]
     gold = [(name, first.of(score), second.of(score)) for name, score in _GOLD.items()]
     head = ("mean over questions", *names, "difference, 95 % interval")
     rows = columns([head, *(_compared(*row) for row in (*judged, *gold))], left=frozenset({0}))
@@ -94,6 +93,12 @@ def _retrievers(page: Page, first: Table, second: Table) -> None:
         page.line(Span(row, Tone.STRONG if not place else Tone.PLAIN))
     page.blank()
     page.text(f"{_verdict(names, judged, gold)} Each interval is {OWN_ERROR}.")
+
+
+def _asks(metric: str) -> bool:
+    """Whether a judge has a say in it."""
+    known = known_metric(metric)
+    return known is not None and bool(known.asks)
 
 
 _Row = tuple[str, dict[str, float], dict[str, float]]

@@ -1,12 +1,11 @@
-"""The judge that needs no key, no network and no model server: it answers from the words of the texts alone.
+"""The judge that needs no key, no network and no model server: a small model of our own, in the package.
 
-It is `merilo.judges.lexical` behind the judge protocol. It follows no instruction hidden in a context, as it
-reads none. It tells whether the words of a statement stand in a context; it cannot tell a contradiction from
-something not stated, nor see a wrong fact made of the context's own words.
+It is `merilo.judges.blended` behind the judge protocol: which words of one text stand in another, and what a compact
+encoder reads in both. It follows no instruction hidden in a context: its answers are numbers about likeness, and no
+text is an order to it. It cannot tell a contradiction from something not stated.
 
-Vectors and similarities are those of `merilo.judges.ngrams`: hashed character n-grams, which know words and parts of
-words but no meaning. They make metrics that need vectors run without a model; where the number matters, give a
-better embedder, until a stronger model takes their place here.
+Vectors and similarities come from the same encoder; where a text is mostly of other letters than English ones, from
+`merilo.judges.ngrams`, which know words and parts of words but no meaning.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from merilo.data.sentences import SPLITTER_ID
 from merilo.judges.base import Send
+from merilo.judges.blended import CURVES_FILE, WEIGHTS_FILE, BlendedModel
 from merilo.judges.embedded_provider import RULES, EmbeddedProvider
-from merilo.judges.lexical import FORMAT, LexicalModel
 from merilo.judges.lexical_match import RULES_VERSION
 from merilo.judges.ngrams import NAME
 from merilo.judges.reliability import tables_from
@@ -40,10 +39,19 @@ _RATED: Final = {
     "answers": "grade 2 of relevance",
     "sufficient": "sufficiency",
     "supported": "support",
+    "supported_statements": "support of statements that people wrote",
     "supported_edited": "support of facts changed on purpose",
     "addresses": "addresses",
 }
 """The tasks for which people's labels were held out, as `rates` calls them."""
+
+
+_LIMITS: Final = (
+    "It does not notice a fact changed within the contexts' own words, tells no contradiction apart, and of whether a "
+    "statement answers (answer_relevancy) it knows little more than chance"
+)
+_MARK: Final = 12
+"""So many digits of the model's digest are shown."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +75,12 @@ class EmbeddedJudge:
 
     @property
     def rates(self) -> str | None:
-        """Cohen's kappa with people's labels on held-out public data, by task, with 95 % intervals."""
-        tables = LexicalModel.load().agreement
+        """Which model it is, and Cohen's kappa with people's labels on held-out public data, with 95 % intervals."""
+        model = BlendedModel.load()
+        tables = model.agreement
         parts = [_rate(called, tables.get(task, {}).get("people")) for task, called in _RATED.items()]
         shown = ", ".join(part for part in parts if part)
-        return f"agreement with people on held-out public data, mostly English: {shown}" if shown else None
+        return f"model {model.fingerprint[:_MARK]}; agreement with people on held-out English data: {shown}. {_LIMITS}"
 
     @property
     def reliability(self) -> Mapping[str, Reliability]:
@@ -79,7 +88,7 @@ class EmbeddedJudge:
 
         The file's `agreement` may hold it under `cascade`, as `merilo judge check --json` writes it.
         """
-        found: object = LexicalModel.load().agreement.get("cascade")
+        found: object = BlendedModel.load().agreement.get("cascade")
         return {} if found is None else tables_from(found)
 
     @property
@@ -93,11 +102,11 @@ class EmbeddedJudge:
         return True
 
     def fingerprint(self) -> Mapping[str, object]:
-        """The digest of the model file, the version of the reading, the sentence splitter and the vectors."""
+        """The digest of the model files, the version of the reading, the sentence splitter and the vectors."""
         return {
             "judge": "embedded",
-            "model": f"lexical.v{FORMAT}",
-            "sha256": LexicalModel.load().fingerprint,
+            "model": f"{WEIGHTS_FILE}, {CURVES_FILE}",
+            "sha256": BlendedModel.load().fingerprint,
             "rules": RULES_VERSION,
             "splitter": SPLITTER_ID,
             "vectors": NAME,

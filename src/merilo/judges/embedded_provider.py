@@ -1,18 +1,22 @@
 """The model of the embedded judge behind a provider: questions in batches, verdicts without a request to anybody.
 
-A batch is what a round of many samples asks. Equal questions are judged once, and short ones first, so that texts of
-like length lie side by side for a model that takes several at a time. No verdict knows of its neighbours.
+A batch is what a round of many samples asks. Equal questions are judged once, short ones first, several side by side:
+one for each processor. No verdict knows of its neighbours.
 """
 
 from __future__ import annotations
 
 import logging
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.data.sentences import sentences
 from merilo.errors import Permanent
-from merilo.judges.lexical import LexicalModel
+from merilo.judges.blended import BlendedModel
+from merilo.judges.english import is_english
 from merilo.judges.ngrams import likeness, ngram_vector
 from merilo.judging.questions import (
     Addresses,
@@ -57,6 +61,7 @@ _log = logging.getLogger("merilo")
 
 _LEVELS: Final = (SufficiencyLabel.INSUFFICIENT, SufficiencyLabel.PARTLY, SufficiencyLabel.SUFFICIENT)
 _FREE: Final = Usage(0, 0, 0)
+_MOST_THREADS: Final = 8
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,7 @@ class EmbeddedProvider:
 
     def send_batch(self, requests: Sequence[Request]) -> Generator[tuple[int, Reply | ProviderError], None, None]:
         """See `BatchProvider`; Permanent for what is no question of a kind that it answers."""
-        model = LexicalModel.load()
+        model = BlendedModel.load()
         places: dict[Question[Any], list[int]] = {}
         for place, request in enumerate(requests):
             question = request.question if isinstance(request, QuestionRequest) else None
@@ -87,10 +92,21 @@ class EmbeddedProvider:
                 places.setdefault(question, []).append(place)
             else:
                 yield place, Permanent("The embedded judge answers questions of its own kinds only.")
-        for question in sorted(places, key=_length):
-            reply = Reply((_answered(model, question),), usage=_FREE, path=ReplyPath.LOCAL)
-            for place in places[question]:
-                yield place, reply
+        ordered = sorted(places, key=_length)
+        pool = ThreadPoolExecutor(_threads(), "embedded")
+        try:
+            for question, text in zip(ordered, pool.map(partial(_answered, model), ordered), strict=True):
+                reply = Reply((text,), usage=_FREE, path=ReplyPath.LOCAL)
+                for place in places[question]:
+                    yield place, reply
+        finally:
+            pool.shutdown(cancel_futures=True)  # ends early where whoever asks has stopped
+
+
+def _threads() -> int:
+    """One for each processor that this process may use: the encoder computes outside of Python's lock."""
+    usable = getattr(os, "sched_getaffinity", None)
+    return min(_MOST_THREADS, len(usable(0)) if usable else os.cpu_count() or 1)
 
 
 def _length(question: Question[Any]) -> int:
@@ -105,7 +121,7 @@ def _length(question: Question[Any]) -> int:
     return length
 
 
-def _answered(model: LexicalModel, question: Question[Any]) -> str:
+def _answered(model: BlendedModel, question: Question[Any]) -> str:
     try:
         verdict = RULES[type(question)](model, question)
     except Exception as error:  # noqa: BLE001  a bug in how a text is read is the failure of one question
@@ -119,67 +135,71 @@ def _answered(model: LexicalModel, question: Question[Any]) -> str:
         return answer_text(Failure(FailureKind.BROKEN, told))
 
 
-def _relevance(model: LexicalModel, question: Relevance) -> RelevanceVerdict:
+def _relevance(model: BlendedModel, question: Relevance) -> RelevanceVerdict:
     found = model.relevance(question.user_input, question.sentences)
     reason = f"{_percent(found.coverage)} of the user input, by the weight of its words, stands in the context; "
-    reason += _cut(model, "relevant")
+    reason += _cut(found.yes_from)
     return RelevanceVerdict(found.grade, found.evidence, reason, found.probability)
 
 
-def _usefulness(model: LexicalModel, question: Usefulness) -> UsefulnessVerdict:
+def _usefulness(model: BlendedModel, question: Usefulness) -> UsefulnessVerdict:
     found = model.usefulness(question.user_input, question.reference, question.sentences)
     reason = f"{_percent(found.coverage)} of the reference, by the weight of its words, stands in the context; "
-    reason += _cut(model, "useful")
+    reason += _cut(found.yes_from)
     return UsefulnessVerdict(found.useful, found.evidence, reason, found.probability)
 
 
-def _statements(model: LexicalModel, question: Statements) -> StatementsVerdict:
+def _statements(model: BlendedModel, question: Statements) -> StatementsVerdict:
     """One statement for each sentence that claims something: questions and refusals do not."""
     claims = (Statement(text, index) for index, text in enumerate(question.sentences) if model.claims(text))
     return StatementsVerdict(tuple(claims))
 
 
-def _support(model: LexicalModel, question: Support) -> SupportVerdict:
+def _support(model: BlendedModel, question: Support) -> SupportVerdict:
     contexts = [sentences(context) for context in question.contexts]
     found = model.support(question.statement, contexts)
     label = SupportLabel.SUPPORTED if found.supported else SupportLabel.UNSUPPORTED
     reason = f"{_percent(found.coverage)} of the statement, by the weight of its words, stands in one place; "
-    reason += _cut(model, "supported")
+    reason += _cut(found.yes_from)
     return SupportVerdict(label, found.evidence, reason, found.probability, tells_contradicted=False)
 
 
-def _sufficiency(model: LexicalModel, question: Sufficiency) -> SufficiencyVerdict:
+def _sufficiency(model: BlendedModel, question: Sufficiency) -> SufficiencyVerdict:
     found = model.sufficiency(question.user_input, [sentences(context) for context in question.contexts])
     reason = f"{_percent(found.coverage)} of the user input, by the weight of its words, stands in the contexts; "
-    reason += _cut(model, "sufficient")
+    reason += _cut(found.yes_from)
     return SufficiencyVerdict(_LEVELS[found.level], reason=reason, probability=found.probability)
 
 
-def _addresses(model: LexicalModel, question: Addresses) -> AddressesVerdict:
+def _addresses(model: BlendedModel, question: Addresses) -> AddressesVerdict:
     found = model.addresses(question.user_input, question.statement)
     return AddressesVerdict(found.addresses, probability=found.probability)
 
 
-def _noncommittal(model: LexicalModel, question: Noncommittal) -> NoncommittalVerdict:
+def _noncommittal(model: BlendedModel, question: Noncommittal) -> NoncommittalVerdict:
     declines = model.noncommittal(question.user_input, question.response)
     return NoncommittalVerdict(declines, reason="It holds a phrase of refusal and little else." if declines else "")
 
 
-def _embeddings(model: LexicalModel, question: Embeddings) -> MatrixVerdict:
-    """Vectors of 512 numbers and length 1; of zeros for a text without a word."""
-    del model
-    return MatrixVerdict.of([ngram_vector(text) for text in question.texts])
+def _embeddings(model: BlendedModel, question: Embeddings) -> MatrixVerdict:
+    """The encoder's vectors where all texts are English, else those of n-grams, zeros for a text without a word."""
+    if not is_english(*question.texts):
+        return MatrixVerdict.of([ngram_vector(text) for text in question.texts])
+    return MatrixVerdict.of(model.embedder.vectors(question.texts).tolist())
 
 
-def _similarities(model: LexicalModel, question: Similarities) -> MatrixVerdict:
-    """The cosine of the same vectors, 0 where it is negative; 0 too for a text without a word."""
-    del model
-    right = [ngram_vector(text) for text in question.right]
-    rows = [[likeness(vector, other) for other in right] for vector in map(ngram_vector, question.left)]
-    return MatrixVerdict.of(rows) if rows else MatrixVerdict(0, len(right), b"")
+def _similarities(model: BlendedModel, question: Similarities) -> MatrixVerdict:
+    """The cosine of the same vectors, 0 where it is negative."""
+    left, right = question.left, question.right
+    if not left:
+        return MatrixVerdict(0, len(right), b"")
+    if is_english(*left, *right):
+        return MatrixVerdict.of(model.embedder.similarities(left, right).clip(0, 1).tolist())
+    vectors = [ngram_vector(text) for text in right]
+    return MatrixVerdict.of([[likeness(one, other) for other in vectors] for one in map(ngram_vector, left)])
 
 
-RULES: Final[Mapping[type[Question[Any]], Callable[[LexicalModel, Any], Verdict]]] = {
+RULES: Final[Mapping[type[Question[Any]], Callable[[BlendedModel, Any], Verdict]]] = {
     Relevance: _relevance,
     Usefulness: _usefulness,
     Statements: _statements,
@@ -193,9 +213,9 @@ RULES: Final[Mapping[type[Question[Any]], Callable[[LexicalModel, Any], Verdict]
 """How each kind of question is answered."""
 
 
-def _cut(model: LexicalModel, task: str) -> str:
+def _cut(yes_from: float) -> str:
     """From which probability on the answer is yes: the cut was fitted, and is not one half."""
-    return f"yes from p = {model.curves[task].thresholds['yes']:.2f}."
+    return f"yes from p = {yes_from:.2f}."
 
 
 def _percent(share: float) -> str:

@@ -27,7 +27,7 @@ from merilo.judges.lexical_features import (
     support_features,
     usefulness_features,
 )
-from merilo.judges.lexical_match import Lexicon, Matches, best_window, match, window_share
+from merilo.judges.lexical_match import Lexicon, Matches, best_window, match, union, window_share
 from merilo.judges.lexical_text import words
 from merilo.judges.lexical_words import CONCESSIONS, CONJUNCTIONS, REFUSALS
 
@@ -44,7 +44,7 @@ TASKS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The fitted curves and the features each reads, in order."""
 
-_DIGITS: Final = 6
+DIGITS: Final = 6
 _WINDOW: Final = 3
 _JOINED: Final = 2
 _JOIN_GAIN: Final = 0.1
@@ -68,6 +68,8 @@ class RelevanceResult:
     """That the grade is 2."""
     coverage: float
     """The share of the user input, by weight, whose words stand in the context, in [0, 1]."""
+    yes_from: float
+    """The probability from which on the answer is yes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,8 @@ class UsefulnessResult:
     probability: float
     coverage: float
     """The share of the reference, by weight, whose words stand in the context, in [0, 1]."""
+    yes_from: float
+    """The probability from which on the answer is yes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,8 @@ class SupportResult:
     probability: float
     coverage: float
     """The most of the statement, by weight, that stands within three sentences of one context, in [0, 1]."""
+    yes_from: float
+    """The probability from which on the answer is yes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +106,8 @@ class SufficiencyResult:
     probability: float
     coverage: float
     """The share of the user input, by weight, whose words stand in the contexts, in [0, 1]."""
+    yes_from: float
+    """The probability from which on the answer is yes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +200,10 @@ class LexicalModel:
         p_answers = min(p_relevant, self.curves["answers"].probability(row))
         evidence = self._evidence(found, logits)
         grade = 0
-        if evidence and p_relevant >= self.curves["relevant"].thresholds["yes"]:
+        yes_from = self.curves["relevant"].thresholds["yes"]
+        if evidence and p_relevant >= yes_from:
             grade = 2 if p_answers >= self.curves["answers"].thresholds["yes"] else 1
-        return RelevanceResult(grade, evidence if grade else (), p_relevant, p_answers, _short(row[0]))
+        return RelevanceResult(grade, evidence if grade else (), p_relevant, p_answers, _short(row[0]), yes_from)
 
     def usefulness(self, user_input: str, reference: str, sentences: Sequence[str]) -> UsefulnessResult:
         """Whether a context helps to arrive at the reference, and by which sentences."""
@@ -204,31 +213,32 @@ class LexicalModel:
         p_useful = self.curves["useful"].probability(row)
         shares = [target.share(mask) for mask in target.masks]
         best = max(shares, default=0.0)
-        useful = best > 0.0 and p_useful >= self.curves["useful"].thresholds["yes"]
+        yes_from = self.curves["useful"].thresholds["yes"]
+        useful = best > 0.0 and p_useful >= yes_from
         owners = {
             owner
             for owner, share in zip(target.owners, shares, strict=True)
             if useful and share >= _EVIDENCE_SHARE * best
         }
-        return UsefulnessResult(useful, tuple(sorted(owners)), p_useful, _short(row[0]))
+        return UsefulnessResult(useful, tuple(sorted(owners)), p_useful, _short(row[0]), yes_from)
 
     def support(self, statement: str, contexts: Sequence[Sequence[str]]) -> SupportResult:
         """Whether contexts, each given as its sentences, support a statement: one alone, or two together."""
         curve, query = self.curves["supported"], self.lexicon.query(statement)
+        threshold = curve.thresholds["yes"]
         if not query.total:
-            return SupportResult(supported=False, evidence=(), probability=0.0, coverage=0.0)
+            return SupportResult(supported=False, evidence=(), probability=0.0, coverage=0.0, yes_from=threshold)
         found = [match(query, sentences, drop_copies=False) for sentences in contexts]
         chances = [
             curve.probability(support_features(each, self.lexicon)) if any(each.masks) else 0.0 for each in found
         ]
         best = max(chances, default=0.0)
         coverage = _short(max((window_share(each, _WINDOW) for each in found), default=0.0))
-        threshold = curve.thresholds["yes"]
         evidence = tuple(i for i, chance in enumerate(chances) if chance and chance >= threshold)
         if not evidence:
             evidence, joint = self._joint_support(found, contexts)
             best = max(best, joint)
-        return SupportResult(bool(evidence), evidence, best, coverage)
+        return SupportResult(bool(evidence), evidence, best, coverage, threshold)
 
     def sufficiency(self, user_input: str, contexts: Sequence[Sequence[str]]) -> SufficiencyResult:
         """Whether contexts, each given as its sentences, together hold enough to answer the user input."""
@@ -238,7 +248,7 @@ class LexicalModel:
         row = self.context_row(found)[1]
         chance = curve.probability(row)
         level = sum(chance >= curve.thresholds[name] for name in ("partly", "yes"))
-        return SufficiencyResult(level if any(found.masks) else 0, chance, _short(row[0]))
+        return SufficiencyResult(level if any(found.masks) else 0, chance, _short(row[0]), curve.thresholds["yes"])
 
     def addresses(self, user_input: str, statement: str) -> AddressesResult:
         """Whether a statement addresses what the user input asks; a refusal never does."""
@@ -281,20 +291,38 @@ class LexicalModel:
             chosen = {found.owners[max(candidates, key=lambda place: (logits[place], -place))]}
         return tuple(sorted(chosen))
 
+    def joint(self, statement: str, contexts: Sequence[Sequence[str]]) -> tuple[tuple[int, ...], list[str]] | None:
+        """The two contexts that hold most of a statement and their sentences about it.
+
+        None where the better one alone holds nearly as much.
+        """
+        query = self.lexicon.query(statement)
+        return _joined([match(query, sentences, drop_copies=False) for sentences in contexts], contexts)
+
     def _joint_support(
         self, found: Sequence[Matches], contexts: Sequence[Sequence[str]]
     ) -> tuple[tuple[int, ...], float]:
         """The two contexts that cover most and the probability, where their best windows together support."""
-        covering = sorted((-window_share(each, _WINDOW), index) for index, each in enumerate(found) if any(each.masks))
-        if len(covering) < _JOINED:
+        joined = _joined(found, contexts)
+        if joined is None:
             return (), 0.0
-        top = covering[:_JOINED]
-        window = [text for _, index in top for text in _best_sentences(found[index], contexts[index])]
+        places, window = joined
         row = support_features(match(found[0].query, window, drop_copies=False), self.lexicon)
         chance = self.curves["supported"].probability(row)
-        if chance < self.curves["supported"].thresholds["yes"] or row[0] + top[0][0] < _JOIN_GAIN:
-            return (), 0.0
-        return tuple(sorted(index for _, index in top)), chance
+        return (places, chance) if chance >= self.curves["supported"].thresholds["yes"] else ((), 0.0)
+
+
+def _joined(found: Sequence[Matches], contexts: Sequence[Sequence[str]]) -> tuple[tuple[int, ...], list[str]] | None:
+    """See `LexicalModel.joint`."""
+    covering = sorted((-window_share(each, _WINDOW), index) for index, each in enumerate(found) if any(each.masks))
+    if len(covering) < _JOINED:
+        return None
+    top = covering[:_JOINED]
+    window = [text for _, index in top for text in _best_sentences(found[index], contexts[index])]
+    together = match(found[0].query, window, drop_copies=False)
+    if together.share(union(together.masks)) + top[0][0] < _JOIN_GAIN:
+        return None
+    return tuple(sorted(index for _, index in top)), window
 
 
 def _refuses(clause: str) -> bool:
@@ -310,11 +338,11 @@ def probability(logit: float) -> float:
     """The logistic of a log odds, rounded to 6 digits."""
     if logit < -40.0:
         return 0.0
-    return round(1.0 / (1.0 + math.exp(-min(logit, 40.0))), _DIGITS)
+    return round(1.0 / (1.0 + math.exp(-min(logit, 40.0))), DIGITS)
 
 
 def _short(value: float) -> float:
-    return round(value, _DIGITS)
+    return round(value, DIGITS)
 
 
 @lru_cache(maxsize=1)

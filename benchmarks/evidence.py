@@ -1,0 +1,122 @@
+"""Evidence sentences with a probability each: python benchmarks/evidence.py [--labels FILE ...]
+
+A verdict names the sentences that are evidence, and says nothing of how sure each of them is. So for sentences as they
+stand in their context the embedded model itself is asked; a judge that is asked about each sentence alone lends the
+probability that it gave there. AUROC and calibration of evidence are over these. Prints what `merilo judge check --task
+sentence_relevance --json` prints, with them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from collections import Counter, defaultdict
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from packaged import blended
+
+from merilo.checking.check import Wanted, run_check
+from merilo.checking.record import check_record
+from merilo.checking.tables import table_of
+from merilo.data.labels import Task
+from merilo.judges.english import is_english
+from merilo.judges.lexical import LexicalModel, probability
+from merilo.judges.lexical_match import match
+from merilo.options import Options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from merilo.checking.check import Check
+    from merilo.checking.items import Item
+    from merilo.checking.tables import TaskTable
+    from merilo.data.labels import Labelled
+    from merilo.judges.blended import BlendedModel
+
+    ModelFor = Callable[[str, tuple[str, ...]], BlendedModel | None]
+
+TASK: Final = Task.SENTENCE_RELEVANCE.value
+ALONE: Final = f"{TASK}_alone"
+EMBEDDED: Final = "embedded"
+DEV: Final = sorted((Path(__file__).parent / "labels" / "dev").glob("*.jsonl.gz"))
+
+
+def with_chances(check: Check, model_for: ModelFor | None = None) -> Check:
+    """The check with a probability for every labelled sentence, and its tables of them made anew.
+
+    `model_for`: the model behind the judge for a query and its sentences; by default the packaged one for the embedded
+    judge, and none for others.
+    """
+    if model_for is None and check.judge.name == EMBEDDED:
+        model_for = _packaged
+    if TASK not in check.items:
+        return check
+    alone: dict[str, list[float | None]] = defaultdict(list)
+    for item in check.items.get(ALONE, ()):
+        alone[item.record.id].append(item.probability)
+    known: dict[str, Sequence[float | None]] = {}
+    found: list[Item] = []
+    places: Counter[str] = Counter()
+    for item in check.items[TASK]:
+        record = item.record
+        if record.id not in known:
+            known[record.id] = _in_view(record, model_for) if model_for else alone[record.id]
+        chances = known[record.id]
+        place, places[record.id] = places[record.id], places[record.id] + 1
+        found.append(item if item.judge is None or not chances else replace(item, probability=chances[place]))
+    renewed = replace(check, items={**check.items, TASK: found})
+    return replace(
+        renewed,
+        people=_tables(renewed, check.people, constructed=False),
+        everything=None if check.everything is None else _tables(renewed, check.everything, constructed=True),
+    )
+
+
+def _tables(check: Check, tables: Sequence[TaskTable], *, constructed: bool) -> tuple[TaskTable, ...]:
+    """These tables, that of sentences in their context made anew."""
+    items = [item for item in check.items[TASK] if constructed or not item.record.constructed]
+    renewed = (
+        table_of(each.reading, items, check.resampling) if each.reading.name == TASK else each for each in tables
+    )
+    return tuple(each for each in renewed if each is not None)
+
+
+def _packaged(query: str, texts: tuple[str, ...]) -> BlendedModel | None:
+    del query, texts
+    return blended()
+
+
+def _in_view(record: Labelled, model_for: ModelFor) -> Sequence[float]:
+    """What the model gives each sentence, read with the others in view."""
+    model = model_for(record.query, record.texts)
+    if model is None or not is_english(record.query, *record.texts):
+        return _by_words(record)
+    curve = model.curves["sentence"]
+    return [curve.probability(row) for row in model.rows.sentences(record.query, record.texts)]
+
+
+def _by_words(record: Labelled) -> Sequence[float]:
+    """The same of the model of words, which answers alone where the encoder does not read."""
+    model = LexicalModel.load()
+    found = match(model.lexicon.query(record.query), record.texts, drop_copies=True)
+    chances = [0.0] * len(record.texts)
+    for owner, logit in zip(found.owners, model.context_row(found)[0], strict=True):
+        chances[owner] = max(chances[owner], probability(logit))
+    return chances
+
+
+def main() -> None:
+    """Print the check of evidence sentences."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--labels", nargs="*", type=Path, metavar="FILE")
+    labels = parser.parse_args().labels or DEV
+    wanted = Wanted(labels=labels, tasks=[TASK], include_constructed=True, each_sentence=False)
+    check = asyncio.run(run_check(wanted, Options(judge=EMBEDDED)))
+    print(json.dumps(check_record(with_chances(check)), ensure_ascii=False, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""The embedded judge as it answers records that its curves were not fitted on: python benchmarks/held_out.py
+
+The curves of the shipped model join words and encoder, and are fitted on the labelled records of this folder. So what
+`merilo judge check` says of it over the same records is too good, most of all where records are few. Here the curves
+and their thresholds are fitted anew, by `training/encoder/fit.py`, on four fifths of the articles and questions at a
+time, and answer the rest; the encoder is the one that ships. Prints what `merilo judge check --include-constructed
+--json` prints; needs training/requirements.in.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from evidence import with_chances
+from packaged import blended
+
+from merilo.checking.asking import JudgedAsLabelled, sample_of
+from merilo.checking.check import Wanted, run_check
+from merilo.checking.record import check_record
+from merilo.data.labels import Task, read_labels
+from merilo.judges.callables import CallableJudge
+from merilo.judges.embedded_provider import RULES
+from merilo.judges.lexical import Curve
+from merilo.judging.questions import Addresses, Question, Relevance, Sufficiency, Support
+from merilo.options import Options
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training"))
+
+from encoder.fit import fitted
+from encoder.rows import Units, all_units
+from lexical import records
+
+if TYPE_CHECKING:
+    from merilo.judges.blended import BlendedModel
+    from merilo.judging.verdicts import Verdict
+
+    Asked = Question[Any]  # Any: whatever its verdict is
+
+DEV: Final = Path(__file__).resolve().parent / "labels" / "dev"
+FOLDS: Final = 5
+TITLE: Final = "embedded, held out"
+NOT_ASKED: Final = "useful"
+"""The last curve of all, about which there are no labels of people."""
+
+
+class HeldOut:
+    """One model for each fold, with curves of the records in all others."""
+
+    def __init__(self, folder: Path, model: BlendedModel) -> None:
+        """`folder`: the records that the shipped curves were fitted on, a file a task."""
+        self._shipped = model
+        self._folds: dict[Asked, int] = {}
+        self._queries: dict[str, int] = {}
+        for task in Task:
+            path = folder / f"{task.value}.jsonl.gz"
+            if path.is_file():
+                self._place(path, folder, task)
+        curves: list[dict[str, Curve]] = [dict(model.curves) for _ in range(FOLDS)]
+        for name, units in all_units(folder, model.rows):
+            if name == NOT_ASKED:
+                break
+            own = np.array([_fold(group) for group in units.rows.group.tolist()])
+            for fold in range(FOLDS):
+                others = own != fold
+                kept = Units(units.rows.where(others), units.record[others])
+                curves[fold][name] = Curve.of(fitted(name, kept).curve)
+        self._models = [replace(model, curves=each) for each in curves]  # which read with the same eyes
+
+    def model_for(self, query: str, texts: tuple[str, ...]) -> BlendedModel:
+        """The model of the fold that a query is in; the shipped one for others."""
+        del texts
+        fold = self._queries.get(query)
+        return self._shipped if fold is None else self._models[fold]
+
+    @property
+    def judge(self) -> CallableJudge:
+        """A judge that asks the model of the question's fold, or that of its query; the shipped one about others."""
+
+        def answer(question: Asked) -> Verdict:
+            fold = self._folds.get(question)
+            query: str = getattr(question, "user_input", "")  # a statement has none
+            model = self.model_for(query, ()) if fold is None else self._models[fold]
+            return RULES[type(question)](model, question)
+
+        return CallableJudge(answer, answers=frozenset({Relevance, Support, Sufficiency, Addresses}), title=TITLE)
+
+    def _place(self, path: Path, folder: Path, task: Task) -> None:
+        """Note the fold of each question that the records of a file are asked as."""
+        groups = {str(raw["id"]): _group(raw) for raw in records.read(folder, task.value)}
+        for record in read_labels([path]):
+            fold = _fold(groups[record.id])
+            if record.query:
+                self._queries.setdefault(record.query, fold)
+            for alone in {False, task is Task.SENTENCE_RELEVANCE}:
+                questions = JudgedAsLabelled(task, alone=alone).questions(sample_of(record))
+                self._folds |= dict.fromkeys(questions, fold)
+
+
+def _group(raw: dict[str, Any]) -> str:  # Any: parsed JSON
+    """What fitting keeps together: the records of one article, else of one question."""
+    meta = raw["meta"]
+    inner = raw["context"] if raw["task"] == Task.NLI.value else meta.get("article") or meta.get("title")
+    return f"{raw['source']}/{inner or raw['query'] or raw['id']}"
+
+
+def _fold(group: str) -> int:
+    return hashlib.blake2b(group.encode(), digest_size=4).digest()[0] % FOLDS
+
+
+def main() -> None:
+    """Print the check."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--labels", type=Path, default=DEV, metavar="DIR")
+    parser.add_argument("--source", action="append", default=[], metavar="NAME", help="print this source only")
+    arguments = parser.parse_args()
+    model = blended()
+    if model is None:
+        raise SystemExit("The packaged model has no encoder, and nothing of it was fitted on these records.")
+    found = HeldOut(arguments.labels, model)
+    labels = sorted(arguments.labels.glob("*.jsonl.gz"))
+    wanted = Wanted(labels=labels, sources=arguments.source, include_constructed=True, each_sentence=True)
+    check = with_chances(asyncio.run(run_check(wanted, Options(judge=found.judge, cache=False))), found.model_for)
+    print(json.dumps(check_record(check), ensure_ascii=False, indent=2))
+
+
+if __name__ == "__main__":
+    main()

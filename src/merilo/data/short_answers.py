@@ -1,0 +1,36 @@
+"""Answers too short to be a statement by themselves: "In 1889." says something only with what it answers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+SHORT_WORDS: Final = 8
+"""An answer of fewer words is judged together with what it answers."""
+_SHORT_SIGNS: Final = 16
+"""The same, in languages that are written without blanks."""
+_VERBS: Final = frozenset(
+    "am are be been can can't cannot could did didn't do does doesn't don't had has hasn't have he's i'd i'll i'm i've "
+    "is isn't it's may might must she's should that's there's they're was wasn't we're were weren't will won't would "
+    "wouldn't you're".split()
+)
+"""An English answer with one of them is a sentence, however short."""
+_YES_OR_NO: Final = frozenset({"yes", "no"})
+_WITHOUT_BLANKS: Final = frozenset({"ja", "th", "zh"})
+
+
+def stated(answer: str, user_input: str | None, language: str) -> str | None:
+    """A short answer behind what it answers, as one statement.
+
+    None where the answer is blank or long enough to be read alone, or where it answers nothing.
+    """
+    answer, asked = answer.strip(), (user_input or "").strip()
+    return f"{asked} {answer}" if answer and asked and _is_short(answer, language) else None
+
+
+def _is_short(answer: str, language: str) -> bool:
+    if language in _WITHOUT_BLANKS:
+        return len(answer) < _SHORT_SIGNS
+    words = answer.casefold().replace("’", "'").split()
+    if len(words) >= SHORT_WORDS:
+        return False
+    return language != "en" or words[0].strip(".,;:!") in _YES_OR_NO or _VERBS.isdisjoint(words)

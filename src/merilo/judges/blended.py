@@ -1,0 +1,186 @@
+"""The model of the embedded judge: what the words show and what the encoder reads, joined task by task.
+
+Each task has a logistic curve over a few numbers (`merilo.judges.blended_rows`). The encoder knows English; where
+texts are of another language the words alone decide (`merilo.judges.lexical`).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import sha256
+from importlib.resources import as_file, files
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from merilo.errors import DataError
+from merilo.judges.blended_rows import TASKS, BlendedRows
+from merilo.judges.encoder.embedder import Embedder
+from merilo.judges.encoder.weights import Weights
+from merilo.judges.english import is_english
+from merilo.judges.lexical import (
+    DIGITS,
+    AddressesResult,
+    Curve,
+    LexicalModel,
+    RelevanceResult,
+    SufficiencyResult,
+    SupportResult,
+    UsefulnessResult,
+    probability,
+)
+from merilo.judges.lexical_text import words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+WEIGHTS_FILE: Final = "encoder.v1.safetensors"
+CURVES_FILE: Final = "blend.v1.json"
+FORMAT: Final = 1
+
+
+@dataclass(frozen=True)
+class BlendedModel:
+    """Answers each task; equal texts give equal answers, whatever else is asked. Use `BlendedModel.load()`."""
+
+    lexical: LexicalModel
+    curves: Mapping[str, Curve]
+    agreement: Mapping[str, Any]  # Any: nested tables of numbers, printed as they are
+    """Agreement with people on held-out records, by task; see `training/README.md` for the fields."""
+    fingerprint: str
+    """The SHA-256 of the curves, which name the weights, and of the model of words together, in hex."""
+    weights: str
+    """The fingerprint of the encoder's weights."""
+    _open: Callable[[], Weights] = field(repr=False)
+    _lock: Lock = field(default_factory=Lock, repr=False)
+    _opened: list[BlendedRows] = field(default_factory=list, repr=False)
+
+    @classmethod
+    def load(cls) -> BlendedModel:
+        """The model in the package, read once; the encoder when it is asked for first."""
+        return _packaged()
+
+    @classmethod
+    def of(cls, curves: bytes, lexical: LexicalModel, weights: Callable[[], Weights]) -> Self:
+        """The model of these curves. Raises ValueError for curves of another format."""
+        fields = json.loads(curves)
+        if fields.get("format") != FORMAT:
+            raise ValueError(f"The curves have format {fields.get('format')!r}, expected {FORMAT}: fit them again.")
+        found = {name: Curve.of(fields["curves"][name]) for name in TASKS}
+        mark = sha256(f"{sha256(curves).hexdigest()} {lexical.fingerprint}".encode()).hexdigest()
+        return cls(lexical, found, fields["agreement"], mark, fields["weights"], weights)
+
+    @property
+    def rows(self) -> BlendedRows:
+        """What is seen of texts. Raises DataError when the weights are not those that the curves were fitted for."""
+        with self._lock:  # threads ask at once, and the weights are held once
+            if not self._opened:
+                weights = self._open()
+                if weights.fingerprint != self.weights:
+                    told = f"The encoder weights are {weights.fingerprint[:12]}, the curves were fitted for"
+                    raise DataError(f"{told} {self.weights[:12]}; install merilo anew, or fit the curves again.")
+                self._opened.append(BlendedRows(weights, self.lexical))
+            return self._opened[0]
+
+    @property
+    def embedder(self) -> Embedder:
+        """Vectors of texts, by the encoder that the judge reads with."""
+        return Embedder(self.rows.encodings)
+
+    def relevance(self, user_input: str, sentences: Sequence[str]) -> RelevanceResult:
+        """How far a context helps to answer the user input, and by which sentences."""
+        words_alone = self.lexical.relevance(user_input, sentences)
+        if not sentences or not is_english(user_input, *sentences):
+            return words_alone
+        relevant, answers = self.rows.context(user_input, sentences)
+        curve = self.curves["relevant"]
+        p_relevant, yes_from = curve.probability(relevant), curve.thresholds["yes"]
+        if len(sentences) == 1:  # its one sentence has to be evidence too
+            curve = self.curves["sentence"]
+            p_relevant = round(p_relevant * curve.probability(self.rows.sentences(user_input, sentences)[0]), DIGITS)
+            yes_from *= curve.thresholds["yes"]
+        p_answers = min(p_relevant, self.curves["answers"].probability(answers))
+        grade, evidence = 0, tuple[int, ...]()
+        if p_relevant >= yes_from:
+            grade = 2 if p_answers >= self.curves["answers"].thresholds["yes"] else 1
+            evidence = self._evidence(user_input, sentences)
+        return RelevanceResult(grade, evidence, p_relevant, p_answers, words_alone.coverage, yes_from)
+
+    def usefulness(self, user_input: str, reference: str, sentences: Sequence[str]) -> UsefulnessResult:
+        """Whether a context helps to arrive at the reference, and by which sentences."""
+        words_alone = self.lexical.usefulness(user_input, reference, sentences)
+        if not sentences or not is_english(user_input, reference, *sentences):
+            return words_alone
+        curve = self.curves["useful"]
+        chance = curve.probability(self.rows.useful(user_input, reference, sentences))
+        evidence: tuple[int, ...] = ()
+        if chance >= curve.thresholds["yes"]:
+            evidence = words_alone.evidence or (_place_of_most(self.rows.covered(reference, sentences)),)
+        return UsefulnessResult(bool(evidence), evidence, chance, words_alone.coverage, curve.thresholds["yes"])
+
+    def support(self, statement: str, contexts: Sequence[Sequence[str]]) -> SupportResult:
+        """Whether contexts, each given as its sentences, support a statement: one alone, or two together."""
+        words_alone = self.lexical.support(statement, contexts)
+        if not words(statement).stems or not is_english(statement, *(each for context in contexts for each in context)):
+            return words_alone
+        curve = self.curves["supported"]
+        chances = [curve.probability(self.rows.support(statement, each)) if each else 0.0 for each in contexts]
+        best, yes_from = max(chances, default=0.0), curve.thresholds["yes"]
+        evidence = tuple(place for place, chance in enumerate(chances) if chance >= yes_from)
+        joint = None if evidence else self.lexical.joint(statement, contexts)
+        if joint is not None:
+            best = max(best, curve.probability(self.rows.support(statement, joint[1])))
+            evidence = joint[0] if best >= yes_from else ()
+        return SupportResult(bool(evidence), evidence, best, words_alone.coverage, yes_from)
+
+    def sufficiency(self, user_input: str, contexts: Sequence[Sequence[str]]) -> SufficiencyResult:
+        """Whether contexts, each given as its sentences, together hold enough to answer the user input."""
+        words_alone = self.lexical.sufficiency(user_input, contexts)
+        held = [context for context in contexts if context]
+        if not held or not is_english(user_input, *(each for context in held for each in context)):
+            return words_alone
+        curve = self.curves["sufficient"]
+        chance = curve.probability(self.rows.sufficient(user_input, held))
+        level = sum(chance >= curve.thresholds[name] for name in ("partly", "yes"))
+        return SufficiencyResult(level, chance, words_alone.coverage, curve.thresholds["yes"])
+
+    def addresses(self, user_input: str, statement: str) -> AddressesResult:
+        """Whether a statement addresses what the user input asks; a refusal never does."""
+        if not is_english(user_input, statement) or not words(statement).stems:
+            return self.lexical.addresses(user_input, statement)
+        curve = self.curves["addresses"]
+        chance = curve.probability(self.rows.answer(user_input, statement))
+        refuses = self.lexical.noncommittal(user_input, statement)
+        return AddressesResult(not refuses and chance >= curve.thresholds["yes"], chance)
+
+    def noncommittal(self, user_input: str, response: str) -> bool:
+        """Whether a response declines to answer."""
+        return self.lexical.noncommittal(user_input, response)
+
+    def claims(self, sentence: str) -> bool:
+        """Whether a sentence of a response states something; a question or a refusal does not."""
+        return self.lexical.claims(sentence)
+
+    def _evidence(self, user_input: str, sentences: Sequence[str]) -> tuple[int, ...]:
+        """The sentences that read like evidence, else the likeliest."""
+        curve = self.curves["sentence"]
+        logits = [curve.logit(row) for row in self.rows.sentences(user_input, sentences)]
+        chosen = tuple(at for at, logit in enumerate(logits) if probability(logit) >= curve.thresholds["yes"])
+        return chosen or (_place_of_most(logits),)
+
+
+def _place_of_most(values: Sequence[float]) -> int:
+    """Where the greatest stands, the first of equal ones."""
+    return max(range(len(values)), key=lambda place: (values[place], -place))
+
+
+def _packaged_weights() -> Weights:
+    with as_file(files("merilo.judges").joinpath(WEIGHTS_FILE)) as path:
+        return Weights.read(path)
+
+
+@lru_cache(maxsize=1)
+def _packaged() -> BlendedModel:
+    curves = files("merilo.judges").joinpath(CURVES_FILE).read_bytes()
+    return BlendedModel.of(curves, LexicalModel.load(), _packaged_weights)

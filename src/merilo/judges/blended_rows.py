@@ -1,0 +1,174 @@
+"""The numbers that the embedded judge decides by: for each task what the words show beside what the encoder reads.
+
+A row holds the log odds that the words alone give (`merilo.judges.lexical`) and what the encoder and the reader see
+(`merilo.judges.encoder`), in the order that `TASKS` names. Curves over them are fitted by `training/encoder/fit.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from merilo.judges.copies import without_copies
+from merilo.judges.encoder.encodings import Encodings
+from merilo.judges.encoder.kept import Kept
+from merilo.judges.encoder.model import Encoder, Reader
+from merilo.judges.encoder.sight import Eyes, Sight
+from merilo.judges.lexical_features import answer_features, support_features, usefulness_features
+from merilo.judges.lexical_match import match
+from merilo.judges.lexical_text import words
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from merilo.judges.encoder.model import Encoded
+    from merilo.judges.encoder.weights import Weights
+    from merilo.judges.lexical import LexicalModel
+
+Row = tuple[float, ...]
+
+TASKS: Final[Mapping[str, tuple[str, ...]]] = {
+    "sentence": ("lexical", "read", "read_behind", "covered_behind"),
+    "relevant": ("lexical", "cosine", "read", "covered"),
+    "answers": ("lexical", "cosine", "read", "covered"),
+    "sufficient": ("lexical", "cosine", "read"),
+    "supported": ("lexical", "read", "contradicted"),
+    "addresses": ("lexical",),
+    "useful": ("lexical", "read"),
+}
+"""The fitted curves and the numbers each takes, in order.
+
+`lexical`: the log odds by the words; `read`: a logit of the reader; `cosine`: of the vectors of both texts; `covered`:
+see `Sight.covered`; `_behind`: how far a sentence lies behind the best of its context.
+"""
+_LOWEST: Final = -12.0
+"""Log odds from the words where they have nothing to go by."""
+_CONTEXTS_KEPT: Final = 1_024
+"""User inputs with a context of which the numbers are kept: relevance and sufficiency ask for the same."""
+
+
+class _Context(NamedTuple):
+    """What is seen of a user input in a context."""
+
+    relevant: float
+    answers: float
+    """The log odds by the words that it is relevant, and that it answers."""
+    cosine: float
+    read_answers: float
+    read_sufficient: float
+    covered: float
+
+
+class BlendedRows:
+    """Rows for texts; equal texts give equal rows. Threads may share it."""
+
+    def __init__(self, weights: Weights, lexical: LexicalModel) -> None:
+        """Raises DataError for weights of a later format or without a part."""
+        self.weights = weights
+        self.lexical = lexical
+        self.encodings = Encodings(Encoder(weights))
+        self._eyes = Eyes(Reader(weights), weights.floats("rarity"))
+        self._contexts = Kept(self._context, size=lambda _: 1, most=_CONTEXTS_KEPT)
+
+    def sentences(self, user_input: str, sentences: Sequence[str]) -> list[Row]:
+        """The numbers of `sentence` for each sentence of a context; there must be one."""
+        found = match(self.lexical.lexicon.query(user_input), sentences, drop_copies=True)
+        by_words = [_LOWEST] * len(sentences)
+        for owner, logit in zip(found.owners, self.lexical.context_row(found)[0], strict=True):
+            by_words[owner] = max(by_words[owner], logit)
+        seen = self._spans(self._short(user_input), without_copies(user_input, sentences))
+        read, covered = self._eyes.logits_of("sentence", seen).tolist(), [each.covered for each in seen]
+        best, most = max(read), max(covered)
+        return [
+            (lexical, own, own - best, cover - most)
+            for lexical, own, cover in zip(by_words, read, covered, strict=True)
+        ]
+
+    def context(self, user_input: str, sentences: Sequence[str]) -> tuple[Row, Row]:
+        """The numbers of `relevant` and of `answers`; there must be a sentence."""
+        seen = self._contexts[user_input, tuple(sentences)]
+        rest = (seen.cosine, seen.read_answers, seen.covered)
+        return (seen.relevant, *rest), (seen.answers, *rest)
+
+    def sufficient(self, user_input: str, contexts: Sequence[Sequence[str]]) -> Row:
+        """The numbers of `sufficient`: the highest of any context, beside what the words of all say together."""
+        together = [sentence for context in contexts for sentence in context]
+        found = match(self.lexical.lexicon.query(user_input), together, drop_copies=True)
+        by_words = self.lexical.curves["sufficient"].logit(self.lexical.context_row(found)[1])
+        seen = [self._contexts[user_input, tuple(each)] for each in contexts]
+        return by_words, max(each.cosine for each in seen), max(each.read_sufficient for each in seen)
+
+    def support(self, statement: str, sentences: Sequence[str]) -> Row:
+        """The numbers of `supported` for a statement and one context."""
+        found = match(self.lexical.lexicon.query(statement), sentences, drop_copies=False)
+        by_words = _LOWEST
+        if any(found.masks):
+            by_words = self.lexical.curves["supported"].logit(support_features(found, self.lexical.lexicon))
+        seen = self._windows(self._short(statement), sentences)
+        margins = self._margins(seen)
+        best = int(margins.argmax())
+        contradicted, unsaid = (self._eyes.logits_of("supported", seen, part)[best] for part in (1, 2))
+        return by_words, float(margins[best]), float(contradicted - unsaid)
+
+    def answer(self, user_input: str, statement: str) -> Row:
+        """The numbers of `addresses` for a statement given in answer to a question."""
+        refuses = self.lexical.noncommittal(user_input, statement)
+        lexicon = self.lexical.lexicon
+        by_words = answer_features(lexicon.query(user_input), words(statement), lexicon, refuses=refuses)
+        return (self.lexical.curves["addresses"].logit(by_words),)
+
+    def useful(self, user_input: str, reference: str, sentences: Sequence[str]) -> Row:
+        """The numbers of `useful` for a context: the reference held against it."""
+        lexicon = self.lexical.lexicon
+        target = match(lexicon.query(reference), sentences, drop_copies=False)
+        asked = match(lexicon.query(user_input), sentences, drop_copies=True)
+        seen = self._windows(self._short(reference), sentences)
+        by_words = self.lexical.curves["useful"].logit(usefulness_features(target, asked))
+        return by_words, float(self._margins(seen).max())
+
+    def covered(self, text: str, sentences: Sequence[str]) -> list[float]:
+        """For each sentence how near the text's tokens are to its own, as `Sight.covered`."""
+        return [each.covered for each in self._spans(self._short(text), sentences)]
+
+    def _context(self, asked: tuple[str, tuple[str, ...]]) -> _Context:
+        user_input, sentences = asked
+        found = match(self.lexical.lexicon.query(user_input), sentences, drop_copies=True)
+        by_words = self.lexical.context_row(found)[1]
+        new = without_copies(user_input, sentences)
+        short, long = self._short(user_input), self._long(new)
+        seen = self._windows(short, new)
+        return _Context(
+            relevant=self.lexical.curves["relevant"].logit(by_words),
+            answers=self.lexical.curves["answers"].logit(by_words),
+            cosine=max(float(one.pooled @ other.pooled) for one in short for other in long),
+            read_answers=self._highest("grade", seen, 1),
+            read_sufficient=self._highest("sufficient", seen),
+            covered=max(each.covered for each in seen),
+        )
+
+    def _short(self, text: str) -> tuple[Encoded, ...]:
+        return self.encodings.read(text)
+
+    def _long(self, sentences: Sequence[str]) -> tuple[Encoded, ...]:
+        return self.encodings.read(tuple(sentences))
+
+    def _windows(self, short: Sequence[Encoded], sentences: Sequence[str]) -> list[Sight]:
+        return [self._eyes.see(one, other) for one in short for other in self._long(sentences)]
+
+    def _spans(self, short: Sequence[Encoded], sentences: Sequence[str]) -> list[Sight]:
+        """For each sentence what the short text's first window sees in it, read in the first window that holds it."""
+        long = self._long(sentences)
+        within = [next(each for each in long if at in each.window.sentences) for at in range(len(sentences))]
+        return [self._eyes.see(short[0], window.part(at)) for at, window in enumerate(within)]
+
+    def _highest(self, task: str, seen: Sequence[Sight], part: int = 0) -> float:
+        return float(self._eyes.logits_of(task, seen, part).max())
+
+    def _margins(self, seen: Sequence[Sight]) -> NDArray[np.float64]:
+        """The log odds of supported against contradicted and not stated."""
+        yes, no, unsaid = (self._eyes.logits_of("supported", seen, part) for part in range(3))
+        margins: NDArray[Any] = yes - np.logaddexp(no, unsaid)  # Any: what numpy's types say of a difference
+        return margins

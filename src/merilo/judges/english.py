@@ -1,0 +1,52 @@
+"""Whether texts are English, told by their letters and their commonest words: the encoder knows no other language."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+_LEAST_PLAIN: Final = 0.9
+"""The share of letters a to z below which a text is not English, whatever its words."""
+_KEPT_TEXTS: Final = 4_096
+_WORD: Final = re.compile(r"[^\W\d_]+")
+_ENGLISH: Final = frozenset(
+    "the of and to is are was were it that for with by this be which what who how when where did does has have had "
+    "not its their they he she his her you your from can would been there these".split()
+)
+_OTHERS: Final = frozenset(
+    "der die das und ist nicht ein eine den dem mit von zu auf für sich wird wurde welche wie "  # German
+    "el la los las que en y por con una del se fue qué cuál como su para es "  # Spanish
+    "le les des et est une dans du pour qui par il au ne pas quel quelle sont "  # French
+    "il lo gli che di è per sono della nel con una quale dei come "  # Italian
+    "o os da do em um uma não com mais foi qual ao são "  # Portuguese
+    "het een van de en niet zijn op te dat voor met wat "  # Dutch
+    "și în la din care este a cu pe nu ce sunt a fost "  # Romanian
+    "ve bir bu için ile olarak da de ne hangi kaç olan "  # Turkish
+    "i w na z się nie jest do że jak który ".split()  # Polish
+) - frozenset("a i o do die de me as do".split())
+"""Without those that English texts hold too."""
+
+
+class _Signs(NamedTuple):
+    letters: int
+    plain: int
+    """Letters from a to z."""
+    english: int
+    """Common English words."""
+    others: int
+    """Common words of other languages in Latin letters."""
+
+
+def is_english(*texts: str) -> bool:
+    """Whether texts are English as a whole; not without a letter, and in doubt yes where all letters are Latin."""
+    letters, plain, english, others = map(sum, zip(*map(_signs, texts), strict=True)) if texts else (0, 0, 0, 0)
+    return letters > 0 and plain >= _LEAST_PLAIN * letters and english >= others
+
+
+@lru_cache(maxsize=_KEPT_TEXTS)
+def _signs(text: str) -> _Signs:
+    words = _WORD.findall(text.casefold())
+    letters = sum(map(len, words))
+    plain = letters if text.isascii() else sum(each.isascii() for word in words for each in word)
+    return _Signs(letters, plain, sum(map(_ENGLISH.__contains__, words)), sum(map(_OTHERS.__contains__, words)))

@@ -1,0 +1,104 @@
+"""The model of the embedded judge: words and encoder joined, as it ships."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib.resources import files
+
+import pytest
+
+from merilo.errors import DataError
+from merilo.judges.blended import CURVES_FILE, BlendedModel
+from merilo.judges.lexical import LexicalModel
+
+ASKED = "How tall is the Eiffel Tower?"
+SENTENCES = (
+    "The Eiffel Tower stands in Paris.",
+    "It was designed by the company of Gustave Eiffel.",
+    "It is 330 metres high, about as much as a building of 81 storeys.",
+)
+OTHER = ("Bread is baked from flour and water.", "Rye keeps longer than wheat.")
+RUSSIAN = ("Эйфелева башня стоит в Париже.", "Её высота 330 метров.")
+
+
+@pytest.fixture(scope="module")
+def model() -> BlendedModel:
+    """The model in the package."""
+    return BlendedModel.load()
+
+
+def test_an_answer_in_other_words_is_found(model: BlendedModel) -> None:
+    """`Tall` is answered by `high`: the grade is not 0 and the sentence is evidence."""
+    found = model.relevance(ASKED, SENTENCES)
+    assert found.grade >= 1
+    assert 2 in found.evidence
+
+
+def test_an_unrelated_context_is_grade_0_without_evidence(model: BlendedModel) -> None:
+    """A context about something else gets the lowest grade and no evidence."""
+    found = model.relevance(ASKED, OTHER)
+    assert (found.grade, found.evidence) == (0, ())
+
+
+def test_the_likelier_of_two_contexts_has_the_higher_probability(model: BlendedModel) -> None:
+    """Each task ranks a context with the answer above one without."""
+    reference = "It is 330 metres high."
+    assert model.relevance(ASKED, SENTENCES).probability > model.relevance(ASKED, OTHER).probability
+    assert model.sufficiency(ASKED, [SENTENCES]).probability > model.sufficiency(ASKED, [OTHER]).probability
+    assert model.support(reference, [SENTENCES]).probability > model.support(reference, [OTHER]).probability
+    good, bad = (model.usefulness(ASKED, reference, each).probability for each in (SENTENCES, OTHER))
+    assert good > bad
+
+
+def test_the_end_of_a_long_context_counts(model: BlendedModel) -> None:
+    """A sentence behind several windows of other text is read, and found as the evidence."""
+    long = (*OTHER * 60, SENTENCES[2])
+    found = model.relevance("How many metres high is the building?", long)
+    assert len(long) - 1 in found.evidence
+    assert model.support("It is 330 metres high.", [long]).probability > 0.5
+
+
+def test_two_contexts_may_support_a_statement_together(model: BlendedModel) -> None:
+    """Each context holds one half of a statement: both are its evidence."""
+    halves = [["The bridge was opened in 1932."], ["Its steel came from a mill in Middlesbrough."]]
+    statement = "The bridge was opened in 1932 with steel from a mill in Middlesbrough."
+    assert model.support(statement, halves).evidence == (0, 1)
+    assert not any(model.support(statement, [each]).supported for each in halves)
+
+
+def test_words_alone_decide_what_is_not_english(model: BlendedModel) -> None:
+    """In Russian, and in German, every answer is that of the model of words."""
+    words_alone = LexicalModel.load()
+    asked, statement = "Какова высота Эйфелевой башни?", "Высота башни 330 метров."
+    assert model.relevance(asked, RUSSIAN) == words_alone.relevance(asked, RUSSIAN)
+    assert model.support(statement, [RUSSIAN]) == words_alone.support(statement, [RUSSIAN])
+    assert model.sufficiency(asked, [RUSSIAN]) == words_alone.sufficiency(asked, [RUSSIAN])
+    assert model.usefulness(asked, statement, RUSSIAN) == words_alone.usefulness(asked, statement, RUSSIAN)
+    assert model.addresses(asked, statement) == words_alone.addresses(asked, statement)
+    german = ("Der Eiffelturm steht in Paris.", "Er ist 330 Meter hoch.")
+    assert model.relevance("Wie hoch ist der Turm?", german) == words_alone.relevance("Wie hoch ist der Turm?", german)
+
+
+def test_an_answer_depends_on_nothing_before_it(model: BlendedModel) -> None:
+    """A model that has answered other questions answers like a fresh one, to the bit."""
+    model.relevance(ASKED, OTHER)
+    fresh = BlendedModel.of(_curves(), LexicalModel.load(), lambda: model.rows.weights)
+    assert fresh.relevance(ASKED, SENTENCES) == model.relevance(ASKED, SENTENCES)
+    assert fresh.sufficiency(ASKED, [OTHER, SENTENCES]) == model.sufficiency(ASKED, [OTHER, SENTENCES])
+
+
+def test_curves_go_with_their_weights_only(model: BlendedModel) -> None:
+    """Weights other than those that the curves were fitted for are refused, and say what to do."""
+    other = BlendedModel.of(_curves(), LexicalModel.load(), lambda: replace(model.rows.weights, fingerprint="f" * 64))
+    with pytest.raises(DataError, match=r"weights are ffffffffffff, the curves were fitted for .* install merilo anew"):
+        other.relevance(ASKED, SENTENCES)
+
+
+def test_curves_of_another_format_are_refused(model: BlendedModel) -> None:
+    """A file of a later format says what was found and what to do."""
+    with pytest.raises(ValueError, match="format 9, expected 1: fit them again"):
+        BlendedModel.of(b'{"format": 9}', model.lexical, lambda: model.rows.weights)
+
+
+def _curves() -> bytes:
+    return files("merilo.judges").joinpath(CURVES_FILE).read_bytes()

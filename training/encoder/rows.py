@@ -1,0 +1,112 @@
+"""Labelled records as rows of numbers that words and encoder give, task by task; English ones.
+
+Other languages are left to the words alone, as the judge leaves them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from lexical import records
+from lexical.rows import Rows, rows_of, swapped
+
+from merilo.data.sentences import sentences
+from merilo.data.short_answers import stated
+from merilo.judges.lexical_text import words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from lexical.records import Example
+    from numpy.typing import NDArray
+
+    from merilo.judges.blended_rows import BlendedRows
+
+ANSWERS_LEFT_OUT: Final = ("qa-feedback-full", "mtrag-completeness")
+"""Labelled for completeness, which a single statement cannot show."""
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """What is judged one by one: rows, and to which labelled record each belongs."""
+
+    rows: Rows
+    record: NDArray[np.int64]
+    """The same number for the statements of one response, whose label is about all of them."""
+
+    @property
+    def single(self) -> NDArray[np.bool_]:
+        """Which rows are all that there is of their record: a curve can be fitted on these."""
+        counts = np.bincount(self.record)
+        return counts[self.record] == 1
+
+    def together(self, chance: NDArray[np.float64]) -> tuple[Rows, NDArray[np.float64]]:
+        """The first row of each record, and the mean of its chances."""
+        _, first, place = np.unique(self.record, return_index=True, return_inverse=True)
+        total = np.bincount(place, weights=chance)
+        keep = np.zeros(len(self.record), dtype=bool)
+        keep[first] = True
+        return self.rows.where(keep), total / np.bincount(place)
+
+
+def split(text: str, language: str) -> tuple[str, ...]:
+    """The sentences that the judge will be shown."""
+    return sentences(text, language)
+
+
+def all_units(folder: Path, seen: BlendedRows) -> Iterator[tuple[str, Units]]:
+    """The rows of each task, from the records in a folder."""
+    yield "sentence", _sentences(list(_english(records.sentence_examples(folder))), seen)
+    relevance = list(_english(records.relevance_examples(folder, split)))
+    contexts = [seen.context(each.asked, each.texts) for each in relevance]
+    for place, name in enumerate(("relevant", "answers")):
+        yield name, _units((each, [row[place]]) for each, row in zip(relevance, contexts, strict=True))
+    enough = _english(records.sufficiency_examples(folder, split))
+    yield "sufficient", _units((each, [seen.sufficient(each.asked, [each.texts])]) for each in enough)
+    yield "supported", _units(_supported(folder, seen))
+    answers = [each for each in records.answer_examples(folder) if each.source not in ANSWERS_LEFT_OUT]
+    yield "addresses", _units((each, [seen.answer(each.asked, each.other)]) for each in answers)
+    yield "useful", _units(_useful(folder, seen))
+
+
+def _english(examples: Iterable[Example]) -> Iterator[Example]:
+    return (each for each in examples if each.language == "en" and each.texts)
+
+
+def _units(rows: Iterable[tuple[Example, Sequence[tuple[float, ...]]]]) -> Units:
+    """`rows`: each example with the rows of its parts."""
+    values, owners, numbers = [], [], []
+    for number, (example, parts) in enumerate(rows):
+        values += parts
+        owners += [example] * len(parts)
+        numbers += [number] * len(parts)
+    return Units(rows_of(values, [each.label for each in owners], owners), np.array(numbers))
+
+
+def _sentences(examples: Sequence[Example], seen: BlendedRows) -> Units:
+    """Each judged sentence is a record of its own."""
+    values = [row for each in examples for row in seen.sentences(each.asked, each.texts)]
+    labels = [float(label) for each in examples for label in each.labels]
+    owners = [each for each in examples for _ in each.labels]
+    return Units(rows_of(values, labels, owners), np.arange(len(values)))
+
+
+def _supported(folder: Path, seen: BlendedRows) -> Iterator[tuple[Example, list[tuple[float, ...]]]]:
+    """Responses as their statements, and statements."""
+    for example, parts in records.support_examples(folder, split):
+        if example.language == "en" and example.texts:
+            whole = stated(example.other, example.asked, example.language)
+            claims = [whole] if whole else [each for each in parts if words(each).stems]
+            yield example, [seen.support(each, example.texts) for each in claims]
+    for example in _english(records.statement_examples(folder, split)):
+        yield example, [seen.support(example.other, example.texts)]
+
+
+def _useful(folder: Path, seen: BlendedRows) -> Iterator[tuple[Example, list[tuple[float, ...]]]]:
+    """Right answers with their own and with other passages, and supported responses in the place of references."""
+    made = swapped(list(records.support_examples(folder, split)))
+    for each in _english([*records.usefulness_examples(folder, split), *made]):
+        yield each, [seen.useful(each.asked, each.other, each.texts)]
