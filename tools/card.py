@@ -19,6 +19,8 @@ from card_results import Results
 from card_text import figure, percent, plain
 from jinja2 import Environment, StrictUndefined
 
+from merilo.judges.embedded import EmbeddedJudge
+
 ROOT: Final = Path(__file__).resolve().parent.parent
 WORDS: Final = Path(__file__).with_name("card.md.jinja")
 NAME: Final = "embedded-judge"
@@ -39,6 +41,7 @@ def pages(results: Results) -> dict[str, str]:
     page = environment.from_string(WORDS.read_text(encoding="utf-8")).render(
         results=results,
         model=results.model,
+        installed=dict(EmbeddedJudge().fingerprint()),
         tables=tables,
         aims=aims_table(results),
         plots="\n".join(plots),

@@ -53,7 +53,7 @@ def evaluate(data: str | PathLike[str] | Records, **arguments: Unpack[EvaluateAr
             - judge: "embedded" (the default), "openai:MODEL", "anthropic:MODEL", "azure:DEPLOYMENT", "scripted:FILE",
               each perhaps as "NAME=SPEC", a judge, an async callable, or a list of these. The first answers unless a
               metric asks for another.
-            - embedder: who makes vectors of texts: "embedded" (the default: hashed character n-grams),
+            - embedder: who makes vectors of texts: "embedded" (the default: its encoder; n-grams where not English),
               "openai:MODEL" (an embedding model), "azure:DEPLOYMENT", "scripted:FILE", a judge or a callable. Asked
               only by metrics that compare texts by their vectors.
             - cross_encoder: who says how alike two texts are: "embedded" (the default), "scripted:FILE", a judge or

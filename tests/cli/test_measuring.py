@@ -50,7 +50,7 @@ def test_a_composite_is_computed_from_the_command_line(here: Here) -> None:
     assert abs(means[-1] - 4 / sum(1 / mean for mean in means[:-1])) < 1e-9
     shown = here.merilo("show", "out").stdout
     assert "openai-embeddings:e" in shown
-    assert "embedded (hashed character n-grams v1)" in shown
+    assert "embedded (all-MiniLM-L6-v2;" in shown
 
 
 def test_an_unknown_cross_encoder_is_told(here: Here) -> None:

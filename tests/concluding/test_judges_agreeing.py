@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +15,7 @@ import merilo
 from merilo.api import judge_agree
 from merilo.concluding.judges_agreeing import JudgesAgreement, judges_agreement
 from merilo.concluding.judges_agreement_page import judges_page, judges_record
-from merilo.errors import DataError, UsageError
+from merilo.errors import DataError, RunError, UsageError
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.questions import Question, Relevance, Sufficiency
 from merilo.stats.agreement import kendall_tau_b
@@ -214,3 +215,18 @@ def test_page_and_record_tell_the_same(two: tuple[merilo.Run, merilo.Run]) -> No
 def test_equal_runs_give_equal_bytes(two: tuple[merilo.Run, merilo.Run]) -> None:
     """The seed decides the resamples."""
     assert judges_record(judges_agreement(two)) == judges_record(judges_agreement(two))
+
+
+@pytest.mark.parametrize("harm", ["cut", "no hex"])
+def test_damaged_outcomes_are_told(two: tuple[merilo.Run, merilo.Run], tmp_path: Path, harm: str) -> None:
+    """Outcomes cut short, or with a trail that names nothing, are an error and no smaller agreement."""
+    copy = tmp_path / "copy"
+    shutil.copytree(two[0].path, copy)
+    lines = (copy / "outcomes.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    if harm == "cut":
+        lines = lines[:20]
+    else:
+        lines[3] = lines[3].replace('"trail":["', '"trail":["zz')
+    (copy / "outcomes.jsonl").write_text("".join(lines), encoding="utf-8")
+    with pytest.raises(RunError, match=r"is damaged: .*; copy it again whole"):
+        judges_agreement([copy, two[1].path])

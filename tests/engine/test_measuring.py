@@ -80,7 +80,7 @@ def test_both_are_there_by_default(tmp_path: Path) -> None:
     assert list(found.manifest.judges) == ["judge", "embedder", "similarity"]
     assert found.metrics["made:near"].mean == pytest.approx(found.metrics["made:alike"].mean)
     assert found.usage["requests"] == 0
-    assert str(overview_page(found, 100)).count("embedded (hashed character n-grams v1)") == 2
+    assert str(overview_page(found, 100)).count("embedded (all-MiniLM-L6-v2;") == 2
 
 
 def test_the_judge_does_not_make_vectors(tmp_path: Path) -> None:

@@ -82,22 +82,23 @@ def test_words_alone_decide_what_is_not_english(model: BlendedModel) -> None:
 def test_an_answer_depends_on_nothing_before_it(model: BlendedModel) -> None:
     """A model that has answered other questions answers like a fresh one, to the bit."""
     model.relevance(ASKED, OTHER)
-    fresh = BlendedModel.of(_curves(), LexicalModel.load(), lambda: model.rows.weights)
+    fresh = BlendedModel.of(_curves(), LexicalModel.load(), model.weights)
     assert fresh.relevance(ASKED, SENTENCES) == model.relevance(ASKED, SENTENCES)
     assert fresh.sufficiency(ASKED, [OTHER, SENTENCES]) == model.sufficiency(ASKED, [OTHER, SENTENCES])
 
 
 def test_curves_go_with_their_weights_only(model: BlendedModel) -> None:
     """Weights other than those that the curves were fitted for are refused, and say what to do."""
-    other = BlendedModel.of(_curves(), LexicalModel.load(), lambda: replace(model.rows.weights, fingerprint="f" * 64))
-    with pytest.raises(DataError, match=r"weights are ffffffffffff, the curves were fitted for .* install merilo anew"):
-        other.relevance(ASKED, SENTENCES)
+    other = replace(model.weights, fingerprint="f" * 64)
+    with pytest.raises(DataError, match=r"fitted for weights .*, these are ffffffffffff\); install merilo anew"):
+        BlendedModel.of(_curves(), LexicalModel.load(), other)
 
 
-def test_curves_of_another_format_are_refused(model: BlendedModel) -> None:
-    """A file of a later format says what was found and what to do."""
-    with pytest.raises(ValueError, match="format 9, expected 1: fit them again"):
-        BlendedModel.of(b'{"format": 9}', model.lexical, lambda: model.rows.weights)
+@pytest.mark.parametrize("curves", [b"{", b"[]", b"{}", b'{"format": 9}', b"\xff"])
+def test_damaged_curves_are_refused(model: BlendedModel, curves: bytes) -> None:
+    """A file that is no JSON, of a later format or without a part is told as such, with what to do."""
+    with pytest.raises(DataError, match=r"cannot be used \(.*\); install merilo anew"):
+        BlendedModel.of(curves, model.lexical, model.weights)
 
 
 def _curves() -> bytes:

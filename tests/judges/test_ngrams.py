@@ -75,4 +75,5 @@ def test_the_numbers_are_fixed() -> None:
     """A vector is the same on every machine; another is another version, whose name stands in the fingerprint."""
     vector = MatrixVerdict.of([ngram_vector("The Eiffel Tower, Эйфелева башня, 東京")])
     assert blake2b(vector.data, digest_size=8).hexdigest() == FIXED
-    assert EmbeddedJudge().fingerprint()["vectors"] == NAME == "hashed character n-grams v1"
+    assert NAME == "hashed character n-grams v1"
+    assert NAME in str(EmbeddedJudge().fingerprint()["vectors"])

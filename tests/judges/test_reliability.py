@@ -75,3 +75,30 @@ def test_what_is_no_table_is_told(fields: object) -> None:
     """A damaged table is an error that says how to make it anew."""
     with pytest.raises(UsageError, match="merilo judge check"):
         tables_from(fields)
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        {"records": 10**13, "answered": [10**13], "errors": [10**9], "sureness": [0.9]},
+        {"records": 10, "answered": [10**400], "errors": [0], "sureness": [0.9]},
+        {"records": 10, "answered": [10], "errors": [0], "sureness": [10**400]},
+        {"records": True, "answered": [1], "errors": [0], "sureness": [0.9]},
+        {"records": 10, "answered": [True], "errors": [0], "sureness": [0.9]},
+        {"records": -1, "answered": [], "errors": [], "sureness": []},
+        {"records": 10, "answered": [1, 2], "errors": [0], "sureness": [0.9, 0.8]},
+    ],
+)
+def test_numbers_that_cannot_be_are_told(hostile: dict[str, object]) -> None:
+    """Counts beyond all labelling, truth values and columns of different lengths are refused in a sentence."""
+    with pytest.raises(UsageError, match="A table of reliability cannot be read"):
+        Reliability.from_fields({"rule": "r", **hostile})
+
+
+def test_the_largest_table_is_read_at_once() -> None:
+    """A table at the limit of its size takes no time by the number of its errors."""
+    table = Reliability.from_fields(
+        {"rule": "r", "records": 10**7, "sureness": [0.9], "answered": [10**7], "errors": [498_500]}
+    )
+    assert table.sure(0.05) is not None
+    assert table.sure(0.0498) is None

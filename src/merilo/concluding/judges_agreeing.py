@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Final
 from merilo.concluding.forms import form_of, label_of
 from merilo.concluding.judges_ranking import SystemRanking, rankings, same_data
 from merilo.engine.answers import SPECIAL
-from merilo.errors import DataError, UsageError
+from merilo.errors import DataError, RunError, UsageError
 from merilo.judging.verdicts import Verdict
 from merilo.reports.words import count
 from merilo.runs.clusters import check_clusters, clusters
 from merilo.runs.run import STORE, opened
 from merilo.runs.store import Store
+from merilo.runs.telling import cut_short
 from merilo.stats.agreement_intervals import LEAST_SYSTEMS, AnnotatorAgreement, annotator_agreement
 from merilo.stats.agreement_pairs import PairAgreement, pair_agreement
 from merilo.stats.agreement_tables import Distance
@@ -213,13 +214,21 @@ def _said_by(rater: Rater, field: str | None, aside: dict[str, int]) -> dict[Key
 
 
 def _first_asked(run: Run) -> Iterator[tuple[str, bytes]]:
-    """Each key of the run's trails once, with the first sample that asked it."""
+    """Each key of the run's trails once, with the first sample that asked it. Raises RunError for damaged outcomes."""
     seen: set[str] = set()
+    samples: set[str] = set()
     for record in run.records():
+        samples.add(record["sample"])
         for key in record.get("trail", ()):
             if key not in seen:
                 seen.add(key)
-                yield record["sample"], bytes.fromhex(key)
+                try:
+                    yield record["sample"], bytes.fromhex(key)
+                except ValueError:
+                    told = f"{run.path} is damaged: an outcome of sample {record['sample']!r} names no question"
+                    raise RunError(f"{told}; copy it again whole.") from None
+    if len(samples) < run.done:
+        raise cut_short(run.path, run.done, len(samples))
 
 
 # -- two judges ---------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from merilo.runs.clusters import clusters, without_cluster
 from merilo.runs.run import OUTCOMES, STORE, opened
 from merilo.runs.scales import recorded_scale
 from merilo.runs.store import Store
+from merilo.runs.telling import cut_short
 from merilo.stats.column import Column
 
 if TYPE_CHECKING:
@@ -102,10 +103,7 @@ def read_scores(
     if not ids:
         raise RunError(f"{this.path} has no outcome yet; run it to its end.")
     if len(ids) < this.done:
-        raise RunError(
-            f"{this.path} is damaged: it tells of {this.done:,} samples and holds outcomes of {len(ids):,}; copy "
-            "it again whole, or let the same run command with this directory go on."
-        )
+        raise cut_short(this.path, this.done, len(ids))
     columns = {
         metric: _column(each, recorded_scale(this.manifest, metric), metric, ids) for metric, each in gathered.items()
     }

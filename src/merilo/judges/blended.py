@@ -33,7 +33,7 @@ from merilo.judges.lexical import (
 from merilo.judges.lexical_text import words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 WEIGHTS_FILE: Final = "encoder.v1.safetensors"
 CURVES_FILE: Final = "blend.v1.json"
@@ -50,38 +50,38 @@ class BlendedModel:
     """Agreement with people on held-out records, by task; see `training/README.md` for the fields."""
     fingerprint: str
     """The SHA-256 of the curves, which name the weights, and of the model of words together, in hex."""
-    weights: str
-    """The fingerprint of the encoder's weights."""
-    _open: Callable[[], Weights] = field(repr=False)
+    weights: Weights
     _lock: Lock = field(default_factory=Lock, repr=False)
-    _opened: list[BlendedRows] = field(default_factory=list, repr=False)
+    _rows: list[BlendedRows] = field(default_factory=list, repr=False)
 
     @classmethod
     def load(cls) -> BlendedModel:
-        """The model in the package, read once; the encoder when it is asked for first."""
+        """The model in the package, read and checked once; its graphs are built when they are asked for first.
+
+        Raises DataError when a file of it is missing, damaged or does not go with the others.
+        """
         return _packaged()
 
     @classmethod
-    def of(cls, curves: bytes, lexical: LexicalModel, weights: Callable[[], Weights]) -> Self:
-        """The model of these curves. Raises ValueError for curves of another format."""
-        fields = json.loads(curves)
-        if fields.get("format") != FORMAT:
-            raise ValueError(f"The curves have format {fields.get('format')!r}, expected {FORMAT}: fit them again.")
-        found = {name: Curve.of(fields["curves"][name]) for name in TASKS}
+    def of(cls, curves: bytes, lexical: LexicalModel, weights: Weights) -> Self:
+        """The model of these parts. Raises DataError for curves of another format, or fitted for other weights."""
+        try:
+            fields = _fields(curves, weights)
+            found = {name: Curve.of(fields["curves"][name]) for name in TASKS}
+            agreement: Mapping[str, Any] = fields["agreement"]
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            told = f"The curves of the embedded judge cannot be used ({error}); install merilo anew, or fit them again."
+            raise DataError(told) from error
         mark = sha256(f"{sha256(curves).hexdigest()} {lexical.fingerprint}".encode()).hexdigest()
-        return cls(lexical, found, fields["agreement"], mark, fields["weights"], weights)
+        return cls(lexical, found, agreement, mark, weights)
 
     @property
     def rows(self) -> BlendedRows:
-        """What is seen of texts. Raises DataError when the weights are not those that the curves were fitted for."""
-        with self._lock:  # threads ask at once, and the weights are held once
-            if not self._opened:
-                weights = self._open()
-                if weights.fingerprint != self.weights:
-                    told = f"The encoder weights are {weights.fingerprint[:12]}, the curves were fitted for"
-                    raise DataError(f"{told} {self.weights[:12]}; install merilo anew, or fit the curves again.")
-                self._opened.append(BlendedRows(weights, self.lexical))
-            return self._opened[0]
+        """What is seen of texts."""
+        with self._lock:  # threads ask at once, and the graphs are built once
+            if not self._rows:
+                self._rows.append(BlendedRows(self.weights, self.lexical))
+            return self._rows[0]
 
     @property
     def embedder(self) -> Embedder:
@@ -170,17 +170,26 @@ class BlendedModel:
         return chosen or (_place_of_most(logits),)
 
 
+def _fields(curves: bytes, weights: Weights) -> dict[str, Any]:  # Any: parsed JSON
+    fields: dict[str, Any] = json.loads(curves)
+    if fields["format"] != FORMAT:
+        raise ValueError(f"its format is {fields['format']!r}, expected {FORMAT}")
+    if fields["weights"] != weights.fingerprint:
+        raise ValueError(f"it was fitted for weights {fields['weights'][:12]}, these are {weights.fingerprint[:12]}")
+    return fields
+
+
 def _place_of_most(values: Sequence[float]) -> int:
     """Where the greatest stands, the first of equal ones."""
     return max(range(len(values)), key=lambda place: (values[place], -place))
 
 
-def _packaged_weights() -> Weights:
-    with as_file(files("merilo.judges").joinpath(WEIGHTS_FILE)) as path:
-        return Weights.read(path)
-
-
 @lru_cache(maxsize=1)
 def _packaged() -> BlendedModel:
-    curves = files("merilo.judges").joinpath(CURVES_FILE).read_bytes()
-    return BlendedModel.of(curves, LexicalModel.load(), _packaged_weights)
+    folder = files("merilo.judges")
+    try:
+        with as_file(folder.joinpath(WEIGHTS_FILE)) as path:
+            weights = Weights.read(path)
+        return BlendedModel.of(folder.joinpath(CURVES_FILE).read_bytes(), LexicalModel.load(), weights)
+    except OSError as error:
+        raise DataError(f"A file of the embedded judge cannot be read ({error}); install merilo anew.") from error

@@ -109,7 +109,7 @@ class EmbeddedJudge:
             "sha256": BlendedModel.load().fingerprint,
             "rules": RULES_VERSION,
             "splitter": SPLITTER_ID,
-            "vectors": NAME,
+            "vectors": f"all-MiniLM-L6-v2; {NAME} where texts are not English",
         }
 
     def rubric(self, question: Question[Any] | Pack) -> str:

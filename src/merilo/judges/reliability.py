@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 CONFIDENCE: Final = 0.95
 """Of the one-sided limit of the error."""
+MOST_RECORDS: Final = 10_000_000
+"""Of a table; nobody has labelled so many."""
+_NEGLIGIBLE: Final = 1e-17
 MOST_STEPS: Final = 200
 """Rows of a table; more would not move a threshold by anything that matters."""
 DIGITS: Final = 6
@@ -82,8 +85,10 @@ class Reliability:
         columns = [as_list(record.get(name)) or [] for name in ("sureness", "answered", "errors")]
         rule, records = record.get("rule"), record.get("records")
         fault = "a field is missing"
-        if isinstance(rule, str) and isinstance(records, int):
+        if isinstance(rule, str) and isinstance(records, int) and not isinstance(records, bool):
             try:
+                if any(len(column) != len(columns[0]) for column in columns):
+                    raise ValueError("its columns have different lengths")  # noqa: TRY301  told as any other fault
                 steps = tuple(_step(*row) for row in zip(*columns, strict=True))
                 _check(steps, records)
                 return cls(rule, records, steps)
@@ -121,9 +126,12 @@ def _chance_of_so_few(errors: int, answered: int, rate: float) -> float:
     if errors >= answered * rate:
         return 1.0  # the limit lies above the share that was seen
     total = 0.0
-    for count in range(errors + 1):
+    for count in range(errors, -1, -1):  # the terms fall from here on, since fewer than the rate were seen
         ways = lgamma(answered + 1) - lgamma(count + 1) - lgamma(answered - count + 1)
-        total += exp(ways + count * log(rate) + (answered - count) * log(1 - rate))
+        term = exp(ways + count * log(rate) + (answered - count) * log(1 - rate))
+        total += term
+        if term <= total * _NEGLIGIBLE:
+            break
     return total
 
 
@@ -136,6 +144,8 @@ def tables_from(fields: object) -> Mapping[str, Reliability]:
 
 
 def _check(steps: Sequence[Step], records: int) -> None:
+    if not 0 <= records <= MOST_RECORDS:
+        raise ValueError(f"the number of its records is not between 0 and {MOST_RECORDS:,}")
     for earlier, step in pairwise(steps):
         if step.sureness >= earlier.sureness or step.answered <= earlier.answered or step.errors < earlier.errors:
             raise ValueError("its steps are in no order")
@@ -144,6 +154,11 @@ def _check(steps: Sequence[Step], records: int) -> None:
 
 
 def _step(sureness: object, answered: object, errors: object) -> Step:
-    if not isinstance(sureness, int | float) or not isinstance(answered, int) or not isinstance(errors, int):
+    given = (sureness, answered, errors)
+    if any(isinstance(each, bool) for each in given) or not isinstance(sureness, int | float):
+        raise ValueError("a step is no three numbers")
+    if not isinstance(answered, int) or not isinstance(errors, int):
         raise ValueError("a step is no three numbers")  # noqa: TRY004  told as any other fault of the table
+    if not 0 <= sureness <= 1:
+        raise ValueError("a sureness is not between 0 and 1")
     return Step(float(sureness), answered, errors)

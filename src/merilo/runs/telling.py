@@ -66,3 +66,11 @@ def told(path: Path, error: Exception) -> RunError:
     """What to say of an error: what is wrong with which file, and what to do."""
     trouble = trouble_of(error) if isinstance(error, sqlite3.Error) else Trouble.DAMAGED
     return RunError(_SENTENCES[trouble].format(path=path, error=said(error)))
+
+
+def cut_short(path: Path, done: int, held: int) -> RunError:
+    """Why a run with outcomes of fewer samples than it tells of cannot be used."""
+    return RunError(
+        f"{path} is damaged: it tells of {done:,} samples and holds outcomes of {held:,}; copy it again whole, or let "
+        "the same run command with this directory go on."
+    )

@@ -44,14 +44,14 @@ class Weights:
 
         Raises DataError when the file is cut short, changed or no such file.
         """
-        with path.open("rb") as file:
-            try:
-                content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-            except ValueError:  # an empty file cannot be mapped
-                content = memoryview(b"")
         try:
+            with path.open("rb") as file:
+                try:
+                    content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+                except ValueError:  # an empty file cannot be mapped
+                    content = memoryview(b"")
             return cls._of(content)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
             told = f"{path} is no whole file of encoder weights ({error}); install merilo anew, or export it again."
             raise DataError(told) from error
 
