@@ -4,8 +4,8 @@ It is `merilo.judges.blended` behind the judge protocol: which words of one text
 encoder reads in both. It follows no instruction hidden in a context: its answers are numbers about likeness, and no
 text is an order to it. It cannot tell a contradiction from something not stated.
 
-Vectors and similarities come from the same encoder; where a text is mostly of other letters than English ones, from
-`merilo.judges.ngrams`, which know words and parts of words but no meaning.
+Vectors and similarities come from the same encoder; where texts are of another language, from `merilo.judges.ngrams`,
+which know words and parts of words but no meaning.
 """
 
 from __future__ import annotations
@@ -45,7 +45,6 @@ _RATED: Final = {
 }
 """The tasks for which people's labels were held out, as `rates` calls them."""
 
-
 _LIMITS: Final = (
     "It does not notice a fact changed within the contexts' own words, tells no contradiction apart, and of whether a "
     "statement answers (answer_relevancy) it knows little more than chance"
@@ -84,10 +83,7 @@ class EmbeddedJudge:
 
     @property
     def reliability(self) -> Mapping[str, Reliability]:
-        """How often it is wrong by how sure it is, by kind of question; none where the model file says nothing of it.
-
-        The file's `agreement` may hold it under `cascade`, as `merilo judge check --json` writes it.
-        """
+        """How often it is wrong by how sure it is, by kind of question: on records that its curves did not see."""
         found: object = BlendedModel.load().agreement.get("cascade")
         return {} if found is None else tables_from(found)
 

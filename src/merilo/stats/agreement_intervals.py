@@ -98,11 +98,9 @@ def agreement(
     """
     for series in filter(len, (judge, probabilities, scores, clusters)):
         check_pairs(people, series)
-    import numpy as np
-
     group = Clusters.of(clusters or range(len(people)), resampling)
     table = confusion(people, judge, labels=(False, True))
-    totals = group.sums(np.eye(4)[[2 * one + other for one, other in zip(people, judge, strict=True)]].reshape(-1, 4))
+    totals = group.crossed(table.labels, people, judge)
     tables = group.tables(totals, 2)
     yes = sum(people)
     classes = "" if 0 < yes < len(people) else _one_class(len(people))
@@ -158,14 +156,9 @@ def grade_agreement(
 
     Raises ValueError for series of different lengths and a grade that is not possible.
     """
-    import numpy as np
-
     table = confusion(people, judge, labels=labels)
     group = Clusters.of(clusters or range(len(people)), resampling)
-    size = len(table.labels)
-    place = {label: index for index, label in enumerate(table.labels)}
-    pairs = [size * place[one] + place[other] for one, other in zip(people, judge, strict=True)]
-    tables = group.tables(group.sums(np.eye(size * size)[pairs].reshape(-1, size * size)), size)
+    tables = group.tables(group.crossed(table.labels, people, judge), len(table.labels))
     classes = "" if len({*people}) > 1 else _one_class(len(people))
     return GradeAgreement(
         items=len(people),

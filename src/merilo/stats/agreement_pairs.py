@@ -65,9 +65,7 @@ def pair_agreement(
     table = confusion(first, second, labels=labels)
     group = Clusters.of(clusters or range(len(first)), resampling)
     size = len(table.labels)
-    place = {label: index for index, label in enumerate(table.labels)}
-    pairs = [size * place[one] + place[other] for one, other in zip(first, second, strict=True)]
-    totals = group.sums(np.eye(size * size)[pairs].reshape(-1, size * size))
+    totals = group.crossed(table.labels, first, second)
     tables = group.tables(totals, size)
     nothing = _one_label(first, second)
     units = _rarer(totals.reshape(-1, size, size))

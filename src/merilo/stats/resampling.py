@@ -79,6 +79,15 @@ class Clusters:
         np.add.at(found, self.of_item, rows)
         return found
 
+    def crossed(self, labels: Sequence[Hashable], first: Sequence[Hashable], second: Sequence[Hashable]) -> Floats:
+        """Two labels of each item as one square table for each cluster, a row each: first in its rows, then columns."""
+        import numpy as np
+
+        size = len(labels)
+        place = {label: index for index, label in enumerate(labels)}
+        pairs = [size * place[one] + place[other] for one, other in zip(first, second, strict=True)]
+        return self.sums(np.eye(size * size)[pairs].reshape(-1, size * size))
+
     def tables(self, totals: Floats, size: int) -> Callable[[Floats], Floats]:
         """Weights of clusters to square tables, from the tables of the clusters as rows."""
         return lambda weights: (weights @ totals).reshape(-1, size, size)
