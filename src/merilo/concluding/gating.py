@@ -11,6 +11,7 @@ from merilo.concluding.same import differences_that_move_numbers, unlike
 from merilo.concluding.scores import read_scores
 from merilo.errors import DataError, RunError, UsageError
 from merilo.reports.gate import Gate, Gates, Kind
+from merilo.reports.words import count
 from merilo.runs.run import ByMetric, opened
 from merilo.runs.scales import check_asked
 from merilo.stats.column import align
@@ -201,7 +202,9 @@ def _left(scores: RunScores, places: Sequence[int], where: str) -> list[str]:
         return []
     shown = ", ".join(scores.ids[place] for place in places[:_SHOWN])
     more = f" and {len(places) - _SHOWN:,} more" if len(places) > _SHOWN else ""
-    return [f"{len(places):,} samples are in {where} only, and are not compared: {shown}{more}."]
+    one = len(places) == 1
+    told = f"{count(len(places), 'sample')} {'is' if one else 'are'} in {where} only, and {'is' if one else 'are'} not"
+    return [f"{told} compared: {shown}{more}."]
 
 
 def _drop(pair: _Pair, text: str, asked: float, suite: Suite) -> Gate:

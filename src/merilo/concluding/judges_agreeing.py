@@ -59,8 +59,10 @@ class KindAgreement:
     agreement: PairAgreement
     differ: int
     """Questions to which they gave different labels."""
+    differ_in: int
+    """Samples with such a question."""
     samples: tuple[str, ...]
-    """The first samples with such a question, those with the farthest labels before the others."""
+    """The first of these, those with the farthest labels before the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,8 +274,8 @@ def _of_kind(kind: str, pairs: Sequence[tuple[_Said, _Said]], resampling: Resamp
     )
     apart = [abs(one - other) if ordered else int(one != other) for one, other in zip(first, second, strict=True)]
     farthest = sorted((index for index, each in enumerate(apart) if each), key=lambda index: -apart[index])
-    samples = tuple(dict.fromkeys(pairs[index][0].sample for index in farthest))[:_NAMED]
-    return KindAgreement(kind, labels, agreement, len(farthest), samples)
+    samples = tuple(dict.fromkeys(pairs[index][0].sample for index in farthest))
+    return KindAgreement(kind, labels, agreement, len(farthest), len(samples), samples[:_NAMED])
 
 
 def _labels(said: Sequence[_Said]) -> tuple[str, ...]:

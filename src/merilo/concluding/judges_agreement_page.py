@@ -79,7 +79,14 @@ def _kind(page: Page, kind: KindAgreement) -> None:
         _table(page, kind)
     page.entries(list(_measures(kind.agreement)), indent=4)
     if kind.samples:
-        page.text(f"They differ in the samples {', '.join(clean(each) for each in kind.samples)}.", indent=4)
+        page.text(f"They differ in {_named(kind)}.", indent=4)
+
+
+def _named(kind: KindAgreement) -> str:
+    """How many samples, and the first of them by name."""
+    more = kind.differ_in - len(kind.samples)
+    names = ", ".join(clean(each) for each in kind.samples)
+    return f"{count(kind.differ_in, 'sample')}: {names}" + (f" and {more:,} more" if more else "")
 
 
 def _table(page: Page, kind: KindAgreement) -> None:
@@ -155,6 +162,7 @@ def _kind_record(kind: KindAgreement) -> dict[str, Any]:  # Any: JSON
         "questions": found.items,
         "clusters": found.clusters,
         "differ": kind.differ,
+        "differ_in": kind.differ_in,
         "samples": list(kind.samples),
         "confusion": {"labels": list(kind.labels), "counts": [list(row) for row in found.confusion.counts]},
         **{name: measured_record(each) for name, each in named.items() if each is not None},

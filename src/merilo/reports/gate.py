@@ -157,7 +157,8 @@ def _unscored(gate: Gate) -> str:
 
 
 def _change(difference: float) -> str:
-    return f"{abs(difference):.3f} {'worse' if difference < 0 else 'better'}"
+    told = f"{abs(difference):.3f}"
+    return "no better" if float(told) == 0 else f"{told} {'worse' if difference < 0 else 'better'}"
 
 
 def _samples(gate: Gate) -> str:
