@@ -22,7 +22,16 @@ from safetensors.numpy import load_file
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from encoder.graph import GROUP, in_8_bits, lower_graph, nearest_graph, open_graph, reader_graph, upper_graph
+from encoder.graph import (
+    GROUP,
+    begin_graph,
+    in_8_bits,
+    lower_graph,
+    nearest_graph,
+    open_graph,
+    reader_graph,
+    upper_graph,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,6 +70,7 @@ def packed(  # what the file holds
         "vocabulary": _bytes("\n".join(vocabulary).encode()),
         "lower.onnx": _bytes(lower_graph(encoder, lower, heads)),
         "upper.onnx": _bytes(upper_graph(encoder, lower, layers, heads)),
+        "begin.onnx": _bytes(begin_graph(reader, heads)),
         "open.onnx": _bytes(open_graph(reader, pair_layers, heads)),
         "nearest.onnx": _bytes(nearest_graph(len(encoder["norm.weight"]), heads)),
         "reader.onnx": _bytes(reader_graph(reader, pair_layers, heads)),

@@ -72,25 +72,52 @@ def upper_graph(state: Arrays, first: int, layers: int, heads: int) -> bytes:
 
 def open_graph(state: Arrays, layers: int, heads: int) -> bytes:
     """`long` to `opened`: what keys and values of all layers owe to the long text alone; tokens × 2 widths a layer."""
+    return _opened(state, _looked_at(layers), heads, named="long", added=state["sides.weight"][1])
+
+
+def begin_graph(state: Arrays, heads: int) -> bytes:
+    """`short` to `begun`: what query, key and value of layer 0 owe to the short text alone; tokens × 3 widths."""
+    return _opened(state, _BEGUN, heads, named="short", added=_added_to_short(state))
+
+
+def _opened(state: Arrays, names: Sequence[str], heads: int, *, named: str, added: NDArray[np.float32]) -> bytes:
     graph = _Building(_width(state), heads)
-    placed = graph.op("Add", "long", graph.constant("side", state["sides.weight"][1]))
-    opened = graph.op("MatMul", placed, graph.op("Mul", graph.seen_by(state, layers), _column(graph, state)))
+    placed = graph.op("Add", named, graph.constant("added", added))
+    opened = graph.op("MatMul", placed, graph.op("Mul", graph.side_by_side(state, names), _column(graph, state)))
     width = _width(state)
-    return graph.done([_floats("long", "tokens", width)], opened, _floats("opened", "tokens", 2 * layers * width))
+    out = _floats("opened", "tokens", len(names) * width)
+    return graph.done([_floats(named, "tokens", width)], opened, out)
 
 
 def reader_graph(state: Arrays, layers: int, heads: int) -> bytes:
-    """`short`, `long`, `opened`, whether each token is `…_shared`, and `features` if any, to `logits`: 1 × logits."""
+    """`short`, `long`, `begun`, `opened`, whether each token is `…_shared`, and `features` if any, to `logits`.
+
+    `begun` and `opened` are what `begin_graph` and `open_graph` give; the logits are 1 × logits.
+    """
     graph = _Building(_width(state), heads)
-    marks = [graph.constant(f"marks {side}", state["sides.weight"][side] + state["shared.weight"]) for side in (0, 1)]
-    short = graph.op("Add", "short", graph.op("Gather", marks[0], "short_shared", axis=0))
     features = state["features.weight"].shape[1] if "features.weight" in state else 0
+    marks = graph.constant("marks", state["shared.weight"])
+    eye = graph.constant("which", np.eye(2, dtype=np.float32))
+    short_shared, long_shared = (graph.op("Gather", eye, f"{side}_shared", axis=0) for side in ("short", "long"))
+
+    short = graph.op("Add", "short", graph.constant("added to short", _added_to_short(state)))
+    short = graph.op("Add", short, graph.op("MatMul", short_shared, marks))
+    moving, moved_by = short_shared, marks
     if features:
-        short = graph.op("Add", short, graph.linear("features", state, "features"))
+        by_features = graph.weight(state, "features")
+        short = graph.op("Add", short, graph.op("MatMul", "features", by_features))
+        moving = graph.op("Concat", short_shared, "features", axis=1)
+        moved_by = graph.op("Concat", marks, by_features, axis=0)
+    own = _behind_norm(graph, state, _BEGUN, short, opened="begun", moving=moving, moved_by=moved_by)
+
+    long = graph.op("Add", "long", graph.constant("added to long", state["sides.weight"][1]))
+    long = graph.op("Add", long, graph.op("MatMul", long_shared, marks))
+    others = _behind_norm(graph, state, _looked_at(layers), long, opened="opened", moving=long_shared, moved_by=marks)
+
     hidden = graph.norm(short, state, "norm", _READER_EPSILON)
-    others = _looked_at(graph, state, layers, marks[1])
     for number in range(layers):
-        hidden = graph.layer(hidden, state, f"layers.{number}", others=others[2 * number : 2 * number + 2])
+        seen = others[2 * number : 2 * number + 2]
+        hidden = graph.layer(hidden, state, f"layers.{number}", own=() if number else own, others=seen)
     zero, one, rows = graph.whole("zero", [0]), graph.whole("one", [1]), graph.whole("rows", [0])
     first = graph.op("Slice", hidden, zero, one, zero)
     both = graph.op("Concat", first, graph.op("ReduceMean", hidden, rows, keepdims=1), axis=1)
@@ -100,6 +127,7 @@ def reader_graph(state: Arrays, layers: int, heads: int) -> bytes:
     inputs = [
         _floats("short", "short_tokens", width),
         _floats("long", "long_tokens", width),
+        _floats("begun", "short_tokens", len(_BEGUN) * width),
         _floats("opened", "long_tokens", 2 * layers * width),
         _marks("short_shared", "short_tokens"),
         _marks("long_shared", "long_tokens"),
@@ -109,37 +137,45 @@ def reader_graph(state: Arrays, layers: int, heads: int) -> bytes:
     return graph.done(inputs, logits, _floats("logits", 1, len(state["heads.bias"])))
 
 
-def _looked_at(graph: _Building, state: Arrays, layers: int, marks: str) -> list[str]:
-    """Keys and values of the long text, layer by layer.
+def _behind_norm(
+    graph: _Building, state: Arrays, names: Sequence[str], placed: str, *, opened: str, moving: str, moved_by: str
+) -> list[str]:
+    """Linear maps of the normed tokens `placed`, each as wide as the graph, from what is known of each text alone.
 
-    They are (norm(x) * g + c) W + b with x = long + side + mark, where only the mark depends on the short text. With
-    G = gW and d the deviation of x, that is ((long + side) G + mark G - mean(x) 1G + d (cW + b)) / d. The first term
-    is `opened`; the others are a product of four numbers a token with four rows.
+    A map is (norm(x) * g + c) W + b with x = known + m M, where only the few numbers m (`moving`) depend on the other
+    text. With G = gW and d the deviation of x, that is (known G + m MG - mean(x) 1G + d (cW + b)) / d. The first term
+    is `opened`; the others are a product of some numbers a token with as many rows.
     """
-    seen = graph.seen_by(state, layers)
-    scaled = graph.op("Mul", seen, _column(graph, state))
+    weights = graph.side_by_side(state, names)
+    scaled = graph.op("Mul", weights, _column(graph, state))
     columns, rows = graph.whole("columns", [1]), graph.whole("rows", [0])
-    placed = graph.op("Add", "long", graph.op("Gather", marks, "long_shared", axis=0))
     mean = graph.op("ReduceMean", placed, columns, keepdims=1)
     apart = graph.op("Sub", placed, mean)
     spread = graph.op("ReduceMean", graph.op("Mul", apart, apart), columns, keepdims=1)
     deviation = graph.op("Sqrt", graph.op("Add", spread, graph.constant("epsilon", np.float32(_READER_EPSILON))))
-    moved = graph.op("MatMul", graph.constant("norm.row", state["norm.bias"][None, :]), seen)
-    biases = graph.constant("biases", np.concatenate([state[name] for name in _seen_names(layers, "bias")]))
-    shared = graph.op("MatMul", graph.constant("shared", state["shared.weight"]), scaled)
+    moved = graph.op("MatMul", graph.constant("norm.row", state["norm.bias"][None, :]), weights)
+    biases = graph.constant(f"biases of {opened}", np.concatenate([state[f"{name}.bias"] for name in names]))
     sums = graph.op("Neg", graph.op("ReduceSum", scaled, rows, keepdims=1))
-    table = graph.op("Concat", shared, sums, graph.op("Add", moved, biases), axis=0)
-    which = graph.op("Gather", graph.constant("which", np.eye(2, dtype=np.float32)), "long_shared", axis=0)
-    rest = graph.op("MatMul", graph.op("Concat", which, mean, deviation, axis=1), table)
-    return graph.parts(graph.op("Div", graph.op("Add", "opened", rest), deviation), 2 * layers)
+    table = graph.op("Concat", graph.op("MatMul", moved_by, scaled), sums, graph.op("Add", moved, biases), axis=0)
+    rest = graph.op("MatMul", graph.op("Concat", moving, mean, deviation, axis=1), table)
+    return graph.parts(graph.op("Div", graph.op("Add", opened, rest), deviation), len(names))
+
+
+_BEGUN: Final = tuple(f"layers.0.{part}" for part in ("query", "key", "value"))
+
+
+def _looked_at(layers: int) -> list[str]:
+    return [f"layers.{number}.{part}" for number in range(layers) for part in ("key", "value")]
+
+
+def _added_to_short(state: Arrays) -> NDArray[np.float32]:
+    """What every token of the short text gets, whatever the long one is."""
+    side = state["sides.weight"][0]
+    return side + state["features.bias"] if "features.bias" in state else side
 
 
 def _column(graph: _Building, state: Arrays) -> str:
     return graph.constant("norm.column", state["norm.weight"][:, None])
-
-
-def _seen_names(layers: int, kind: str) -> list[str]:
-    return [f"layers.{number}.{part}.{kind}" for number in range(layers) for part in ("key", "value")]
 
 
 def nearest_graph(width: int, heads: int) -> bytes:
@@ -191,27 +227,31 @@ class _Building:
 
     def linear(self, hidden: str, state: Arrays, name: str) -> str:
         """`hidden` times a weight plus its bias, if it has one."""
-        found = self.op("MatMul", hidden, self._weight(state, name))
+        found = self.op("MatMul", hidden, self.weight(state, name))
         if f"{name}.bias" not in state:
             return found
         return self.op("Add", found, self.constant(f"{name}.bias", state[f"{name}.bias"]))
 
-    def seen_by(self, state: Arrays, layers: int) -> str:
-        """The weights of the keys and values of all layers side by side."""
-        weights = [self._weight(state, name.removesuffix(".weight")) for name in _seen_names(layers, "weight")]
-        return self.op("Concat", *weights, axis=1)
+    def side_by_side(self, state: Arrays, names: Sequence[str]) -> str:
+        """The weights of some linear maps of the same input."""
+        return self.op("Concat", *(self.weight(state, name) for name in names), axis=1)
 
     def parts(self, rows: str, number: int) -> list[str]:
         """Rows cut into so many of the graph's width."""
         names = [f"{rows} {part}" for part in range(number)]
-        widths = self.whole("widths", [self._width] * number)
+        widths = self.whole(f"{number} widths", [self._width] * number)
         self._nodes.append(helper.make_node("Split", [rows, widths], names, axis=1))
         return names
 
-    def layer(self, hidden: str, state: Arrays, name: str, *, others: Sequence[str] = ()) -> str:
-        """A BERT layer; its tokens look at the key and the value of `others` too."""
-        query = self.op("Mul", self.linear(hidden, state, f"{name}.query"), self._scale)
-        key, value = (self.linear(hidden, state, f"{name}.{part}") for part in ("key", "value"))
+    def layer(
+        self, hidden: str, state: Arrays, name: str, *, own: Sequence[str] = (), others: Sequence[str] = ()
+    ) -> str:
+        """A BERT layer; its tokens look at the key and the value of `others` too.
+
+        `own`: its query, key and value, where they are known already.
+        """
+        query, key, value = own or [self.linear(hidden, state, f"{name}.{part}") for part in ("query", "key", "value")]
+        query = self.op("Mul", query, self._scale)
         if others:
             key, value = (self.op("Concat", *both, axis=0) for both in zip((key, value), others, strict=True))
         scores = self.op("MatMul", self._by_head(query, 0, 1), self._by_head(key, 1, 0))
@@ -231,7 +271,8 @@ class _Building:
         checker.check_model(model, full_check=True)
         return model.SerializeToString()
 
-    def _weight(self, state: Arrays, name: str) -> str:
+    def weight(self, state: Arrays, name: str) -> str:
+        """The weight of a linear map as floats, inputs × outputs."""
         whole, scales = in_8_bits(state[f"{name}.weight"], GROUP)
         outputs, inputs = whole.shape
         parts = whole.T.reshape(scales.shape[1], -1, outputs)

@@ -42,7 +42,8 @@ class Texts:
         """Where each text's tokens begin; one more than there are texts."""
         self.ids: np.ndarray = np.load(folder / "ids.npy")
         """The token ids of all texts, one after another."""
-        self.vectors = np.memmap(folder / "vectors.f16", dtype=np.float16, mode="r").reshape(len(self.ids), -1)
+        # Not a memory map: batches read all over the file, and where it does not stay in memory the disk is waited for.
+        self.vectors = np.fromfile(folder / "vectors.f16", dtype=np.float16).reshape(len(self.ids), -1)
         """The vector of each token, float16."""
         with (folder / "texts.json").open(encoding="utf-8") as file:
             self.place: dict[str, int] = {text: at for at, text in enumerate(json.load(file))}

@@ -5,6 +5,9 @@ r"""Train the reader of pairs on the pairs of `pairs.py`; stops and goes on at a
 
 DIR gets `state.pt` (the last checkpoint: the same command goes on from it), `log.jsonl` (the learning curve) and, at
 the end, `reader.safetensors`. The encoder's lower layers are not trained: their vectors are those of `texts.py`.
+
+With `--teacher reader.safetensors --inner 640 --passes 1` it narrows the layers of that reader (see `prune.py`) and
+trains them on by its answers beside the labels.
 """
 
 from __future__ import annotations
@@ -21,11 +24,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from encoder.bert import Encoder, Reader, Side, head_span
+from encoder.bert import HEADS, Encoder, Reader, Side, head_span
+from encoder.prune import pruned
 from encoder.texts import LOWER, Texts, own_tokenizer
 
 if TYPE_CHECKING:
@@ -49,6 +53,8 @@ SHARES: Final = {
 """Which share of a large or easy source's pairs each pass takes; all of the others."""
 BATCH_TOKENS: Final = 4_096
 CHECKPOINT_STEPS: Final = 200
+PRUNED_BY: Final = 40
+"""Batches that show which units matter."""
 _UNSUPPORTED: Final = 3.0
 
 
@@ -146,6 +152,19 @@ def losses(logits: Tensor, examples: Sequence[Example]) -> Tensor:
     return torch.stack(found)
 
 
+def losses_to(teacher: Tensor, logits: Tensor) -> Tensor:
+    """One loss for each pair: how far all heads are from a teacher's; both batch × 8 logits."""
+    found = torch.zeros(len(logits))
+    for task in HEADS:
+        own, wanted = logits[:, head_span(task)], teacher[:, head_span(task)]
+        if task == "supported":
+            found = found - (torch.softmax(wanted, -1) * torch.log_softmax(own, -1)).sum(-1)
+        else:
+            apart = torch.nn.functional.binary_cross_entropy_with_logits(own, wanted.sigmoid(), reduction="none")
+            found = found + apart.mean(-1)
+    return found / len(HEADS)
+
+
 @dataclass
 class Training:
     """A model on its way, with all that is needed to go on after a stop."""
@@ -155,6 +174,7 @@ class Training:
     rates: list[float]
     total: int
     half: bool
+    teacher: Reader | None = None
     step: int = 0
     pairs: int = 0
 
@@ -167,11 +187,15 @@ class Training:
             scale = min(1.0, (self.step + 1) / 300) * max(0.02, 1 - share)
             for group, rate in zip(self.optimiser.param_groups, self.rates, strict=True):
                 group["lr"] = rate * scale
+            sides = gathered(examples, texts)
             with torch.autocast("cpu", torch.bfloat16, enabled=self.half):
-                logits = self.model(*gathered(examples, texts))
-            loss = losses(logits.float(), examples)
+                logits = self.model(*sides).float()
+            loss = losses(logits, examples)
+            aim = loss.mean()
+            if self.teacher is not None:
+                aim = aim + losses_to(self._wanted(self.teacher, *sides), logits).mean()
             self.optimiser.zero_grad(set_to_none=True)
-            loss.mean().backward()
+            aim.backward()
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
             self.optimiser.step()
             self.step += 1
@@ -181,6 +205,11 @@ class Training:
             if self.step % CHECKPOINT_STEPS == 0 or self.step == self.total:
                 self._keep(out, recent, time.monotonic() - began)
                 recent = {}
+
+    def _wanted(self, teacher: Reader, short: Side, long: Side) -> Tensor:
+        """The teacher's logits."""
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=self.half):
+            return teacher(short, long).float()
 
     def _keep(self, out: Path, recent: dict[str, list[float]], seconds: float) -> None:
         line = {"step": self.step, "of": self.total, "pairs": self.pairs, "seconds": round(seconds, 1)}
@@ -207,6 +236,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rate", type=float, default=1e-4)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--teacher", type=Path, help="a trained reader: go on from it with narrower layers")
+    parser.add_argument("--inner", type=int, default=640, help="inner units of a layer, with --teacher")
     parser.add_argument("--half", action="store_true", help="multiply in bfloat16")
     chosen = parser.parse_args()
     torch.set_num_threads(chosen.threads)
@@ -214,7 +245,13 @@ def main() -> None:
     chosen.out.mkdir(parents=True, exist_ok=True)
     texts = Texts(chosen.texts)
     examples, sources = read_examples(chosen.pairs, texts, own_tokenizer(chosen.tokenizer))
-    model = Reader.over(Encoder.read(chosen.base), lower=LOWER)
+    plan = [batch for number in range(chosen.passes) for batch in batches(examples, sources, chosen.seed, number)]
+    model, teacher = Reader.over(Encoder.read(chosen.base), lower=LOWER), None
+    if chosen.teacher:
+        model.load_state_dict(load_file(chosen.teacher))
+        teacher = model
+        shown = (gathered([examples[at] for at in batch], texts) for batch in plan[:PRUNED_BY])
+        model = pruned(teacher, shown, chosen.inner)
     upper = list(model.layers.parameters())
     known = {id(value) for value in upper}
     heads = [value for value in model.parameters() if id(value) not in known]
@@ -222,8 +259,7 @@ def main() -> None:
     optimiser = torch.optim.AdamW(
         [{"params": upper, "lr": rates[0]}, {"params": heads, "lr": rates[1]}], weight_decay=0.01
     )
-    plan = [batch for number in range(chosen.passes) for batch in batches(examples, sources, chosen.seed, number)]
-    training = Training(model, optimiser, rates, len(plan), half=chosen.half)
+    training = Training(model, optimiser, rates, len(plan), half=chosen.half, teacher=teacher)
     if (chosen.out / "state.pt").exists():
         state = torch.load(chosen.out / "state.pt", weights_only=True)
         model.load_state_dict(state["model"])

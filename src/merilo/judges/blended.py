@@ -28,6 +28,8 @@ from merilo.judges.lexical import (
     SufficiencyResult,
     SupportResult,
     UsefulnessResult,
+    coverage,
+    joint,
     probability,
 )
 from merilo.judges.lexical_text import words
@@ -121,18 +123,19 @@ class BlendedModel:
 
     def support(self, statement: str, contexts: Sequence[Sequence[str]]) -> SupportResult:
         """Whether contexts, each given as its sentences, support a statement: one alone, or two together."""
-        words_alone = self.lexical.support(statement, contexts)
-        if not words(statement).stems or not is_english(statement, *(each for context in contexts for each in context)):
-            return words_alone
-        curve = self.curves["supported"]
-        chances = [curve.probability(self.rows.support(statement, each)) if each else 0.0 for each in contexts]
+        texts = [sentence for context in contexts for sentence in context]
+        if not words(statement).stems or not is_english(statement, *texts):
+            return self.lexical.support(statement, contexts)
+        curve, held = self.curves["supported"], self.lexical.held(statement, contexts)
+        rows = [self.rows.support(statement, *each) if each[0] else None for each in zip(contexts, held, strict=True)]
+        chances = [0.0 if row is None else curve.probability(row) for row in rows]
         best, yes_from = max(chances, default=0.0), curve.thresholds["yes"]
         evidence = tuple(place for place, chance in enumerate(chances) if chance >= yes_from)
-        joint = None if evidence else self.lexical.joint(statement, contexts)
-        if joint is not None:
-            best = max(best, curve.probability(self.rows.support(statement, joint[1])))
-            evidence = joint[0] if best >= yes_from else ()
-        return SupportResult(bool(evidence), evidence, best, words_alone.coverage, yes_from)
+        together = None if evidence else joint(held, contexts)
+        if together is not None:
+            best = max(best, curve.probability(self.rows.support(statement, together[1])))
+            evidence = together[0] if best >= yes_from else ()
+        return SupportResult(bool(evidence), evidence, best, coverage(held), yes_from)
 
     def sufficiency(self, user_input: str, contexts: Sequence[Sequence[str]]) -> SufficiencyResult:
         """Whether contexts, each given as its sentences, together hold enough to answer the user input."""

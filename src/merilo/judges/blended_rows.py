@@ -6,6 +6,7 @@ A row holds the log odds that the words alone give (`merilo.judges.lexical`) and
 
 from __future__ import annotations
 
+from heapq import nlargest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -24,17 +25,18 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from merilo.judges.encoder.model import Encoded
+    from merilo.judges.encoder.model import Encoded, Part
     from merilo.judges.encoder.weights import Weights
     from merilo.judges.lexical import LexicalModel
+    from merilo.judges.lexical_match import Matches
 
 Row = tuple[float, ...]
 
 TASKS: Final[Mapping[str, tuple[str, ...]]] = {
     "sentence": ("lexical", "read", "read_behind", "covered_behind"),
     "relevant": ("lexical", "cosine", "read", "covered"),
-    "answers": ("lexical", "cosine", "read", "covered"),
-    "sufficient": ("lexical", "cosine", "read"),
+    "answers": ("lexical", "cosine", "evidence"),
+    "sufficient": ("lexical", "cosine", "evidence", "sentence_suffices"),
     "supported": ("lexical", "read", "contradicted"),
     "addresses": ("lexical",),
     "useful": ("lexical", "read"),
@@ -42,8 +44,11 @@ TASKS: Final[Mapping[str, tuple[str, ...]]] = {
 """The fitted curves and the numbers each takes, in order.
 
 `lexical`: the log odds by the words; `read`: a logit of the reader; `cosine`: of the vectors of both texts; `covered`:
-see `Sight.covered`; `_behind`: how far a sentence lies behind the best of its context.
+see `Sight.covered`; `_behind`: how far a sentence lies behind the best of its context; `evidence`, `sentence_suffices`:
+the reader's highest logits of a sentence of the context, as evidence and as enough.
 """
+_CANDIDATES: Final = 2
+"""Sentences that are read for `evidence`: so many that hold most words of the question, and that come nearest to it."""
 _LOWEST: Final = -12.0
 """Log odds from the words where they have nothing to go by."""
 _CONTEXTS_KEPT: Final = 1_024
@@ -57,9 +62,10 @@ class _Context(NamedTuple):
     answers: float
     """The log odds by the words that it is relevant, and that it answers."""
     cosine: float
-    read_answers: float
-    read_sufficient: float
+    read: float
     covered: float
+    evidence: float
+    sentence_suffices: float
 
 
 class BlendedRows:
@@ -76,10 +82,9 @@ class BlendedRows:
     def sentences(self, user_input: str, sentences: Sequence[str]) -> list[Row]:
         """The numbers of `sentence` for each sentence of a context; there must be one."""
         found = match(self.lexical.lexicon.query(user_input), sentences, drop_copies=True)
-        by_words = [_LOWEST] * len(sentences)
-        for owner, logit in zip(found.owners, self.lexical.context_row(found)[0], strict=True):
-            by_words[owner] = max(by_words[owner], logit)
-        seen = self._spans(self._short(user_input), without_copies(user_input, sentences))
+        by_words = _by_sentence(found, self.lexical.context_row(found)[0], len(sentences))
+        short, new = self._short(user_input)[0], without_copies(user_input, sentences)
+        seen = [self._eyes.see(short, part) for part in self._parts(new)]
         read, covered = self._eyes.logits_of("sentence", seen).tolist(), [each.covered for each in seen]
         best, most = max(read), max(covered)
         return [
@@ -90,8 +95,8 @@ class BlendedRows:
     def context(self, user_input: str, sentences: Sequence[str]) -> tuple[Row, Row]:
         """The numbers of `relevant` and of `answers`; there must be a sentence."""
         seen = self._contexts[user_input, tuple(sentences)]
-        rest = (seen.cosine, seen.read_answers, seen.covered)
-        return (seen.relevant, *rest), (seen.answers, *rest)
+        relevant = seen.relevant, seen.cosine, seen.read, seen.covered
+        return relevant, (seen.answers, seen.cosine, seen.evidence)
 
     def sufficient(self, user_input: str, contexts: Sequence[Sequence[str]]) -> Row:
         """The numbers of `sufficient`: the highest of any context, beside what the words of all say together."""
@@ -99,11 +104,12 @@ class BlendedRows:
         found = match(self.lexical.lexicon.query(user_input), together, drop_copies=True)
         by_words = self.lexical.curves["sufficient"].logit(self.lexical.context_row(found)[1])
         seen = [self._contexts[user_input, tuple(each)] for each in contexts]
-        return by_words, max(each.cosine for each in seen), max(each.read_sufficient for each in seen)
+        evidence, suffices = max(each.evidence for each in seen), max(each.sentence_suffices for each in seen)
+        return by_words, max(each.cosine for each in seen), evidence, suffices
 
-    def support(self, statement: str, sentences: Sequence[str]) -> Row:
-        """The numbers of `supported` for a statement and one context."""
-        found = match(self.lexical.lexicon.query(statement), sentences, drop_copies=False)
+    def support(self, statement: str, sentences: Sequence[str], held: Matches | None = None) -> Row:
+        """The numbers of `supported` for a statement and one context; `held`: its matches, where they are known."""
+        found = held or self.lexical.held(statement, [sentences])[0]
         by_words = _LOWEST
         if any(found.masks):
             by_words = self.lexical.curves["supported"].logit(support_features(found, self.lexical.lexicon))
@@ -131,23 +137,34 @@ class BlendedRows:
 
     def covered(self, text: str, sentences: Sequence[str]) -> list[float]:
         """For each sentence how near the text's tokens are to its own, as `Sight.covered`."""
-        return [each.covered for each in self._spans(self._short(text), sentences)]
+        short = self._short(text)[0]
+        return [self._eyes.covered(short, part) for part in self._parts(sentences)]
 
     def _context(self, asked: tuple[str, tuple[str, ...]]) -> _Context:
         user_input, sentences = asked
         found = match(self.lexical.lexicon.query(user_input), sentences, drop_copies=True)
-        by_words = self.lexical.context_row(found)[1]
+        logits, by_words = self.lexical.context_row(found)
         new = without_copies(user_input, sentences)
         short, long = self._short(user_input), self._long(new)
-        seen = self._windows(short, new)
+        whole = self._windows(short, new)
+        likeliest = self._likeliest(short[0], self._parts(new), _by_sentence(found, logits, len(sentences)))
         return _Context(
             relevant=self.lexical.curves["relevant"].logit(by_words),
             answers=self.lexical.curves["answers"].logit(by_words),
             cosine=max(float(one.pooled @ other.pooled) for one in short for other in long),
-            read_answers=self._highest("grade", seen, 1),
-            read_sufficient=self._highest("sufficient", seen),
-            covered=max(each.covered for each in seen),
+            read=self._highest("grade", whole, 1),
+            covered=max(each.covered for each in whole),
+            evidence=self._highest("sentence", likeliest),
+            sentence_suffices=self._highest("sufficient", likeliest),
         )
+
+    def _likeliest(self, short: Encoded, parts: Sequence[Part], by_words: Sequence[float]) -> list[Sight]:
+        """What is seen of a short text in the few sentences where most of it seems to stand."""
+        covered = [self._eyes.covered(short, part) for part in parts]
+        places, chosen = range(len(parts)), set[int]()
+        for rank in (covered, by_words):
+            chosen.update(nlargest(_CANDIDATES, places, rank.__getitem__))
+        return [self._eyes.see(short, parts[at]) for at in sorted(chosen)]
 
     def _short(self, text: str) -> tuple[Encoded, ...]:
         return self.encodings.read(text)
@@ -158,11 +175,10 @@ class BlendedRows:
     def _windows(self, short: Sequence[Encoded], sentences: Sequence[str]) -> list[Sight]:
         return [self._eyes.see(one, other) for one in short for other in self._long(sentences)]
 
-    def _spans(self, short: Sequence[Encoded], sentences: Sequence[str]) -> list[Sight]:
-        """For each sentence what the short text's first window sees in it, read in the first window that holds it."""
+    def _parts(self, sentences: Sequence[str]) -> list[Part]:
+        """Each sentence as it is read in the first window that holds it."""
         long = self._long(sentences)
-        within = [next(each for each in long if at in each.window.sentences) for at in range(len(sentences))]
-        return [self._eyes.see(short[0], window.part(at)) for at, window in enumerate(within)]
+        return [next(each for each in long if at in each.window.sentences).part(at) for at in range(len(sentences))]
 
     def _highest(self, task: str, seen: Sequence[Sight], part: int = 0) -> float:
         return float(self._eyes.logits_of(task, seen, part).max())
@@ -172,3 +188,11 @@ class BlendedRows:
         yes, no, unsaid = (self._eyes.logits_of("supported", seen, part) for part in range(3))
         margins: NDArray[Any] = yes - np.logaddexp(no, unsaid)  # Any: what numpy's types say of a difference
         return margins
+
+
+def _by_sentence(found: Matches, logits: Sequence[float], sentences: int) -> list[float]:
+    """The highest log odds, by the words, of what is cut from each of so many sentences."""
+    odds = [_LOWEST] * sentences
+    for owner, logit in zip(found.owners, logits, strict=True):
+        odds[owner] = max(odds[owner], logit)
+    return odds

@@ -228,17 +228,16 @@ class LexicalModel:
         threshold = curve.thresholds["yes"]
         if not query.total:
             return SupportResult(supported=False, evidence=(), probability=0.0, coverage=0.0, yes_from=threshold)
-        found = [match(query, sentences, drop_copies=False) for sentences in contexts]
+        found = self.held(statement, contexts)
         chances = [
             curve.probability(support_features(each, self.lexicon)) if any(each.masks) else 0.0 for each in found
         ]
         best = max(chances, default=0.0)
-        coverage = _short(max((window_share(each, _WINDOW) for each in found), default=0.0))
         evidence = tuple(i for i, chance in enumerate(chances) if chance and chance >= threshold)
         if not evidence:
-            evidence, joint = self._joint_support(found, contexts)
-            best = max(best, joint)
-        return SupportResult(bool(evidence), evidence, best, coverage, threshold)
+            evidence, together = self._joint_support(found, contexts)
+            best = max(best, together)
+        return SupportResult(bool(evidence), evidence, best, coverage(found), threshold)
 
     def sufficiency(self, user_input: str, contexts: Sequence[Sequence[str]]) -> SufficiencyResult:
         """Whether contexts, each given as its sentences, together hold enough to answer the user input."""
@@ -291,19 +290,16 @@ class LexicalModel:
             chosen = {found.owners[max(candidates, key=lambda place: (logits[place], -place))]}
         return tuple(sorted(chosen))
 
-    def joint(self, statement: str, contexts: Sequence[Sequence[str]]) -> tuple[tuple[int, ...], list[str]] | None:
-        """The two contexts that hold most of a statement and their sentences about it.
-
-        None where the better one alone holds nearly as much.
-        """
+    def held(self, statement: str, contexts: Sequence[Sequence[str]]) -> list[Matches]:
+        """What each context holds of a statement."""
         query = self.lexicon.query(statement)
-        return _joined([match(query, sentences, drop_copies=False) for sentences in contexts], contexts)
+        return [match(query, sentences, drop_copies=False) for sentences in contexts]
 
     def _joint_support(
         self, found: Sequence[Matches], contexts: Sequence[Sequence[str]]
     ) -> tuple[tuple[int, ...], float]:
         """The two contexts that cover most and the probability, where their best windows together support."""
-        joined = _joined(found, contexts)
+        joined = joint(found, contexts)
         if joined is None:
             return (), 0.0
         places, window = joined
@@ -312,8 +308,16 @@ class LexicalModel:
         return (places, chance) if chance >= self.curves["supported"].thresholds["yes"] else ((), 0.0)
 
 
-def _joined(found: Sequence[Matches], contexts: Sequence[Sequence[str]]) -> tuple[tuple[int, ...], list[str]] | None:
-    """See `LexicalModel.joint`."""
+def coverage(found: Sequence[Matches]) -> float:
+    """The largest share of a statement that stands in a few sentences of a context, in [0, 1]."""
+    return _short(max((window_share(each, _WINDOW) for each in found), default=0.0))
+
+
+def joint(found: Sequence[Matches], contexts: Sequence[Sequence[str]]) -> tuple[tuple[int, ...], list[str]] | None:
+    """The two contexts that hold most of a statement and their sentences about it; `found`: as `held` gives it.
+
+    None where the better one alone holds nearly as much.
+    """
     covering = sorted((-window_share(each, _WINDOW), index) for index, each in enumerate(found) if any(each.masks))
     if len(covering) < _JOINED:
         return None

@@ -18,9 +18,9 @@ NUMBERS = ("1 2 3", "4 5 6", "7 8", "9 0 1", "2 3 4", "5")
 SENTENCES = st.lists(st.integers(0, 30).map(lambda words: " ".join("0123456789"[at % 10] for at in range(words))))
 
 
-def cut(sentences: list[str] | tuple[str, ...], *, words: int = 110) -> tuple[Window, ...]:
-    """Windows of at most ten pieces."""
-    return windows(sentences, WORDPIECE, longest=LONGEST, words=words)
+def cut(sentences: list[str] | tuple[str, ...], *, longest: int = LONGEST) -> tuple[Window, ...]:
+    """Windows of at most so many pieces."""
+    return windows(sentences, WORDPIECE, longest=longest)
 
 
 def texts(found: tuple[Window, ...]) -> list[str]:
@@ -40,8 +40,8 @@ def test_no_sentence_is_an_empty_window() -> None:
 
 
 def test_a_window_begins_in_the_middle_of_the_one_before() -> None:
-    """With a limit of words, half of a window's sentences open the next one too."""
-    found = cut(NUMBERS, words=8)
+    """Half of a window's sentences open the next one too."""
+    found = cut(NUMBERS, longest=8)
     assert texts(found) == ["1 2 3 4 5 6 7 8", "4 5 6 7 8 9 0 1", "7 8 9 0 1 2 3 4", "9 0 1 2 3 4 5"]
     assert [window.sentences for window in found] == [range(3), range(1, 4), range(2, 5), range(3, 6)]
 
@@ -60,24 +60,24 @@ def test_a_sentence_that_is_too_long_stands_in_overlapping_parts() -> None:
 
 
 @given(SENTENCES, st.integers(1, 40))
-def test_nothing_is_cut_off(sentences: list[str], words: int) -> None:
+def test_nothing_is_cut_off(sentences: list[str], longest: int) -> None:
     """Every sentence that fits stands whole in a window, every longer one in parts; no window is too long."""
-    found = cut(sentences, words=words)
-    assert max(len(window.pieces) for window in found) <= LONGEST
+    found = cut(sentences, longest=longest)
+    assert max(len(window.pieces) for window in found) <= longest
     for at, sentence in enumerate(sentences):
         pieces = tuple(WORDPIECE.ids(sentence))
         holding = [window.pieces for window in found if at in window.sentences]
-        if len(pieces) <= LONGEST:
+        if len(pieces) <= longest:
             assert any(_within(pieces, each) for each in holding)
         else:
-            covered = {start + place for each in holding for start in _starts(each, pieces) for place in range(LONGEST)}
+            covered = {start + place for each in holding for start in _starts(each, pieces) for place in range(longest)}
             assert covered >= set(range(len(pieces)))
 
 
 @given(SENTENCES, st.integers(1, 40))
-def test_windows_hold_the_sentences_that_they_name(sentences: list[str], words: int) -> None:
+def test_windows_hold_the_sentences_that_they_name(sentences: list[str], longest: int) -> None:
     """The pieces of a window are those of its sentences, in order; windows follow one another."""
-    found = cut(sentences, words=words)
+    found = cut(sentences, longest=longest)
     for window in found:
         whole = tuple(piece for at in window.sentences for piece in WORDPIECE.ids(sentences[at]))
         assert window.pieces == whole or (len(window.sentences) == 1 and _within(window.pieces, whole))

@@ -27,8 +27,7 @@ class Encodings:
     def read(self, text: str | tuple[str, ...]) -> tuple[Encoded, ...]:
         """The windows of a text, at least one.
 
-        A string is one window if it fits, and is cut by its sentences if not; a tuple of sentences is cut into windows
-        of about `windows.WORDS` words.
+        What fits is one window; a string that does not is cut by its sentences.
         """
         return self._kept[text]
 

@@ -31,6 +31,8 @@ MARKS: Final = 2
 """Tokens that every text has beside its own: one before and one behind."""
 OPENED_TOKENS: Final = 4_096
 """Of long texts, kept opened for the next short ones: 25 MB."""
+BEGUN_TOKENS: Final = 4_096
+"""Of short texts, kept begun for the next long ones: 19 MB."""
 
 
 class Encoded:
@@ -134,15 +136,17 @@ class Reader:
         """Where the logits of each task stand."""
         self.features = int(weights.model["features"])
         """How many features each token of the short text has beside its vector; 0 for none."""
+        self._begin = Graph(weights.bytes_of("begin.onnx"))
         self._open = Graph(weights.bytes_of("open.onnx"))
         self._nearest = Graph(weights.bytes_of("nearest.onnx"))
         self._graph = Graph(weights.bytes_of("reader.onnx"))
+        self._begun: Kept[Encoded, NDArray[np.float32]] = Kept(self._beginning, size=len, most=BEGUN_TOKENS)
         self._opened: Kept[Encoded, NDArray[np.float32]] = Kept(self._opening, size=len, most=OPENED_TOKENS)
 
     def logits(
         self, short: Encoded, long: Encoded | Part, *, features: NDArray[np.float32] | None = None
     ) -> NDArray[np.float32]:
-        """The logits of all heads, in the order of `heads`; what is worked out of a long text serves its parts too.
+        """The logits of all heads, in the order of `heads`; what is worked out of a text alone serves its other pairs.
 
         `features`: tokens of the short text, marks included, × `features`; given when the model takes any. Raises
         UsageError for another shape.
@@ -153,6 +157,7 @@ class Reader:
             "short": short.lower,
             "short_shared": same.any(1).astype(np.int64),
             "long": long.lower,
+            "begun": self._begun[short],
             "opened": self._opened[whole][tokens],
             "long_shared": same.any(0).astype(np.int64),
         }
@@ -171,6 +176,10 @@ class Reader:
         if not len(long.ids):
             return np.full(len(short.ids), -1, dtype=np.float32)
         return self._nearest(short=short.lower, long=long.lower)
+
+    def _beginning(self, short: Encoded) -> NDArray[np.float32]:
+        """What a short text looks for in itself, as far as it depends on it alone."""
+        return self._begin(short=short.lower)
 
     def _opening(self, long: Encoded) -> NDArray[np.float32]:
         """What the short text looks for in a long one, as far as it depends on the long one alone."""

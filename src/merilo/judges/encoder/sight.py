@@ -37,13 +37,20 @@ class Eyes:
 
     def see(self, short: Encoded, long: Encoded | Part) -> Sight:
         """What is seen of one pair."""
-        near = self._reader.nearest(short, long)
-        rare = self._rarity[short.ids]
-        weight = rare + _LEAST
-        covered = float((near * weight).sum() / weight.sum())
-        return Sight(self._reader.logits(short, long, features=np.stack([near, rare], 1)), covered)
+        near, rare = self._reader.nearest(short, long), self._rarity[short.ids]
+        logits = self._reader.logits(short, long, features=np.stack([near, rare], 1))
+        return Sight(logits, _covered(near, rare))
+
+    def covered(self, short: Encoded, long: Encoded | Part) -> float:
+        """`Sight.covered` alone, which costs a thirtieth."""
+        return _covered(self._reader.nearest(short, long), self._rarity[short.ids])
 
     def logits_of(self, task: str, sights: Sequence[Sight], part: int = 0) -> NDArray[np.float64]:
         """One logit of a task for each sight."""
         place = self._reader.heads[task].start + part
         return np.array([sight.logits[place] for sight in sights], dtype=np.float64)
+
+
+def _covered(near: NDArray[np.float32], rare: NDArray[np.float32]) -> float:
+    weight = rare + _LEAST
+    return float((near * weight).sum() / weight.sum())

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from merilo.judges.encoder.wordpiece import WordPiece
-
-WORDS: Final = 110
-"""A window ends before the sentence with which it would have more; what the reader was trained on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +28,13 @@ class Window:
         return cls(range(sentence, sentence + 1), tuple(pieces), (len(pieces),))
 
 
-def windows(sentences: Sequence[str], wordpiece: WordPiece, *, longest: int, words: int = WORDS) -> tuple[Window, ...]:
-    """Windows of about so many words and at most `longest` pieces, in order; one without a piece for no sentence.
+def windows(sentences: Sequence[str], wordpiece: WordPiece, *, longest: int) -> tuple[Window, ...]:
+    """Windows of at most `longest` pieces, in order: one for what fits, without a piece for no sentence.
 
     Each begins in the middle of the one before, or later where it would be too long otherwise. A sentence of more than
     `longest` pieces stands alone, in parts that overlap by half.
     """
     pieces = [tuple(wordpiece.ids(sentence)) for sentence in sentences]
-    words_before = [0, *accumulate(len(sentence.split()) for sentence in sentences)]
     pieces_before = [0, *accumulate(map(len, pieces))]
     found: list[Window] = []
     first = 0
@@ -54,9 +50,7 @@ def windows(sentences: Sequence[str], wordpiece: WordPiece, *, longest: int, wor
             close(at)
             found.extend(Window.of(part, at) for part in _parts(each, longest))
             first = at + 1
-        elif at > first and (
-            words_before[at + 1] - words_before[first] > words or pieces_before[at + 1] - pieces_before[first] > longest
-        ):
+        elif at > first and pieces_before[at + 1] - pieces_before[first] > longest:
             close(at)
             first += max(1, (at - first) // 2)
             while pieces_before[at + 1] - pieces_before[first] > longest:
