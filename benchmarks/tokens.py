@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 SAMPLES = 20
 CONTEXTS, CONTEXT_WORDS, RESPONSE_WORDS, REFERENCE_WORDS = 5, 112, 56, 38
-BY_QUESTION = "context_precision(against=question)"
+FOUR = ("context_relevance", "context_precision", "context_recall", "faithfulness")
+"""The usual four by their defaults; relevance and precision ask the same question of each context."""
 BY_REFERENCE = "context_precision(against=reference)"
-FOUR = ("context_relevance", BY_QUESTION, "context_recall", "faithfulness")
 _FIRST_SENTENCE = re.compile(r"^\[(\d+)\] (.*)$", re.MULTILINE)
 _STATEMENT = re.compile(r"^<<<statement(?: \d+)? ", re.MULTILINE)
 _REASON = "The second sentence names the year and the place that are asked for, but not the person."
@@ -151,14 +151,15 @@ def tokens(metrics: Sequence[str]) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Print tokens a sample for each metric alone, and for the four together."""
+    """Print tokens a sample for each metric alone, and for the four together; by their defaults they have a limit."""
     for metric in (*FOUR, BY_REFERENCE):
         report(f"tokens a sample, {metric} alone", sum(tokens([metric])))
     sent, received = tokens(FOUR)
     report("tokens a sample, all four, sent", sent)
     report("tokens a sample, all four, received", received)
     report("tokens a sample, all four", sent + received, at_most=8_000)
-    report("tokens a sample, precision by the reference", sum(tokens([*FOUR[:1], BY_REFERENCE, *FOUR[2:]])))
+    unshared = [BY_REFERENCE if metric == "context_precision" else metric for metric in FOUR]
+    report(f"tokens a sample, all four with {BY_REFERENCE}", sum(tokens(unshared)))
 
 
 if __name__ == "__main__":

@@ -111,4 +111,4 @@ SCRIPT = (
     {"kind": "support", "verdict": {"label": "unsupported", "tells_contradicted": False}},
 )
 
-METRICS = "context_relevance,faithfulness,context_precision(against=question)"
+METRICS = "context_relevance,faithfulness,context_precision"

@@ -253,7 +253,7 @@ def test_verdicts_from_the_cache_are_counted_and_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize("record", [False, True])
 def test_a_new_metric_is_computed_from_what_was_asked(tmp_path: Path, judge: ScriptedJudge, *, record: bool) -> None:
     """A metric that the run did not have, but whose questions it asked, gets the scores that a run would give it."""
-    new = ["context_relevance(unit=context)", "context_precision(against=question)"]
+    new = ["context_relevance(unit=context)", "context_precision"]
     options: dict[str, Any] = {"judge": judge, "cache": False}
     tape = tmp_path / "t.jsonl" if record else None
     merilo.evaluate(rows(6), out=tmp_path / "r", metrics=["context_relevance"], record=tape, **options)

@@ -37,7 +37,7 @@ TASKS: Final = {
 """The tasks of the model file, in the order shown: the question, and the metrics that lean on it."""
 
 _EDGE_TEXTS: Final = (
-    ("context_relevance", "context_ranking", "context_precision(against=question)"),
+    ("context_relevance", "context_ranking", "context_precision"),
     ("context_precision(against=reference)", "context_recall", "context_sufficiency"),
     ("context_utilization", "faithfulness", "answer_relevancy"),
     ("noise_sensitivity", "context_entity_recall", "answer_completeness"),
@@ -106,7 +106,7 @@ def _rows(record: Mapping[str, Any]) -> list[tuple[str, str]]:  # Any: JSON
 
 
 def _needs(record: Mapping[str, Any]) -> str:  # Any: JSON
-    """The fields that every form needs, then what single forms need beside."""
+    """The fields needed by default, then what other forms need beside."""
     parts = [", ".join(_fields(record["needs"]))]
     parts += [f"{', '.join(_fields(names))} with {text}" for text, names in record["needs_with"].items()]
     return "; ".join(part for part in parts if part)
@@ -122,7 +122,7 @@ def _link(name: str) -> str:
 
 
 def _parameter(name: str, allowed: str, default: str | None) -> str:
-    return f"`{name}`: {allowed}" + (", found from the data if not given" if default is None else f" (`{default}`)")
+    return f"`{name}`: {allowed}" + (", must be given" if default is None else f" (`{default}`)")
 
 
 def edges() -> str:

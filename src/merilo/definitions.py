@@ -27,7 +27,7 @@ NATIVE: Final[Mapping[Lineage, tuple[str, ...]]] = {
     ),
     Lineage.CONTEXT_PRECISION: (
         "context_precision(against=reference)",
-        "context_precision(against=question)",
+        "context_precision",
         "context_ranking",
     ),
     Lineage.CONTEXT_RECALL: ("context_recall",),

@@ -318,7 +318,7 @@ def _manifest(dataset: Dataset, intake: Intake, selection: Selection, roles: Rol
         splitter=SPLITTER_ID,
         language=options.language,
         cluster=options.cluster,
-        notes=tuple(filter(None, [dataset.columns.sentence(), _limit_note(options.limit), *selection.notes])),
+        notes=tuple(filter(None, [dataset.columns.sentence(), _limit_note(options.limit)])),
         composites={text: chosen.composite.version for text, chosen in selection.composites.items()},
         rubrics=rubric_versions(selection.kinds),
         scales=scales_of(selection.metrics),

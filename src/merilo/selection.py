@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from merilo.errors import UsageError
 from merilo.metrics.base import is_composite
-from merilo.metrics.registry import default_metrics, metric_text, resolve
+from merilo.metrics.registry import default_metrics, metric_text, parse_metric
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,8 +28,6 @@ class Selection:
     metrics: Mapping[str, Metric]
     left_out: Mapping[str, str]
     composites: Mapping[str, Chosen] = field(default_factory=dict[str, "Chosen"])
-    notes: tuple[str, ...] = ()
-    """Metrics that take another form because some samples lack a field, each as a sentence."""
 
     @property
     def kinds(self) -> frozenset[type[Question[Any]]]:
@@ -55,15 +53,13 @@ def select(
     metrics: dict[str, Metric] = {}
     composites: dict[str, Chosen] = {}
     left_out: dict[str, str] = {}
-    notes: list[str] = []
     for wanted in default_metrics() if asked is None else asked:
-        given = resolve(wanted, intake.in_every) if isinstance(wanted, str) else wanted
-        parts = metrics_of(given, lambda text: resolve(text, intake.in_every), lambda: roles.named)
+        given = parse_metric(wanted) if isinstance(wanted, str) else wanted
+        parts = metrics_of(given, lambda: roles.named)
         obstacles = (_obstacle(metric, intake, roles) for metric in parts.values())
         reason = next((reason for reason in obstacles if reason is not None), None)
         text = metric_text(given) if is_composite(given) else next(iter(parts))
         if reason is None:
-            notes += _fallen_back(wanted, intake) if isinstance(wanted, str) else []
             metrics |= {part: metrics.get(part, metric) for part, metric in parts.items()}
             if is_composite(given):
                 composites[text] = Chosen(given, tuple(parts))
@@ -73,24 +69,7 @@ def select(
             left_out[text] = reason
     if not metrics:
         raise UsageError(f"No metric can be computed on this data ({_reasons(left_out)}).")
-    return Selection(metrics, left_out, composites, tuple(notes))
-
-
-def _fallen_back(wanted: str, intake: Intake) -> list[str]:
-    """What to know of a metric whose form follows from the data, where a field that some samples lack decided it."""
-    taken = resolve(wanted, intake.in_every)
-    if is_composite(taken):
-        return []
-    found: list[str] = []
-    for name, amount in intake.lacking.items():
-        other = resolve(wanted, intake.in_every | {name})
-        if other != taken:
-            have = "has" if amount == 1 else "have"
-            found.append(
-                f"{amount:,} of {intake.samples:,} samples {have} no {name}, so {taken.name} is "
-                f"{metric_text(taken)}; leave those out or name {metric_text(other)}."
-            )
-    return found
+    return Selection(metrics, left_out, composites)
 
 
 def _reasons(left_out: Mapping[str, str]) -> str:
@@ -104,23 +83,21 @@ def _reasons(left_out: Mapping[str, str]) -> str:
     )
 
 
-def metrics_of(
-    given: Definition, named: Callable[[str], Definition], judges: Callable[[], Sequence[str]]
-) -> dict[str, Metric]:
+def metrics_of(given: Definition, judges: Callable[[], Sequence[str]]) -> dict[str, Metric]:
     """By their text, the metrics that are computed for this one: itself, or the parts of a composite.
 
-    `named` gives the metric of a text, `judges` the names of the run's judges, for metrics that ask several. Raises
-    UsageError for a part that is itself composite.
+    `judges` gives the names of the run's judges, for metrics that ask several. Raises UsageError for a part that is
+    itself composite.
     """
     if not is_composite(given):
         metric = _for_judges(cast("Metric", given), judges)  # what is no composite is a metric
         return {metric_text(metric): metric}
     found: dict[str, Metric] = {}
     for text in given.parts:
-        part = named(text)
+        part = parse_metric(text)
         if is_composite(part):
             raise UsageError(f"{given.name} is made of {text}, which has no value for a sample; name metrics.")
-        found |= metrics_of(part, named, judges)
+        found |= metrics_of(part, judges)
     return found
 
 

@@ -58,6 +58,17 @@ def test_columns_align_wide_letters() -> None:
     assert rows == ["日本    1", "a     100"]
 
 
+def test_a_label_too_long_has_a_line_of_its_own() -> None:
+    """What belongs to it hangs below, in the column that the shorter labels make."""
+    page = Page(60)
+    page.entries([("context_precision(against=reference)", "0.861"), ("faithfulness", "0.500")])
+    assert str(page).splitlines() == [
+        "  context_precision(against=reference)",
+        "                0.861",
+        "  faithfulness  0.500",
+    ]
+
+
 def test_a_page_takes_nothing_in_unclean() -> None:
     """Every way onto a page cleans what is put there."""
     page = Page(60)

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 SUMMARY = """\
 data: 4 samples, judged by scripted:script.jsonl
 
-metric                                mean  95 % interval  scored undef failed
-context_relevance                    0.250  0.027 - 0.802       2     1      1
-faithfulness                         0.167  0.018 - 0.690       3     1      0
-context_precision(against=question)  0.500  0.095 - 0.905       2     1      1
+metric              mean  95 % interval  scored undef failed
+context_relevance  0.250  0.027 - 0.802       2     1      1
+faithfulness       0.167  0.018 - 0.690       3     1      0
+context_precision  0.500  0.095 - 0.905       2     1      1
 
 Each interval is over questions; the judge's own error is not in it.
 
@@ -36,11 +36,10 @@ Counts over all scored samples and shares with their intervals
                      evidence sentences: 1 of 4 sentences, 0.250 (0.022 - 0.831)
   faithfulness       contradicted not told apart by this judge
                      supported: 1 of 4 statements, 0.250 (0.034 - 0.761)
-  context_precision(against=question)
-                     relevant: 1 of 3 contexts, 0.333 (0.042 - 0.852)
+  context_precision  relevant: 1 of 3 contexts, 0.333 (0.042 - 0.852)
 
 Not scored, and so not in the means above
-  context_relevance, context_precision(against=question)
+  context_relevance, context_precision
       1 undefined, 1 failed: It will not (1); no context was retrieved (1)
   faithfulness
       1 undefined: the response declines to answer and makes no claim (1)
@@ -49,8 +48,7 @@ The means, if what is not scored had the worst or the best value
   context_relevance  0.167 - 0.500 with the failed ones, 0.125 - 0.625 with the
                      undefined ones too
   faithfulness       0.125 - 0.375 with the undefined ones
-  context_precision(against=question)
-                     0.333 - 0.667 with the failed ones, 0.250 - 0.750 with the
+  context_precision  0.333 - 0.667 with the failed ones, 0.250 - 0.750 with the
                      undefined ones too
 
 This run

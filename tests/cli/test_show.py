@@ -24,13 +24,11 @@ user input     When was the tower completed?
 response       It was completed in 1889. It is made of stone.
 
 Values
-  context_relevance                    0.500 (contexts 2, relevant 1, fully
-                                       relevant 1, sentences 3, evidence
-                                       sentences 1)
-  faithfulness                         0.500 (statements 2, supported 1,
-                                       contradicted not told apart by this
-                                       judge)
-  context_precision(against=question)  1.000 (contexts 2, relevant 1)
+  context_relevance  0.500 (contexts 2, relevant 1, fully relevant 1, sentences
+                     3, evidence sentences 1)
+  faithfulness       0.500 (statements 2, supported 1, contradicted not told
+                     apart by this judge)
+  context_precision  1.000 (contexts 2, relevant 1)
 
 Context 1
   2 sentences
@@ -68,7 +66,7 @@ def test_a_sample_is_explained(run: Here) -> None:
 def test_a_failed_sample_says_why(run: Here) -> None:
     """Where a question got no verdict, the context and the metric say what happened."""
     shown = run.merilo("show", "out", "--sample", "lost").stdout
-    assert "context_relevance                    failed (refused): It will not." in shown
+    assert "context_relevance  failed (refused): It will not." in shown
     assert "relevance: no verdict (refused): It will not." in shown
 
 
@@ -89,7 +87,7 @@ def test_the_worst_samples(run: Here) -> None:
     assert "0.000  river   How long is the river?\n0.000  lost    What is lost?\n" in shown
     assert shown.endswith("merilo show out --sample river\n")
     found = run.json("show", "out", "--worst", "5", "--metric", "context_precision")
-    assert (found["metric"], found["undefined"], found["failed"]) == ("context_precision(against=question)", 1, 1)
+    assert (found["metric"], found["undefined"], found["failed"]) == ("context_precision", 1, 1)
     assert [each["value"] for each in found["worst"]] == [0.0, 1.0]
 
 

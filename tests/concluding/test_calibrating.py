@@ -45,14 +45,14 @@ if TYPE_CHECKING:
 
     from merilo.judging.questions import Question
 
+PRECISION = "context_precision"
 METRICS = (
     "context_relevance",
     "context_relevance(unit=context)",
     "context_relevance(unit=sentence)",
-    "context_precision",
+    PRECISION,
 )
 ROWS = contexts_rows(120)
-PRECISION = "context_precision(against=question)"
 
 
 @pytest.fixture(scope="module")

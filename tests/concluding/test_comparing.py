@@ -303,12 +303,12 @@ def test_degenerate_runs_get_a_sentence(
 
 def test_only_primary_metrics_get_a_reading(tmp_path: Path) -> None:
     """The others are shown without one, and Holm does not count them."""
-    metrics = (METRIC, "context_precision(against=question)")
+    metrics = (METRIC, "context_precision")
     runs = [graded(tmp_path / name, many(30, grade), metrics=metrics) for name, grade in (("a", 2), ("b", 0))]
     found = compare_runs(runs, Comparing(primary=["context_precision"]))
-    assert found.primary == ("context_precision(against=question)",)
+    assert found.primary == ("context_precision",)
     assert found.metrics[METRIC].reading is None
-    each = found.metrics["context_precision(against=question)"]
+    each = found.metrics["context_precision"]
     assert each.adjusted == each.p
     with pytest.raises(UsageError, match="are among those compared"):
         compare_runs(runs, Comparing(metrics=[METRIC], primary=["context_precision"]))
@@ -339,7 +339,7 @@ def test_a_lower_value_may_be_better(tmp_path: Path) -> None:
 
 def test_a_reading_of_several_metrics_says_what_the_correction_does(tmp_path: Path) -> None:
     """Alone the interval leaves out 0 and a difference is shown; of two metrics none is, and it is said why."""
-    metrics = (METRIC, "context_precision(against=question)")
+    metrics = (METRIC, "context_precision")
     first, second = many(40, 1), many(40, 1)
     first |= {**many(7, 2), **many(1, 0, start=7)}
     runs = [graded(tmp_path / name, own, metrics=metrics) for name, own in (("a", first), ("b", second))]
@@ -391,7 +391,7 @@ def test_metrics_that_one_run_lacks_are_named(tmp_path: Path) -> None:
         compare_runs([first, second], Comparing(metrics=["context_ranking"]))
     with pytest.raises(UsageError, match="'context_relevanc'; write context_relevance"):
         compare_runs([first, second], Comparing(metrics=["context_relevanc"]))
-    other = graded(tmp_path / "c", many(8, 1), metrics=("context_precision(against=question)",))
+    other = graded(tmp_path / "c", many(8, 1), metrics=("context_precision",))
     with pytest.raises(UsageError, match="no metric in common: b has context_relevance; c has context_precision"):
         compare_runs([second, other])
 

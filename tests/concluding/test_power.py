@@ -43,7 +43,7 @@ def test_two_pilots_tell_by_their_paired_differences(tmp_path: Path) -> None:
 
 def test_of_several_metrics_each_number_is_said_to_be_for_one_alone(tmp_path: Path) -> None:
     """A comparison corrects for several metrics and needs more samples; of one metric there is nothing to say."""
-    metrics = (METRIC, "context_precision(against=question)")
+    metrics = (METRIC, "context_precision")
     run = graded(tmp_path / "run", mixed(1), metrics=metrics)
     for chosen, said in ((None, True), ([METRIC], False)):
         page = Page(80)

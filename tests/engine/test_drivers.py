@@ -15,7 +15,7 @@ from merilo.engine.drive import AsyncDriver, drive_blocking, drive_rounds
 from merilo.engine.limits import Limits
 from merilo.engine.walk import Walk
 from merilo.judges.callables import CallableJudge
-from merilo.metrics.registry import default_metrics, metric_text, resolve
+from merilo.metrics.registry import default_metrics, metric_text, parse_metric
 from merilo.runs.store import Store
 
 if TYPE_CHECKING:
@@ -26,11 +26,9 @@ if TYPE_CHECKING:
     from merilo.judging.verdicts import Failure
     from merilo.providers.base import Reply
 
-FIELDS = {"user_input", "retrieved_contexts", "response", "reference"}
-
 
 def walks() -> list[Walk]:
-    metrics = [resolve(name, FIELDS) for name in default_metrics()]
+    metrics = [parse_metric(name) for name in default_metrics()]
     samples = [Sample(**row) for row in rows(12)]
     return [Walk(metric, metric_text(metric), sample) for sample in samples for metric in metrics]
 

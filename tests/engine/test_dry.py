@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 METRICS = (
     "context_relevance",
-    "context_precision(against=question)",
+    "context_precision",
     "context_precision(against=reference)",
     "context_recall",
     "context_sufficiency",
@@ -119,7 +119,7 @@ def test_replies_are_about_as_long_as_planned(tmp_path: Path) -> None:
 
 def test_shared_questions_count_once(server: JudgeServer) -> None:
     """What two metrics both ask is charged to the first; alone, each costs what a plan of it alone says."""
-    names = ("context_relevance", "context_precision(against=question)", "faithfulness")
+    names = ("context_relevance", "context_precision", "faithfulness")
     planned = merilo.plan(rows(6), **arguments(server, *names))
     first, second, third = planned.metrics
     assert second.added == Amount()

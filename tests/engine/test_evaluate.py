@@ -25,17 +25,17 @@ RELEVANCE_FAMILY = [
     "context_relevance(unit=context)",
     "context_relevance(unit=sentence)",
     "context_ranking",
-    "context_precision(against=question)",
+    "context_precision",
 ]
 
 
 def test_all_native_metrics_by_default(evaluated: Evaluate) -> None:
-    """Without a choice every native metric that data and judge allow is computed, precision against the reference."""
+    """Without a choice every native metric that data and judge allow is computed, each by its defaults."""
     run = evaluated(rows(10))
     assert list(run.metrics) == [
         "context_relevance",
         "context_ranking",
-        "context_precision(against=reference)",
+        "context_precision",
         "context_recall",
         "context_sufficiency",
         "context_entity_recall",
@@ -54,7 +54,14 @@ def test_left_out_metrics_say_why(evaluated: Evaluate) -> None:
     data = [{key: row[key] for key in ("id", "user_input", "retrieved_contexts")} for row in rows(3)]
     run = evaluated(data)
     assert run.manifest.left_out["faithfulness"] == "no sample has response"
-    assert "context_precision(against=question)" in run.metrics
+    assert "context_precision" in run.metrics
+
+
+def test_a_name_is_one_metric_whatever_the_data_hold(evaluated: Evaluate) -> None:
+    """Precision is the same metric with and without references, asked for by its name or with its default."""
+    without = [{key: value for key, value in row.items() if key != "reference"} for row in rows(3)]
+    for data, name in ((rows(3), "context_precision"), (without, "context_precision(against=question)")):
+        assert evaluated(data, metrics=[name]).manifest.metrics == {"context_precision": 1}
 
 
 def test_a_metric_asked_for_by_name_must_be_possible(evaluated: Evaluate) -> None:
@@ -268,12 +275,15 @@ def test_records_are_json(evaluated: Evaluate) -> None:
 
 def test_a_metric_is_found_by_its_name_alone(evaluated: Evaluate) -> None:
     """Where a name stands for one metric of the run it will do as key; where for several, the error names them."""
-    run = evaluated(rows(3), metrics=["context_precision", "context_relevance", "context_relevance(unit=context)"])
+    relevance = ("context_relevance(unit=context)", "context_relevance(unit=sentence)")
+    run = evaluated(rows(3), metrics=["context_precision(against=reference)", *relevance])
     assert run.metrics["context_precision"] is run.metrics["context_precision(against=reference)"]
     (first, *_) = run.samples
     assert first.outcomes["context_precision"] == first.outcomes["context_precision(against=reference)"]
     with pytest.raises(KeyError, match="context_recall"):
         _ = run.metrics["context_recall"]
+    with pytest.raises(KeyError, match=r"several are called so: context_relevance\(unit=context\), context_rel"):
+        _ = run.metrics["context_relevance"]
 
 
 def test_a_limit_is_told(evaluated: Evaluate) -> None:

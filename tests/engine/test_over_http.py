@@ -105,7 +105,7 @@ def test_one_request_for_a_context_serves_five_metrics(evaluated: Evaluate, serv
             "context_relevance(unit=context)",
             "context_relevance(unit=sentence)",
             "context_ranking",
-            "context_precision(against=question)",
+            "context_precision",
         ],
     )
     assert server.count == 20  # two of three contexts have text

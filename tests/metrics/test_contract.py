@@ -31,7 +31,7 @@ TEXTS = (
     "context_ranking",
     "context_ranking@1",
     "context_ranking@3",
-    "context_precision(against=question)",
+    "context_precision",
     "context_precision(against=reference)",
     "context_recall",
     "context_sufficiency",

@@ -11,7 +11,7 @@ from merilo.metrics.registry import parse_metric
 TEXTS = (
     "context_relevance",
     "context_ranking",
-    "context_precision(against=question)",
+    "context_precision",
     "context_precision(against=reference)",
     "context_recall",
     "context_sufficiency",

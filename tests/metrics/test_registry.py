@@ -44,7 +44,6 @@ from merilo.metrics.registry import (
     parameters_of,
     parse_metric,
     register,
-    resolve,
 )
 from merilo.metrics.text import build, read_call
 
@@ -181,7 +180,9 @@ def test_parameters_of_every_type_read_back(metric: Painted) -> None:
         (ContextRelevance(unit=Unit.CONTEXT, at=2), "context_relevance(unit=context, at=2)"),
         (ContextRanking(), "context_ranking"),
         (ContextRanking(k=5), "context_ranking@5"),
-        (ContextPrecision(against=Against.QUESTION), "context_precision(against=question)"),
+        (ContextPrecision(), "context_precision"),
+        (ContextPrecision(against=Against.QUESTION), "context_precision"),
+        (ContextPrecision(against=Against.REFERENCE), "context_precision(against=reference)"),
         (Faithfulness(), "faithfulness"),
         (Precision(), "precision@10"),
         (NDCG(), "nDCG"),
@@ -202,6 +203,7 @@ def test_canonical_text_leaves_defaults_out(metric: Metric, text: str) -> None:
         ("context_relevance()", ContextRelevance()),
         (" context_relevance ( unit = context , at = 2 ) ", ContextRelevance(unit=Unit.CONTEXT, at=2)),
         ("context_relevance(at=2,unit=context,)", ContextRelevance(unit=Unit.CONTEXT, at=2)),
+        ("context_precision(against=question)", ContextPrecision()),
         ("context_ranking(k=5)", ContextRanking(k=5)),
         ("context_ranking(k=none)", ContextRanking()),
         ('context_relevance(unit="sentence")', ContextRelevance(unit=Unit.SENTENCE)),
@@ -235,7 +237,6 @@ def test_text_may_be_written_at_length(text: str, metric: Metric) -> None:
         ("context_relevance(unit)", "cannot be read at 'unit'; write name, name@k"),
         ("context_relevance(unit=grade", "cannot be read"),
         ("", "cannot be read"),
-        ("context_precision", "needs against=..., one of: question or reference."),
         ("critique", "needs aspect=... (text); see merilo metrics critique."),
         ("precision@0", "looks at the first k ranks: write precision@k with k at least 1, got @0."),
         ("context_precision(against=reader)", "takes against=question or reference, got 'reader'."),
@@ -248,19 +249,10 @@ def test_what_cannot_be_read_says_what_to_write(text: str, message: str) -> None
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "fields", "expected"),
-    [
-        ("context_precision", {"user_input", "reference"}, "context_precision(against=reference)"),
-        ("context_precision", {"user_input"}, "context_precision(against=question)"),
-        ("context_precision()", {"user_input"}, "context_precision(against=question)"),
-        ("context_precision(against=question)", {"reference"}, "context_precision(against=question)"),
-        ("context_ranking@3", {"reference"}, "context_ranking@3"),
-    ],
-)
-def test_the_run_resolves_what_the_data_decide(text: str, fields: set[str], expected: str) -> None:
-    """Precision is judged against the reference if every sample has one, unless the text says otherwise."""
-    assert metric_text(resolve(text, fields)) == expected
+def test_a_choice_that_must_be_made_is_named() -> None:
+    """A required parameter that is left out is a UsageError with what it may be."""
+    with pytest.raises(UsageError, match=r"needs colour=\.\.\., one of: red or none or a b, \(c\)\."):
+        build(Painted, read_call("made/painted-1"))
 
 
 def test_native_metrics_are_listed() -> None:
@@ -270,8 +262,8 @@ def test_native_metrics_are_listed() -> None:
 
 
 def test_a_run_takes_what_needs_no_choice() -> None:
-    """By default a run takes every metric of ours that its name alone resolves, but for cutoffs; the rest by name."""
-    assert [resolve(name, ()).name for name in default_metrics()] == list(default_metrics())
+    """By default a run takes every metric of ours whose name alone will do, but for cutoffs; the rest by name."""
+    assert [metric_text(parse_metric(name)) for name in default_metrics()] == list(default_metrics())
     by_name = [name for name in native_metrics() if name not in default_metrics()]
     assert by_name == ["hit_rate", "precision", "recall", "critique", "rubric_metric"]
 
@@ -322,7 +314,7 @@ def test_parameters_are_described() -> None:
         Parameter("unit", "grade or context or sentence", "grade"),
         Parameter("at", "a whole number", "1"),
     )
-    assert parameters_of(ContextPrecision) == (Parameter("against", "question or reference", None),)
+    assert parameters_of(ContextPrecision) == (Parameter("against", "question or reference", "question"),)
     assert parameters_of(ContextRanking) == (Parameter("k", "a whole number or none", "none"),)
 
 

@@ -96,21 +96,3 @@ def test_names_that_nobody_knows_are_not_guessed(tmp_path: Path) -> None:
     """Where no column is near a known name, the form of the option stands alone."""
     with pytest.raises(merilo.DataError, match="Say --map column=field for other names"):
         evaluate([{"zzz": "q?"}], tmp_path)
-
-
-def test_a_form_that_follows_from_a_missing_field_is_told(tmp_path: Path) -> None:
-    """Some samples without a reference: the run notes how many, what precision is then, and what to do."""
-    rows = [record() | ({"reference": "a river"} if n > 2 else {}) for n in range(30)]
-    judge = merilo.ScriptedJudge.by(verdict_for)
-
-    def notes(data: list[dict[str, Any]], metric: str, name: str) -> tuple[str, ...]:
-        run = merilo.evaluate(data, judge=judge, metrics=[metric], cache=False, out=tmp_path / name)
-        return run.manifest.notes
-
-    assert notes(rows, "context_precision", "some")[-1] == (
-        "3 of 30 samples have no reference, so context_precision is context_precision(against=question); "
-        "leave those out or name context_precision(against=reference)."
-    )
-    assert not any("reference" in each for each in notes(rows, "context_precision(against=question)", "named"))
-    assert not any("reference" in each for each in notes(rows[3:], "context_precision", "every"))
-    assert not any("reference" in each for each in notes([record()], "context_precision", "none"))

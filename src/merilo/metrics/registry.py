@@ -32,11 +32,9 @@ from merilo.metrics.precision import Precision
 from merilo.metrics.recall import Recall
 from merilo.metrics.reciprocal_rank import ReciprocalRank
 from merilo.metrics.rubric_metric import RubricMetric
-from merilo.metrics.text import NAME, Call, Parameter, build, metric_text, parameters_of, read_call
+from merilo.metrics.text import NAME, Parameter, build, metric_text, parameters_of, read_call
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
     from merilo.metrics.base import Definition, Metric
 
 __all__ = [
@@ -55,7 +53,6 @@ __all__ = [
     "parse_metric",
     "published_metrics",
     "register",
-    "resolve",
     "systems",
 ]
 
@@ -168,7 +165,7 @@ def native_metrics() -> tuple[str, ...]:
 
 
 def default_metrics() -> tuple[str, ...]:
-    """Those of our own metrics that a run takes where none is named, in the same order; texts for `resolve`."""
+    """Those of our own metrics that a run takes where none is named, in the same order; texts for `parse_metric`."""
     return tuple(metric.name for metric in NATIVE if metric not in _CHOSEN)
 
 
@@ -214,7 +211,7 @@ def parse_metric(text: str) -> Definition:
     """The metric or composite that a text names, as `metric_text` writes it; defaults may be written out.
 
     Raises UsageError: for an unknown name with the nearest ones, for a parameter with those allowed, for
-    a required parameter that is not given (`resolve` finds those that follow from the data).
+    a required parameter that is not given.
     """
     call = read_call(text)
     return build(find_metric(call.name), call)
@@ -232,23 +229,3 @@ def known_metric(text: str) -> Metric | None:
     """As `known_definition`; None for a composite too."""
     found = known_definition(text)
     return None if found is None or is_composite(found) else cast("Metric", found)  # what is no composite is a metric
-
-
-def resolve(text: str, fields: Collection[str]) -> Definition:
-    """The metric or composite that a text names, for a run in which every sample has these fields.
-
-    Like `parse_metric`, but where a required parameter is not given, a metric's class method
-    `for_fields(fields)` finds it: `context_precision` is judged against the reference if every sample
-    has one.
-    """
-    call = read_call(text)
-    found = find_metric(call.name)
-    for_fields: Callable[[Collection[str]], Metric] | None = getattr(found, "for_fields", None)
-    if for_fields is not None and _lacks_required(found, call):
-        return for_fields(fields)
-    return build(found, call)
-
-
-def _lacks_required(found: type[Definition], call: Call) -> bool:
-    required = {each.name for each in parameters_of(found) if each.default is None}
-    return bool(required) and not call.parameters

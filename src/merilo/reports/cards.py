@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from itertools import product
 from math import isfinite
 from typing import TYPE_CHECKING, Any, cast
 
 from merilo.metrics.base import is_composite
-from merilo.metrics.registry import families, find_metric, native_metrics, parameters_of, parse_metric, systems
+from merilo.metrics.registry import (
+    families,
+    find_metric,
+    known_metric,
+    native_metrics,
+    parameters_of,
+    parse_metric,
+    systems,
+)
 from merilo.reports.page import Page, Tone
 from merilo.reports.words import count
 
@@ -138,7 +145,7 @@ def limit(end: float | None) -> str:
 
 
 def needs_text(name: str) -> str:
-    """The fields that a metric needs, those first that every form of it needs."""
+    """The fields that a metric needs, those first that it needs by its defaults."""
     always, more = _needs(name)
     parts = [", ".join(_in_order(always))]
     parts += [f"{', '.join(_in_order(fields))} with {text}" for text, fields in more.items()]
@@ -148,25 +155,25 @@ def needs_text(name: str) -> str:
 def _parameters(parameters: list[dict[str, Any]]) -> list[str]:  # Any: JSON
     return [
         f"{each['name']}: {each['allowed']}; "
-        + ("must be given, or follows from the data" if each["default"] is None else f"{each['default']} by default")
+        + ("must be given" if each["default"] is None else f"{each['default']} by default")
         for each in parameters
     ]
 
 
 def _forms(name: str) -> dict[str, Metric]:
-    """A metric in each of the forms that its required parameters allow, by what has to be written.
+    """A metric by its defaults, then with each other choice of one parameter, by what has to be written.
 
-    For a composite: its parts by their text. Empty where a required parameter is free text.
+    For a composite: its parts by their text. Empty where a parameter must be given.
     """
     parts = _made_of(name)
     if parts:
         return {text: cast("Metric", parse_metric(text)) for text in parts}  # a composite is made of metrics
-    required = [each for each in parameters_of(find_metric(name)) if each.default is None]
-    if any(each.allowed == "text" for each in required):
+    parameters = parameters_of(find_metric(name))
+    if any(each.default is None for each in parameters):
         return {}
-    choices = [[f"{each.name}={value}" for value in each.allowed.split(" or ")] for each in required]
-    texts = [", ".join(chosen) for chosen in product(*choices)]
-    return {text: cast("Metric", parse_metric(f"{name}({text})" if text else name)) for text in texts}  # no composite
+    choices = [f"{each.name}={value}" for each in parameters for value in each.allowed.split(" or ") if value != "text"]
+    forms = {text: known_metric(f"{name}({text})") for text in ("", *choices)}  # some go with other parameters only
+    return {text: form for text, form in forms.items() if form is not None}
 
 
 def _made_of(name: str) -> tuple[str, ...]:
@@ -178,7 +185,7 @@ def _made_of(name: str) -> tuple[str, ...]:
 
 
 def _needs(name: str) -> tuple[frozenset[str], dict[str, frozenset[str]]]:
-    """The fields that all forms need, and what single forms need beside."""
+    """The fields that a metric needs by its defaults, and what other forms need beside."""
     needed = {text: form.needs for text, form in _forms(name).items()}
     if not needed:  # its forms are the user's own: what the class itself declares, if it does
         declared = getattr(find_metric(name), "needs", None)
@@ -186,8 +193,7 @@ def _needs(name: str) -> tuple[frozenset[str], dict[str, frozenset[str]]]:
         return known, {}
     if _made_of(name):
         return frozenset[str]().union(*needed.values()), {}
-    first, *others = needed.values()
-    always = first.intersection(*others)
+    always = needed[""]
     return always, {text: fields - always for text, fields in needed.items() if fields - always}
 
 

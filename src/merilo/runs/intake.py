@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -13,8 +12,6 @@ from merilo.data.sample import BadRecord, Fingerprint
 from merilo.errors import DataError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from merilo.data.sample import Dataset, Sample
     from merilo.runs.store import Store
 
@@ -30,12 +27,8 @@ class Intake:
     fingerprint: str
     skipped: tuple[str, ...] = ()
     """One text for each record that was left out: a sentence for each of its problems."""
-    in_every: frozenset[str] = frozenset()
-    """Fields that every sample has."""
     in_some: frozenset[str] = frozenset()
     """Fields that at least one sample has."""
-    lacking: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Of the fields that some samples have and some have not: how many have not."""
 
 
 @dataclass(slots=True)
@@ -44,17 +37,12 @@ class _Tally:
     samples: int = 0
     problems: list[Problem] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
-    present: Counter[frozenset[str]] = field(default_factory=Counter[frozenset[str]])
+    present: set[str] = field(default_factory=set[str])
 
     def add(self, sample: Sample) -> None:
         self.fingerprint.add(sample)
         self.samples += 1
-        self.present[sample.present] += 1
-
-    def lacking(self) -> dict[str, int]:
-        """How many samples lack each field that any has, in the order of the fields' names."""
-        fields = sorted(frozenset[str]().union(*self.present))
-        return {name: sum(n for present, n in self.present.items() if name not in present) for name in fields}
+        self.present |= sample.present
 
 
 async def take_in(dataset: Dataset, store: Store, *, skip_invalid: bool) -> Intake:
@@ -75,15 +63,7 @@ async def take_in(dataset: Dataset, store: Store, *, skip_invalid: bool) -> Inta
     if not tally.samples:
         shown = [f"{dataset.name}: no record can be evaluated.", *_told(tally)]
         raise DataError("\n".join(shown), problems=tuple(tally.problems))
-    lacking = tally.lacking()
-    return Intake(
-        tally.samples,
-        tally.fingerprint.hexdigest(),
-        tuple(tally.skipped),
-        frozenset(name for name, amount in lacking.items() if not amount),
-        frozenset(lacking),
-        {name: amount for name, amount in lacking.items() if amount},
-    )
+    return Intake(tally.samples, tally.fingerprint.hexdigest(), tuple(tally.skipped), frozenset(tally.present))
 
 
 def _take(batch: list[tuple[int, Sample | BadRecord]], dataset: Dataset, store: Store, tally: _Tally) -> None:

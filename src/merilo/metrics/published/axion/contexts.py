@@ -196,7 +196,7 @@ class ContextualRanking(_ChunkMetric):
         questions="One Completion about all contexts, the same as for axion:contextual_relevancy.",
         undefined=(_BLANK_INPUT, _NOTHING),
         when="To reproduce numbers of axion.",
-        when_not="For new work: take context_precision(against=question).",
+        when_not="For new work: take context_precision.",
         relatives=("context_precision", "axion:contextual_relevancy", "axion:contextual_precision"),
         sources=(SOURCE,),
         family=SYSTEM,
