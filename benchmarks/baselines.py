@@ -100,7 +100,7 @@ def main() -> None:
     resampling = Resampling(resamples=arguments.resamples)
     judges: list[tuple[Any, bool]] = [(each, False) for each in _baselines(arguments, read_labels(labels))]
     judges += [(arguments.judge, True)] if arguments.judge else []
-    held_out = _held_out() if arguments.held_out else None
+    held_out = _held_out(arguments.rows) if arguments.held_out else None
     judges += [(held_out.judge, False)] if held_out else []
     checks: dict[str, Check] = {}
     for judge, cached in judges:
@@ -138,14 +138,14 @@ def _baselines(arguments: argparse.Namespace, records: Sequence[Labelled]) -> li
     return judges
 
 
-def _held_out() -> HeldOut | None:
+def _held_out(rows: Path | None) -> HeldOut | None:
     """The embedded judge with curves of other records than it is asked about; None where there are no curves."""
     model = blended()
     if model is None:
         return None
     from held_out import HeldOut  # needs what training needs
 
-    return HeldOut(DEV[0].parent, model)
+    return HeldOut(DEV[0].parent, model, rows=rows)
 
 
 def _arguments() -> argparse.Namespace:
@@ -154,6 +154,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--sample", type=int, metavar="N")
     parser.add_argument("--judge", metavar="SPEC")
     parser.add_argument("--held-out", action="store_true", help="as --judge embedded, by held_out.py")
+    parser.add_argument("--rows", type=Path, metavar="FILE", help="keeps what --held-out is fitted on between calls")
     parser.add_argument("--weights", type=Path, metavar="FILE")
     parser.add_argument("--features", type=Path, metavar="FILE", help="keeps the numbers of --weights between calls")
     parser.add_argument("--vectors", metavar="MODULE:FUNCTION")

@@ -47,13 +47,14 @@ def commands(weights: Path | None, folder: Path, *, fitted_here: bool) -> dict[s
     encoder = [] if weights is None else ["--weights", str(weights), "--features", str(folder / "features.npz")]
     mined = str(folder / "mined.jsonl.gz")
     mined_encoder = [] if weights is None else ["--weights", str(weights)]
-    judge = ["--held-out"] if fitted_here else ["--judge", "embedded"]
+    rows = ["--rows", str(folder / "rows.npz")]
+    judge = ["--held-out", *rows] if fitted_here else ["--judge", "embedded"]
     return {
         "check": [check],
         "evidence": [_own("evidence.py")],
-        **({"held_out": [_own("held_out.py")]} if fitted_here else {}),
+        **({"held_out": [_own("held_out.py", *rows)]} if fitted_here else {}),
         "languages": [
-            _own("held_out.py", "--source", TRANSLATED)
+            _own("held_out.py", "--source", TRANSLATED, *rows)
             if fitted_here
             else [*check, "--source", TRANSLATED, "--no-each-sentence"]
         ],

@@ -35,10 +35,12 @@ from merilo.options import Options
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training"))
 
 from encoder.fit import fitted
-from encoder.rows import Units, all_units
+from encoder.rows import Units, kept_units, labelled_units
 from lexical import records
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from merilo.judges.blended import BlendedModel
     from merilo.judging.verdicts import Verdict
 
@@ -47,15 +49,16 @@ if TYPE_CHECKING:
 DEV: Final = Path(__file__).resolve().parent / "labels" / "dev"
 FOLDS: Final = 5
 TITLE: Final = "embedded, held out"
-NOT_ASKED: Final = "useful"
-"""The last curve of all, about which there are no labels of people."""
 
 
 class HeldOut:
     """One model for each fold, with curves of the records in all others."""
 
-    def __init__(self, folder: Path, model: BlendedModel) -> None:
-        """`folder`: the records that the shipped curves were fitted on, a file a task."""
+    def __init__(self, folder: Path, model: BlendedModel, *, rows: Path | None = None) -> None:
+        """`folder`: the records that the shipped curves were fitted on, a file a task.
+
+        `rows`: a file that holds what the model makes of them, read if it is there and written if not.
+        """
         self._shipped = model
         self._folds: dict[Asked, int] = {}
         self._queries: dict[str, int] = {}
@@ -64,9 +67,7 @@ class HeldOut:
             if path.is_file():
                 self._place(path, folder, task)
         curves: list[dict[str, Curve]] = [dict(model.curves) for _ in range(FOLDS)]
-        for name, units in all_units(folder, model.rows):
-            if name == NOT_ASKED:
-                break
+        for name, units in labelled_units(folder, model.rows) if rows is None else _kept(rows, folder, model):
             own = np.array([_fold(group) for group in units.rows.group.tolist()])
             for fold in range(FOLDS):
                 others = own != fold
@@ -104,6 +105,13 @@ class HeldOut:
                 self._folds |= dict.fromkeys(questions, fold)
 
 
+def _kept(file: Path, folder: Path, model: BlendedModel) -> Iterable[tuple[str, Units]]:
+    mark = hashlib.sha256(model.fingerprint.encode())
+    for path in sorted(folder.glob("*.jsonl.gz")):
+        mark.update(path.read_bytes())
+    return kept_units(file, folder, model.rows, made_of=mark.hexdigest()).items()
+
+
 def _group(raw: dict[str, Any]) -> str:  # Any: parsed JSON
     """What fitting keeps together: the records of one article, else of one question."""
     meta = raw["meta"]
@@ -120,11 +128,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--labels", type=Path, default=DEV, metavar="DIR")
     parser.add_argument("--source", action="append", default=[], metavar="NAME", help="print this source only")
+    parser.add_argument("--rows", type=Path, metavar="FILE", help="keeps what the model makes of the records")
     arguments = parser.parse_args()
     model = blended()
     if model is None:
         raise SystemExit("The packaged model has no encoder, and nothing of it was fitted on these records.")
-    found = HeldOut(arguments.labels, model)
+    found = HeldOut(arguments.labels, model, rows=arguments.rows)
     labels = sorted(arguments.labels.glob("*.jsonl.gz"))
     wanted = Wanted(labels=labels, sources=arguments.source, include_constructed=True, each_sentence=True)
     check = with_chances(asyncio.run(run_check(wanted, Options(judge=found.judge, cache=False))), found.model_for)

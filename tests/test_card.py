@@ -223,6 +223,32 @@ def test_evidence_sentences_get_the_probability_they_have_alone(script: Any, tmp
     assert found["sentence_relevance"].pooled.agreement.with_probability == len(texts)
 
 
+def test_rows_of_held_out_records_are_read_again_from_their_file(
+    script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kept rows are those that were made, and are made anew where they are of another model or other records."""
+    script("held_out")
+    rows = sys.modules["encoder.rows"]
+    made: list[int] = []
+
+    def units(*_: object) -> Any:
+        made.append(len(made))
+        texts = np.array(["a", "ß"])
+        values = np.array([[0.25, 1.5], [float(len(made)), 0.0]])
+        own = rows.Rows(values, np.array([0.0, 1.0]), texts, texts, np.array([True, False]))
+        yield "relevant", rows.Units(own, np.array([0, 1]))
+
+    monkeypatch.setattr(rows, "labelled_units", units)
+    file = tmp_path / "rows.npz"
+    first, again = (rows.kept_units(file, tmp_path, None, made_of="one")["relevant"] for _ in range(2))
+    assert made == [0]
+    assert first.record.tolist() == again.record.tolist()
+    for name in rows.Rows.__slots__:
+        assert getattr(first.rows, name).tolist() == getattr(again.rows, name).tolist()
+    other = rows.kept_units(file, tmp_path, None, made_of="another")["relevant"]
+    assert other.rows.values[1, 0] == 2.0
+
+
 def test_the_interval_of_a_share_is_wilsons(script: Any) -> None:
     """Ten of a hundred: 0.055 to 0.174; the ends stay within 0 and 1."""
     low, high = script("card_plot").wilson(0.1, 100)

@@ -7,12 +7,13 @@ import sqlite3
 import time
 from contextlib import ExitStack, aclosing, nullcontext
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from merilo.data.load import load
 from merilo.data.sentences import SPLITTER_ID
-from merilo.engine.answers import Answers, Roles
+from merilo.engine.answers import SPECIAL, Answers, Roles
 from merilo.engine.budget import check_prices
 from merilo.engine.cache import VerdictCache, default_path
 from merilo.engine.carry import Carrier
@@ -23,6 +24,7 @@ from merilo.engine.progress import Audience
 from merilo.engine.rounds import Batches, asks_in_rounds, in_rounds
 from merilo.engine.schedule import stream, window_for, window_until
 from merilo.errors import RunError, UsageError
+from merilo.judges.cascade import each_judge
 from merilo.judging.rubric import rubric_versions
 from merilo.options import checked, judges_of
 from merilo.reports.cascade import cascade_record
@@ -41,11 +43,11 @@ from merilo.selection import Selection, select
 from merilo.version import version
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
     from os import PathLike
 
     from merilo.data.load import Records
-    from merilo.data.sample import Dataset
+    from merilo.data.sample import Dataset, Sample
     from merilo.judges.base import Judge
     from merilo.options import Options
     from merilo.runs.outcomes import Result
@@ -86,12 +88,27 @@ class Prepared(NamedTuple):
 
 async def prepared(dataset: Dataset, store: Store, judges: dict[str, Judge], options: Options) -> Prepared:
     """The data, read into the store, and the metrics that it and the judges allow. Raises DataError and UsageError."""
-    intake = await take_in(dataset, store, skip_invalid=options.skip_invalid)
+    limited = _limited(judges)
+    knows = None if limited is None else partial(_knows, limited)
+    intake = await take_in(dataset, store, skip_invalid=options.skip_invalid, knows=knows)
     if dataset.columns.unseen:
         names = ", ".join(map(repr, dataset.columns.unseen))
         raise UsageError(f"The mapping names the column {names}, which no record has; see how it is spelt (--map).")
     roles = Roles(judges)
     return Prepared(intake, roles, select(options.metrics, intake, roles, lenient=options.lenient))
+
+
+def _limited(judges: Mapping[str, Judge]) -> Judge | None:
+    """The first judge of judgements that says which languages it knows."""
+    own = {role: judge for role, judge in judges.items() if role not in SPECIAL.values()}
+    return next((judge for judge in each_judge(own.values()) if hasattr(judge, "knows")), None)
+
+
+def _knows(judge: Judge, sample: Sample) -> bool:
+    known: Callable[[Sequence[str]], bool] = getattr(judge, "knows")  # noqa: B009  not every judge has it
+    texts = [sample.user_input, sample.response, *(each.text for each in sample.retrieved_contexts or ())]
+    given = [text for text in texts if text is not None and text.strip()]
+    return not given or known(given)
 
 
 def _event_log(options: Options) -> EventLog | nullcontext[None]:
@@ -318,7 +335,9 @@ def _manifest(dataset: Dataset, intake: Intake, selection: Selection, roles: Rol
         splitter=SPLITTER_ID,
         language=options.language,
         cluster=options.cluster,
-        notes=tuple(filter(None, [dataset.columns.sentence(), _limit_note(options.limit)])),
+        notes=tuple(
+            filter(None, [dataset.columns.sentence(), _limit_note(options.limit), _language_note(intake, roles)])
+        ),
         composites={text: chosen.composite.version for text, chosen in selection.composites.items()},
         rubrics=rubric_versions(selection.kinds),
         scales=scales_of(selection.metrics),
@@ -339,6 +358,18 @@ def _record(path: Path, options: Options, audience: Audience, *, stopped: bool =
     else:
         if cached:
             audience.note(f"{cached:,} answers came from the cache; {options.record} has no raw replies to them.")
+
+
+def _language_note(intake: Intake, roles: Roles) -> str:
+    judge = _limited(roles.judges)
+    if judge is None or not intake.unknown:
+        return ""
+    which = f"{intake.unknown:,} of {count(intake.samples, 'sample')}"
+    verb, them = ("is", "it") if intake.unknown == 1 else ("are", "them")
+    return (
+        f"{which} {verb} in a language that {judge.name} does not know: expect less of its verdicts there; its "
+        f"agreement with people is not about {them}."
+    )
 
 
 def _limit_note(limit: int | None) -> str:

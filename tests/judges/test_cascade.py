@@ -138,6 +138,16 @@ def test_a_chain_of_three() -> None:
     assert [*with_stages({"judge": judge})] == ["judge", "judge>1", "judge>2", "judge>3"]
 
 
+def test_what_is_known_of_the_first_judge_is_told_with_the_cascade() -> None:
+    """The summary of a cascade gives the first judge's agreement with people: its verdicts stand in the scores."""
+    first = supports(CHANCES)
+    assert cascade().rates == f"{first.name} answers where it is sure enough (support from 0.90); {LAST.name} all else"
+    embedded = EmbeddedJudge()
+    told = Cascade((Stage(embedded, {"support": SURE}),), LAST).rates
+    assert told is not None
+    assert told.endswith(f". embedded: {embedded.rates}")
+
+
 def test_the_fingerprint_names_judges_thresholds_and_checks() -> None:
     """Another threshold, judge, share or seed is another cascade; the fingerprint is JSON."""
     base = cascade()

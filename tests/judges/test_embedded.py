@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from merilo import evaluate
 from merilo.engine.rounds import Batches
 from merilo.errors import Permanent
 from merilo.judges.embedded import EmbeddedJudge
@@ -28,8 +29,11 @@ from merilo.judging.questions import (
 from merilo.judging.verdicts import Failure, FailureKind, SufficiencyLabel, SupportLabel
 from merilo.providers.base import Message, Reply, ReplyPath, Request
 from merilo.providers.questions import QuestionRequest
+from merilo.reports.overview import overview_record
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from merilo.judges.blended import BlendedModel
     from merilo.judging.ask import Answer
     from merilo.judging.verdicts import Verdict
@@ -195,3 +199,21 @@ def test_the_fingerprint_names_the_model_file() -> None:
     marks = EmbeddedJudge().fingerprint()
     assert len(str(marks["sha256"])) == 64
     assert {"rules", "splitter"} <= set(marks)
+
+
+RUSSIAN = {"user_input": "Когда построена башня?", "retrieved_contexts": ["Башня построена в 1889 году."]}
+GERMAN = {"user_input": "Wann wurde der Turm gebaut?", "retrieved_contexts": ["Der Turm wurde im Jahr 1889 gebaut."]}
+ENGLISH = {"user_input": ASKED, "retrieved_contexts": [CONTEXT]}
+
+
+def test_a_run_says_how_many_samples_are_in_a_language_it_does_not_know(tmp_path: Path) -> None:
+    """The agreement that stands in a summary is about English texts; a sample without any text is no foreign one."""
+    blank: dict[str, Any] = {"user_input": " ", "retrieved_contexts": []}
+    run = evaluate(
+        [RUSSIAN, ENGLISH, GERMAN, blank], metrics=["context_relevance"], out=tmp_path / "mixed", cache=False
+    )
+    (note,) = run.manifest.notes
+    assert note.startswith("2 of 4 samples are in a language that embedded does not know")
+    assert overview_record(run)["notes"] == [note]
+    alone = evaluate([ENGLISH, blank], metrics=["context_relevance"], out=tmp_path / "english", cache=False)
+    assert alone.manifest.notes == ()

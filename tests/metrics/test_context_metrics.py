@@ -161,6 +161,17 @@ def test_precision_is_average_precision(flags: str, expected: float) -> None:
     assert found == pytest.approx(expected)
 
 
+def test_precision_of_whole_answers_takes_grade_2_alone() -> None:
+    """With at=2 a part of the answer is as good as nothing; usefulness has no grades."""
+    sample = asked("Part.", "Whole.", "None.")
+    assert value(ContextPrecision(), sample, Says(grades=GRADES)) == 1.0
+    assert value(ContextPrecision(at=2), sample, Says(grades=GRADES)) == 0.5
+    with pytest.raises(UsageError, match="at=1 or at=2, got at=3"):
+        ContextPrecision(at=3)
+    with pytest.raises(UsageError, match="at=2 with against=question only"):
+        ContextPrecision(against=Against.REFERENCE, at=2)
+
+
 def test_precision_against_the_reference_asks_for_usefulness() -> None:
     """Against the reference it asks whether a context helps to arrive there; a later one can lower it."""
     says = Says(useful={"Whole."})

@@ -314,7 +314,10 @@ def test_parameters_are_described() -> None:
         Parameter("unit", "grade or context or sentence", "grade"),
         Parameter("at", "a whole number", "1"),
     )
-    assert parameters_of(ContextPrecision) == (Parameter("against", "question or reference", "question"),)
+    assert parameters_of(ContextPrecision) == (
+        Parameter("against", "question or reference", "question"),
+        Parameter("at", "a whole number", "1"),
+    )
     assert parameters_of(ContextRanking) == (Parameter("k", "a whole number or none", "none"),)
 
 

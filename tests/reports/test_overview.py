@@ -144,6 +144,27 @@ def test_a_statement_says_what_it_was_held_against(tmp_path: Path) -> None:
     assert "support against the response" in run_html(run)
 
 
+def test_a_statement_that_was_asked_about_twice_stands_once(tmp_path: Path) -> None:
+    """Noise holds each statement against contexts and reference: it is listed once, with both verdicts."""
+    judge = merilo.ScriptedJudge.by(verdict_for)
+    run = merilo.evaluate(rows(5), judge=judge, metrics=["noise_sensitivity"], out=tmp_path / "run", cache=False)
+    ((_, views),) = Case.of(run, "s0").statements.items()
+    assert len({view.text for view in views}) == len(views) > 0
+    assert {remark.against for view in views for remark in view.said} == {"the contexts and the reference"}
+
+
+def test_a_question_about_a_statement_says_what_it_was_held_against(tmp_path: Path) -> None:
+    """Among what was asked, the contexts go without saying; another text is named, and no context beside it."""
+    judge = merilo.ScriptedJudge.by(verdict_for)
+    metrics = ["context_recall", "answer_correctness"]
+    run = merilo.evaluate(rows(5), judge=judge, metrics=metrics, out=tmp_path / "run", cache=False)
+    page = str(case_page(Case.of(run, "s1"), 100, full=False))
+    asked = [line.strip() for line in page.partition("What was asked")[2].splitlines() if "support of" in line]
+    assert any('." against the reference: ' in line for line in asked)
+    assert any('."' in line and "against" not in line for line in asked)
+    assert not any("against the re" in line and "by context" in line for line in asked)
+
+
 def test_a_run_that_was_killed_says_how_to_go_on(run: merilo.Run) -> None:
     """Without its summary, the sentence names the option that goes on."""
     (run.path / SUMMARY).unlink()

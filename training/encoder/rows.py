@@ -6,7 +6,7 @@ Other languages are left to the words alone, as the judge leaves them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from lexical import records
@@ -17,7 +17,7 @@ from merilo.data.short_answers import stated
 from merilo.judges.lexical_text import words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from lexical.records import Example
@@ -59,6 +59,12 @@ def split(text: str, language: str) -> tuple[str, ...]:
 
 def all_units(folder: Path, seen: BlendedRows) -> Iterator[tuple[str, Units]]:
     """The rows of each task, from the records in a folder."""
+    yield from labelled_units(folder, seen)
+    yield "useful", _units(_useful(folder, seen))
+
+
+def labelled_units(folder: Path, seen: BlendedRows) -> Iterator[tuple[str, Units]]:
+    """The same without usefulness, about which there are no labels of people."""
     yield "sentence", _sentences(list(_english(records.sentence_examples(folder))), seen)
     relevance = list(_english(records.relevance_examples(folder, split)))
     contexts = [seen.context(each.asked, each.texts) for each in relevance]
@@ -69,7 +75,30 @@ def all_units(folder: Path, seen: BlendedRows) -> Iterator[tuple[str, Units]]:
     yield "supported", _units(_supported(folder, seen))
     answers = [each for each in records.answer_examples(folder) if each.source not in ANSWERS_LEFT_OUT]
     yield "addresses", _units((each, [seen.answer(each.asked, each.other)]) for each in answers)
-    yield "useful", _units(_useful(folder, seen))
+
+
+def kept_units(file: Path, folder: Path, seen: BlendedRows, *, made_of: str) -> dict[str, Units]:
+    """`labelled_units`, from the file where it was made of the same, and written there where not.
+
+    `made_of`: what tells one model and one set of records from another.
+    """
+    if file.is_file():
+        with np.load(file, allow_pickle=False) as held:
+            if str(held["made_of"]) == made_of:
+                names = dict.fromkeys(key.partition(".")[0] for key in held if "." in key)
+                return {name: _from_arrays(held, name) for name in names}
+    found = dict(labelled_units(folder, seen))
+    arrays = {f"{name}.{part}": array for name, units in found.items() for part, array in _arrays(units).items()}
+    np.savez_compressed(file, made_of=np.array(made_of), **arrays)
+    return found
+
+
+def _arrays(units: Units) -> dict[str, NDArray[Any]]:
+    return {**{part: getattr(units.rows, part) for part in Rows.__slots__}, "record": units.record}
+
+
+def _from_arrays(held: Mapping[str, NDArray[Any]], name: str) -> Units:
+    return Units(Rows(*(held[f"{name}.{part}"] for part in Rows.__slots__)), held[f"{name}.record"])
 
 
 def _english(examples: Iterable[Example]) -> Iterator[Example]:

@@ -107,9 +107,10 @@ class Cascade:
 
     @property
     def rates(self) -> str | None:
-        """Who answers what, and from which sureness on."""
+        """Who answers what, from which sureness on, and how well each but the last agrees with people."""
         told = [_told(stage, self.max_error) for stage in self.stages]
-        return f"{'; '.join(told)}; {self.last.name} all else"
+        agreeing = [f". {stage.judge.name}: {rates}" for stage in self.stages if (rates := stage.judge.rates)]
+        return f"{'; '.join(told)}; {self.last.name} all else{''.join(agreeing)}"
 
     def fingerprint(self) -> Mapping[str, object]:
         """All judges, the thresholds, and which part is checked."""

@@ -17,6 +17,7 @@ from merilo.data.sentences import SPLITTER_ID
 from merilo.judges.base import Send
 from merilo.judges.blended import CURVES_FILE, WEIGHTS_FILE, BlendedModel
 from merilo.judges.embedded_provider import RULES, EmbeddedProvider
+from merilo.judges.english import is_english
 from merilo.judges.lexical_match import RULES_VERSION
 from merilo.judges.ngrams import NAME
 from merilo.judges.reliability import tables_from
@@ -25,7 +26,7 @@ from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.questions import QuestionRequest, answer_in
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from merilo.judges.base import Conversation
     from merilo.judges.reliability import Reliability
@@ -46,8 +47,9 @@ _RATED: Final = {
 """The tasks for which people's labels were held out, as `rates` calls them."""
 
 _LIMITS: Final = (
-    "It does not notice a fact changed within the contexts' own words, tells no contradiction apart, and of whether a "
-    "statement answers (answer_relevancy) it knows little more than chance"
+    "Its grade 1 means on the subject. It may take a changed fact or a contradiction for supported, and what is true "
+    "in other words for not, most of all beside a short reference (answer_correctness, noise_sensitivity); of whether "
+    "a statement answers (answer_relevancy) it knows little more than chance"
 )
 _MARK: Final = 12
 """So many digits of the model's digest are shown."""
@@ -96,6 +98,10 @@ class EmbeddedJudge:
     def batched(self) -> bool:
         """Yes: its model takes what many samples ask at once."""
         return True
+
+    def knows(self, texts: Sequence[str]) -> bool:
+        """Whether texts are English; of other languages it sees words alone."""
+        return is_english(*texts)
 
     def fingerprint(self) -> Mapping[str, object]:
         """The digest of the model files, the version of the reading, the sentence splitter and the vectors."""

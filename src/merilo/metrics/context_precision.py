@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
+from merilo.errors import UsageError
 from merilo.judging.questions import Relevance, Usefulness
 from merilo.metrics.base import Card, Evidence, Family, Kinds, Ordinary, Score, Undefined, choice
 from merilo.metrics.formulas import average_precision
@@ -29,7 +30,7 @@ class Against(StrEnum):
     """What a context has to serve to be relevant."""
 
     QUESTION = "question"
-    """It holds a part of the answer to the user input (a Relevance grade of at least 1)."""
+    """It holds a part of the answer to the user input (a Relevance grade of at least `at`)."""
     REFERENCE = "reference"
     """It helps to arrive at the reference (Usefulness)."""
 
@@ -41,7 +42,8 @@ class ContextPrecision(Ordinary):
     Formula: mean, over the ranks r of relevant contexts, of (relevant contexts among the first r) / r.
 
     By default, whatever the data, a context is relevant to the user input (`against=question`): the one question
-    for each context is shared with context_relevance, context_ranking and context_utilization.
+    for each context is shared with context_relevance, context_ranking and context_utilization. Its grade must be
+    1 or more, with `at=2` it must be 2: the whole answer.
     `against=reference` asks a question of its own for each context: with context_relevance, context_recall and
     faithfulness, some 40 % more tokens. The two forms are not comparable.
 
@@ -68,8 +70,9 @@ class ContextPrecision(Ordinary):
         "context_relevance, context_ranking and context_utilization; with against=reference Usefulness, which "
         "none of them asks.",
         undefined=(NOTHING_RETRIEVED, BLANK_USER_INPUT, f"{BLANK_REFERENCE} (against=reference)"),
-        when="To compare retrievers whose first contexts matter most. With against=reference, where what counts is "
-        "in the reference and a question more for each context is worth it.",
+        when="To compare retrievers whose first contexts matter most; with at=2, where only a whole answer counts. "
+        "With against=reference, where what counts is in the reference and a question more for each context is worth "
+        "it.",
         when_not="To count noise after the last relevant context, which costs nothing here. Take context_relevance.",
         relatives=("context_ranking", "context_relevance", "context_recall"),
         sources=("Buckley & Voorhees 2005 (in: TREC, MIT Press), over the relevant contexts retrieved.",),
@@ -77,10 +80,16 @@ class ContextPrecision(Ordinary):
     )
 
     against: Against = Against.QUESTION
+    at: int = 1
+    """The least grade of a relevant context, 1 or 2; of `against=question` only."""
 
     def __post_init__(self) -> None:
+        if self.at not in (1, 2):
+            raise UsageError(f"Metric {self.name!r} takes at=1 or at=2, got at={self.at}.")
         member = choice(Against, self.against, metric=self.name, parameter="against")
         object.__setattr__(self, "against", member)
+        if self.at != 1 and member is Against.REFERENCE:
+            raise UsageError(f"Metric {self.name!r} takes at={self.at} with against=question only.")
 
     @property
     def needs(self) -> frozenset[str]:
@@ -117,7 +126,7 @@ class ContextPrecision(Ordinary):
         match self.against:
             case Against.QUESTION:
                 graded = yield from relevance_of_contexts(sample)
-                return [verdict.grade >= 1 for verdict in graded], about_contexts(graded)
+                return [verdict.grade >= self.at for verdict in graded], about_contexts(graded)
             case Against.REFERENCE:
                 useful = yield from usefulness_of_contexts(sample)
                 return [verdict.useful for verdict in useful], about_contexts(useful)

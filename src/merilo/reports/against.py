@@ -21,14 +21,15 @@ def held_against(statement: str, answer: Answer, asked: Sequence[Asked], sample:
     """
     questions = (each.question for each in asked if each.answer == answer)
     found = [
-        _texts(question.contexts, sample)
+        named_texts(question.contexts, sample)
         for question in questions
         if isinstance(question, Support) and question.statement == statement
     ]
     return " and ".join(dict.fromkeys(filter(None, found)))
 
 
-def _texts(texts: Collection[str], sample: Sample) -> str:
+def named_texts(texts: Collection[str], sample: Sample) -> str:
+    """What a sample calls these texts: `the contexts`, `context 2`, `the reference`; empty for others."""
     contexts = [each.text for each in sample.retrieved_contexts or ()]
     if len(texts) == 1 and len(contexts) > 1 and (only := next(iter(texts))) in contexts:
         return f"context {contexts.index(only) + 1}"

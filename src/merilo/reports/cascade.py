@@ -90,7 +90,7 @@ def _checked(record: Mapping[str, Any]) -> list[str]:  # Any: JSON
         lines.append(f"{checked['wanted']:,} were to be checked; the same command goes on")
     if high < _ALARM:
         lines.append(
-            "That is too little for the thresholds to fit this data: lower --max-error, check the first judge on "
-            "labels of your own (--cascade-check), or leave it out."
+            "That is too little: the thresholds do not fit this data, whatever --max-error. Check the first judge on "
+            "labels of your own (merilo judge check --json, then --cascade-check), or leave it out."
         )
     return lines

@@ -78,10 +78,10 @@ class Case:
 
     @cached_property
     def statements(self) -> Mapping[tuple[str, ...], tuple[StatementView, ...]]:
-        """Statements by the metrics that counted them; metrics with the same statements share one list."""
+        """Distinct statements by the metrics that counted them; metrics with the same ones share one list."""
         by_texts: dict[tuple[str, ...], list[str]] = {}
         for metric, pieces in self._pieces(About.STATEMENT):
-            by_texts.setdefault(tuple(text for _, text, _, _ in pieces), []).append(metric)
+            by_texts.setdefault(tuple(dict.fromkeys(text for _, text, _, _ in pieces)), []).append(metric)
         return {
             tuple(metrics): tuple(StatementView(text, self._about_statement(text, metrics)) for text in texts)
             for texts, metrics in by_texts.items()

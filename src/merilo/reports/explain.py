@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from merilo.judging.questions import Support
+from merilo.judging.verdicts import SupportVerdict
 from merilo.metrics.base import Failed, Score, Undefined
+from merilo.reports.against import named_texts
 from merilo.reports.case import rubric_name
 from merilo.reports.clean import clean
 from merilo.reports.overview import counts_text
@@ -16,6 +20,7 @@ from merilo.reports.words import count, number, reason_of, said
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from merilo.judging.ask import Answer
     from merilo.metrics.base import Outcome
     from merilo.reports.case import Case, ContextView, Remark, StatementView
     from merilo.runs.store import Asked
@@ -172,7 +177,8 @@ def _asked(page: Page, case: Case, *, full: bool) -> None:
     column = 5 + len(str(len(case.asked)))
     for place, asked in enumerate(case.asked, start=1):
         subject = _subject(case, asked, page.width - column - 30)
-        page.entry(f"{place}.", f"{asked.question.kind}{subject}: {said(asked.answer)}", column=column, indent=2)
+        against, answer = _against(case, asked)
+        page.entry(f"{place}.", f"{asked.question.kind}{subject}{against}: {said(answer)}", column=column, indent=2)
         if common:
             page.text(_carried(asked), indent=column, tone=Tone.QUIET)
         if asked.replies and asked.replies == before:
@@ -194,6 +200,18 @@ def _subject(case: Case, asked: Asked, width: int) -> str:
     about = [getattr(asked.question, name, None) for name in ("statement", "part", "name")]
     subject = next((text for text in about if text is not None), None)  # what one question of a pack is about
     return "" if subject is None else f' of "{cut(str(subject), max(width, 20))}"'
+
+
+def _against(case: Case, asked: Asked) -> tuple[str, Answer]:
+    """What a statement was held against where that is not the contexts, and the answer, which then names no context."""
+    question, answer = asked.question, asked.answer
+    if not isinstance(question, Support):
+        return "", answer
+    named = named_texts(question.contexts, case.result.sample)
+    if named == "the contexts":
+        return "", answer
+    bare = replace(answer, evidence=()) if isinstance(answer, SupportVerdict) else answer
+    return (f" against {named}" if named else ""), bare if len(question.contexts) == 1 else answer
 
 
 def _carried(asked: Asked) -> str:

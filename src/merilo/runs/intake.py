@@ -12,6 +12,8 @@ from merilo.data.sample import BadRecord, Fingerprint
 from merilo.errors import DataError, Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from merilo.data.sample import Dataset, Sample
     from merilo.runs.store import Store
 
@@ -29,6 +31,8 @@ class Intake:
     """One text for each record that was left out: a sentence for each of its problems."""
     in_some: frozenset[str] = frozenset()
     """Fields that at least one sample has."""
+    unknown: int = 0
+    """Samples in a language that a judge does not know."""
 
 
 @dataclass(slots=True)
@@ -38,21 +42,28 @@ class _Tally:
     problems: list[Problem] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     present: set[str] = field(default_factory=set[str])
+    knows: Callable[[Sample], bool] | None = None
+    unknown: int = 0
 
     def add(self, sample: Sample) -> None:
         self.fingerprint.add(sample)
         self.samples += 1
         self.present |= sample.present
+        if self.knows is not None and not self.knows(sample):
+            self.unknown += 1
 
 
-async def take_in(dataset: Dataset, store: Store, *, skip_invalid: bool) -> Intake:
+async def take_in(
+    dataset: Dataset, store: Store, *, skip_invalid: bool, knows: Callable[[Sample], bool] | None = None
+) -> Intake:
     """Read a data set into the store, where `accept_samples` makes it the run's, and say what was read.
 
+    `knows`: whether the judges know the language of a sample; None where there is nothing to say of it.
     Gives way to the event loop now and then, so that reading can be cancelled. Raises DataError with every problem
     found when records are bad and not to be skipped, or when no good record is left.
     """
     store.expect_samples()
-    tally = _Tally()
+    tally = _Tally(knows=knows)
     records = enumerate(dataset, start=1)
     while batch := list(islice(records, _BATCH)):
         _take(batch, dataset, store, tally)
@@ -63,7 +74,13 @@ async def take_in(dataset: Dataset, store: Store, *, skip_invalid: bool) -> Inta
     if not tally.samples:
         shown = [f"{dataset.name}: no record can be evaluated.", *_told(tally)]
         raise DataError("\n".join(shown), problems=tuple(tally.problems))
-    return Intake(tally.samples, tally.fingerprint.hexdigest(), tuple(tally.skipped), frozenset(tally.present))
+    return Intake(
+        samples=tally.samples,
+        fingerprint=tally.fingerprint.hexdigest(),
+        skipped=tuple(tally.skipped),
+        in_some=frozenset(tally.present),
+        unknown=tally.unknown,
+    )
 
 
 def _take(batch: list[tuple[int, Sample | BadRecord]], dataset: Dataset, store: Store, tally: _Tally) -> None:
