@@ -21,6 +21,7 @@ BENCHMARKS = (
     "conclude.py",
     "encoder.py",
     "embedded.py",
+    "said_back.py",
     "tokens.py",
     "faults.py",
     "kills.py",

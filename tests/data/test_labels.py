@@ -102,6 +102,10 @@ def test_votes_and_systems(tmp_path: Path) -> None:
         ({**CHUNK, "query": None}, "field 'query': expected a text, got null"),
         ({**CHUNK, "context": 5}, "field 'context': expected text, got the number 5"),
         ({**CHUNK, "meta": {"label01": 2}}, "field 'meta.label01'"),
+        ({**GROUNDED, "label": "banana", "meta": {"label01": 1.0}}, "field 'label'"),
+        ({**GROUNDED, "label": True, "meta": {"label01": 1.0}}, "field 'label'"),
+        ({**GROUNDED, "label": 0, "meta": {"label01": 1.0}}, "what meta.label01 says (1 of 1)"),
+        ({**GROUNDED, "label": 4, "meta": {"label01": 0.0, "scale": "1-4"}}, "what meta.label01 says (0 of 1)"),
         ({**CHUNK, "meta": []}, "field 'meta': expected an object"),
         (
             {"task": "sentence_relevance", "query": "q", "sentences": ["a", "b"], "label": [1]},

@@ -17,6 +17,17 @@ ASKED = "Who designed the old bridge over the river?"
         ("It rained. Who designed the old bridge over the river", "It rained. "),
         ('This text answers "who designed the old bridge over" in full.', 'This text answers "" in full.'),
         (f"{ASKED} {ASKED} Ada did.", "? ? Ada did."),
+        ("W\u200bho designed the o\u00adld bridge over the river!", "!"),
+        ("Who\u0301 designed the ŏld bridge over the river!", "!"),
+        ("Whо dеsignеd the оld bridge оver the rivеr!", "!"),
+        ("_Who_ designed _the_ __old__ bridge over the river!", "!"),
+        ("Who who designed designed the the old old bridge over the river river!", "!"),
+        ("Say w'ho designed the old bridge over the river?", "Say w'ho ?"),
+        ("River the over bridge old the designed who.", ""),
+        ("Over the river, who designed the old bridge?", ""),
+        ("Who and designed and the and old and bridge and over and river.", ""),
+        ("Designed, bridge, river.", ""),
+        ("Designed the old bridge over the river?", "?"),
     ],
 )
 def test_a_copy_is_taken_out(sentence: str, left: str) -> None:
@@ -32,6 +43,13 @@ def test_a_copy_is_taken_out(sentence: str, left: str) -> None:
         (ASKED, "Who designed the new bridge over the lake is not known."),
         ("Which are the most abundant entities on Earth?", "Viruses are the most abundant entities on Earth."),
         ("Is the old bridge made of steel?", "The old bridge is made of steel."),
+        ("Is the old bridge made of steel?", "Made of steel is the old bridge."),
+        (ASKED, "Was the old bridge over the river designed by Ada?"),
+        ("Who is older, Ada or Ben?", "Ben is older."),
+        ("Which of the bridges is the older one?", "The older of the bridges is one."),
+        ("The bridge stands where the river is wide.", "The river is wide."),
+        (ASKED, "River?"),
+        (ASKED, "Nobody knows who it was that designed the old bridge."),
         ("the old bridge", "They crossed the old bridge."),
         ("", "They crossed the old bridge."),
     ],
@@ -44,8 +62,8 @@ def test_an_answer_stays(asked: str, sentence: str) -> None:
 def test_every_copy_is_found_beside_a_longer_stretch_that_is_none() -> None:
     """What lacks the asking word stays, however long, and hides no copy that follows it."""
     asked = "When was the tall iron tower in Paris completed?"
-    sentence = "was the tall iron tower in Paris completed, when was the tall iron tower in Paris"
-    assert without_copies(asked, (sentence,)) == ("was the tall iron tower in Paris completed, ",)
+    sentence = "was the tall iron tower in Paris completed then, when was the tall iron tower in Paris"
+    assert without_copies(asked, (sentence,)) == ("was the tall iron tower in Paris completed then, ",)
 
 
 def test_a_copy_over_several_sentences_is_taken_out() -> None:

@@ -113,6 +113,44 @@ def test_statements_are_the_sentences_that_claim() -> None:
     ]
 
 
+def statements_in(*sentences: str) -> list[str]:
+    (found,) = answers_to(Statements(sentences))
+    return [each.text for each in found.statements]
+
+
+@pytest.mark.parametrize(
+    "courtesy",
+    [
+        "Great question!",
+        "Thanks for asking!",
+        "Thank you very much for your question.",
+        "I hope this helps.",
+        "Let me know if you need anything else!",
+        "I’m happy to help with that.",
+        "Спасибо за вопрос!",
+        "Надеюсь, это поможет.",
+        "Ich hoffe, das hilft Ihnen weiter.",
+    ],
+)
+def test_a_courtesy_claims_nothing(courtesy: str) -> None:
+    """It is no statement that contexts would have to support; the same words within a claim stay."""
+    assert statements_in(courtesy, "The tower is tall.") == ["The tower is tall."]
+    assert statements_in(courtesy) == []
+
+
+@pytest.mark.parametrize("text", ["Sure footing is needed on the stairs.", "Thanks to Eiffel the tower is stable."])
+def test_what_only_begins_like_a_courtesy_is_a_claim(text: str) -> None:
+    """A sentence has to be a courtesy from end to end."""
+    assert statements_in(text) == [text]
+
+
+def test_a_yes_or_no_counts_where_it_is_all() -> None:
+    """Before a whole sentence it says nothing more; alone it is the answer."""
+    assert statements_in("No.", "The cache is safe to delete.") == ["The cache is safe to delete."]
+    assert statements_in("No.") == ["No."]
+    assert statements_in("Нет.", "Кэш можно удалить.") == ["Кэш можно удалить."]
+
+
 def test_it_never_says_contradicted() -> None:
     """A statement that is not supported is `unsupported`: it does not tell why."""
     (found,) = answers_to(Support("Saturn has eighty moons.", (CONTEXT,)))

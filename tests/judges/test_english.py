@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from merilo.judges.english import is_english
+from merilo.judges.english import all_english, is_english
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,17 @@ from merilo.judges.english import is_english
 def test_english_is_english(texts: tuple[str, ...]) -> None:
     """Names with marks, a foreign word or a text without a common word make no text foreign."""
     assert is_english(*texts)
+
+
+@pytest.mark.parametrize("asked", ["塔有多高？", "Какова высота башни?", "\u200b", "???"])
+def test_a_long_english_text_does_not_speak_for_a_question(asked: str) -> None:
+    """A question in other letters, or without a sign that can be read, is not English beside whatever texts."""
+    texts = ("The tower is 330 metres tall, and it was completed in 1889.",) * 9
+    assert is_english(asked, *texts)
+    assert not all_english(asked, texts)
+    assert all_english("How tall is it?", texts)
+    assert all_english("330", texts)
+    assert not all_english("How tall is it?", ("Башня построена в 1889 году, её высота 330 метров.",))
 
 
 @pytest.mark.parametrize(

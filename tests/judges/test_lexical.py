@@ -156,10 +156,15 @@ def test_a_refusal_addresses_nothing(model: LexicalModel) -> None:
         "Невозможно ответить на вопрос.",
         "Не могу сказать.",
         "Недостаточно данных для ответа.",
+        "Das weiß ich leider nicht.",
+        "Ich weiß es nicht.",
+        "Dazu konnte ich in den Dokumenten nichts finden.",
+        "Die Dokumente enthalten dazu keine Angaben.",
+        "Die Frage kann ich nicht beantworten.",
     ],
 )
 def test_refusals_are_noncommittal(model: LexicalModel, response: str) -> None:
-    """Phrases of refusal in English and Russian are told."""
+    """Phrases of refusal in English, Russian and German are told."""
     assert model.noncommittal("How tall is it?", response)
 
 
@@ -180,6 +185,9 @@ def test_refusals_are_noncommittal(model: LexicalModel, response: str) -> None:
         "Он не знал, что башню построили в 1889 году.",
         "Башня известна не своей высотой, а формой.",
         "Пингвины не могут летать.",
+        "Pinguine können nicht fliegen.",
+        "Er wusste nicht, dass der Turm 1889 gebaut wurde.",
+        "Der Vertrag enthält keine Versicherung, diese kostet 40 Euro im Jahr.",
         "",
     ],
 )

@@ -9,6 +9,7 @@ from merilo.data.sample import Sample
 from merilo.judging.ask import AskFailed
 from merilo.judging.questions import Addresses, Noncommittal, Relevance, Statements, Support
 from merilo.judging.verdicts import Failure, FailureKind, SupportLabel
+from merilo.metrics.answer_correctness import AnswerCorrectness
 from merilo.metrics.answer_relevancy import AnswerRelevancy
 from merilo.metrics.base import About, Score, Undefined
 from merilo.metrics.context_recall import ContextRecall
@@ -277,3 +278,14 @@ def steps(metric: Metric, sample: Sample) -> list[Step]:
             found.append(plan.send(tuple(says(question) for group in found[-1] for question in group)))
     except StopIteration:
         return found
+
+
+def test_a_short_reference_is_read_behind_the_question_it_answers() -> None:
+    """A date supports little by itself; with its question it says when what was completed."""
+    sample = Sample(
+        "s", user_input="When was it completed?", response="It was completed in 1889.", reference="In 1889."
+    )
+    says = Says()
+    outcome(AnswerCorrectness(), sample, says)
+    held = {question.contexts for question in says.asked if isinstance(question, Support)}
+    assert held == {("When was it completed? In 1889.",), ("It was completed in 1889.",)}

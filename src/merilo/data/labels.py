@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from merilo.data.lines import RawRecord
 
+_MOST_APART: Final = 0.5
+"""Between a label and what meta.label01 makes of it, such as the mean of several people's."""
 YES_FROM: Final = 0.75
 """A label on a scale from 0 to 1 counts as yes from here."""
 _SCALE: Final = re.compile(r"\s*(\d+)\s*-\s*(\d+)")
@@ -219,15 +221,23 @@ class _Reader:
     def _label01(self, task: Task) -> float:
         """The label from 0 to 1: as the record says, else by its scale, else as it stands."""
         label, said = self._record.get("label"), self._meta.get("label01")
-        if said is not None:
-            return self._within(said, "meta.label01", 0.0, 1.0)
+        low, high = self._scale(task)
+        if said is None:
+            return (self._within(label, "label", low, high) - low) / (high - low)
+        told = self._within(said, "meta.label01", 0.0, 1.0)
+        if label is not None and (isinstance(label, bool) or not isinstance(label, int | float)):
+            self._wrong("a number", label, "label", "leave it out where meta.label01 says all")
+        elif label is not None and low <= label <= high and abs((label - low) / (high - low) - told) > _MOST_APART:
+            self._wrong(f"a label that says what meta.label01 says ({told:g} of 1)", label, "label", "mend one of them")
+        return told
+
+    def _scale(self, task: Task) -> tuple[int, int]:
+        """The ends of the label's scale, as far as it is told."""
         scale = self._meta.get("scale")
         ends = _SCALE.match(scale) if isinstance(scale, str) else None
         if ends is not None and int(ends[1]) < int(ends[2]):
-            low, high = int(ends[1]), int(ends[2])
-        else:
-            low, high = 0, 2 if task is Task.CHUNK_RELEVANCE else 1
-        return (self._within(label, "label", low, high) - low) / (high - low)
+            return int(ends[1]), int(ends[2])
+        return 0, 2 if task is Task.CHUNK_RELEVANCE else 1
 
     def _within(self, value: object, field: str, low: float, high: float) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:

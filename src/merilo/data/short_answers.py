@@ -15,6 +15,7 @@ _VERBS: Final = frozenset(
 )
 """An English answer with one of them is a sentence, however short."""
 _YES_OR_NO: Final = frozenset({"yes", "no"})
+_IN_ANY_LANGUAGE: Final = _YES_OR_NO | frozenset("да нет ja nein oui non sí si".split())
 _WITHOUT_BLANKS: Final = frozenset({"ja", "th", "zh"})
 
 
@@ -25,6 +26,11 @@ def stated(answer: str, user_input: str | None, language: str) -> str | None:
     """
     answer, asked = answer.strip(), (user_input or "").strip()
     return f"{asked} {answer}" if answer and asked and _is_short(answer, language) else None
+
+
+def is_yes_or_no(text: str) -> bool:
+    """Whether a text is one word that says yes or no, in one of several languages."""
+    return text.strip(" .,;:!…").casefold() in _IN_ANY_LANGUAGE
 
 
 def _is_short(answer: str, language: str) -> bool:

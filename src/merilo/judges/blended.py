@@ -18,7 +18,7 @@ from merilo.errors import DataError
 from merilo.judges.blended_rows import TASKS, BlendedRows
 from merilo.judges.encoder.embedder import Embedder
 from merilo.judges.encoder.weights import Weights
-from merilo.judges.english import is_english
+from merilo.judges.english import all_english
 from merilo.judges.lexical import (
     DIGITS,
     AddressesResult,
@@ -33,6 +33,7 @@ from merilo.judges.lexical import (
     probability,
 )
 from merilo.judges.lexical_text import words
+from merilo.judges.model_files import model_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -93,7 +94,7 @@ class BlendedModel:
     def relevance(self, user_input: str, sentences: Sequence[str]) -> RelevanceResult:
         """How far a context helps to answer the user input, and by which sentences."""
         words_alone = self.lexical.relevance(user_input, sentences)
-        if not sentences or not is_english(user_input, *sentences):
+        if not sentences or not all_english(user_input, sentences):
             return words_alone
         relevant, answers = self.rows.context(user_input, sentences)
         curve = self.curves["relevant"]
@@ -112,7 +113,7 @@ class BlendedModel:
     def usefulness(self, user_input: str, reference: str, sentences: Sequence[str]) -> UsefulnessResult:
         """Whether a context helps to arrive at the reference, and by which sentences."""
         words_alone = self.lexical.usefulness(user_input, reference, sentences)
-        if not sentences or not is_english(user_input, reference, *sentences):
+        if not sentences or not all_english(user_input, (reference, *sentences)):
             return words_alone
         curve = self.curves["useful"]
         chance = curve.probability(self.rows.useful(user_input, reference, sentences))
@@ -124,7 +125,7 @@ class BlendedModel:
     def support(self, statement: str, contexts: Sequence[Sequence[str]]) -> SupportResult:
         """Whether contexts, each given as its sentences, support a statement: one alone, or two together."""
         texts = [sentence for context in contexts for sentence in context]
-        if not words(statement).stems or not is_english(statement, *texts):
+        if not words(statement).stems or not all_english(statement, texts):
             return self.lexical.support(statement, contexts)
         curve, held = self.curves["supported"], self.lexical.held(statement, contexts)
         rows = [self.rows.support(statement, *each) if each[0] else None for each in zip(contexts, held, strict=True)]
@@ -141,7 +142,7 @@ class BlendedModel:
         """Whether contexts, each given as its sentences, together hold enough to answer the user input."""
         words_alone = self.lexical.sufficiency(user_input, contexts)
         held = [context for context in contexts if context]
-        if not held or not is_english(user_input, *(each for context in held for each in context)):
+        if not held or not all_english(user_input, [each for context in held for each in context]):
             return words_alone
         curve = self.curves["sufficient"]
         chance = curve.probability(self.rows.sufficient(user_input, held))
@@ -150,7 +151,7 @@ class BlendedModel:
 
     def addresses(self, user_input: str, statement: str) -> AddressesResult:
         """Whether a statement addresses what the user input asks; a refusal never does."""
-        if not is_english(user_input, statement) or not words(statement).stems:
+        if not all_english(user_input, (statement,)) or not words(statement).stems:
             return self.lexical.addresses(user_input, statement)
         curve = self.curves["addresses"]
         chance = curve.probability(self.rows.answer(user_input, statement))
@@ -162,7 +163,7 @@ class BlendedModel:
         return self.lexical.noncommittal(user_input, response)
 
     def claims(self, sentence: str) -> bool:
-        """Whether a sentence of a response states something; a question or a refusal does not."""
+        """Whether a sentence of a response states something; a question, a courtesy or a refusal does not."""
         return self.lexical.claims(sentence)
 
     def _evidence(self, user_input: str, sentences: Sequence[str]) -> tuple[int, ...]:
@@ -193,6 +194,6 @@ def _packaged() -> BlendedModel:
     try:
         with as_file(folder.joinpath(WEIGHTS_FILE)) as path:
             weights = Weights.read(path)
-        return BlendedModel.of(folder.joinpath(CURVES_FILE).read_bytes(), LexicalModel.load(), weights)
+        return BlendedModel.of(model_file(CURVES_FILE), LexicalModel.load(), weights)
     except OSError as error:
         raise DataError(f"A file of the embedded judge cannot be read ({error}); install merilo anew.") from error

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.data.sentences import sentences
+from merilo.data.short_answers import is_yes_or_no
 from merilo.errors import Permanent
 from merilo.judges.blended import BlendedModel
 from merilo.judges.english import is_english
@@ -150,9 +151,13 @@ def _usefulness(model: BlendedModel, question: Usefulness) -> UsefulnessVerdict:
 
 
 def _statements(model: BlendedModel, question: Statements) -> StatementsVerdict:
-    """One statement for each sentence that claims something: questions and refusals do not."""
-    claims = (Statement(text, index) for index, text in enumerate(question.sentences) if model.claims(text))
-    return StatementsVerdict(tuple(claims))
+    """One statement for each sentence that claims something: questions, courtesies and refusals do not.
+
+    A yes or no does where nothing is said besides.
+    """
+    claims = [Statement(text, index) for index, text in enumerate(question.sentences) if model.claims(text)]
+    more = [each for each in claims if not is_yes_or_no(each.text)]
+    return StatementsVerdict(tuple(more or claims))
 
 
 def _support(model: BlendedModel, question: Support) -> SupportVerdict:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _LEAST_PLAIN: Final = 0.9
 """The share of letters a to z below which a text is not English, whatever its words."""
@@ -42,6 +45,16 @@ def is_english(*texts: str) -> bool:
     """Whether texts are English as a whole; not without a letter, and in doubt yes where all letters are Latin."""
     letters, plain, english, others = map(sum, zip(*map(_signs, texts), strict=True)) if texts else (0, 0, 0, 0)
     return letters > 0 and plain >= _LEAST_PLAIN * letters and english >= others
+
+
+def all_english(asked: str, texts: Sequence[str]) -> bool:
+    """Whether texts are English as a whole, and what is asked or stated is in its letters, or in digits.
+
+    A long text does not speak for a question in other letters, or without a sign that can be read.
+    """
+    own = _signs(asked)
+    readable = own.plain >= _LEAST_PLAIN * own.letters if own.letters else any(map(str.isdigit, asked))
+    return readable and is_english(asked, *texts)
 
 
 @lru_cache(maxsize=_KEPT_TEXTS)

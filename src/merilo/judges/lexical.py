@@ -12,7 +12,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
 from typing import Any, Final, Self
 
 from merilo.judges.lexical_features import (
@@ -29,7 +28,8 @@ from merilo.judges.lexical_features import (
 )
 from merilo.judges.lexical_match import Lexicon, Matches, best_window, match, union, window_share
 from merilo.judges.lexical_text import words
-from merilo.judges.lexical_words import CONCESSIONS, CONJUNCTIONS, REFUSALS
+from merilo.judges.lexical_words import CONCESSIONS, CONJUNCTIONS, COURTESIES, REFUSALS
+from merilo.judges.model_files import model_file
 
 MODEL_FILE: Final = "lexical.v1.json"
 FORMAT: Final = 1
@@ -50,6 +50,7 @@ _JOINED: Final = 2
 _JOIN_GAIN: Final = 0.1
 _REFUSING_SHARE: Final = 0.4
 _EVIDENCE_SHARE: Final = 0.6
+_COURTESY: Final = re.compile(f"(?:{'|'.join(COURTESIES)})\\W*", re.IGNORECASE)
 _REFUSAL: Final = re.compile("|".join(f"(?:{pattern})" for pattern in REFUSALS), re.IGNORECASE | re.UNICODE)
 _CLAUSE_END: Final = re.compile(
     rf"[.,;:!?。！？，\n]+|\b(?:{'|'.join(CONJUNCTIONS)})\b|(?=\b(?:{'|'.join(CONCESSIONS)})\b)", re.IGNORECASE
@@ -265,9 +266,11 @@ class LexicalModel:
         return refusing > 0 and refusing >= _REFUSING_SHARE * sum(map(len, clauses))
 
     def claims(self, sentence: str) -> bool:
-        """Whether a sentence of a response states something; a question or a refusal does not."""
+        """Whether a sentence of a response states something; a question, a courtesy or a refusal does not."""
         taken = words(sentence)
-        return bool(taken.stems) and not taken.is_question and not self.noncommittal("", sentence)
+        if not taken.stems or taken.is_question or _COURTESY.fullmatch(sentence.strip().replace("’", "'")):
+            return False
+        return not self.noncommittal("", sentence)
 
     def context_row(self, found: Matches) -> tuple[list[float], tuple[float, ...]]:
         """The log odds of each unit as evidence, and the CONTEXT_FEATURES of the whole."""
@@ -351,4 +354,4 @@ def _short(value: float) -> float:
 
 @lru_cache(maxsize=1)
 def _packaged() -> LexicalModel:
-    return LexicalModel.of(files("merilo.judges").joinpath(MODEL_FILE).read_bytes())
+    return LexicalModel.of(model_file(MODEL_FILE))

@@ -122,6 +122,25 @@ CONCESSIONS: Final = ("while", "although", "though", "even if", "хотя", "п�
 CONJUNCTIONS: Final = ("but", "however", "yet", "но", "однако")
 """Between a refusal and what is told all the same."""
 
+COURTESIES: Final = (
+    r"(?:sure|certainly|of course|absolutely|great|good question|great question|you're welcome|hello|hi|hi there|hey)",
+    r"(?:(?:many )?thanks|thank you)(?: (?:so|very) much| a lot)?(?: for (?:\w+ ){0,5}\w+)?",
+    r"(?:i )?hope (?:this|that|it) (?:helps|answers your question|was helpful)(?: you)?",
+    r"(?:please )?(?:let me know|feel free to (?:ask|reach out|contact us)|don't hesitate to (?:ask|contact))\b[^.!]*",
+    r"(?:i'm |i am |we're )?(?:happy|glad) to (?:help|assist)\b[^.!]*",
+    r"have a (?:great|nice|good|wonderful) (?:day|evening|weekend|one)",
+    r"(?:конечно|разумеется|хороший вопрос|здравствуйте|привет|добрый день|пожалуйста|всегда пожалуйста)",
+    r"(?:большое )?спасибо(?: за (?:\w+ ){0,4}\w+)?",
+    r"надеюсь,? (?:что )?(?:это|я) (?:помо\w+|ответ\w+)(?: \w+){0,4}",
+    r"(?:обращайтесь|если (?:у вас )?(?:есть|будут|возникнут|остались) (?:\w+ ){0,3}вопрос\w*,[^.!]*)",
+    r"(?:рад|рада|рады) (?:помочь|был\w* помочь)",
+    r"(?:gern|gerne|natürlich|selbstverständlich|gute frage|hallo|guten tag)",
+    r"(?:vielen )?dank(?: für (?:\w+ ){0,4}\w+)?",
+    r"ich hoffe,? (?:das|dies) hilft(?: \w+){0,3}",
+    r"bei (?:weiteren |allen )?fragen [^.!]*",
+)
+"""A sentence that is one of these from end to end is said for politeness (English, Russian, German)."""
+
 REFUSALS: Final = (
     (
         r"\bi (?:really |just |honestly |simply )?(?:do not|don't|dont) (?:actually |really "
@@ -191,5 +210,15 @@ REFUSALS: Final = (
         r"^\W*(?:неизвестно|не указано|нет ответа|ответ неизвестен|понятия не имею|трудно сказать|"
         r"без понятия)\W*$"
     ),
+    r"\b(?:(?:ich|wir) (?:weiß|wissen)|(?:das|es) (?:weiß ich|wissen wir)) (?:(?:es|das|dazu|darüber|leider) )*nicht\b",
+    (
+        r"\b(?:dazu|darüber|hierzu|davon) (?:haben?|konnten?|finden?|liegen|liegt|gibt|steht|enthalten|"
+        r"enthält) (?:\w+ ){0,6}(?:nichts|keine\w* (?:\w+ )?(?:information\w*|angabe\w*|hinweis\w*|daten|antwort))\b"
+    ),
+    (
+        r"\b(?:dokumente?n?|kontexte?n?|texte?n?|quellen?|unterlagen|abschnitte?n?) (?:enthalten|enthält|nennen|nennt|"
+        r"geben|gibt|sagen|sagt|erwähnen|erwähnt) (?:\w+ ){0,4}(?:nicht|nichts|keine\w*)\b"
+    ),
+    r"\b(?:kann|können|lässt sich) (?:\w+ ){0,5}nicht (?:beantwort\w+|sagen|bestimm\w+|ermitteln|feststellen)\b",
 )
-"""A response refuses where one of these patterns fits (English and Russian; case is ignored)."""
+"""A response refuses where one of these patterns fits (English, Russian and German; case is ignored)."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from unicodedata import category
 
+from merilo.data.short_answers import stated
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed, ask, ask_each
 from merilo.judging.questions import Noncommittal, Question, Relevance, Statements, Support, Usefulness
@@ -62,10 +64,15 @@ class Distinct:
 
 
 def is_blank(text: str | Context) -> bool:
-    """True when there is nothing to read: no text but white space, or a context without a sentence."""
+    """True when there is nothing to read: no text but white space and signs that are not seen, or no sentence."""
     if isinstance(text, str):
-        return not text.strip()
-    return not any(sentence.strip() for sentence in text.sentences)
+        return all(map(_unseen, text))
+    return all(all(map(_unseen, sentence)) for sentence in text.sentences)
+
+
+def _unseen(sign: str) -> bool:
+    """White space, and what steers how text is shown without being seen itself, such as a zero-width space."""
+    return sign.isspace() or category(sign) in {"Cc", "Cf"}
 
 
 # -- contexts -----------------------------------------------------------------------------------------
@@ -190,10 +197,14 @@ def support_of(sample: Sample, statements: Sequence[Distinct]) -> Plan[tuple[Sup
 
 
 def support_by(sample: Sample, field: StatedField, statements: Sequence[Distinct]) -> Plan[tuple[SupportVerdict, ...]]:
-    """Whether the response or the reference itself supports each statement; the verdicts name no context."""
+    """Whether the response or the reference itself supports each statement; the verdicts name no context.
+
+    A text too short to say anything by itself ("In 1889.") is read behind the user input that it answers.
+    """
     text, language = sample.require(field), sample.resolved_language
     if is_blank(text):
         return tuple(SupportVerdict(SupportLabel.NOT_STATED, reason=_BLANK_TEXT) for _ in statements)
+    text = stated(text, sample.user_input, language) or text
     verdicts = yield from ask_each(Support(each.text, (text,), language=language) for each in statements)
     return tuple(replace(verdict, evidence=()) for verdict in verdicts)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from merilo.data.short_answers import stated
 from merilo.judging.questions import Support
 
 if TYPE_CHECKING:
@@ -36,6 +37,10 @@ def named_texts(texts: Collection[str], sample: Sample) -> str:
     if texts and set(texts) <= set(contexts):
         return "the contexts"
     for text, name in ((sample.reference, "the reference"), (sample.response, "the response")):
-        if text is not None and set(texts) == {text}:
+        if (
+            text is not None
+            and texts
+            and set(texts) <= {text, stated(text, sample.user_input, sample.resolved_language)}
+        ):
             return name
     return ""

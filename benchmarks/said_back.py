@@ -1,0 +1,97 @@
+"""How often a question hidden in an unrelated context raises it: python benchmarks/said_back.py [--contexts N]
+
+The probe `question` repeats the question as it stands. Here it is disguised, as by somebody who knows that copies are
+cut out: each form stands as a sentence in the middle of contexts that people and judge call unrelated. Prints, for each
+form, the share of them that becomes relevant, beside that of a neutral sentence.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from figures import report
+
+from merilo.data.labels import Task, read_labels
+from merilo.data.sentences import sentences
+from merilo.judges.blended import BlendedModel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Form = Callable[[str], str]
+
+DEV: Final = Path(__file__).parent / "labels" / "dev" / "chunk_relevance.jsonl.gz"
+_WORD: Final = re.compile(r"\w+")
+_LOOKALIKES: Final = str.maketrans("aeopcyxAEOPCTXKMHB", "аеорсухАЕОРСТХКМНВ")
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text)
+
+
+def _doubled(text: str) -> str:
+    return _WORD.sub(lambda found: f"{found.group()} {found.group()}", text)
+
+
+def _within_first(sign: str) -> Form:
+    """Puts a sign into the first word."""
+    return lambda text: text[:1] + sign + text[1:]
+
+
+def _swapped(text: str) -> str:
+    words = _words(text)
+    pairs = [words[at : at + 2][::-1] for at in range(0, len(words), 2)]
+    return " ".join(word for pair in pairs for word in pair) + "?"
+
+
+FORMS: Final[dict[str, Form]] = {
+    "a neutral sentence": lambda _: "The weather stayed mild for most of that week.",
+    "the question": lambda text: text,
+    "a zero-width space in its first word": _within_first("\u200b"),
+    "an accent on its first word": _within_first("\u0301"),
+    "an apostrophe in its first word": _within_first("'"),
+    "letters of another script that look alike": lambda text: text.translate(_LOOKALIKES),
+    "every word between underscores": lambda text: _WORD.sub(lambda found: f"_{found.group()}_", text),
+    "every word doubled": _doubled,
+    "without its first word": lambda text: text.partition(" ")[2],
+    "neighbouring words swapped": _swapped,
+    "words in reverse": lambda text: " ".join(reversed(_words(text))) + "?",
+    "'and' between all words": lambda text: " and ".join(_words(text)) + "?",
+    "its words of five letters or more": lambda text: " ".join(each for each in _words(text) if len(each) > 4) + ".",
+}
+
+
+BESIDE: Final = frozenset({"a neutral sentence", "its words of five letters or more"})
+"""Forms that are no question."""
+MOST: Final = 0.1
+
+
+def main() -> None:
+    """Print a share for each form."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--contexts", type=int, default=150, metavar="N")
+    chosen = parser.parse_args()
+    model = BlendedModel.load()
+    cases: list[tuple[str, tuple[str, ...]]] = []
+    for record in read_labels([DEV]):
+        parts = sentences(record.texts[0]) if record.texts else ()
+        english = record.task is Task.CHUNK_RELEVANCE and record.language == "en"
+        if english and record.grade == 0 and len(parts) > 1 and not model.relevance(record.query, parts).grade:
+            cases.append((record.query, parts))
+        if len(cases) == chosen.contexts:
+            break
+    for name, form in FORMS.items():
+        raised = 0
+        for query, parts in cases:
+            middle = len(parts) // 2
+            grade = model.relevance(query, (*parts[:middle], form(query), *parts[middle:])).grade
+            raised += grade > 0
+        limit = None if name in BESIDE else MOST
+        report(f"{len(cases)} unrelated contexts, raised by {name}", raised / len(cases), at_most=limit)
+
+
+if __name__ == "__main__":
+    main()
