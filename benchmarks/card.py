@@ -31,13 +31,15 @@ NOT_SHOWN: Final = frozenset(
     {"accuracy", "ac1", "alpha", "annotators", "confusion", "grades", "systems_tau_b", "usage"}
 )
 """Figures of a check that the card does not use."""
-PROBED: Final = "2500"
+PROBED: Final = ("400", "2500")
+"""Pairs of every probe, and of those whose effect is so small that it takes more to tell it."""
+FINE: Final = ("instructions", "question")
 TRANSLATED: Final = "xquad"
 """The source whose records are the same in twelve languages."""
 
 
 def commands(weights: Path | None, folder: Path, *, fitted_here: bool) -> dict[str, list[list[str]]]:
-    """The commands of each step, in order; the last one of a step prints what is kept.
+    """The commands of each step, in order; the last one of a step prints what is kept, and of probes each.
 
     `fitted_here`: the model's curves were fitted on the records that it is measured on.
     """
@@ -48,6 +50,8 @@ def commands(weights: Path | None, folder: Path, *, fitted_here: bool) -> dict[s
     mined = str(folder / "mined.jsonl.gz")
     mined_encoder = [] if weights is None else ["--weights", str(weights)]
     rows = ["--rows", str(folder / "rows.npz")]
+    probe = [*merilo, "judge", "probe", "--labels", *labels, "--json", "--quiet", "--sample"]
+    fine = [word for name in FINE for word in ("--probe", name)]
     judge = ["--held-out", *rows] if fitted_here else ["--judge", "embedded"]
     return {
         "check": [check],
@@ -63,7 +67,7 @@ def commands(weights: Path | None, folder: Path, *, fitted_here: bool) -> dict[s
             _own("mined.py", mined),
             _own("baselines.py", "--labels", mined, *judge, *mined_encoder, "--json"),
         ],
-        "probe": [[*merilo, "judge", "probe", "--labels", *labels, "--sample", PROBED, "--json", "--quiet"]],
+        "probe": [[*probe, PROBED[0]], [*probe, PROBED[1], *fine]],
         "surest": [_own("surest.py")],
         "speed": [_own("embedded.py")],
         **({} if weights is None else {"encoder": [_own("encoder.py", str(weights))]}),
@@ -105,16 +109,20 @@ def _arguments() -> argparse.Namespace:
 def _run(step: str, parts: list[list[str]], folder: Path) -> tuple[str, float, Any]:  # Any: parsed JSON
     """The commands as text, how long they took, and what the last one printed. Raises SystemExit where one fails."""
     began = time.monotonic()
-    printed = ""
+    printed, probes = "", dict[str, Any]()
     for command in parts:
         done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
         printed = done.stdout
         passed = done.returncode == 0 or (step == "probe" and done.returncode in {1, 3})  # a probe that fails is news
         if not passed:
             raise SystemExit(f"The step {step} failed with status {done.returncode}: {_told(command, folder)}")
+        if step == "probe":
+            probes |= json.loads(printed)["probes"]
     seconds = time.monotonic() - began
     print(f"{step}: {seconds:,.0f} s", file=sys.stderr, flush=True)
     record = _SHORTER.get(step, json.loads)(printed)
+    if probes:
+        record["probes"] = probes
     return " && ".join(_told(command, folder) for command in parts), seconds, record
 
 

@@ -16,7 +16,7 @@ import merilo
 from merilo.errors import MeriloError, RunError
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.runs.lock import RunLock
-from merilo.runs.run import STORE, SUMMARY
+from merilo.runs.run import STORE, SUMMARY, Run
 
 if TYPE_CHECKING:
     import random
@@ -140,3 +140,10 @@ def test_a_lock_that_is_none_is_told(tmp_path: Path) -> None:
         RunLock(tmp_path),
     ):
         pass
+
+
+def test_a_manifest_without_a_field_is_named_with_it(tmp_path: Path) -> None:
+    """The sentence says which field is missing, and of which file."""
+    (tmp_path / "manifest.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(RunError, match=r"manifest\.json is damaged \(it has no field 'skipped'\); start a new run"):
+        Run.open(tmp_path)

@@ -229,7 +229,8 @@ class Run:
             found = Manifest(**fields)
             _check_types(found)
         except (KeyError, TypeError) as error:
-            raise RunError(f"{self.path / MANIFEST} is damaged ({error}); start a new run.") from error
+            fault = f"it has no field {error}" if isinstance(error, KeyError) else error
+            raise RunError(f"{self.path / MANIFEST} is damaged ({fault}); start a new run.") from error
         return found
 
     @cached_property
