@@ -90,8 +90,8 @@ def test_the_card_names_the_model_that_was_measured(results: Path, tmp_path: Pat
     ("step", "keys", "value", "shown"),
     [
         ("check", ("tasks", "people", "groundedness", "macro", "kappa", "value"), 0.4321, "0.43 ["),
-        ("check", ("people", "nli", "snli", "auroc", "value"), 0.12345, "0.12 ["),
-        ("check", ("tasks", "all", "nli", "calibration", "value"), 0.98765, "0.988 ["),
+        ("held_out", ("people", "nli", "snli", "auroc", "value"), 0.12345, "0.12 ["),
+        ("held_out", ("tasks", "all", "nli", "calibration", "value"), 0.98765, "0.988 ["),
         ("probe", ("probes", "negation", "value"), 0.77777, "77.8 % of supported statements"),
     ],
 )
@@ -113,7 +113,7 @@ def test_a_changed_calibration_changes_the_plot(results: Path, tmp_path: Path) -
     path = tmp_path / "embedded-judge" / "nli.svg"
     before = path.read_text(encoding="utf-8")
     bins = [{"n": 50, "probability": 0.25, "observed": 0.5}]
-    changed(results / "check.json", "record", "tasks", "all", "nli", "calibration", "bins", value=bins)
+    changed(results / "held_out.json", "record", "tasks", "all", "nli", "calibration", "bins", value=bins)
     page(results, tmp_path)
     after = path.read_text(encoding="utf-8")
     assert after != before
