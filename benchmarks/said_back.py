@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from figures import report
 
-from merilo.data.labels import Task, read_labels
+from merilo.data.labels import read_labels
 from merilo.data.sentences import sentences
 from merilo.judges.blended import BlendedModel
 
@@ -62,11 +62,10 @@ FORMS: Final[dict[str, Form]] = {
     "'and' between all words": lambda text: " and ".join(_words(text)) + "?",
     "its words of five letters or more": lambda text: " ".join(each for each in _words(text) if len(each) > 4) + ".",
 }
-
-
 BESIDE: Final = frozenset({"a neutral sentence", "its words of five letters or more"})
 """Forms that are no question."""
 MOST: Final = 0.1
+"""The share that a question may raise."""
 
 
 def main() -> None:
@@ -78,8 +77,8 @@ def main() -> None:
     cases: list[tuple[str, tuple[str, ...]]] = []
     for record in read_labels([DEV]):
         parts = sentences(record.texts[0]) if record.texts else ()
-        english = record.task is Task.CHUNK_RELEVANCE and record.language == "en"
-        if english and record.grade == 0 and len(parts) > 1 and not model.relevance(record.query, parts).grade:
+        unrelated = record.language == "en" and record.grade == 0 and len(parts) > 1
+        if unrelated and not model.relevance(record.query, parts).grade:
             cases.append((record.query, parts))
         if len(cases) == chosen.contexts:
             break

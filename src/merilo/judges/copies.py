@@ -56,8 +56,8 @@ def without_copies(asked: str, sentences: Sequence[str]) -> tuple[str, ...]:
     """The sentences without the stretches, also across them, that repeat most of the question; some may be left empty.
 
     A copy has the word that asks: "Viruses are the most abundant" is none of "Which are the most abundant?"; or a
-    question mark behind it. A sentence of the question's words alone, in any order, is one too. Takes time in
-    proportion to the words of both.
+    question mark behind it. A sentence of the question's words alone, in any order, is one too, unless it may answer
+    ("Is it old?", "It is old."). Takes time in proportion to the words of both.
     """
     question = _question(asked)
     if len(question.words) < LEAST_WORDS:
