@@ -30,6 +30,8 @@ TASKS: Final = {
     "sufficient": ("Sufficiency", "context_sufficiency"),
     "useful": ("Usefulness", "context_precision(against=reference)"),
     "supported": ("Support, statements that a model wrote", "faithfulness, context_recall, context_utilization"),
+    "answered": ("Support, short answers", "the same, where a text is no sentence by itself"),
+    "yes_or_no": ("Support, a bare yes or no", "the same, where a text says nothing else"),
     "supported_statements": ("Support, statements that people wrote", "the same, on single claims"),
     "supported_edited": ("Support, facts changed on purpose", "as above, on subtle errors"),
     "addresses": ("Addresses", "answer_relevancy"),

@@ -1,7 +1,8 @@
 """Fit the lexical judge on labelled records and write its model file.
 
-    python training/fit_lexical.py --data DIR --out src/merilo/judges/lexical.v1.json
+    python training/fit_lexical.py --data DIR --out src/merilo/judges/lexical.v1.json [--keep FILE]
 
+With --keep the word weights and the curves of a model file stay, and only those that it lacks are fitted.
 DIR holds `train/` and `dev/`, one gzip JSON Lines file a task (see README.md beside this file). Coefficients
 and thresholds come from `train/` alone (thresholds from five folds); `dev/` is only measured.
 """
@@ -24,7 +25,9 @@ from lexical.rows import (
     Rows,
     answer_rows,
     context_rows,
+    is_short,
     sentence_rows,
+    short_rows,
     support_rows,
     swapped,
     usefulness_rows,
@@ -45,6 +48,8 @@ CUTS = {
     "sufficient": 0.75,
     "useful": 1.0,
     "supported": 0.75,
+    "answered": 0.75,
+    "yes_or_no": 0.75,
     "addresses": 0.75,
 }
 ANSWERS_LEFT_OUT = ("qa-feedback-full",)
@@ -56,9 +61,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder with train/ and dev/")
     parser.add_argument("--out", type=Path, required=True, help="the model file to write")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="a model file whose curves stay")
     options = parser.parse_args()
     started = time.monotonic()
-    model_fields = fit(options.data / "train")
+    kept = {"curves": {}} if options.keep is None else json.loads(options.keep.read_bytes())
+    model_fields = fit(options.data / "train", kept)
     _write(options.out, model_fields)
     model = LexicalModel.of(options.out.read_bytes())
     model_fields["agreement"] = agreement(options.data / "dev", model_fields, model)
@@ -72,19 +79,22 @@ def split(text: str, language: str) -> tuple[str, ...]:
     return sentences(text, language)
 
 
-def fit(folder: Path) -> dict[str, Any]:
-    """The model file's fields, without agreement."""
+def fit(folder: Path, kept: dict[str, Any]) -> dict[str, Any]:
+    """The model file's fields, without agreement; `kept`: those of another, whose curves stay."""
     fields: dict[str, Any] = {
-        "format": FORMAT, "levels": LEVELS, "seed": SEED, "curves": {}, "agreement": {},
-        "trained_on": records.licences(folder, ANSWERS_LEFT_OUT), "weights": _grouped(_weights(folder)),
+        "format": FORMAT, "levels": LEVELS, "seed": SEED, "curves": dict(kept["curves"]), "agreement": {},
+        "trained_on": records.licences(folder, ANSWERS_LEFT_OUT),
+        "weights": kept.get("weights") or _grouped(_weights(folder)),
     }  # fmt: skip
     lexicon = Lexicon(
         {stem: int(level) / LEVELS for level, stems in fields["weights"].items() for stem in stems.split(" ")}
     )
-    fields["curves"]["sentence"] = _fit("sentence", sentence_rows(records.sentence_examples(folder), lexicon))
+    if "sentence" not in kept["curves"]:
+        fields["curves"]["sentence"] = _fit("sentence", sentence_rows(records.sentence_examples(folder), lexicon))
     model = _model(fields)
     for name, rows in _other_rows(folder, model).items():
-        fields["curves"][name] = _fit(name, rows)
+        if name not in kept["curves"]:
+            fields["curves"][name] = _fit(name, rows)
     return fields
 
 
@@ -114,7 +124,8 @@ def agreement(folder: Path, fields: dict[str, Any], model: LexicalModel) -> dict
 def _other_rows(folder: Path, model: LexicalModel, *, held_out: bool = False) -> dict[str, Rows]:
     relevance = context_rows(records.relevance_examples(folder, split), model)
     support = list(records.support_examples(folder, split))
-    natural = [pair for pair in support if held_out or pair[0].source in records.NATURAL_SUPPORT]
+    whole = [pair for pair in support if not is_short(pair[0])]
+    natural = [pair for pair in whole if held_out or pair[0].source in records.NATURAL_SUPPORT]
     answers = [e for e in records.answer_examples(folder) if held_out or e.source not in ANSWERS_LEFT_OUT]
     useful = records.usefulness_examples(folder, split) + swapped(support)
     return {
@@ -122,6 +133,8 @@ def _other_rows(folder: Path, model: LexicalModel, *, held_out: bool = False) ->
         "answers": relevance,
         "sufficient": context_rows(records.sufficiency_examples(folder, split), model),
         "supported": support_rows(natural, model.lexicon),
+        "answered": short_rows(support, model, "answered"),
+        "yes_or_no": short_rows(support, model, "yes_or_no"),
         "useful": usefulness_rows(useful, model.lexicon),
         "addresses": answer_rows(answers, model.lexicon, model),
     }

@@ -106,7 +106,7 @@ def test_a_short_answer_is_judged_with_its_question(response: str, language: str
     """Fewer than eight words (sixteen signs without blanks) are no statement alone; without a query they stay."""
     (question,) = asked(record(Task.GROUNDEDNESS, response=response, language=language))
     assert isinstance(question, Support)
-    assert question.statement == (f"When was the tower completed? {response}" if joined else response)
+    assert question.statement == (f"When was the tower completed?\n\n{response}" if joined else response)
     (alone,) = asked(record(Task.GROUNDEDNESS, response=response, language=language, query=""))
     assert isinstance(alone, Support)
     assert alone.statement == response

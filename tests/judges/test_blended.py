@@ -50,6 +50,24 @@ def test_the_likelier_of_two_contexts_has_the_higher_probability(model: BlendedM
     assert good > bad
 
 
+def test_a_word_of_the_context_is_not_yet_the_answer(model: BlendedModel) -> None:
+    """A short answer has to stand where the question is answered; what stands elsewhere in the context is unlikely."""
+    asked, context = "Who wrote the play?", ("The play was written by Mary Ash in York.", "It is set in old Rome.")
+    right, wrong = (model.support(f"{asked}\n\n{each}", [context]) for each in ("Mary Ash", "Rome"))
+    assert right.supported
+    assert not wrong.supported
+    assert model.support(f"{asked}\n\nMary Ash", [OTHER, context]).evidence == (1,)
+
+
+@pytest.mark.parametrize("answer", ["Yes.", "No."])
+def test_a_yes_or_a_no_needs_a_context_that_speaks_of_it(model: BlendedModel, answer: str) -> None:
+    """Beside a context about something else, neither is supported."""
+    statement = f"Is the Eiffel Tower higher than 300 metres?\n\n{answer}"
+    near, far = model.support(statement, [SENTENCES]), model.support(statement, [OTHER])
+    assert near.probability > far.probability
+    assert not far.supported
+
+
 def test_the_end_of_a_long_context_counts(model: BlendedModel) -> None:
     """A sentence behind several windows of other text is read, and found as the evidence."""
     long = (*OTHER * 60, SENTENCES[2])

@@ -113,6 +113,21 @@ def test_statements_are_the_sentences_that_claim() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("sentences", "expected"),
+    [
+        (("In 1889.",), ["When was it built?\n\nIn 1889."]),
+        (("Thanks for asking!", "In 1889."), ["When was it built?\n\nIn 1889."]),
+        (("Gustave Eiffel.", "In 1889."), ["Gustave Eiffel.", "In 1889."]),
+        (("It was built in 1889.",), ["It was built in 1889."]),
+    ],
+)
+def test_a_short_answer_alone_stands_behind_its_question(sentences: tuple[str, ...], expected: list[str]) -> None:
+    """By itself it says nothing; what is a sentence, or has others beside it, is left."""
+    (found,) = answers_to(Statements(sentences, "When was it built?"))
+    assert [each.text for each in found.statements] == expected
+
+
 def statements_in(*sentences: str) -> list[str]:
     (found,) = answers_to(Statements(sentences))
     return [each.text for each in found.statements]

@@ -288,4 +288,4 @@ def test_a_short_reference_is_read_behind_the_question_it_answers() -> None:
     says = Says()
     outcome(AnswerCorrectness(), sample, says)
     held = {question.contexts for question in says.asked if isinstance(question, Support)}
-    assert held == {("When was it completed? In 1889.",), ("It was completed in 1889.",)}
+    assert held == {("When was it completed?\n\nIn 1889.",), ("It was completed in 1889.",)}

@@ -1,11 +1,12 @@
 """Fit the curves that join words and encoder, choose thresholds, and measure them on held-out groups.
 
-    python training/encoder/fit.py --data DIR --weights encoder.v1.safetensors --out blend.v1.json
+    python training/encoder/fit.py --data DIR --weights encoder.v1.safetensors --out blend.v1.json [--keep FILE]
 
 DIR holds `train/`, whose sources are only named, and `dev/`, the labelled records that the reader was not trained on.
 Each task has a handful of numbers (see `merilo.judges.blended_rows`), so few coefficients that the same records can
-choose them: every figure is taken on groups (articles, questions) that the curve did not see, in five folds. Prints
-for each task and source how the curve stands beside each of its numbers alone.
+choose them: every figure is taken on groups (articles, questions) that the curve did not see, in five folds. With
+--keep the curves of a model file for the same weights stay, and only those that it lacks are fitted. Prints for each
+task and source how the curve stands beside each of its numbers alone.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -49,6 +50,8 @@ CUTS: Final = {
     "answers": 2.0,
     "sufficient": 0.75,
     "supported": 0.75,
+    "answered": 0.75,
+    "yes_or_no": 0.75,
     "addresses": 0.75,
     "useful": 1.0,
 }
@@ -57,12 +60,12 @@ LEAST_BENT: Final = 2_000
 STATEMENTS: Final = ("fever-symmetric", "fm2", "snli")
 """Sources in which people judged statements; support is fitted on these and on what a model really wrote."""
 CASCADED: Final = {
-    "relevant": ("relevance", "chunk_relevance, English; yes is grade 1 or 2; negatives made by rule among them"),
-    "sufficient": ("sufficiency", "sufficiency, English"),
-    "supported": ("support", "groundedness and nli, English, one statement each"),
-    "addresses": ("addresses", "answer_relevance, English"),
+    "relevance": (("relevant",), "chunk_relevance, English; yes is grade 1 or 2; negatives made by rule among them"),
+    "sufficiency": (("sufficient",), "sufficiency, English"),
+    "support": (("supported", "answered", "yes_or_no"), "groundedness and nli, English, one statement each"),
+    "addresses": (("addresses",), "answer_relevance, English"),
 }
-"""Tasks that a cascade may leave to this judge, as kinds of question, and the records behind their tables."""
+"""Kinds of question that a cascade may leave to this judge: the tasks and the records behind their tables."""
 LEAST_MISSED: Final = 0.1
 """Below the "partly" threshold at most this share of the records was in truth sufficient."""
 
@@ -136,16 +139,17 @@ def _tables(found: Fitted, people: Flags, every: Flags) -> dict[str, Any]:
     }
 
 
-def reliability(name: str, units: Units, found: Fitted) -> dict[str, Any]:
+def reliability(found: Mapping[str, tuple[Units, Fitted]]) -> dict[str, Any]:
     """How often verdicts on held-out groups are wrong, by how sure they are: what a cascade asks of its first judge."""
-    if name not in CASCADED:
-        return {}
-    kind, rule = CASCADED[name]
-    single = np.bincount(units.record)[np.unique(units.record)] == 1
-    judged = found.judged(single)
-    sure = np.where(judged.decision, judged.chance, 1 - judged.chance)
-    wrong = judged.decision != judged.label
-    return {kind: Reliability.of(rule, zip(sure.tolist(), wrong.tolist(), strict=True)).to_fields()}
+    tables: dict[str, Any] = {}
+    for kind, (tasks, rule) in CASCADED.items():
+        sure: list[tuple[float, bool]] = []
+        for units, curve in (found[task] for task in tasks):
+            judged = curve.judged(np.bincount(units.record)[np.unique(units.record)] == 1)
+            chance = np.where(judged.decision, judged.chance, 1 - judged.chance)
+            sure += zip(chance.tolist(), (judged.decision != judged.label).tolist(), strict=True)
+        tables[kind] = Reliability.of(rule, sure).to_fields()
+    return tables
 
 
 def told(name: str, units: Units, found: Fitted) -> None:
@@ -184,23 +188,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("data", "weights", "out"):
         parser.add_argument(f"--{name}", type=Path, required=True)
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="a model file whose curves stay")
     chosen = parser.parse_args()
+    kept = {} if chosen.keep is None else json.loads(chosen.keep.read_bytes())["curves"]
     weights = Weights.read(chosen.weights)
     seen = BlendedRows(weights, LexicalModel.load())
     fields: dict[str, Any] = {
         "format": FORMAT, "seed": SEED, "weights": weights.fingerprint, "curves": {}, "agreement": {},
         "trained_on": _licences(chosen.data / "train"),
     }  # fmt: skip
-    cascade: dict[str, Any] = {}
+    every: dict[str, tuple[Units, Fitted]] = {}
     for name, units in all_units(chosen.data / "dev", seen):
         found = fitted(name, units)
+        found = replace(found, curve=kept.get(name, found.curve))
         told(name, units, found)
         tables = agreement(name, found)
         shown(tables)
         fields["curves"][name] = found.curve
         fields["agreement"] |= tables
-        cascade |= reliability(name, units, found)
-    fields["agreement"]["cascade"] = cascade
+        every[name] = units, found
+    fields["agreement"]["cascade"] = reliability(every)
     text = json.dumps(fields, ensure_ascii=False, sort_keys=True, separators=(",", ":")) + "\n"
     chosen.out.write_text(text, encoding="utf-8")
     print(f"{chosen.out}: SHA-256 {sha256(text.encode()).hexdigest()}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from lexical import records
-from lexical.rows import Rows, rows_of, swapped
+from lexical.rows import Rows, is_short, rows_of, short_of, swapped
 
 from merilo.data.sentences import sentences
 from merilo.data.short_answers import stated
@@ -73,6 +73,8 @@ def labelled_units(folder: Path, seen: BlendedRows) -> Iterator[tuple[str, Units
     enough = _english(records.sufficiency_examples(folder, split))
     yield "sufficient", _units((each, [seen.sufficient(each.asked, [each.texts])]) for each in enough)
     yield "supported", _units(_supported(folder, seen))
+    for name in ("answered", "yes_or_no"):
+        yield name, _units(_short(folder, seen, name))
     answers = [each for each in records.answer_examples(folder) if each.source not in ANSWERS_LEFT_OUT]
     yield "addresses", _units((each, [seen.answer(each.asked, each.other)]) for each in answers)
 
@@ -124,14 +126,23 @@ def _sentences(examples: Sequence[Example], seen: BlendedRows) -> Units:
 
 
 def _supported(folder: Path, seen: BlendedRows) -> Iterator[tuple[Example, list[tuple[float, ...]]]]:
-    """Responses as their statements, and statements."""
+    """Responses as their statements, and statements; without short answers."""
     for example, parts in records.support_examples(folder, split):
-        if example.language == "en" and example.texts:
+        if example.language == "en" and example.texts and not is_short(example):
             whole = stated(example.other, example.asked, example.language)
             claims = [whole] if whole else [each for each in parts if words(each).stems]
             yield example, [seen.support(each, example.texts) for each in claims]
     for example in _english(records.statement_examples(folder, split)):
         yield example, [seen.support(example.other, example.texts)]
+
+
+def _short(folder: Path, seen: BlendedRows, task: str) -> Iterator[tuple[Example, list[tuple[float, ...]]]]:
+    """Short answers of which their context can show something."""
+    for example, _ in records.support_examples(folder, split):
+        short = short_of(example) if example.language == "en" and example.texts else None
+        row = seen.short(short, [example.texts])[0] if short and short.task == task else None
+        if row is not None:
+            yield example, [row]
 
 
 def _useful(folder: Path, seen: BlendedRows) -> Iterator[tuple[Example, list[tuple[float, ...]]]]:

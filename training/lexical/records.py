@@ -27,6 +27,9 @@ NATURAL_SUPPORT = (
 _REFERENCES = frozenset({"xquad", "squad2-halfdev", "clapnq"})
 """Sources whose right answers serve as references of their passages."""
 
+_YES_OR_NO = frozenset({"boolq", "pubmedqa", "rumeddanet"})
+"""Sources of questions that were answered by yes or no."""
+
 YES = 0.75
 """A label on a 0..1 scale counts as yes from here."""
 
@@ -130,7 +133,7 @@ def licences(folder: Path, left_out: tuple[str, ...]) -> dict[str, str]:
         "sentence_relevance": None,
         "chunk_relevance": None,
         "sufficiency": None,
-        "groundedness": frozenset(NATURAL_SUPPORT) | _REFERENCES,
+        "groundedness": frozenset(NATURAL_SUPPORT) | _REFERENCES | _YES_OR_NO,
         "answer_relevance": None,
     }
     found = {

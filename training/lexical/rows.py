@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from lexical.measure import Judged
 from lexical.records import YES, Example
+from merilo.data.short_answers import stated
 from merilo.judges.lexical import LexicalModel
 from merilo.judges.lexical_features import (
     answer_features,
@@ -16,6 +17,7 @@ from merilo.judges.lexical_features import (
     usefulness_features,
 )
 from merilo.judges.lexical_match import Lexicon, match
+from merilo.judges.lexical_short import ShortAnswer, short_answer
 from merilo.judges.lexical_text import words
 
 USEFUL_SWAPS = ("begin-wow", "clapnq", "qa-feedback")
@@ -79,6 +81,18 @@ def support_rows(examples: Iterable[tuple[Example, tuple[str, ...]]], lexicon: L
     return rows_of(values, [example.label for example in kept], kept)
 
 
+def short_rows(examples: Iterable[tuple[Example, tuple[str, ...]]], model: LexicalModel, task: str) -> Rows:
+    """The features of a task over short answers, of those that a context can show; needs the sentence curve only."""
+    values, kept = [], []
+    for example, _ in examples:
+        short = short_of(example)
+        seen = model.short_rows(short, [example.texts])[0] if short and short.task == task else None
+        if seen is not None:
+            values.append(seen.row)
+            kept.append(example)
+    return rows_of(values, [example.label for example in kept], kept)
+
+
 def answer_rows(examples: Iterable[Example], lexicon: Lexicon, model: LexicalModel) -> Rows:
     """ANSWER_FEATURES of every question and statement."""
     examples = list(examples)
@@ -100,6 +114,16 @@ def usefulness_rows(examples: Iterable[Example], lexicon: Lexicon) -> Rows:
         for e in examples
     ]
     return rows_of(values, [e.label for e in examples], examples)
+
+
+def short_of(example: Example) -> ShortAnswer | None:
+    """What was asked and the short answer; None for a response that is judged by its statements."""
+    return short_answer(stated(example.other, example.asked, example.language) or "")
+
+
+def is_short(example: Example) -> bool:
+    """Whether a response is a short answer, which is judged by where it stands."""
+    return short_of(example) is not None
 
 
 def swapped(examples: Collection[tuple[Example, tuple[str, ...]]]) -> list[Example]:

@@ -31,7 +31,9 @@ from merilo.judges.lexical import (
     coverage,
     joint,
     probability,
+    short_result,
 )
+from merilo.judges.lexical_short import ShortAnswer, asked_in, short_answer
 from merilo.judges.lexical_text import words
 from merilo.judges.model_files import model_file
 
@@ -127,6 +129,11 @@ class BlendedModel:
         texts = [sentence for context in contexts for sentence in context]
         if not words(statement).stems or not all_english(statement, texts):
             return self.lexical.support(statement, contexts)
+        short = short_answer(statement)
+        if short is not None:
+            if not asked_in(short.asked, contexts):
+                return self._short(short, contexts)
+            statement = short.answer
         curve, held = self.curves["supported"], self.lexical.held(statement, contexts)
         rows = [self.rows.support(statement, *each) if each[0] else None for each in zip(contexts, held, strict=True)]
         chances = [0.0 if row is None else curve.probability(row) for row in rows]
@@ -165,6 +172,15 @@ class BlendedModel:
     def claims(self, sentence: str) -> bool:
         """Whether a sentence of a response states something; a question, a courtesy or a refusal does not."""
         return self.lexical.claims(sentence)
+
+    def _short(self, short: ShortAnswer, contexts: Sequence[Sequence[str]]) -> SupportResult:
+        curve = self.curves[short.task]
+        chances = [0.0 if row is None else curve.probability(row) for row in self.rows.short(short, contexts)]
+        if short.says_yes is not None:  # where nothing is said of it, nothing is affirmed or denied
+            relevant = [self.relevance(short.asked, sentences).probability for sentences in contexts]
+            chances = list(map(min, chances, relevant))
+        held = self.lexical.held(f"{short.asked} {short.answer}", contexts)
+        return short_result(short, chances, curve, coverage(held))
 
     def _evidence(self, user_input: str, sentences: Sequence[str]) -> tuple[int, ...]:
         """The sentences that read like evidence, else the likeliest."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from merilo.judges.encoder.weights import Weights
     from merilo.judges.lexical import LexicalModel
     from merilo.judges.lexical_match import Matches
+    from merilo.judges.lexical_short import ShortAnswer
 
 Row = tuple[float, ...]
 
@@ -38,6 +39,8 @@ TASKS: Final[Mapping[str, tuple[str, ...]]] = {
     "answers": ("lexical", "cosine", "evidence"),
     "sufficient": ("lexical", "cosine", "evidence", "sentence_suffices"),
     "supported": ("lexical", "read", "contradicted"),
+    "answered": ("lexical", "evidence", "read"),
+    "yes_or_no": ("lexical", "read", "contradicted"),
     "addresses": ("lexical",),
     "useful": ("lexical", "read"),
 }
@@ -45,7 +48,8 @@ TASKS: Final[Mapping[str, tuple[str, ...]]] = {
 
 `lexical`: the log odds by the words; `read`: a logit of the reader; `cosine`: of the vectors of both texts; `covered`:
 see `Sight.covered`; `_behind`: how far a sentence lies behind the best of its context; `evidence`, `sentence_suffices`:
-the reader's highest logits of a sentence of the context, as evidence and as enough.
+the reader's highest logits of a sentence of the context, as evidence and as enough; for a short answer, of the
+sentences that hold it.
 """
 _CANDIDATES: Final = 2
 """Sentences that are read for `evidence`: so many that hold most words of the question, and that come nearest to it."""
@@ -118,6 +122,22 @@ class BlendedRows:
         best = int(margins.argmax())
         contradicted, unsaid = (self._eyes.logits_of("supported", seen, part)[best] for part in (1, 2))
         return by_words, float(margins[best]), float(contradicted - unsaid)
+
+    def short(self, short: ShortAnswer, contexts: Sequence[Sequence[str]]) -> list[Row | None]:
+        """The numbers of `answered`, or of `yes_or_no`, for each context; None for one that can show nothing of it."""
+        rows: list[Row | None] = []
+        for seen, sentences in zip(self.lexical.short_rows(short, contexts), contexts, strict=True):
+            if seen is None:
+                rows.append(None)
+                continue
+            by_words = self.lexical.curves[short.task].logit(seen.row)
+            _, margin, contradicted = self.support(f"{short.asked} {short.answer}", sentences)
+            if short.says_yes is not None:
+                rows.append((by_words, margin, contradicted))
+                continue
+            read = self.sentences(short.asked, sentences)
+            rows.append((by_words, max(read[at][1] for at in seen.sentences), margin))
+        return rows
 
     def answer(self, user_input: str, statement: str) -> Row:
         """The numbers of `addresses` for a statement given in answer to a question."""

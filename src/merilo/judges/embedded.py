@@ -40,6 +40,8 @@ _RATED: Final = {
     "answers": "grade 2 of relevance",
     "sufficient": "sufficiency",
     "supported": "support",
+    "answered": "short answers",
+    "yes_or_no": "a bare yes or no",
     "supported_statements": "support of statements that people wrote",
     "supported_edited": "support of facts changed on purpose",
     "addresses": "addresses",

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.data.sentences import sentences
-from merilo.data.short_answers import is_yes_or_no
+from merilo.data.short_answers import is_yes_or_no, stated
 from merilo.errors import Permanent
 from merilo.judges.blended import BlendedModel
 from merilo.judges.english import is_english
@@ -63,6 +63,10 @@ _log = logging.getLogger("merilo")
 _LEVELS: Final = (SufficiencyLabel.INSUFFICIENT, SufficiencyLabel.PARTLY, SufficiencyLabel.SUFFICIENT)
 _FREE: Final = Usage(0, 0, 0)
 _MOST_THREADS: Final = 8
+_WHY_SHORT: Final = {
+    "answered": "A short answer, judged by whether it stands where the question is answered; ",
+    "yes_or_no": "A bare yes or no, judged by how much is said of the question and whether it is denied; ",
+}
 
 
 @dataclass(frozen=True)
@@ -153,18 +157,22 @@ def _usefulness(model: BlendedModel, question: Usefulness) -> UsefulnessVerdict:
 def _statements(model: BlendedModel, question: Statements) -> StatementsVerdict:
     """One statement for each sentence that claims something: questions, courtesies and refusals do not.
 
-    A yes or no does where nothing is said besides.
+    A yes or no does where nothing is said besides. What is short and alone stands behind what it answers.
     """
     claims = [Statement(text, index) for index, text in enumerate(question.sentences) if model.claims(text)]
-    more = [each for each in claims if not is_yes_or_no(each.text)]
-    return StatementsVerdict(tuple(more or claims))
+    found = [each for each in claims if not is_yes_or_no(each.text)] or claims
+    if len(found) == 1 and (text := stated(found[0].text, question.user_input, question.language)):
+        found = [Statement(text, found[0].sentence)]
+    return StatementsVerdict(tuple(found))
 
 
 def _support(model: BlendedModel, question: Support) -> SupportVerdict:
     contexts = [sentences(context) for context in question.contexts]
     found = model.support(question.statement, contexts)
     label = SupportLabel.SUPPORTED if found.supported else SupportLabel.UNSUPPORTED
-    reason = f"{_percent(found.coverage)} of the statement, by the weight of its words, stands in one place; "
+    reason = _WHY_SHORT.get(found.decided_by)
+    if reason is None:
+        reason = f"{_percent(found.coverage)} of the statement, by the weight of its words, stands in one place; "
     reason += _cut(found.yes_from)
     return SupportVerdict(label, found.evidence, reason, found.probability, tells_contradicted=False)
 

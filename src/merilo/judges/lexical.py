@@ -27,6 +27,15 @@ from merilo.judges.lexical_features import (
     usefulness_features,
 )
 from merilo.judges.lexical_match import Lexicon, Matches, best_window, match, union, window_share
+from merilo.judges.lexical_short import (
+    ANSWERED_FEATURES,
+    YES_OR_NO_FEATURES,
+    Answered,
+    ShortAnswer,
+    asked_in,
+    short_answer,
+    short_rows,
+)
 from merilo.judges.lexical_text import words
 from merilo.judges.lexical_words import CONCESSIONS, CONJUNCTIONS, COURTESIES, REFUSALS
 from merilo.judges.model_files import model_file
@@ -40,6 +49,8 @@ TASKS: Final[Mapping[str, tuple[str, ...]]] = {
     "sufficient": CONTEXT_FEATURES,
     "useful": USEFULNESS_FEATURES,
     "supported": SUPPORT_FEATURES,
+    "answered": ANSWERED_FEATURES,
+    "yes_or_no": YES_OR_NO_FEATURES,
     "addresses": ANSWER_FEATURES,
 }
 """The fitted curves and the features each reads, in order."""
@@ -97,6 +108,8 @@ class SupportResult:
     """The most of the statement, by weight, that stands within three sentences of one context, in [0, 1]."""
     yes_from: float
     """The probability from which on the answer is yes."""
+    decided_by: str = "supported"
+    """The curve: of statements, or of one kind of short answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +238,11 @@ class LexicalModel:
 
     def support(self, statement: str, contexts: Sequence[Sequence[str]]) -> SupportResult:
         """Whether contexts, each given as its sentences, support a statement: one alone, or two together."""
+        short = short_answer(statement)
+        if short is not None:
+            if not asked_in(short.asked, contexts):
+                return self._short(short, contexts)
+            statement = short.answer
         curve, query = self.curves["supported"], self.lexicon.query(statement)
         threshold = curve.thresholds["yes"]
         if not query.total:
@@ -239,6 +257,19 @@ class LexicalModel:
             evidence, together = self._joint_support(found, contexts)
             best = max(best, together)
         return SupportResult(bool(evidence), evidence, best, coverage(found), threshold)
+
+    def short_rows(self, short: ShortAnswer, contexts: Sequence[Sequence[str]]) -> list[Answered | None]:
+        """What each context shows of a short answer; None for one that can show nothing of it."""
+        return short_rows(short, contexts, self.lexicon, lambda found: self.context_row(found)[0])
+
+    def _short(self, short: ShortAnswer, contexts: Sequence[Sequence[str]]) -> SupportResult:
+        curve = self.curves[short.task]
+        rows = self.short_rows(short, contexts)
+        chances = [0.0 if each is None else curve.probability(each.row) for each in rows]
+        if short.says_yes is not None:  # where nothing is said of it, nothing is affirmed or denied
+            relevant = [self.relevance(short.asked, sentences).probability for sentences in contexts]
+            chances = list(map(min, chances, relevant))
+        return short_result(short, chances, curve, coverage(self.held(f"{short.asked} {short.answer}", contexts)))
 
     def sufficiency(self, user_input: str, contexts: Sequence[Sequence[str]]) -> SufficiencyResult:
         """Whether contexts, each given as its sentences, together hold enough to answer the user input."""
@@ -309,6 +340,13 @@ class LexicalModel:
         row = support_features(match(found[0].query, window, drop_copies=False), self.lexicon)
         chance = self.curves["supported"].probability(row)
         return (places, chance) if chance >= self.curves["supported"].thresholds["yes"] else ((), 0.0)
+
+
+def short_result(short: ShortAnswer, chances: Sequence[float], curve: Curve, covered: float) -> SupportResult:
+    """Whether a short answer is supported, by the chance that each context gives it alone."""
+    yes_from = curve.thresholds["yes"]
+    evidence = tuple(place for place, chance in enumerate(chances) if chance >= yes_from)
+    return SupportResult(bool(evidence), evidence, max(chances, default=0.0), covered, yes_from, short.task)
 
 
 def coverage(found: Sequence[Matches]) -> float:

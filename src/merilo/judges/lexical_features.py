@@ -82,7 +82,7 @@ def sentence_features(found: Matches, lexicon: Lexicon) -> list[tuple[float, ...
         after = found.masks[place + 1] if place + 1 < count else 0
         length = len(unit)
         heaviest = _heaviest(mask, query)
-        new_number, new_name, cues = _cues(query, unit)
+        new_number, new_name, cues = asked_for(query, unit)
         copied = coverage * query.total / (lexicon.unit_weight(unit) or 1.0)
         rows.append((
             coverage, wide, coverage * 2.2 / (1.0 + 1.2 * (0.25 + 0.75 * length / 25.0)),
@@ -172,7 +172,7 @@ def answer_features(query: Query, answer: Words, lexicon: Lexicon, *, refuses: b
     own = lexicon.unit_weight(answer)
     copied = min(1.0, coverage * total / (own or 1.0))
     heaviest = _heaviest(mask, query)
-    new_number, new_name, cues = _cues(query, answer)
+    new_number, new_name, cues = asked_for(query, answer)
     return (
         coverage, weigh(wide, query.weights) / total, shared_pairs(query, answer), heaviest[0], copied,
         math.log1p(len(answer)), math.log1p(len(query.terms)), 1.0 - copied, new_number, new_name, *cues,
@@ -202,6 +202,21 @@ def usefulness_features(reference: Matches, question: Matches) -> tuple[float, .
         question.share(union(question.masks)), window_share(question, 1),
         question.share(union(question.masks[at])), math.log1p(len(query.terms)),
         math.log1p(sum(map(len, reference.units))), float(min(6, new.bit_count())),
+    )  # fmt: skip
+
+
+def asked_for(query: Query, unit: Words) -> tuple[float, float, tuple[float, float, float, float, float]]:
+    """Whether the unit brings a number or name of its own, and what each kind of question asks for."""
+    known = query.words.members
+    number = float(any(number not in known for number in unit.numbers))
+    name = float(any(name not in known for name in unit.names))
+    kinds = query.kinds
+    return number, name, (
+        name if "who" in kinds else 0.0,
+        float(unit.has_date) if "when" in kinds else 0.0,
+        name if "where" in kinds else 0.0,
+        number if "count" in kinds else 0.0,
+        float(unit.has_cause) if "why" in kinds else 0.0,
     )  # fmt: skip
 
 
@@ -249,18 +264,3 @@ def _local_weights(found: Matches) -> list[float]:
         value * math.log1p((count + 1.0) / (seen + 0.5)) / ceiling
         for value, seen in zip(found.query.weights, frequency, strict=True)
     ]
-
-
-def _cues(query: Query, unit: Words) -> tuple[float, float, tuple[float, float, float, float, float]]:
-    """Whether the unit brings a number or name of its own, and what each kind of question asks for."""
-    known = query.words.members
-    number = float(any(number not in known for number in unit.numbers))
-    name = float(any(name not in known for name in unit.names))
-    kinds = query.kinds
-    return number, name, (
-        name if "who" in kinds else 0.0,
-        float(unit.has_date) if "when" in kinds else 0.0,
-        name if "where" in kinds else 0.0,
-        number if "count" in kinds else 0.0,
-        float(unit.has_cause) if "why" in kinds else 0.0,
-    )  # fmt: skip

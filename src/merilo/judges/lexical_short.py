@@ -1,0 +1,156 @@
+"""What the lexical judge measures of an answer too short to be a statement, beside the question that it answers.
+
+Nearly any word of a context can be given in answer. What tells the right one is where it stands: in the sentence that
+reads most like evidence for the question, near the question's words. That holds in every language. A yes or a no stands
+nowhere; it is held against how much of the question the context holds, and whether it denies it.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from merilo.data.sentences import sentences
+from merilo.data.short_answers import says_yes, taken_apart
+from merilo.judges.lexical_features import SUPPORT_FEATURES, asked_for, support_features
+from merilo.judges.lexical_match import Lexicon, Matches, Query, match
+from merilo.judges.lexical_text import Words, words
+
+ANSWERED_FEATURES: Final = tuple(
+    """
+    behind_best odds odds_elsewhere held log_holders coverage prefix_coverage near nearness new_number new_name
+    who when where count why expectation_unmet copied log_answer log_query first
+""".split()
+)
+_POLARITY: Final = ("negated", "question_negated", "unlike", *SUPPORT_FEATURES)
+YES_OR_NO_FEATURES: Final = ("says_yes", *_POLARITY, *(f"yes_{name}" for name in _POLARITY))
+"""The same numbers twice: for any answer, and for a yes alone."""
+
+Row = tuple[float, ...]
+Odds = Callable[[Matches], Sequence[float]]
+"""The log odds that each unit is evidence for the question."""
+
+_ALL: Final = 0.999
+_NEAR_WORDS: Final = 3.0
+_NOWHERE: Final = -12.0
+"""Log odds of evidence where there is no sentence."""
+
+
+class ShortAnswer(NamedTuple):
+    """A question and the short answer to it."""
+
+    asked: str
+    answer: str
+    says_yes: bool | None
+    """None for an answer that is neither yes nor no."""
+
+    @property
+    def task(self) -> str:
+        """The curve that decides."""
+        return "answered" if self.says_yes is None else "yes_or_no"
+
+
+class Answered(NamedTuple):
+    """What a context shows of a question and of the short answer to it."""
+
+    row: Row
+    """Of ANSWERED_FEATURES, of a yes or a no YES_OR_NO_FEATURES."""
+    sentences: tuple[int, ...]
+    """Those that hold most of the answer, ascending; none for a yes or a no."""
+
+
+def short_answer(statement: str) -> ShortAnswer | None:
+    """The question and the answer of a statement made of the two; None for others."""
+    apart = taken_apart(statement)
+    if apart is None:
+        return None
+    found = ShortAnswer(*apart, says_yes(apart[1]))
+    return found if found.says_yes is not None or words(found.answer).stems else None
+
+
+def asked_in(asked: str, contexts: Sequence[Sequence[str]]) -> bool:
+    """Whether a context asks the same, word for word, as a text with another answer does; then answers are compared."""
+    own = [" ".join(each.split()) for each in sentences(asked)]
+    for context in contexts:
+        plain = [" ".join(each.split()) for each in context]
+        if any(plain[at : at + len(own)] == own for at in range(len(plain) - len(own) + 1)):
+            return True
+    return False
+
+
+def short_rows(
+    short: ShortAnswer, contexts: Sequence[Sequence[str]], lexicon: Lexicon, odds_of: Odds
+) -> list[Answered | None]:
+    """What each context, given as its sentences, shows of a short answer; None for one that can show nothing of it."""
+    question = lexicon.query(short.asked)
+    if short.says_yes is not None:
+        yes = float(short.says_yes)
+        return [Answered(_yes_or_no(question, yes, each, lexicon, odds_of), ()) if each else None for each in contexts]
+    seen = [_seen(question, lexicon.query(short.answer), context, odds_of) for context in contexts]
+    best = max((odds for each in seen for odds in each.odds), default=_NOWHERE)
+    elsewhere = max((odds for each in seen for odds in each.odds_elsewhere), default=_NOWHERE)
+    return [_answered(each, best, elsewhere) if each.holding else None for each in seen]
+
+
+def _yes_or_no(question: Query, yes: float, context: Sequence[str], lexicon: Lexicon, odds_of: Odds) -> Row:
+    found = match(question, context, drop_copies=False)
+    odds = odds_of(match(question, context, drop_copies=True))
+    likeliest = found.units[max(range(len(odds)), key=lambda unit: (odds[unit], -unit))]
+    negated, asks_negated = likeliest.is_negated, question.words.is_negated
+    own = (float(negated), float(asks_negated), float(negated != asks_negated), *support_features(found, lexicon))
+    return (yes, *own, *(yes * value for value in own))
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    asked: Matches
+    given: Matches
+    odds: tuple[float, ...]
+    holding: tuple[int, ...]
+    """The units that hold most of the answer, by weight; words count that begin alike."""
+    share: float
+    """How much of it they hold, in [0, 1]."""
+
+    @property
+    def odds_elsewhere(self) -> list[float]:
+        return [odds for place, odds in enumerate(self.odds) if place not in self.holding]
+
+
+def _seen(question: Query, answer: Query, context: Sequence[str], odds_of: Odds) -> _Seen:
+    asked, given = match(question, context, drop_copies=True), match(answer, context, drop_copies=False)
+    shares = [given.share(mask) for mask in given.prefix_masks]
+    most = max(shares, default=0.0)
+    holding = tuple(place for place, share in enumerate(shares) if share and share >= _ALL * most)
+    return _Seen(asked, given, tuple(max(_NOWHERE, odds) for odds in odds_of(asked)), holding, most)
+
+
+def _answered(seen: _Seen, best: float, elsewhere: float) -> Answered:
+    asked, question, answer = seen.asked, seen.asked.query, seen.given.query
+    place = max(seen.holding, key=lambda unit: (seen.odds[unit], -unit))
+    number, name, cues = asked_for(question, answer.words)
+    known = question.words.members
+    row = (
+        seen.odds[place] - best, seen.odds[place], elsewhere, seen.share, math.log1p(len(seen.holding)),
+        asked.share(asked.masks[place]), asked.share(asked.prefix_masks[place]),
+        *_nearness(question, answer, seen.given.units[place]), number, name, *cues,
+        float(bool(question.kinds) and not any(cues)),
+        sum(term in known for term in answer.terms) / (len(answer.terms) or 1),
+        math.log1p(len(answer.words)), math.log1p(len(question.terms)), 1.0 / (1 + place),
+    )  # fmt: skip
+    return Answered(row, tuple(sorted({seen.given.owners[unit] for unit in seen.holding})))
+
+
+def _nearness(question: Query, answer: Query, unit: Words) -> tuple[float, float]:
+    """How near the answer stands to the question's words in a unit: over all of them, and over those that are there."""
+    places: dict[str, list[int]] = {}
+    for place, stem in enumerate(unit.stems):
+        places.setdefault(stem, []).append(place)
+    new = [term for term in answer.terms if term not in question.words.members]
+    at = [place for term in new or answer.terms for place in places.get(term, ())]
+    near = there = 0.0
+    for term, weight in zip(question.terms, question.weights, strict=True):
+        if at and term in places:
+            apart = min(abs(one - other) for one in at for other in places[term])
+            near += weight / (1.0 + apart / _NEAR_WORDS)
+            there += weight
+    return near / (question.total or 1.0), near / there if there else 0.0

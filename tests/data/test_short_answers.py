@@ -1,0 +1,52 @@
+"""Answers too short to be a statement: which they are, and how they stand behind what they answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from merilo.data.sentences import sentences
+from merilo.data.short_answers import is_yes_or_no, stated, taken_apart
+
+ASKED = "When was it built?"
+
+
+@pytest.mark.parametrize(
+    ("answer", "language", "short"),
+    [
+        ("In 1889.", "en", True),
+        ("Gustave Eiffel", "en", True),
+        ("No.", "en", True),
+        ("It was built in 1889.", "en", False),
+        ("In the year in which the world fair was held", "en", False),
+        ("В 1889 году.", "ru", True),
+        ("埃菲尔", "zh", True),
+        ("埃菲尔铁塔建于1889年，位于巴黎的战神广场。", "zh", False),
+        ("  ", "en", False),
+    ],
+)
+def test_a_few_words_without_a_verb_are_no_statement(answer: str, language: str, short: bool) -> None:
+    """What cannot be read alone is put behind the question; what can is left."""
+    assert (stated(answer, ASKED, language) is not None) is short
+
+
+def test_what_is_put_together_can_be_taken_apart() -> None:
+    """Question and answer come back, also where the question has several paragraphs and the answer line breaks."""
+    asked = "I read of a tower.\n\nWhen was it built?"
+    assert taken_apart(stated("In\n 1889.", asked, "en") or "") == (asked, "In 1889.")
+
+
+@pytest.mark.parametrize("text", ["The tower\nis tall.", "It is old.", "One.\n\nTwo.", " Die Türme\n\n\nsind alt. "])
+def test_no_sentence_is_taken_for_a_question_with_its_answer(text: str) -> None:
+    """The blank line between the two is one that no sentence holds."""
+    assert [taken_apart(each) for each in sentences(text, "en")] == [None] * len(sentences(text, "en"))
+
+
+def test_nothing_answers_nothing() -> None:
+    """Without a question a short text stays what it is."""
+    assert stated("In 1889.", None, "en") is stated("In 1889.", " ", "en") is None
+
+
+@pytest.mark.parametrize("text", ["Yes.", "no", "НЕТ!", "sí"])
+def test_a_yes_or_a_no_is_known(text: str) -> None:
+    """In several languages, whatever stands around it."""
+    assert is_yes_or_no(text)
