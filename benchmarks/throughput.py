@@ -88,10 +88,12 @@ def main() -> None:
     data, bodies = rows(chosen.samples), _bodies(chosen.samples)
     requests = len(bodies)
     for latency_s, concurrency in CASES:
-        ours, floors, cpus = [], [], []
+        ours, floors, cpus, floor_cpus = [], [], [], []
         with judge_server(latency_s) as address, tempfile.TemporaryDirectory() as folder:
             for turn in range(chosen.rounds):
+                cpu = time.process_time()
                 floors.append(_floor(address, bodies, concurrency))
+                floor_cpus.append(time.process_time() - cpu)
                 began, cpu = time.perf_counter(), time.process_time()
                 run = merilo.evaluate(
                     data,
@@ -109,6 +111,7 @@ def main() -> None:
         ideal = requests * latency_s / concurrency
         title = f"{requests:,} requests, {latency_s * 1000:.0f} ms x {concurrency}"
         report(f"{title}, CPU ms a request", min(cpus) * 1000 / requests, at_most=0.5)
+        report(f"{title}, CPU ms a request of aiohttp alone", min(floor_cpus) * 1000 / requests)
         report(f"{title}, wall s", statistics.median(ours))
         report(f"{title}, wall / aiohttp alone", statistics.median(ours) / statistics.median(floors), at_most=1.05)
         report(f"{title}, wall / ideal", statistics.median(ours) / ideal, at_most=1.15)

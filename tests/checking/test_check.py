@@ -454,6 +454,7 @@ async def test_one_progress_for_all_runs(tmp_path: Path) -> None:
     assert sum(number for name, number in watcher.told if name == "advance") == 80
 
 
+@pytest.mark.timeout(300)
 async def test_the_sample_in_the_package() -> None:
     """It needs no file, holds five tasks, and gives each a mean over sources; the embedded judge beats chance."""
     found = await checked(Wanted(include_constructed=True), "embedded")

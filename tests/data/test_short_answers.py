@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from merilo.data.sentences import sentences
-from merilo.data.short_answers import is_yes_or_no, stated, taken_apart
+from merilo.data.short_answers import affirms, stated, taken_apart
 
 ASKED = "When was it built?"
 
@@ -16,6 +16,11 @@ ASKED = "When was it built?"
         ("In 1889.", "en", True),
         ("Gustave Eiffel", "en", True),
         ("No.", "en", True),
+        ("29 May, 1953.", "en", True),
+        ("Will Smith", "en", True),
+        ("9 am.", "en", True),
+        ("It may be.", "en", False),
+        ("He will, I am told.", "en", False),
         ("It was built in 1889.", "en", False),
         ("In the year in which the world fair was held", "en", False),
         ("В 1889 году.", "ru", True),
@@ -46,7 +51,14 @@ def test_nothing_answers_nothing() -> None:
     assert stated("In 1889.", None, "en") is stated("In 1889.", " ", "en") is None
 
 
-@pytest.mark.parametrize("text", ["Yes.", "no", "НЕТ!", "sí"])
-def test_a_yes_or_a_no_is_known(text: str) -> None:
-    """In several languages, whatever stands around it."""
-    assert is_yes_or_no(text)
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Yes.", True), ("**Yes** ✅", True), ("Yes, it does.", True), ("sí", True), ("是的", True),
+        ("no", False), ("НЕТ!", False), ("No, it doesn’t.", False), ("不是", False),
+        ("Yes, in 1889.", None), ("No problem", None), ("", None), ("?!", None),
+    ],
+)  # fmt: skip
+def test_a_yes_or_a_no_is_known(text: str, expected: bool | None) -> None:
+    """In several languages, with marks around it or said again in a verb; not where something is told besides."""
+    assert affirms(text) is expected

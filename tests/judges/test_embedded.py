@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from merilo import evaluate
+from merilo.data.short_answers import stated
 from merilo.engine.rounds import Batches
 from merilo.errors import Permanent
 from merilo.judges.embedded import EmbeddedJudge
@@ -118,14 +119,29 @@ def test_statements_are_the_sentences_that_claim() -> None:
     [
         (("In 1889.",), ["When was it built?\n\nIn 1889."]),
         (("Thanks for asking!", "In 1889."), ["When was it built?\n\nIn 1889."]),
-        (("Gustave Eiffel.", "In 1889."), ["Gustave Eiffel.", "In 1889."]),
+        (
+            ("Gustave Eiffel.", "In 1889."),
+            ["When was it built?\n\nGustave Eiffel.", "When was it built?\n\nIn 1889."],
+        ),
+        (("It was late.", "In 1889."), ["It was late.", "In 1889."]),
         (("It was built in 1889.",), ["It was built in 1889."]),
     ],
 )
-def test_a_short_answer_alone_stands_behind_its_question(sentences: tuple[str, ...], expected: list[str]) -> None:
-    """By itself it says nothing; what is a sentence, or has others beside it, is left."""
+def test_short_answers_alone_stand_behind_their_question(sentences: tuple[str, ...], expected: list[str]) -> None:
+    """By itself it says nothing; what is a sentence, or stands beside one, is left."""
     (found,) = answers_to(Statements(sentences, "When was it built?"))
     assert [each.text for each in found.statements] == expected
+
+
+@pytest.mark.parametrize("asked", ["When was it built?", "???", "Read this:\n\n```\nprint(1)"])
+def test_two_short_answers_to_one_question_are_compared(asked: str) -> None:
+    """The same answer is supported, and another is not, whatever the question is: it tells nothing of either."""
+    reference = stated("Gustave Eiffel", asked, "en")
+    assert reference is not None
+    (same,) = answers_to(Support(reference, (reference,)))
+    (other,) = answers_to(Support(stated("Mary Ash", asked, "en") or "", (reference,)))
+    assert same.supported
+    assert not other.supported
 
 
 def statements_in(*sentences: str) -> list[str]:

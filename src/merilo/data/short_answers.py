@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 SHORT_WORDS: Final = 8
@@ -14,8 +15,13 @@ _VERBS: Final = frozenset(
     "wouldn't you're".split()
 )
 """An English answer with one of them is a sentence, however short."""
-_YES: Final = frozenset("yes да ja oui sí si".split())
-_NO: Final = frozenset("no нет nein non".split())
+_NAMES_TOO: Final = frozenset({"may", "will"})
+"""Verbs that are a month or a name where they are written large."""
+_YES: Final = frozenset("yes yep yeah correct true да верно ja oui sí si 是 是的 对".split())
+_NO: Final = frozenset("no nope false incorrect нет неверно nein non 不 不是 否".split())
+_ECHO: Final = _VERBS | frozenset("aren't couldn't haven't he i it not shouldn't she that they we you".split())
+"""Words that only repeat a yes or a no: "Yes, it does.\""""
+_WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _WITHOUT_BLANKS: Final = frozenset({"ja", "th", "zh"})
 _BETWEEN: Final = "\n\n"
 
@@ -42,20 +48,31 @@ def taken_apart(statement: str) -> tuple[str, str] | None:
 
 
 def is_yes_or_no(text: str) -> bool:
-    """Whether a text is one word that says yes or no, in one of several languages."""
-    return says_yes(text) is not None
+    """Whether a text says yes or no, in one of several languages, and nothing else."""
+    return affirms(text) is not None
 
 
-def says_yes(text: str) -> bool | None:
-    """True for one word that says yes, False for one that says no; None for any other text."""
-    word = text.strip(" .,;:!…").casefold()
-    return word in _YES if word in _YES | _NO else None
+def affirms(text: str) -> bool | None:
+    """True for a text that says yes and nothing else ("Yes.", "Yes, it does."), False for no; None for any other."""
+    first, *rest = _words(text) or [""]
+    return first in _YES if first in _YES | _NO and _ECHO.issuperset(rest) else None
 
 
 def _is_short(answer: str, language: str) -> bool:
     if language in _WITHOUT_BLANKS:
         return len(answer) < _SHORT_SIGNS
-    words = answer.casefold().replace("’", "'").split()
+    words = answer.split()
     if len(words) >= SHORT_WORDS:
         return False
-    return language != "en" or is_yes_or_no(words[0]) or _VERBS.isdisjoint(words)
+    return language != "en" or is_yes_or_no(answer) or not any(map(_is_verb, words, ["", *words]))
+
+
+def _is_verb(word: str, before: str) -> bool:
+    (plain,) = _words(word)[:1] or [""]
+    is_name = plain in _NAMES_TOO and word.strip("([\"'“‘")[:1].isupper()
+    is_hour = plain == "am" and before[-1:].isdigit()
+    return plain in _VERBS and not is_name and not is_hour
+
+
+def _words(text: str) -> list[str]:
+    return [word.replace("’", "'") for word in _WORD.findall(text.casefold())]

@@ -33,7 +33,7 @@ from merilo.judges.lexical import (
     probability,
     short_result,
 )
-from merilo.judges.lexical_short import ShortAnswer, asked_in, short_answer
+from merilo.judges.lexical_short import ShortAnswer, short_answer
 from merilo.judges.lexical_text import words
 from merilo.judges.model_files import model_file
 
@@ -131,9 +131,7 @@ class BlendedModel:
             return self.lexical.support(statement, contexts)
         short = short_answer(statement)
         if short is not None:
-            if not asked_in(short.asked, contexts):
-                return self._short(short, contexts)
-            statement = short.answer
+            return self._short(short, contexts)
         curve, held = self.curves["supported"], self.lexical.held(statement, contexts)
         rows = [self.rows.support(statement, *each) if each[0] else None for each in zip(contexts, held, strict=True)]
         chances = [0.0 if row is None else curve.probability(row) for row in rows]
@@ -176,9 +174,8 @@ class BlendedModel:
     def _short(self, short: ShortAnswer, contexts: Sequence[Sequence[str]]) -> SupportResult:
         curve = self.curves[short.task]
         chances = [0.0 if row is None else curve.probability(row) for row in self.rows.short(short, contexts)]
-        if short.says_yes is not None:  # where nothing is said of it, nothing is affirmed or denied
-            relevant = [self.relevance(short.asked, sentences).probability for sentences in contexts]
-            chances = list(map(min, chances, relevant))
+        relevant = [self.relevance(short.asked, sentences).probability for sentences in contexts]
+        chances = list(map(min, chances, relevant))  # what is about something else answers nothing
         held = self.lexical.held(f"{short.asked} {short.answer}", contexts)
         return short_result(short, chances, curve, coverage(held))
 

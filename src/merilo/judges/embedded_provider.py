@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.data.sentences import sentences
-from merilo.data.short_answers import is_yes_or_no, stated
+from merilo.data.short_answers import is_yes_or_no, stated, taken_apart
 from merilo.errors import Permanent
 from merilo.judges.blended import BlendedModel
 from merilo.judges.english import is_english
@@ -157,24 +157,35 @@ def _usefulness(model: BlendedModel, question: Usefulness) -> UsefulnessVerdict:
 def _statements(model: BlendedModel, question: Statements) -> StatementsVerdict:
     """One statement for each sentence that claims something: questions, courtesies and refusals do not.
 
-    A yes or no does where nothing is said besides. What is short and alone stands behind what it answers.
+    A yes or no does where nothing is said besides. Where all is too short to be read alone, each stands behind what it
+    answers.
     """
     claims = [Statement(text, index) for index, text in enumerate(question.sentences) if model.claims(text)]
     found = [each for each in claims if not is_yes_or_no(each.text)] or claims
-    if len(found) == 1 and (text := stated(found[0].text, question.user_input, question.language)):
-        found = [Statement(text, found[0].sentence)]
+    behind = [stated(each.text, question.user_input, question.language) for each in found]
+    if all(behind):  # nothing in the text is a sentence
+        found = [Statement(text or "", each.sentence) for text, each in zip(behind, found, strict=True)]
     return StatementsVerdict(tuple(found))
 
 
 def _support(model: BlendedModel, question: Support) -> SupportVerdict:
-    contexts = [sentences(context) for context in question.contexts]
-    found = model.support(question.statement, contexts)
+    statement, texts = _compared(question)
+    found = model.support(statement, [sentences(text) for text in texts])
     label = SupportLabel.SUPPORTED if found.supported else SupportLabel.UNSUPPORTED
     reason = _WHY_SHORT.get(found.decided_by)
     if reason is None:
         reason = f"{_percent(found.coverage)} of the statement, by the weight of its words, stands in one place; "
     reason += _cut(found.yes_from)
     return SupportVerdict(label, found.evidence, reason, found.probability, tells_contradicted=False)
+
+
+def _compared(question: Support) -> tuple[str, tuple[str, ...]]:
+    """A statement and what it is held against; two short answers to one question without it, since it tells nothing."""
+    mine, texts = taken_apart(question.statement), question.contexts
+    other = taken_apart(texts[0]) if len(texts) == 1 else None
+    if mine is None or other is None or mine[0] != other[0]:
+        return question.statement, texts
+    return mine[1], (other[1],)
 
 
 def _sufficiency(model: BlendedModel, question: Sufficiency) -> SufficiencyVerdict:

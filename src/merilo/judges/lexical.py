@@ -32,7 +32,6 @@ from merilo.judges.lexical_short import (
     YES_OR_NO_FEATURES,
     Answered,
     ShortAnswer,
-    asked_in,
     short_answer,
     short_rows,
 )
@@ -240,9 +239,7 @@ class LexicalModel:
         """Whether contexts, each given as its sentences, support a statement: one alone, or two together."""
         short = short_answer(statement)
         if short is not None:
-            if not asked_in(short.asked, contexts):
-                return self._short(short, contexts)
-            statement = short.answer
+            return self._short(short, contexts)
         curve, query = self.curves["supported"], self.lexicon.query(statement)
         threshold = curve.thresholds["yes"]
         if not query.total:
@@ -266,9 +263,8 @@ class LexicalModel:
         curve = self.curves[short.task]
         rows = self.short_rows(short, contexts)
         chances = [0.0 if each is None else curve.probability(each.row) for each in rows]
-        if short.says_yes is not None:  # where nothing is said of it, nothing is affirmed or denied
-            relevant = [self.relevance(short.asked, sentences).probability for sentences in contexts]
-            chances = list(map(min, chances, relevant))
+        relevant = [self.relevance(short.asked, sentences).probability for sentences in contexts]
+        chances = list(map(min, chances, relevant))  # what is about something else answers nothing
         return short_result(short, chances, curve, coverage(self.held(f"{short.asked} {short.answer}", contexts)))
 
     def sufficiency(self, user_input: str, contexts: Sequence[Sequence[str]]) -> SufficiencyResult:

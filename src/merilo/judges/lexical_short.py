@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from merilo.data.sentences import sentences
-from merilo.data.short_answers import says_yes, taken_apart
+from merilo.data.short_answers import affirms, taken_apart
 from merilo.judges.lexical_features import SUPPORT_FEATURES, asked_for, support_features
 from merilo.judges.lexical_match import Lexicon, Matches, Query, match
 from merilo.judges.lexical_text import Words, words
+from merilo.judges.lexical_words import BEFORE_WH, WH_WORDS
 
 ANSWERED_FEATURES: Final = tuple(
     """
@@ -64,18 +64,14 @@ def short_answer(statement: str) -> ShortAnswer | None:
     apart = taken_apart(statement)
     if apart is None:
         return None
-    found = ShortAnswer(*apart, says_yes(apart[1]))
+    found = ShortAnswer(*apart, affirms(apart[1]))
     return found if found.says_yes is not None or words(found.answer).stems else None
 
 
-def asked_in(asked: str, contexts: Sequence[Sequence[str]]) -> bool:
-    """Whether a context asks the same, word for word, as a text with another answer does; then answers are compared."""
-    own = [" ".join(each.split()) for each in sentences(asked)]
-    for context in contexts:
-        plain = [" ".join(each.split()) for each in context]
-        if any(plain[at : at + len(own)] == own for at in range(len(plain) - len(own) + 1)):
-            return True
-    return False
+def may_be_affirmed(question: Query) -> bool:
+    """False for a question that a yes or a no cannot answer: who, when, how much."""
+    first, second = (*question.words.stems[:2], "", "")[:2]
+    return first not in WH_WORDS and not (first in BEFORE_WH and second in WH_WORDS)
 
 
 def short_rows(
@@ -84,6 +80,8 @@ def short_rows(
     """What each context, given as its sentences, shows of a short answer; None for one that can show nothing of it."""
     question = lexicon.query(short.asked)
     if short.says_yes is not None:
+        if not may_be_affirmed(question):
+            return [None for _ in contexts]
         yes = float(short.says_yes)
         return [Answered(_yes_or_no(question, yes, each, lexicon, odds_of), ()) if each else None for each in contexts]
     seen = [_seen(question, lexicon.query(short.answer), context, odds_of) for context in contexts]

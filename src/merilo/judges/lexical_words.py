@@ -49,6 +49,18 @@ OPENS_QUESTION: Final = _set("""
 """)
 """A text that begins with one of these reads as a question."""
 
+WH_WORDS: Final = _set("""
+    what which who whom whose when where why how что какой какая какое какие каков кто где когда почему сколько как
+    зачем чем was wer wen wem welche welcher welches wann wo warum wie qué quién cuál cuándo dónde cuánto cómo
+    quand où combien comment pourquoi
+""")
+"""A question that begins with one of these cannot be answered by yes or no."""
+BEFORE_WH: Final = _set("""
+    in at on by for to from with of since until about under в на с о к у по до для из при über um mit von an en de a
+    desde
+""")
+"""What may stand before one of them."""
+
 QUESTION_WORDS: Final = OPENS_QUESTION | NEEDS_HOW | frozenset[str]().union(*ASKS.values())
 
 DATE_WORDS: Final = _set("""

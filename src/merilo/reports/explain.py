@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from merilo.data.short_answers import taken_apart
 from merilo.judging.questions import Support
 from merilo.judging.verdicts import SupportVerdict
 from merilo.metrics.base import Failed, Score, Undefined
@@ -199,6 +200,9 @@ def _subject(case: Case, asked: Asked, width: int) -> str:
         return f" of context {index + 1}"
     about = [getattr(asked.question, name, None) for name in ("statement", "part", "name")]
     subject = next((text for text in about if text is not None), None)  # what one question of a pack is about
+    apart = taken_apart(str(subject))
+    if apart is not None:  # the answer tells it from the others
+        return f' of "{cut(apart[1], max(width, 20))}" in answer'
     return "" if subject is None else f' of "{cut(str(subject), max(width, 20))}"'
 
 
