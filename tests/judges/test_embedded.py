@@ -144,6 +144,14 @@ def test_two_short_answers_to_one_question_are_compared(asked: str) -> None:
     assert not other.supported
 
 
+@pytest.mark.parametrize(("answer", "supported"), [("Yes, they can.", True), ("Yep!", True), ("No.", False)])
+def test_a_yes_is_a_yes_in_whatever_words(answer: str, supported: bool) -> None:
+    """Held against the reference "Yes", what counts is what is said, not how."""
+    mine, reference = (stated(each, "Can bats fly?", "en") or "" for each in (answer, "Yes"))
+    (found,) = answers_to(Support(mine, (reference,)))
+    assert found.supported is supported
+
+
 def statements_in(*sentences: str) -> list[str]:
     (found,) = answers_to(Statements(sentences))
     return [each.text for each in found.statements]

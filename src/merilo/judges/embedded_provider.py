@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.data.sentences import sentences
-from merilo.data.short_answers import is_yes_or_no, stated, taken_apart
+from merilo.data.short_answers import affirms, is_yes_or_no, stated, taken_apart
 from merilo.errors import Permanent
 from merilo.judges.blended import BlendedModel
 from merilo.judges.english import is_english
@@ -185,7 +185,13 @@ def _compared(question: Support) -> tuple[str, tuple[str, ...]]:
     other = taken_apart(texts[0]) if len(texts) == 1 else None
     if mine is None or other is None or mine[0] != other[0]:
         return question.statement, texts
-    return mine[1], (other[1],)
+    return _plain(mine[1]), (_plain(other[1]),)
+
+
+def _plain(answer: str) -> str:
+    """A short answer, a yes or a no as that word alone."""
+    yes = affirms(answer)
+    return answer if yes is None else "Yes." if yes else "No."
 
 
 def _sufficiency(model: BlendedModel, question: Sufficiency) -> SufficiencyVerdict:
