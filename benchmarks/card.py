@@ -146,7 +146,8 @@ def _told(command: list[str], folder: Path) -> str:
     """A command as a reader would type it."""
     told = " ".join(command).replace(f"{sys.executable} -m merilo", "merilo").replace(sys.executable, "python")
     files = " ".join(str(path.relative_to(ROOT)) for path in DEV)
-    return told.replace(files, "benchmarks/labels/dev/*.jsonl.gz").replace(f"{folder}{os.sep}", "")
+    told = told.replace(files, "benchmarks/labels/dev/*.jsonl.gz")
+    return told.replace(f"{folder}{os.sep}", "").replace(f"{ROOT}{os.sep}", "")
 
 
 def _keep(path: Path, fingerprint: dict[str, object], command: str, seconds: float, record: Any) -> None:  # Any: JSON
