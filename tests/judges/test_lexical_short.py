@@ -81,7 +81,7 @@ def test_a_yes_needs_a_context_that_speaks_of_it(model: LexicalModel) -> None:
 
 
 @pytest.mark.parametrize(
-    "asked", ["When was the tower painted?", "In which town does it stand?", "Кто построил башню?"]
+    "asked", ["When was the tower painted?", "In which town is it?", "Кто построил башню?", "¿Cuándo?"]
 )
 @pytest.mark.parametrize("answer", ["Yes.", "No."])
 def test_nobody_affirms_when_or_who(model: LexicalModel, asked: str, answer: str) -> None:

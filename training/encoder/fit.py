@@ -5,8 +5,8 @@
 DIR holds `train/`, whose sources are only named, and `dev/`, the labelled records that the reader was not trained on.
 Each task has a handful of numbers (see `merilo.judges.blended_rows`), so few coefficients that the same records can
 choose them: every figure is taken on groups (articles, questions) that the curve did not see, in five folds. With
---keep the curves of a model file for the same weights stay, and only those that it lacks are fitted. Prints for each
-task and source how the curve stands beside each of its numbers alone.
+--keep the curves of a model file for the same weights stay, and only those that it lacks are new. Prints for each task
+and source how the curve stands beside each of its numbers alone.
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ from lexical import records
 from lexical.rows import Rows, is_short, rows_of, short_of, swapped
 
 from merilo.data.sentences import sentences
-from merilo.data.short_answers import stated
 from merilo.judges.lexical_text import words
 
 if TYPE_CHECKING:
@@ -129,9 +128,7 @@ def _supported(folder: Path, seen: BlendedRows) -> Iterator[tuple[Example, list[
     """Responses as their statements, and statements; without short answers."""
     for example, parts in records.support_examples(folder, split):
         if example.language == "en" and example.texts and not is_short(example):
-            whole = stated(example.other, example.asked, example.language)
-            claims = [whole] if whole else [each for each in parts if words(each).stems]
-            yield example, [seen.support(each, example.texts) for each in claims]
+            yield example, [seen.support(each, example.texts) for each in parts if words(each).stems]
     for example in _english(records.statement_examples(folder, split)):
         yield example, [seen.support(example.other, example.texts)]
 

@@ -7,8 +7,8 @@ from typing import Final
 
 SHORT_WORDS: Final = 8
 """An answer of fewer words is judged together with what it answers."""
-_SHORT_SIGNS: Final = 16
-"""The same, in languages that are written without blanks."""
+_SHORT_SIGNS: Final = {"ja": 24, "th": 40, "zh": 16}
+"""The same in signs, of languages that are written without blanks: about as much is said in them."""
 _VERBS: Final = frozenset(
     "am are be been can can't cannot could did didn't do does doesn't don't had has hasn't have he's i'd i'll i'm i've "
     "is isn't it's may might must she's should that's there's they're was wasn't we're were weren't will won't would "
@@ -22,7 +22,6 @@ _NO: Final = frozenset("no nope false incorrect нет неверно nein non �
 _ECHO: Final = _VERBS | frozenset("aren't couldn't haven't he i it not shouldn't she that they we you".split())
 """Words that only repeat a yes or a no: "Yes, it does.\""""
 _WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_WITHOUT_BLANKS: Final = frozenset({"ja", "th", "zh"})
 _BETWEEN: Final = "\n\n"
 
 
@@ -59,8 +58,8 @@ def affirms(text: str) -> bool | None:
 
 
 def _is_short(answer: str, language: str) -> bool:
-    if language in _WITHOUT_BLANKS:
-        return len(answer) < _SHORT_SIGNS
+    if language in _SHORT_SIGNS:
+        return len(answer) < _SHORT_SIGNS[language]
     words = answer.split()
     if len(words) >= SHORT_WORDS:
         return False

@@ -172,12 +172,9 @@ class BlendedModel:
         return self.lexical.claims(sentence)
 
     def _short(self, short: ShortAnswer, contexts: Sequence[Sequence[str]]) -> SupportResult:
-        curve = self.curves[short.task]
-        chances = [0.0 if row is None else curve.probability(row) for row in self.rows.short(short, contexts)]
-        relevant = [self.relevance(short.asked, sentences).probability for sentences in contexts]
-        chances = list(map(min, chances, relevant))  # what is about something else answers nothing
-        held = self.lexical.held(f"{short.asked} {short.answer}", contexts)
-        return short_result(short, chances, curve, coverage(held))
+        rows = self.rows.short(short, contexts)
+        curve, covered = self.curves[short.task], coverage(self.lexical.held(f"{short.asked} {short.answer}", contexts))
+        return short_result(short, curve, rows, covered, lambda at: self.relevance(short.asked, contexts[at]))
 
     def _evidence(self, user_input: str, sentences: Sequence[str]) -> tuple[int, ...]:
         """The sentences that read like evidence, else the likeliest."""

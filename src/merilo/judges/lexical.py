@@ -9,7 +9,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Self
@@ -260,12 +260,9 @@ class LexicalModel:
         return short_rows(short, contexts, self.lexicon, lambda found: self.context_row(found)[0])
 
     def _short(self, short: ShortAnswer, contexts: Sequence[Sequence[str]]) -> SupportResult:
-        curve = self.curves[short.task]
-        rows = self.short_rows(short, contexts)
-        chances = [0.0 if each is None else curve.probability(each.row) for each in rows]
-        relevant = [self.relevance(short.asked, sentences).probability for sentences in contexts]
-        chances = list(map(min, chances, relevant))  # what is about something else answers nothing
-        return short_result(short, chances, curve, coverage(self.held(f"{short.asked} {short.answer}", contexts)))
+        rows = [None if each is None else each.row for each in self.short_rows(short, contexts)]
+        curve, covered = self.curves[short.task], coverage(self.held(f"{short.asked} {short.answer}", contexts))
+        return short_result(short, curve, rows, covered, lambda at: self.relevance(short.asked, contexts[at]))
 
     def sufficiency(self, user_input: str, contexts: Sequence[Sequence[str]]) -> SufficiencyResult:
         """Whether contexts, each given as its sentences, together hold enough to answer the user input."""
@@ -338,8 +335,20 @@ class LexicalModel:
         return (places, chance) if chance >= self.curves["supported"].thresholds["yes"] else ((), 0.0)
 
 
-def short_result(short: ShortAnswer, chances: Sequence[float], curve: Curve, covered: float) -> SupportResult:
-    """Whether a short answer is supported, by the chance that each context gives it alone."""
+def short_result(
+    short: ShortAnswer,
+    curve: Curve,
+    rows: Sequence[Sequence[float] | None],
+    covered: float,
+    relevance: Callable[[int], RelevanceResult],
+) -> SupportResult:
+    """Whether a short answer is supported, by each context's row (None where it shows nothing of the answer).
+
+    No chance is higher than that the context is relevant: what is about something else answers nothing.
+    """
+    chances = [
+        0.0 if row is None else min(curve.probability(row), relevance(at).probability) for at, row in enumerate(rows)
+    ]
     yes_from = curve.thresholds["yes"]
     evidence = tuple(place for place, chance in enumerate(chances) if chance >= yes_from)
     return SupportResult(bool(evidence), evidence, max(chances, default=0.0), covered, yes_from, short.task)

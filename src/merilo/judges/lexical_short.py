@@ -30,6 +30,8 @@ Row = tuple[float, ...]
 Odds = Callable[[Matches], Sequence[float]]
 """The log odds that each unit is evidence for the question."""
 
+_WH: Final = frozenset(stem for word in WH_WORDS for stem in words(word).stems)
+_BEFORE_WH: Final = frozenset(stem for word in BEFORE_WH for stem in words(word).stems)
 _ALL: Final = 0.999
 _NEAR_WORDS: Final = 3.0
 _NOWHERE: Final = -12.0
@@ -71,7 +73,7 @@ def short_answer(statement: str) -> ShortAnswer | None:
 def may_be_affirmed(question: Query) -> bool:
     """False for a question that a yes or a no cannot answer: who, when, how much."""
     first, second = (*question.words.stems[:2], "", "")[:2]
-    return first not in WH_WORDS and not (first in BEFORE_WH and second in WH_WORDS)
+    return first not in _WH and not (first in _BEFORE_WH and second in _WH)
 
 
 def short_rows(

@@ -43,18 +43,19 @@ NEEDS_HOW: Final = _set("""
 """)
 """"how" opens a counting question only before one of these, never alone."""
 
-OPENS_QUESTION: Final = _set("""
-    what which who whom whose when where why how is are was were do does did can could will would
-    should has have что какой какая какое какие каков кто где когда почему сколько как зачем чем ли
+_WH_FITTED: Final = _set("""
+    what which who whom whose when where why how что какой какая какое какие каков кто где когда почему сколько как
+    зачем чем
 """)
+OPENS_QUESTION: Final = _WH_FITTED | _set("is are was were do does did can could will would should has have ли")
 """A text that begins with one of these reads as a question."""
 
-WH_WORDS: Final = _set("""
-    what which who whom whose when where why how что какой какая какое какие каков кто где когда почему сколько как
-    зачем чем was wer wen wem welche welcher welches wann wo warum wie qué quién cuál cuándo dónde cuánto cómo
-    quand où combien comment pourquoi
+WH_WORDS: Final = _WH_FITTED | _set("""
+    wer wen wem welche welcher welches wann wo warum wie qué quién cuál cuándo dónde cuánto cómo quand où combien
+    comment pourquoi
 """)
-"""A question that begins with one of these cannot be answered by yes or no."""
+"""A question that begins with one of these cannot be answered by yes or no. German "was" is left out: it is an English
+verb too."""
 BEFORE_WH: Final = _set("""
     in at on by for to from with of since until about under в на с о к у по до для из при über um mit von an en de a
     desde

@@ -200,10 +200,12 @@ def _subject(case: Case, asked: Asked, width: int) -> str:
         return f" of context {index + 1}"
     about = [getattr(asked.question, name, None) for name in ("statement", "part", "name")]
     subject = next((text for text in about if text is not None), None)  # what one question of a pack is about
+    if subject is None:
+        return ""
     apart = taken_apart(str(subject))
     if apart is not None:  # the answer tells it from the others
         return f' of "{cut(apart[1], max(width, 20))}" in answer'
-    return "" if subject is None else f' of "{cut(str(subject), max(width, 20))}"'
+    return f' of "{cut(str(subject), max(width, 20))}"'
 
 
 def _against(case: Case, asked: Asked) -> tuple[str, Answer]:
