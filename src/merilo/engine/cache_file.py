@@ -66,6 +66,8 @@ class CacheFile:
     db: sqlite3.Connection
     _lock: _Lock
     _tell: Callable[[str], None]
+    _waits_s: float | None = None
+    """How long `db` waits now while another process writes; None before anything was written to it."""
 
     @classmethod
     def open(cls, path: Path, *, tell: Callable[[str], None], create: bool = True) -> CacheFile:
@@ -124,7 +126,7 @@ class CacheFile:
             self._lock.close()
             self._tell(f"{_occupied(self.path, error)} This run goes on without it.")
             return None
-        self.db = fresh
+        self.db, self._waits_s = fresh, None
         return self
 
     def given_up(self, error: Exception) -> None:
@@ -135,7 +137,10 @@ class CacheFile:
     @contextmanager
     def writing(self, wait_s: float | None = None) -> Generator[sqlite3.Connection]:
         """One transaction; waits so long (by default a moment) while another process writes."""
-        self.db.execute(f"PRAGMA busy_timeout = {(_WRITE_WAIT_S if wait_s is None else wait_s) * 1000:.0f}")
+        wait_s = _WRITE_WAIT_S if wait_s is None else wait_s
+        if wait_s != self._waits_s:
+            self.db.execute(f"PRAGMA busy_timeout = {wait_s * 1000:.0f}")
+            self._waits_s = wait_s
         self.db.execute("BEGIN IMMEDIATE")
         try:
             yield self.db

@@ -64,10 +64,8 @@ class Distinct:
 
 
 def is_blank(text: str | Context) -> bool:
-    """True when there is nothing to read: no text but white space and signs that are not seen, or no sentence."""
-    if isinstance(text, str):
-        return all(map(_unseen, text))
-    return all(all(map(_unseen, sentence)) for sentence in text.sentences)
+    """True when there is nothing to read: no text but white space and signs that are not seen."""
+    return all(map(_unseen, text if isinstance(text, str) else text.text))
 
 
 def _unseen(sign: str) -> bool:
