@@ -20,11 +20,13 @@ from typing import Any, Final
 
 import packaged
 
+import merilo
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.version import version
 
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parent
+PACKAGE: Final = Path(merilo.__file__).parent
 RESULTS: Final = HERE / "results" / "embedded"
 DEV: Final = sorted((HERE / "labels" / "dev").glob("*.jsonl.gz"))
 NOT_SHOWN: Final = frozenset(
@@ -146,7 +148,7 @@ def _told(command: list[str], folder: Path) -> str:
     """A command as a reader would type it."""
     told = " ".join(command).replace(f"{sys.executable} -m merilo", "merilo").replace(sys.executable, "python")
     files = " ".join(str(path.relative_to(ROOT)) for path in DEV)
-    told = told.replace(files, "benchmarks/labels/dev/*.jsonl.gz")
+    told = told.replace(files, "benchmarks/labels/dev/*.jsonl.gz").replace(str(PACKAGE), "src/merilo")
     return told.replace(f"{folder}{os.sep}", "").replace(f"{ROOT}{os.sep}", "")
 
 
