@@ -36,7 +36,7 @@ demo: $(STAMPS)/merilo  ## install merilo into .venv and show an evaluation
 
 .PHONY: test
 test: $(STAMPS)/test $(STAMPS)/merilo  ## build the wheel, install it and run all tests against it
-	@$(BIN)/pytest $(ARGS)
+	@$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist worksteal $(ARGS)
 
 .PHONY: test-lowest
 test-lowest:  ## run all tests with the lowest versions that pyproject.toml admits

@@ -121,7 +121,7 @@ def _page(found: Contents, width: int) -> Page:
     from merilo.reports.words import count
 
     page = Page(width)
-    page.text(str(found.path), tone=Tone.STRONG)
+    page.line(Span(str(found.path), Tone.STRONG))  # never broken: it is copied
     page.text(f"{count(found.verdicts, 'verdict')}, {_size(found.size_bytes)}")
     if found.shares:
         page.blank()
