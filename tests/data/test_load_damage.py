@@ -152,7 +152,7 @@ def test_json_files_without_records(content: str | bytes, message: str, tmp_path
         (b"PAR1xxxx", "a Parquet file"),
         (bytes(range(1, 32)) * 20, "a binary file"),
         (
-            gzip.compress(b"")[:6],
+            gzip.compress(b"", mtime=0)[:6],
             "d.jsonl: expected a file that can be read to its end, got a gzip file that breaks off",
         ),
         (b"\x1f\x8bnot really", "d.jsonl: expected a file that can be read to its end"),
