@@ -6,6 +6,7 @@ import asyncio
 import gc
 import gzip
 import json
+import re
 import shutil
 import socket
 from dataclasses import dataclass, replace
@@ -248,6 +249,15 @@ def test_verdicts_from_the_cache_are_counted_and_said(tmp_path: Path) -> None:
     assert heads[1]["cached"] == heads[1]["questions"] > 0
     assert [text for text in said if "no raw replies" in text]
     assert canonical(merilo.replay(tmp_path / "b.jsonl").run) == canonical(first)
+
+
+def test_the_command_that_records_a_miss_asks_the_same_endpoint(tmp_path: Path) -> None:
+    """It names the judge's own address, so that no text goes to another's."""
+    with JudgeServer() as server:
+        options: dict[str, Any] = {"judge": "openai:test-model", "base_url": server.base_url, "cache": False}
+        merilo.evaluate(rows(2), out=tmp_path / "r", metrics=["context_relevance"], **options)
+    with pytest.raises(merilo.RunError, match=re.escape(f"--base-url {server.base_url} --record TAPE")):
+        merilo.replay(tmp_path / "r", metrics=["context_sufficiency"])
 
 
 @pytest.mark.parametrize("record", [False, True])

@@ -19,6 +19,7 @@ ASKED = "When was it built?"
         ("29 May, 1953.", "en", True),
         ("Will Smith", "en", True),
         ("9 am.", "en", True),
+        ("Am Freitag.", "en", True),
         ("It may be.", "en", False),
         ("He will, I am told.", "en", False),
         ("It was built in 1889.", "en", False),
@@ -59,6 +60,7 @@ def test_nothing_answers_nothing() -> None:
     [
         ("Yes.", True), ("**Yes** ✅", True), ("Yes, it does.", True), ("sí", True), ("是的", True),
         ("no", False), ("НЕТ!", False), ("No, it doesn’t.", False), ("不是", False),
+        ("はい", True), ("Ｙｅｓ", True), ("Yes, it isn't.", None),
         ("Yes, in 1889.", None), ("No problem", None), ("", None), ("?!", None),
     ],
 )  # fmt: skip

@@ -106,12 +106,14 @@ def test_a_denial_tells_a_yes_from_a_no(model: LexicalModel) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "task"), [("Yes.", "yes_or_no"), ("нет", "yes_or_no"), ("In 1889.", "answered"), ("?!", None)]
+    ("answer", "task"), [("Yes.", "yes_or_no"), ("нет", "yes_or_no"), ("In 1889.", "answered"), ("?!", "answered")]
 )
-def test_each_kind_of_answer_has_a_curve(answer: str, task: str | None) -> None:
-    """A yes or a no has its own; signs alone answer nothing."""
+def test_each_kind_of_answer_has_a_curve(answer: str, task: str) -> None:
+    """A yes or a no has its own; what is not behind a question is no short answer."""
     found = short_answer(f"Is it tall?\n\n{answer}")
-    assert (None if found is None else found.task) == task
+    assert found is not None
+    assert found.task == task
+    assert short_answer(answer) is None
 
 
 def test_a_row_has_a_number_for_each_feature(model: LexicalModel) -> None:
@@ -123,3 +125,9 @@ def test_a_row_has_a_number_for_each_feature(model: LexicalModel) -> None:
     (row, none) = model.short_rows(ShortAnswer("Is it tall?", "Yes.", says_yes=True), [TOWER, ()])
     assert row is not None
     assert (len(row.row), row.sentences, none) == (len(YES_OR_NO_FEATURES), (), None)
+
+
+@pytest.mark.parametrize("answer", ["...", "👍", "—", "؟"])
+def test_signs_answer_nothing(model: LexicalModel, answer: str) -> None:
+    """An answer without a word is not judged by the question that it stands behind."""
+    assert not model.support(behind("Who designed the Eiffel Tower?", answer), [TOWER]).supported

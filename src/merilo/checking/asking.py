@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from merilo.data.labels import Task
 from merilo.data.sample import Sample
 from merilo.data.sentences import sentences
-from merilo.data.short_answers import stated
+from merilo.data.short_answers import stated, taken_apart
 from merilo.judging.ask import ask_each
 from merilo.judging.questions import Addresses, Question, Relevance, Sufficiency, Support
 from merilo.judging.saying import says_yes
@@ -149,6 +149,8 @@ def _nli(sample: Sample) -> Asked:
     statement, texts = sample.require("response"), tuple(context.text for context in sample.contexts)
     if is_blank(statement):
         return ()
+    if taken_apart(statement) is not None:  # paragraphs of one statement, no question with its answer
+        statement = "\n".join(line for line in statement.split("\n") if line.strip())
     return (Support(statement, texts, language=sample.resolved_language),)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Final
+from unicodedata import normalize
 
 SHORT_WORDS: Final = 8
 """An answer of fewer words is judged together with what it answers."""
@@ -17,8 +18,8 @@ _VERBS: Final = frozenset(
 """An English answer with one of them is a sentence, however short."""
 _NAMES_TOO: Final = frozenset({"may", "will"})
 """Verbs that are a month or a name where they are written large."""
-_YES: Final = frozenset("yes yep yeah correct true да верно ja oui sí si 是 是的 对".split())
-_NO: Final = frozenset("no nope false incorrect нет неверно nein non 不 不是 否".split())
+_YES: Final = frozenset("yes yep yeah correct true да верно ja oui sí si 是 是的 对 はい نعم".split())
+_NO: Final = frozenset("no nope false incorrect нет неверно nein non 不 不是 否 いいえ لا".split())
 _ECHO: Final = _VERBS | frozenset("aren't couldn't haven't he i it not shouldn't she that they we you".split())
 """Words that only repeat a yes or a no: "Yes, it does.\""""
 _WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
@@ -54,7 +55,10 @@ def is_yes_or_no(text: str) -> bool:
 def affirms(text: str) -> bool | None:
     """True for a text that says yes and nothing else ("Yes.", "Yes, it does."), False for no; None for any other."""
     first, *rest = _words(text) or [""]
-    return first in _YES if first in _YES | _NO and _ECHO.issuperset(rest) else None
+    if first not in _YES | _NO or not _ECHO.issuperset(rest):
+        return None
+    says_yes = first in _YES
+    return None if says_yes and any(map(_is_denial, rest)) else says_yes  # "Yes, it isn't." says neither
 
 
 def _is_short(answer: str, language: str) -> bool:
@@ -69,9 +73,13 @@ def _is_short(answer: str, language: str) -> bool:
 def _is_verb(word: str, before: str) -> bool:
     (plain,) = _words(word)[:1] or [""]
     is_name = plain in _NAMES_TOO and word.strip("([\"'“‘")[:1].isupper()
-    is_hour = plain == "am" and before[-1:].isdigit()
-    return plain in _VERBS and not is_name and not is_hour
+    is_time = plain == "am" and (not before or before[-1:].isdigit())  # "9 am"; "Am Freitag", where it opens
+    return plain in _VERBS and not is_name and not is_time
 
 
 def _words(text: str) -> list[str]:
-    return [word.replace("’", "'") for word in _WORD.findall(text.casefold())]
+    return [word.replace("’", "'") for word in _WORD.findall(normalize("NFKC", text).casefold())]
+
+
+def _is_denial(word: str) -> bool:
+    return word in {"not", "cannot"} or word.endswith("n't")

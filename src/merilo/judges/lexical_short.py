@@ -64,10 +64,7 @@ class Answered(NamedTuple):
 def short_answer(statement: str) -> ShortAnswer | None:
     """The question and the answer of a statement made of the two; None for others."""
     apart = taken_apart(statement)
-    if apart is None:
-        return None
-    found = ShortAnswer(*apart, affirms(apart[1]))
-    return found if found.says_yes is not None or words(found.answer).stems else None
+    return None if apart is None else ShortAnswer(*apart, affirms(apart[1]))
 
 
 def may_be_affirmed(question: Query) -> bool:

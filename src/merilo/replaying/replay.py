@@ -22,6 +22,8 @@ from merilo.engine.answers import SPECIAL
 from merilo.engine.walk import Walk
 from merilo.errors import RunError, UsageError
 from merilo.judging.untyped import compact
+from merilo.providers.anthropic import ANTHROPIC_URL
+from merilo.providers.openai import OPENAI_URL
 from merilo.replaying.choosing import Choosing
 from merilo.replaying.recorded import Recorded, Reread, told
 from merilo.reports.summary import Tallies
@@ -308,7 +310,17 @@ def _recording(manifest: Manifest, text: str) -> str:
             words += ["--judge", name if role in {"judge", name} else f"{role}={name}"]
         elif role == "embedder" and name.startswith("openai:"):
             words += ["--embedder", name]
+    addresses = set(filter(None, map(_address, manifest.judges.values())))
+    if len(addresses) == 1:
+        words += ["--base-url", *addresses]
     return shlex.join([*words, "--record", "TAPE"])
+
+
+def _address(judge: Mapping[str, Any]) -> str | None:  # Any: JSON
+    """The endpoint that a judge was asked at; None where it is the provider's own, or there is none."""
+    provider = judge.get("fingerprint", {}).get("provider")
+    address = provider.get("base_url") if isinstance(provider, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]  JSON
+    return str(address) if address and address not in {OPENAI_URL, ANTHROPIC_URL} else None  # pyright: ignore[reportUnknownArgumentType]  JSON
 
 
 def _trail(record: OutcomeRecord | None) -> list[bytes]:
