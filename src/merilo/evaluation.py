@@ -22,7 +22,7 @@ from merilo.engine.cross_check import cross_check, went_where
 from merilo.engine.drive import AsyncDriver
 from merilo.engine.progress import Audience
 from merilo.engine.rounds import Batches, asks_in_rounds, in_rounds
-from merilo.engine.schedule import stream, window_for, window_until
+from merilo.engine.schedule import room_for, room_until, stream
 from merilo.errors import RunError, UsageError
 from merilo.judges.cascade import each_judge
 from merilo.judging.rubric import rubric_versions
@@ -259,11 +259,9 @@ class _Work:
     async def _by_request(self, carrier: Carrier) -> AsyncGenerator[list[Result], None]:
         """The results of each sample, whose questions are sent one by one."""
         driver, concurrency = AsyncDriver(self._answers, carrier), self._options.concurrency
-        room = {"window": window_for(concurrency)}
-        if self._deciding is not None:
-            room = {"window": window_until(concurrency), "span": 1}
+        room = room_for(concurrency) if self._deciding is None else room_until(concurrency)
         try:
-            async for results in stream(self._store.samples(), self._selection.metrics, driver, **room):
+            async for results in stream(self._store.samples(), self._selection.metrics, driver, room):
                 yield results
         finally:
             await driver.close()

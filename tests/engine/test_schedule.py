@@ -20,7 +20,7 @@ from merilo.engine.answers import Answers, Roles
 from merilo.engine.carry import Carrier
 from merilo.engine.drive import AsyncDriver
 from merilo.engine.limits import Limits
-from merilo.engine.schedule import BLOCK, stream, window_for
+from merilo.engine.schedule import BLOCK, Room, room_for, room_until, stream
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.registry import parse_metric
 from merilo.runs.store import Store
@@ -46,6 +46,9 @@ def number_in(request: Request) -> int:
     return int(request.messages[1].text[:5])
 
 
+ROOM = Room(64)
+
+
 class Bench:
     """A run's engine over an endpoint within the process."""
 
@@ -54,12 +57,12 @@ class Bench:
         self.store = Store.open(path / "s.sqlite", create=True)
         self.answers = Answers(Roles({"judge": Grader(endpoint, asks)}), self.store, None)
 
-    async def results(self, source: Iterator[Sample], *, window: int = 64) -> list[list[Result]]:
+    async def results(self, source: Iterator[Sample], room: Room = ROOM) -> list[list[Result]]:
         metrics = {METRIC: parse_metric(METRIC)}
         async with Carrier(self.limits) as carrier:
             driver = AsyncDriver(self.answers, carrier)
             try:
-                return [found async for found in stream(source, metrics, driver, window=window)]
+                return [found async for found in stream(source, metrics, driver, room)]
             finally:
                 await driver.close()
 
@@ -98,7 +101,7 @@ async def test_the_window_bounds_what_is_alive(tmp_path: Path) -> None:
         held.set()
 
     bench = Bench(tmp_path, Endpoint(first_is_slow))
-    found, _ = await asyncio.gather(bench.results(counted(), window=16), watch())
+    found, _ = await asyncio.gather(bench.results(counted(), Room(16)), watch())
     assert len(found) == 500
     assert 16 < most[0] <= 8 * 16
 
@@ -118,14 +121,35 @@ async def test_unfinished_samples_are_bounded(tmp_path: Path) -> None:
             taken[0] += 1
             yield sample
 
-    await Bench(tmp_path, Endpoint(answer)).results(counted(), window=10)
+    await Bench(tmp_path, Endpoint(answer)).results(counted(), Room(10))
     assert opened[0] <= 10 + 1
 
 
-def test_the_window_holds_enough_for_the_limit() -> None:
-    """Of samples with one question each, the window is several times what may be in the air."""
-    assert window_for(1) >= 2 * BLOCK
-    assert window_for(256) == 1_024
+def test_there_is_room_enough_for_the_limit() -> None:
+    """Of samples with one question each, several times what may be in the air; where any may be the last, no more."""
+    assert room_for(1).window >= 2 * BLOCK
+    assert (room_for(256).window, room_for(256).waiting) == (1_024, 512)
+    assert (room_until(256).window, room_until(256).span) == (256, 1)
+
+
+async def test_no_sample_is_begun_while_enough_waits(tmp_path: Path) -> None:
+    """Samples of many questions are begun a few at a time: only as many as keep the endpoint busy."""
+    taken, most = [0], [0]
+
+    async def answer(request: Request) -> str:
+        most[0] = max(most[0], taken[0] - number_in(request))
+        await asyncio.sleep(0.001)
+        return "ok"
+
+    def counted() -> Iterator[Sample]:
+        for sample in samples(200, 10):
+            taken[0] += 1
+            yield sample
+
+    room = Room(window=1_000, waiting=16)
+    found = await Bench(tmp_path, Endpoint(answer), concurrency=8).results(counted(), room)
+    assert len(found) == 200
+    assert most[0] <= 2 * BLOCK + 2
 
 
 async def test_what_may_be_in_the_air_is_in_the_air(tmp_path: Path) -> None:
@@ -152,7 +176,7 @@ async def test_older_blocks_go_first(tmp_path: Path) -> None:
         asked.append(number_in(request) // BLOCK)
         return "ok"
 
-    await Bench(tmp_path, Endpoint(answer), concurrency=1).results(samples(4 * BLOCK, 3), window=2 * BLOCK)
+    await Bench(tmp_path, Endpoint(answer), concurrency=1).results(samples(4 * BLOCK, 3), Room(2 * BLOCK))
     assert asked == sorted(asked)
 
 

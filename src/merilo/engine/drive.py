@@ -108,6 +108,10 @@ class AsyncDriver:
         self._carrier = carrier
         self._price = carrier.price
         self._flights: dict[bytes, _Flight] = {}  # by the key of each question in the air
+        self.waiting = 0
+        """Conversations that wait for a reply, sent or still in the queue."""
+        self.landed: Callable[[], None] = lambda: None
+        """Called when one of them has come to its end."""
         self._ready: list[Going] = []
         self._proven: set[int] = set()  # ids of judges that have answered; they live as long as the roles
         self._loop = asyncio.get_running_loop()
@@ -193,6 +197,7 @@ class AsyncDriver:
     def land(self, flight: _Flight) -> None:
         """Keep what a flight brought, and let those go on who wait for it."""
         held = flight.talk.keep(self._answers)
+        self.waiting -= 1
         for key in flight.talk.unit.keys:
             self._flights.pop(key, None)
         for going in flight.waiting:
@@ -201,6 +206,7 @@ class AsyncDriver:
             if not going.missing and not going.abandoned:
                 self._answered(going)
         self.go_on()
+        self.landed()
 
     def _cut(self, going: Going) -> list[Unit] | None:
         """The units of a plan's step; None when it has its outcome, and is done."""
@@ -236,6 +242,7 @@ class AsyncDriver:
         flight = _Flight(self, talk, going.block)
         self._flights.update(dict.fromkeys(rest.keys, flight))
         flights.add(flight)
+        self.waiting += 1
         flight.send(again=False)
 
     def _count(self, unit: Unit, held: Held) -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
+from dataclasses import dataclass
 from itertools import islice
+from math import inf
 from typing import TYPE_CHECKING
 
 from merilo.engine.walk import Walk
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+    from collections.abc import AsyncIterator, Iterable, Mapping
 
     from merilo.data.sample import Sample
     from merilo.engine.drive import AsyncDriver, Going
@@ -21,21 +23,33 @@ if TYPE_CHECKING:
 BLOCK = 8
 """So many consecutive samples are asked about together: within a block, requests that begin alike follow each other."""
 _SPAN = 8
-"""How many windows lie at most between the oldest unfinished sample and the newest: one slow reply stops nobody."""
-_BATCH = 8
+"""Wide enough that one slow reply stops nobody."""
+_BATCH = 4
 """Samples begun together, so that what they ask is looked up together."""
 BREATH_S = 0.01
 """Whoever hands out results without waiting lets others run so often."""
 
 
-def window_for(concurrency: int) -> int:
-    """Samples alive at once: enough to keep so many requests in the air, few enough for any memory."""
-    return max(2 * BLOCK, 4 * concurrency)
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How much is under way at once; where one of the bounds is met, no further sample is begun."""
+
+    window: int
+    """Samples that are not done."""
+    waiting: float = inf
+    """Conversations that wait for a reply."""
+    span: int = _SPAN
+    """So many windows lie at most between the oldest sample that is not done and the newest."""
 
 
-def window_until(concurrency: int) -> int:
+def room_for(concurrency: int) -> Room:
+    """Enough to keep so many requests in the air, few enough for any memory and for an early start."""
+    return Room(window=max(2 * BLOCK, 4 * concurrency), waiting=max(2 * BLOCK, 2 * concurrency))
+
+
+def room_until(concurrency: int) -> Room:
     """The same for a run that may stop at any sample: no more than keep so many requests in the air."""
-    return max(1, concurrency)
+    return Room(window=max(1, concurrency), span=1)
 
 
 class _Alive:
@@ -53,30 +67,45 @@ class _Alive:
 class _Stream:
     """The samples alive, oldest first."""
 
-    def __init__(self, metrics: Mapping[str, Metric], driver: AsyncDriver, span: int) -> None:
+    def __init__(
+        self, samples: Iterable[Sample], metrics: Mapping[str, Metric], driver: AsyncDriver, room: Room
+    ) -> None:
+        self._samples = enumerate(samples)
         self._metrics = metrics
         self._driver = driver
-        self._span = span
+        self._room = room
         self.alive: deque[_Alive] = deque()
-        self.unfinished = 0
+        self._more = True
+        self._unfinished = 0
         self._moved: asyncio.Future[None] | None = None
 
     @property
     def head_is_done(self) -> bool:
         return bool(self.alive) and not self.alive[0].left
 
-    def begin_some(self, samples: Iterator[tuple[int, Sample]], window: int) -> bool:
-        """Set the plans of the next few samples going, as many as there is room for; false when there are no more."""
-        room = min(_BATCH, window - self.unfinished, self._span * window - len(self.alive))
-        some = list(islice(samples, room))
+    @property
+    def done(self) -> bool:
+        """True when all samples were begun and all results handed out."""
+        return not self._more and not self.alive
+
+    @property
+    def has_room(self) -> bool:
+        """Whether there is one more sample, and it may be begun."""
+        return self._more and self._driver.waiting < self._room.waiting and self._places > 0
+
+    @property
+    def _places(self) -> int:
+        room = self._room
+        return min(room.window - self._unfinished, room.span * room.window - len(self.alive))
+
+    def begin_some(self) -> None:
+        """Set the plans of the next few samples going, as many as there is room for."""
+        places = min(_BATCH, self._places)
+        some = list(islice(self._samples, places))
         for number, sample in some:
             self._begin(sample, number // BLOCK)
         self._driver.go_on()
-        return len(some) == room
-
-    def has_room(self, window: int) -> bool:
-        """Whether one more sample may be begun."""
-        return self.unfinished < window and len(self.alive) < self._span * window
+        self._more = len(some) == places
 
     @property
     def over(self) -> bool:
@@ -96,6 +125,11 @@ class _Stream:
         if self._moved is not None and not self._moved.done():
             self._moved.set_result(None)
 
+    def landed(self) -> None:
+        """Let `moved` return where another sample may be begun."""
+        if self.has_room:
+            self.wake()
+
     def close(self) -> None:
         """Abandon what is not done."""
         for alive in self.alive:
@@ -105,7 +139,7 @@ class _Stream:
     def _begin(self, sample: Sample, block: int) -> None:
         alive = _Alive([Walk(metric, text, sample) for text, metric in self._metrics.items()])
         self.alive.append(alive)
-        self.unfinished += 1
+        self._unfinished += 1
 
         def done(_: Walk) -> None:
             alive.left -= 1
@@ -117,25 +151,25 @@ class _Stream:
     def _finished(self, alive: _Alive) -> None:
         alive.results = [walk.result() for walk in alive.walks]
         alive.walks, alive.goings = [], []  # the plans hold the texts of all they asked
-        self.unfinished -= 1
+        self._unfinished -= 1
         self.wake()
 
 
 async def stream(
-    samples: Iterable[Sample], metrics: Mapping[str, Metric], driver: AsyncDriver, *, window: int, span: int = _SPAN
+    samples: Iterable[Sample], metrics: Mapping[str, Metric], driver: AsyncDriver, room: Room
 ) -> AsyncIterator[list[Result]]:
     """The results of one sample after another, in dataset order, each in metric order.
 
-    At most `window` samples are unfinished, and at most `span` times as many are between the oldest of them and the
-    newest. Ends early, after the last whole sample, when the carrier has reached a limit.
+    Ends early, after the last whole sample, when the carrier has reached a limit.
     """
-    alive, source = _Stream(metrics, driver, span), enumerate(samples)
+    alive = _Stream(samples, metrics, driver, room)
     driver.ended.add_done_callback(alive.wake)
-    more, breathed = True, time.monotonic()
+    driver.landed = alive.landed
+    breathed = time.monotonic()
     try:
-        while (more or alive.alive) and not alive.over:
-            if more and alive.has_room(window):
-                more = alive.begin_some(source, window)
+        while not alive.done and not alive.over:
+            if alive.has_room:
+                alive.begin_some()
             elif not alive.head_is_done:
                 await alive.moved()
             while alive.head_is_done:
