@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar, cast
 
 from merilo.judging.digests import FRAME, digest_bytes, digest_of, digest_text, digest_texts, framed
 from merilo.judging.verdicts import (
@@ -50,15 +50,8 @@ V = TypeVar("V", bound=Verdict)
 Texts = tuple[str, ...]
 
 
-class _Digested:
-    """Room for the digests of a question's texts, each made once; no field, so that equality knows nothing of it."""
-
-    __slots__ = ("_digests",)
-    _digests: dict[str, bytes]
-
-
 @dataclass(frozen=True, slots=True)
-class Question(_Digested, Generic[V]):
+class Question(Generic[V]):
     """Base of all question types; subclasses are frozen dataclasses of texts, tuples of texts and numbers."""
 
     kind: ClassVar[str] = "question"
@@ -74,19 +67,6 @@ class Question(_Digested, Generic[V]):
     def content(self) -> bytes:
         """The 16-byte digest of the question's kind, texts and language; role and draw are not in it."""
         return digest_bytes(_content(self))
-
-    def digest(self, name: str) -> bytes:
-        """The digest of a field that holds a text or a tuple of texts."""
-        try:
-            digests = self._digests
-        except AttributeError:
-            digests = dict[str, bytes]()
-            object.__setattr__(self, "_digests", digests)
-        found = digests.get(name)
-        if found is None:
-            value: str | Texts = getattr(self, name)
-            found = digests[name] = digest_text(value) if isinstance(value, str) else digest_texts(value)
-        return found
 
     def fault(self, verdict: V) -> str | None:
         """What is wrong with a verdict as an answer to this question (index out of range, a verdict that
@@ -108,8 +88,10 @@ def _content(question: Question[Any]) -> bytes:
     pieces = [_opening(question.kind, question.language)]
     for name, head in _content_fields(type(question)):
         value = getattr(question, name)
-        if isinstance(value, str | tuple):  # the only tuples that questions have are of texts
-            pieces += (head, FRAME, question.digest(name))
+        if isinstance(value, str):
+            pieces += (head, FRAME, digest_text(value))
+        elif isinstance(value, tuple):
+            pieces += (head, FRAME, digest_texts(cast("Texts", value)))  # the only tuples that questions have
         else:
             pieces += (head, framed(repr(value).encode()))
     return b"".join(pieces)

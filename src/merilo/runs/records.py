@@ -69,12 +69,12 @@ def question_text(question: Question[Any], keep: Callable[[bytes, str | tuple[st
     for name in _own_fields(type(question)):
         value = getattr(question, name)
         if isinstance(value, str):
-            digest = question.digest(name)
+            digest = digest_text(value)
             keep(digest, value)
             pieces.append(f',"{name}":{{"text":"{digest.hex()}"}}')
         elif isinstance(value, tuple):
             texts = cast("tuple[str, ...]", value)  # the only tuples that questions have
-            digest = question.digest(name)
+            digest = digest_texts(texts)
             keep(digest, texts)
             pieces.append(f',"{name}":{{"texts":"{digest.hex()}"}}')
         else:
