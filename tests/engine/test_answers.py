@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from merilo.engine import cache as caches
 from merilo.engine.answers import Answers, Roles, Unit
-from merilo.engine.cache import VerdictCache
+from merilo.engine.cache import WRITE_ROWS, VerdictCache
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.digests import digest_bytes, digest_json, digest_of, digest_text, digest_texts, framed
 from merilo.judging.questions import Completion, Question, Relevance, Similarities, Support
@@ -21,7 +22,7 @@ from merilo.judging.verdicts import (
     SupportVerdict,
 )
 from merilo.providers.base import Reply, ReplyPath, Usage
-from merilo.runs import database
+from merilo.runs import store as stores
 from merilo.runs.database import COMMIT_ROWS
 from merilo.runs.store import Store
 
@@ -52,7 +53,8 @@ def supports(count: int) -> tuple[Support, ...]:
 @pytest.fixture(autouse=True)
 def _unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """No commit by time, so that a slow machine changes nothing."""
-    monkeypatch.setattr(database, "COMMIT_SECONDS", 1000.0)
+    monkeypatch.setattr(stores, "COMMIT_SECONDS", 1000.0)
+    monkeypatch.setattr(caches, "WRITE_SECONDS", 1000.0)
 
 
 @pytest.fixture
@@ -186,17 +188,19 @@ def test_an_earlier_verdict_wins(store: Store, cache: VerdictCache) -> None:
 
 
 def test_paid_answers_are_committed_by_the_batch(store: Store, cache: VerdictCache, tmp_path: Path) -> None:
-    """Answers that cost a request are on disk once so many of them wait, in run and cache, unasked."""
+    """Answers that cost a request are on disk once so many of them wait: soon in the run, later in the cache."""
     found = answers(store, cache)
-    units = found.units(tuple((relevance(number),) for number in range(COMMIT_ROWS)))
-    for unit in units:
-        assert found.due_in() is not None or unit is units[0]
-        keep(found, unit, YES)
+    units = found.units(tuple((relevance(number),) for number in range(WRITE_ROWS)))
+    with (
+        closing(Store.read(tmp_path / "store.sqlite")) as reader,
+        closing(VerdictCache(tmp_path / "cache.sqlite")) as other,
+    ):
+        for number, unit in enumerate(units, start=1):
+            keep(found, unit, YES)
+            assert len(list(reader.keys())) == number - number % COMMIT_ROWS
+            cached = len(other.find({unit.keys[0]: unit.questions[0] for unit in units}))
+            assert cached == (WRITE_ROWS if number == WRITE_ROWS else 0)
     assert found.due_in() is None  # nothing waits
-    with closing(Store.read(tmp_path / "store.sqlite")) as reader:
-        assert len(list(reader.keys())) == COMMIT_ROWS
-    with closing(VerdictCache(tmp_path / "cache.sqlite")) as other:
-        assert len(other.find({unit.keys[0]: unit.questions[0] for unit in units})) == COMMIT_ROWS
 
 
 def test_what_was_answered_here_is_no_request(store: Store) -> None:

@@ -170,11 +170,12 @@ class Answers:
         seconds: float,
     ) -> Held:
         """Store what a conversation gave; returns what the run holds now (an earlier verdict wins)."""
+        name = unit.judge.name
         sent = tuple(reply for reply in replies if isinstance(reply, Failure) or reply.path is not ReplyPath.LOCAL)
         rows = list(zip(unit.keys, unit.questions, answers, strict=True))
         if self._cache is not None and unit.judge.cacheable:
-            rows = _winners(self._cache, rows, unit.judge.name, paid=bool(sent))
-        exchange = Exchange(unit.judge.name, unit.judge.rubric(unit.asked), sent, cost)
+            rows = _winners(self._cache, rows, name, paid=bool(sent))
+        exchange = Exchange(name, unit.judge.rubric(unit.asked), sent, cost)
         held = self._store.keep(rows, exchange, seconds=seconds)
         self.commit_if_due()
         return dict(zip(unit.keys, held, strict=True))
@@ -191,8 +192,10 @@ class Answers:
 
     def commit_if_due(self) -> None:
         """Commit run and cache when enough rows or time have gathered."""
-        if self._store.due() or (self._cache is not None and self._cache.due()):
+        if self._cache is not None and self._cache.due():
             self.commit()
+        elif self._store.due():
+            self._store.commit()
 
     def due_in(self) -> float | None:
         """Seconds until `commit_if_due` has something to do; 0.0 when it has, None while nothing waits."""

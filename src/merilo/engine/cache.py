@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["VerdictCache", "default_path"]
 
+WRITE_ROWS = 256
+WRITE_SECONDS = 0.25
+"""The run holds every answer long before: what a kill takes from the cache was paid for, but not lost."""
 _MOST_WAITING = 20_000
 _MOST_ABSENT = 50_000
 _AGAIN_S = 1.0
@@ -45,7 +48,7 @@ class VerdictCache:
         """Open or make the cache. Raises RunError when it cannot be used."""
         self._notices: list[str] = []
         self._file: CacheFile | None = CacheFile.open(path, tell=self._notices.append)
-        self._due = Due()
+        self._due = Due(WRITE_ROWS, WRITE_SECONDS)
         self._waiting: dict[bytes, tuple[Verdict, Question[Any], str]] = {}  # pending: verdict, question, judge
         self._bad: set[bytes] = set()  # rows that are not believed, to be replaced
         self._absent: set[bytes] = set()  # looked for and not there, as long as no other process writes

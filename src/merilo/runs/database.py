@@ -123,9 +123,11 @@ def seal(key: bytes, text: str | bytes, *, failure: bool = False) -> int:
 class Due:
     """When what was gathered in memory has to be committed: after so many paid rows, or so long after the first."""
 
-    __slots__ = ("_paid", "_since")
+    __slots__ = ("_paid", "_rows", "_seconds", "_since")
 
-    def __init__(self) -> None:
+    def __init__(self, rows: int, seconds: float) -> None:
+        self._rows = rows
+        self._seconds = seconds
         self._paid = 0
         self._since: float | None = None
 
@@ -149,12 +151,10 @@ class Due:
         """Seconds until a commit is due; 0.0 when it is, None while nothing waits."""
         if self._since is None:
             return None
-        if self._paid >= COMMIT_ROWS:
+        if self._paid >= self._rows:
             return 0.0
-        return max(0.0, self._since + COMMIT_SECONDS - time.monotonic())
+        return max(0.0, self._since + self._seconds - time.monotonic())
 
     def due(self) -> bool:
         """Whether a commit is due."""
-        return self._since is not None and (
-            self._paid >= COMMIT_ROWS or time.monotonic() - self._since >= COMMIT_SECONDS
-        )
+        return self._since is not None and (self._paid >= self._rows or time.monotonic() - self._since >= self._seconds)

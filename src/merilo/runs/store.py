@@ -16,7 +16,17 @@ from merilo.judging.digests import digest_text
 from merilo.judging.untyped import compact
 from merilo.providers.base import Reply
 from merilo.runs import migrations, records
-from merilo.runs.database import ERRORS, MOST_AT_ONCE, Due, connected, places, read_only, seal
+from merilo.runs.database import (
+    COMMIT_ROWS,
+    COMMIT_SECONDS,
+    ERRORS,
+    MOST_AT_ONCE,
+    Due,
+    connected,
+    places,
+    read_only,
+    seal,
+)
 from merilo.runs.migrations import FORMAT
 from merilo.runs.records import Asked, Conversation, Damaged, Exchange
 from merilo.runs.telling import Telling, demand, newer, told
@@ -61,7 +71,7 @@ class Store:
         self._db = connection
         self._telling = Telling(connection, path)
         self._seal = "seal" if sealed else "NULL"
-        self._due = Due()
+        self._due = Due(COMMIT_ROWS, COMMIT_SECONDS)
         self._incoming = 0
         self._sample_rows: dict[str, tuple[int, str]] = {}  # pending, by id
         self._answers: dict[bytes, Answer] = {}  # pending, for look-ups
