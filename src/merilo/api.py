@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, TypeVar, Unpack
 
 from merilo.engine.amounts import LOOKED_AT
+from merilo.engine.event_loop import loop_factory
 from merilo.errors import Interrupted
 from merilo.evaluation import run_evaluation
 from merilo.options import EvaluateArguments, Options
@@ -568,7 +569,8 @@ class _Worker(threading.Thread, Generic[T]):
 
     def run(self) -> None:
         try:
-            self.made = asyncio.run(self._main())
+            with asyncio.Runner(loop_factory=loop_factory()) as runner:
+                self.made = runner.run(self._main())
         except BaseException as error:  # noqa: BLE001  handed to the thread that waits, whatever it is
             self.error = error
         finally:
