@@ -45,6 +45,7 @@ from merilo.metrics.registry import (
     parse_metric,
     register,
 )
+from merilo.metrics.steps import is_blank
 from merilo.metrics.text import build, read_call
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ NATIVE_METRICS = st.one_of(
     *(st.builds(metric, k=st.none() | st.integers(1, 10**6)) for metric in (ReciprocalRank, NDCG)),
     *(st.builds(metric, k=st.integers(1, 10**6)) for metric in (HitRate, Precision, Recall)),
     st.builds(Critique, aspect=st.sampled_from(["coherence", "harmlessness"])),
-    st.builds(Critique, aspect=st.just("of my own"), definition=st.text(min_size=1).filter(str.strip)),
+    st.builds(Critique, aspect=st.just("of my own"), definition=st.text().filter(lambda text: not is_blank(text))),
 )
 
 
