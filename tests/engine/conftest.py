@@ -1,16 +1,24 @@
-"""A judge with fixed verdicts, and a run made with it."""
+"""A judge with fixed verdicts, a run made with it, and the event loops that runs run on."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from judged_rivers import Evaluate, verdict_for
 
 import merilo
+from merilo.engine.event_loop import loop_factory
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from pathlib import Path
+
+
+def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Every asynchronous test of the engine runs on a caller's loop and on that of a run's own thread."""
+    return {"caller": asyncio.new_event_loop, "own": loop_factory()}
 
 
 @pytest.fixture

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 from judged_rivers import rows
-from server import JudgeServer
+from server import JudgeServer, rate_limited
 
-from merilo.engine.event_loop import loop_factory
+from merilo.engine.event_loop import call_after, loop_factory
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from judged_rivers import Evaluate
 
 
@@ -30,6 +33,32 @@ def test_it_is_asyncio_where_it_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     loop = loop_factory()()
     loop.close()
     assert isinstance(loop, asyncio.SelectorEventLoop)
+
+
+@pytest.mark.parametrize("seconds", [-1.0, 0.0, 0.0001, 0.0004, 0.0051])
+@pytest.mark.parametrize("factory", [loop_factory(), asyncio.new_event_loop])
+def test_a_wait_is_never_short(factory: Callable[[], asyncio.AbstractEventLoop], seconds: float) -> None:
+    """What is called after some time finds that time over, and can be asked when it will be."""
+    with asyncio.Runner(loop_factory=factory) as runner:
+
+        async def waited() -> float:
+            loop, done = asyncio.get_running_loop(), asyncio.Event()
+            time.sleep(0.002)  # noqa: ASYNC251  uvloop's time stands still within a turn
+            began = time.monotonic()
+            handle = call_after(loop, seconds, done.set)
+            assert handle.when() > loop.time()
+            await done.wait()
+            return time.monotonic() - began
+
+        assert runner.run(waited()) >= seconds
+
+
+def test_the_shortest_of_pauses_is_kept(evaluated: Evaluate) -> None:
+    """An endpoint that asks for less than a millisecond is left alone for that long, and then answers."""
+    with JudgeServer() as server:
+        server.fail_next(*[rate_limited("0.0002")] * 6)
+        run = evaluated(rows(5), judge="openai:m", base_url=server.base_url, metrics=["context_relevance"])
+    assert run.metrics["context_relevance"].scored == 5
 
 
 @pytest.mark.parametrize("installed", [True, False])

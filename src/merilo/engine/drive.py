@@ -11,6 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from merilo.engine.budget import own_price
+from merilo.engine.event_loop import call_after
 from merilo.engine.talk import talk_about
 from merilo.errors import UsageError
 from merilo.judging.verdicts import Verdict
@@ -253,7 +254,7 @@ class AsyncDriver:
     def _arm(self) -> None:
         """See to it that what was answered is committed in time, also when nothing else happens."""
         if self._commit is None and (due_s := self._answers.due_in()) is not None:
-            self._commit = self._loop.call_later(due_s, self._commit_due)
+            self._commit = call_after(self._loop, due_s, self._commit_due)
 
     def _commit_due(self) -> None:
         self._commit = None

@@ -1,8 +1,9 @@
-"""The event loop that our own thread runs: uvloop's where it is installed, else asyncio's."""
+"""The event loop that our own thread runs: uvloop's where it is installed, else asyncio's; and waits that both keep."""
 
 from __future__ import annotations
 
 import asyncio
+from math import ceil
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,3 +17,12 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     except ImportError:
         return asyncio.new_event_loop
     return uvloop.new_event_loop
+
+
+def call_after(loop: asyncio.AbstractEventLoop, seconds: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
+    """Have the loop call back once this time is over, and at most two milliseconds later.
+
+    uvloop rounds a wait to milliseconds and counts from the start of its turn, so that it may call too early: whoever
+    then waits for what is left would do so at once, again and again.
+    """
+    return loop.call_later((ceil(max(0.0, seconds) * 1000) + 1) / 1000, callback)

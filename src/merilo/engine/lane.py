@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from merilo.engine.breaker import FIRST, Breaker, Doubt
 from merilo.engine.budget import UNPAID
+from merilo.engine.event_loop import call_after
 from merilo.engine.limits import Expected, Limits, Permit, asks_no_model, limiter_for
 from merilo.engine.parcel import LONGEST_PAUSE_S, Order, Parcel, jitter_s
 from merilo.engine.traffic import EventKind
@@ -220,7 +221,7 @@ class Lane:
         if seconds < inf and (self._timer is None or self._timer.when() > self._loop.time() + seconds):
             if self._timer is not None:
                 self._timer.cancel()
-            self._timer = self._loop.call_later(seconds, self._timed)
+            self._timer = call_after(self._loop, seconds, self._timed)
 
     def _timed(self) -> None:
         self._timer = None
