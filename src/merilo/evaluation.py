@@ -138,11 +138,11 @@ async def _run_in(
         if manifest.cluster is not None:
             check_clusters(store, manifest.cluster)
         write_json(path / MANIFEST, asdict(manifest))
+        audience = Audience(options.progress, log)
         cache = None
         if options.cache is not False:
             cache = VerdictCache(default_path() if options.cache is True else Path(options.cache))
-            stack.callback(cache.close)
-        audience = Audience(options.progress, log)
+            stack.callback(_closed, cache, audience)
         answers = Answers(roles, store, cache)
         rounds = asks_in_rounds(selection.metrics.values(), roles)
         work = _Work(
@@ -163,6 +163,11 @@ async def _run_in(
             raise
         _record(path, options, audience)
     return Run.open(path)
+
+
+def _closed(cache: VerdictCache, audience: Audience) -> None:
+    if (told := cache.close()) is not None:
+        audience.note(told)
 
 
 class _Work:

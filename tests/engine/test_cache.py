@@ -14,6 +14,7 @@ import pytest
 from judged_rivers import canonical, rows, verdict_for
 
 import merilo
+from merilo.engine import cache as caches
 from merilo.engine import cache_file
 from merilo.engine.cache import VerdictCache, default_path
 from merilo.engine.cache_upkeep import contents, prune
@@ -41,6 +42,25 @@ def put(cache: VerdictCache, verdict: Verdict, *numbers: int) -> list[Verdict]:
 def find(cache: VerdictCache, *numbers: int) -> dict[int, Verdict]:
     found = cache.find({key(number): QUESTION for number in numbers})
     return {int.from_bytes(each, "big"): verdict for each, verdict in found.items()}
+
+
+class Heard:
+    """Watches a run for what it says."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def begin(self, run: Path, samples: int) -> None:
+        pass
+
+    def advance(self, samples: int) -> None:
+        pass
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def end(self) -> None:
+        pass
 
 
 @pytest.fixture
@@ -181,6 +201,27 @@ def test_a_file_of_another_program_in_use_is_left_alone(tmp_path: Path) -> None:
             VerdictCache(foreign)
         assert db.execute("SELECT name FROM sqlite_master").fetchall() == [("mail",)]
     assert not foreign.with_name("foreign.sqlite.lock").exists()
+
+
+def test_a_cache_that_stays_locked_is_told_of(monkeypatch: pytest.MonkeyPatch, path: Path, tmp_path: Path) -> None:
+    """A run that cannot write its last verdicts into the cache says so once, waits once, and has them itself."""
+    monkeypatch.setattr(caches, "_LAST_WAIT_S", 0.2)
+    monkeypatch.setattr(caches, "WRITE_SECONDS", 1000.0)
+    VerdictCache(path).close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        cache = VerdictCache(path)
+        put(cache, YES, 1)
+        told = cache.close()
+        assert told == (
+            f"Another process kept the verdict cache {path} locked for 0.2 s; the last verdicts stand in the run alone."
+        )
+        heard, out = Heard(), tmp_path / "run"
+        judge = merilo.ScriptedJudge.by(verdict_for, version="1")
+        run = merilo.evaluate(rows(2), judge=judge, metrics=["context_relevance"], cache=path, out=out, progress=heard)
+        assert run.metrics["context_relevance"].scored == 2
+        assert heard.notes == [told]
+    assert contents(path).verdicts == 0
 
 
 def test_an_empty_file_becomes_a_cache(tmp_path: Path) -> None:

@@ -258,6 +258,13 @@ def test_draws_are_separate_answers(tmp_path: Path) -> None:
     assert question.content == question.at(1).content
 
 
+def test_equal_completions_have_one_key() -> None:
+    """A temperature of 1 is one of 1.0: equal questions have equal content."""
+    whole, broken = (Completion("r", ("q",), ("v",), temperature) for temperature in (1, 1.0))
+    assert whole == broken
+    assert whole.content == broken.content
+
+
 def test_the_store_refuses_a_newer_format(evaluated: Evaluate) -> None:
     """A run of a newer format is refused with the advice to upgrade."""
     run = evaluated(rows(1))

@@ -131,8 +131,8 @@ class VerdictCache:
         seconds = self._due.due_in()
         return None if seconds is None else max(seconds, self._not_before - time.monotonic())
 
-    def commit(self, *, wait_s: float | None = None) -> None:
-        """Make everything put so far visible to others and durable.
+    def commit(self, *, wait_s: float | None = None) -> Trouble | None:
+        """Make everything put so far visible to others and durable; what kept it from that, None where nothing did.
 
         Where another process writes for longer than `wait_s` (by default a moment), it goes on waiting in memory.
         """
@@ -140,19 +140,27 @@ class VerdictCache:
             try:
                 self._write(self._file, wait_s)
             except ERRORS as error:
-                self._suffer(error)
-                return
+                return self._suffer(error)
         self._waiting.clear()
         self._bad.clear()
         self._due.clear()
+        return None
 
-    def close(self) -> None:
-        """Commit and close."""
-        self.commit(wait_s=_LAST_WAIT_S)
-        self.commit(wait_s=_LAST_WAIT_S)  # into the new file, where the old one turned out to be damaged just now
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+    def close(self) -> str | None:
+        """Commit and close; a sentence where another process kept the last verdicts out of the file."""
+        trouble = self.commit(wait_s=_LAST_WAIT_S)
+        if trouble is Trouble.DAMAGED:
+            trouble = self.commit(wait_s=_LAST_WAIT_S)  # into the new file, since the old one was damaged just now
+        if self._file is None:
+            return None
+        file, self._file = self._file, None
+        file.close()
+        if trouble is not Trouble.BUSY:
+            return None
+        return (
+            f"Another process kept the verdict cache {file.path} locked for {_LAST_WAIT_S:g} s; "
+            "the last verdicts stand in the run alone."
+        )
 
     def _rows(self, keys: list[bytes]) -> Iterator[tuple[Any, ...]]:  # Any: a damaged file may hold anything
         for start in range(0, len(keys), MOST_AT_ONCE):
@@ -189,22 +197,23 @@ class VerdictCache:
             number = self._sources[judge, kind] = found[0]
         return number
 
-    def _suffer(self, error: Exception) -> None:
-        """After an error: try again later, go on with a new file, or go on without a cache."""
+    def _suffer(self, error: Exception) -> Trouble:
+        """After an error: try again later, go on with a new file, or go on without a cache. Returns what it was."""
         self._version = None  # what was not found may be there all the same
         trouble = trouble_of(error)
         if trouble is Trouble.BUSY:
             self._not_before = time.monotonic() + _AGAIN_S
-            return
+            return trouble
         self._sources.clear()
         self._bad.clear()
         if self._file is None:
-            return
+            return trouble
         if trouble is Trouble.DAMAGED:
             self._file = self._file.replaced(error)
         else:
             self._file.given_up(error)
             self._file = None
+        return trouble
 
 
 def _believed(row: tuple[Any, ...], wanted: Mapping[bytes, Question[Any]]) -> Verdict | None:

@@ -438,6 +438,10 @@ class Completion(Question[CompletionVerdict]):
     likely: str = field(default="", compare=False, kw_only=True)
     """A reply of the likely form, for dry runs; not part of the content."""
 
+    def __post_init__(self) -> None:
+        if self.temperature is not None:  # 1 and 1.0 are equal, and have to have one key
+            object.__setattr__(self, "temperature", float(self.temperature))
+
     def fault(self, verdict: CompletionVerdict) -> str | None:
         """See `Question.fault`; any text stands."""
         del verdict
