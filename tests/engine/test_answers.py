@@ -196,6 +196,7 @@ def test_paid_answers_are_committed_by_the_batch(store: Store, cache: VerdictCac
         closing(VerdictCache(tmp_path / "cache.sqlite")) as other,
     ):
         for number, unit in enumerate(units, start=1):
+            assert found.due_in() is not None or unit is units[0]
             keep(found, unit, YES)
             assert len(list(reader.keys())) == number - number % COMMIT_ROWS
             cached = len(other.find({unit.keys[0]: unit.questions[0] for unit in units}))

@@ -22,7 +22,7 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
 def call_after(loop: asyncio.AbstractEventLoop, seconds: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
     """Have the loop call back once this time is over, and at most two milliseconds later.
 
-    uvloop rounds a wait to milliseconds and counts from the start of its turn, so that it may call too early: whoever
-    then waits for what is left would do so at once, again and again.
+    uvloop rounds waits and the time that they begin at to whole milliseconds, so that it may call too early, and makes
+    no timer of a wait of none: whoever then waits for what is left would be called again and again.
     """
     return loop.call_later((ceil(max(0.0, seconds) * 1000) + 1) / 1000, callback)

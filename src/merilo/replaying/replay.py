@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 from merilo.engine.answers import SPECIAL
 from merilo.engine.walk import Walk
 from merilo.errors import RunError, UsageError
-from merilo.judging.untyped import compact
+from merilo.judging.untyped import as_object, compact
 from merilo.providers.anthropic import ANTHROPIC_URL
 from merilo.providers.openai import OPENAI_URL
 from merilo.replaying.choosing import Choosing
@@ -318,9 +318,9 @@ def _recording(manifest: Manifest, text: str) -> str:
 
 def _address(judge: Mapping[str, Any]) -> str | None:  # Any: JSON
     """The endpoint that a judge was asked at; None where it is the provider's own, or there is none."""
-    provider = judge.get("fingerprint", {}).get("provider")
-    address = provider.get("base_url") if isinstance(provider, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]  JSON
-    return str(address) if address and address not in {OPENAI_URL, ANTHROPIC_URL} else None  # pyright: ignore[reportUnknownArgumentType]  JSON
+    provider = as_object(judge.get("fingerprint", {}).get("provider")) or {}
+    address = provider.get("base_url")
+    return str(address) if address and address not in {OPENAI_URL, ANTHROPIC_URL} else None
 
 
 def _trail(record: OutcomeRecord | None) -> list[bytes]:
