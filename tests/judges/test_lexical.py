@@ -112,6 +112,22 @@ def test_scattered_words_do_not_support(model: LexicalModel) -> None:
     assert whole.probability > apart.probability
 
 
+def test_a_passage_without_ends_of_sentences_is_read_in_pieces(model: LexicalModel) -> None:
+    """Thai marks no end of a sentence: what stands beside the question's words still counts for more."""
+    passage = (
+        "หอไอเฟลเป็นหอคอยโครงเหล็กในกรุงปารีสประเทศฝรั่งเศส สร้างขึ้นสำหรับงานแสดงสินค้าโลกในปี 1889 "
+        "โดยบริษัทของวิศวกรกุสตาฟ ไอเฟล และมีผู้เข้าชมหลายล้านคนทุกปี "
+        "พิพิธภัณฑ์ลูฟวร์ตั้งอยู่ริมฝั่งแม่น้ำแซน เปิดให้ประชาชนเข้าชมครั้งแรกในปี 1793 "
+        "และมีภาพโมนาลิซาที่มีชื่อเสียงซึ่งวาดโดยเลโอนาร์โด ดาวินชี "
+        "มหาวิหารน็อทร์-ดามเป็นโบสถ์แบบกอทิกบนเกาะกลางแม่น้ำ เริ่มก่อสร้างในปี 1163 และได้รับความเสียหายจากไฟไหม้ครั้งใหญ่ในปี 2019"
+    )
+    asked = "หอไอเฟลสร้างขึ้นในปีใด"
+    right, *wrong = (
+        model.support(f"{asked}\n\n{year}", [(passage,)]).probability for year in ("1889", "1793", "1163", "2019")
+    )
+    assert right > 2 * max(wrong)
+
+
 def test_usefulness_follows_the_reference(model: LexicalModel) -> None:
     """A context that holds the reference answer is useful by that sentence; an unrelated one is not."""
     asked = ("How tall is the Eiffel Tower?", "It is 330 metres tall.")

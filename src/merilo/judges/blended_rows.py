@@ -37,7 +37,7 @@ TASKS: Final[Mapping[str, tuple[str, ...]]] = {
     "sentence": ("lexical", "read", "read_behind", "covered_behind"),
     "relevant": ("lexical", "cosine", "read", "covered"),
     "answers": ("lexical", "cosine", "evidence"),
-    "sufficient": ("lexical", "cosine", "evidence", "sentence_suffices"),
+    "sufficient": ("lexical", "cosine", "evidence", "sentence_suffices", "related", "contradicted"),
     "supported": ("lexical", "read", "contradicted"),
     "answered": ("lexical", "evidence", "read"),
     "yes_or_no": ("lexical", "read", "contradicted"),
@@ -49,7 +49,8 @@ TASKS: Final[Mapping[str, tuple[str, ...]]] = {
 `lexical`: the log odds by the words; `read`: a logit of the reader; `cosine`: of the vectors of both texts; `covered`:
 see `Sight.covered`; `_behind`: how far a sentence lies behind the best of its context; `evidence`, `sentence_suffices`:
 the reader's highest logits of a sentence of the context, as evidence and as enough; for a short answer, of the
-sentences that hold it.
+sentences that hold it; `related`: its highest of the whole context for grade 1 or 2; `contradicted`: of a statement,
+against not stated; of a user input by itself.
 """
 _CANDIDATES: Final = 2
 """Sentences that are read for `evidence`: so many that hold most words of the question, and that come nearest to it."""
@@ -70,6 +71,8 @@ class _Context(NamedTuple):
     covered: float
     evidence: float
     sentence_suffices: float
+    related: float
+    contradicted: float
 
 
 class BlendedRows:
@@ -108,8 +111,14 @@ class BlendedRows:
         found = match(self.lexical.lexicon.query(user_input), together, drop_copies=True)
         by_words = self.lexical.curves["sufficient"].logit(self.lexical.context_row(found)[1])
         seen = [self._contexts[user_input, tuple(each)] for each in contexts]
-        evidence, suffices = max(each.evidence for each in seen), max(each.sentence_suffices for each in seen)
-        return by_words, max(each.cosine for each in seen), evidence, suffices
+        return (
+            by_words,
+            max(each.cosine for each in seen),
+            max(each.evidence for each in seen),
+            max(each.sentence_suffices for each in seen),
+            max(each.related for each in seen),
+            max(each.contradicted for each in seen),
+        )
 
     def support(self, statement: str, sentences: Sequence[str], held: Matches | None = None) -> Row:
         """The numbers of `supported` for a statement and one context; `held`: its matches, where they are known."""
@@ -176,6 +185,8 @@ class BlendedRows:
             covered=max(each.covered for each in whole),
             evidence=self._highest("sentence", likeliest),
             sentence_suffices=self._highest("sufficient", likeliest),
+            related=self._highest("grade", whole),
+            contradicted=self._highest("supported", whole, 1),
         )
 
     def _likeliest(self, short: Encoded, parts: Sequence[Part], by_words: Sequence[float]) -> list[Sight]:

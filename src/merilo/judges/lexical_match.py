@@ -1,6 +1,7 @@
 """Where the words of a question or statement stand in the units (sentences) of a context."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,11 +10,15 @@ from typing import Final
 from merilo.judges.lexical_text import Words, asks, prefix, unit_texts, weight, words
 from merilo.judges.lexical_words import ASKS, ASKS_UNSPACED, NEEDS_HOW, OPENS_QUESTION
 
-RULES_VERSION: Final = 1
+RULES_VERSION: Final = 2
 """Goes into the judge's fingerprint: raised with any change to how texts are read that can move a number."""
 
 LONGEST_UNIT: Final = 600
+"""Letters that a sentence is read in as one; a longer one is cut."""
+LONGEST_UNENDED: Final = 200
+"""The same in Thai and Lao, which mark no end of a sentence: a passage would be a single unit."""
 LEAST_PREFIX: Final = 4
+_UNENDED: Final = re.compile("[\u0e00-\u0eff]")
 _COPY_OVERLAP: Final = 0.85
 _COPY_OVERLAP_UNSPACED: Final = 0.95
 _LEAST_COPIED_STEMS: Final = 4
@@ -98,7 +103,7 @@ def match(query: Query, sentences: Sequence[str], *, drop_copies: bool) -> Match
     masks: list[int] = []
     prefix_masks: list[int] = []
     for index, sentence in enumerate(sentences):
-        for text in (sentence,) if len(sentence) <= LONGEST_UNIT else unit_texts(sentence, longest=LONGEST_UNIT):
+        for text in _units_of(sentence):
             unit = words(text)
             drop = _states_nothing(query, unit, drop_copies=drop_copies)
             mask = 0 if drop else sum(bits[stem] for stem in asked & unit.members)
@@ -160,6 +165,11 @@ def shared_pairs(query: Query, unit: Words) -> float:
     """The share of the query's adjacent pairs that stand in the unit."""
     pairs = query.words.pairs
     return len(pairs & unit.pairs) / len(pairs) if pairs else 0.0
+
+
+def _units_of(sentence: str) -> Sequence[str]:
+    longest = LONGEST_UNENDED if _UNENDED.search(sentence) else LONGEST_UNIT
+    return unit_texts(sentence, longest=longest) if len(sentence) > longest else (sentence,)
 
 
 def _states_nothing(query: Query, unit: Words, *, drop_copies: bool) -> bool:
