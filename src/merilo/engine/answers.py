@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.errors import UsageError
 from merilo.judges.base import PACK_SIZE
@@ -85,8 +85,7 @@ class Roles:
         return {role: judge for role, judge in found.items() if judge is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(NamedTuple):
     """What one conversation answers: a question, questions judged together, or draws of one completion."""
 
     judge: Judge

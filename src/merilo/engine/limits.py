@@ -10,7 +10,7 @@ import threading
 import time
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.engine.amounts import tokens_in
 from merilo.errors import UsageError
@@ -47,8 +47,7 @@ class Limits:
                 raise UsageError(f"{name} must be more than 0, got {value}.")
 
 
-@dataclass(frozen=True, slots=True)
-class Permit:
+class Permit(NamedTuple):
     """Leave to send one request; `number` counts the requests of the endpoint."""
 
     number: int
@@ -108,9 +107,10 @@ class Limiter:
             if self._in_flight >= self._room(share) or self._crowds(share):
                 share.waiting = True
                 return inf
-            wait = max((meter.wait_s(now, _weight(kind, tokens)) for kind, meter in share.meters), default=0.0)
-            if wait > 0:
-                return wait
+            if share.meters:
+                wait = max(meter.wait_s(now, _weight(kind, tokens)) for kind, meter in share.meters)
+                if wait > 0:
+                    return wait
             for (kind, _), meter in self._meters.items():
                 meter.charge(now, _weight(kind, tokens))
             share.waiting = False
@@ -176,8 +176,10 @@ class Limiter:
             self._in_flight -= 1
 
     def _wake_others(self, share: Share) -> None:
-        for each in [each for each in self._shares if each.waiting and each is not share]:
-            each.wake()
+        shares = self._shares
+        if len(shares) > 1 or share not in shares:
+            for each in [each for each in shares if each.waiting and each is not share]:
+                each.wake()
 
 
 class Share:

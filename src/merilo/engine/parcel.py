@@ -21,6 +21,7 @@ FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 30.0
 LONGEST_PAUSE_S = 600.0
 """The longest pause that an endpoint may ask for; a longer one ends the run."""
+_NONE_YET: Final = Permit(0, 0)
 _BELIEVED: Final = 3
 """So many times in turn a request believes the pause that it was told."""
 
@@ -48,7 +49,7 @@ class Parcel:
         self.order = order
         self.proven = proven
         self.tries = self.limited = self.unreached = 0
-        self.permit = Permit(0, 0)
+        self.permit = _NONE_YET
         self.aside_usd = 0.0
 
     def failed_again_s(self) -> float | None:

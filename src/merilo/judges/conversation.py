@@ -6,8 +6,8 @@ off by length is never repaired: the same turn is asked again with a larger limi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from merilo.judges.base import Send
 from merilo.judging.verdicts import Failure, FailureKind
@@ -29,8 +29,7 @@ _LONGEST_QUOTED = 4_000
 _LONGEST_SHOWN = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
+class Heard(NamedTuple):
     """What a turn ended with, and the request that led to it (its limit may have grown)."""
 
     request: Request
@@ -81,6 +80,9 @@ def read_answers(
         if not fault:
             break
         request = _reask(heard, heard.reply.text, fault, partly=any(answers))
+    given = tuple(answer for answer in answers if answer is not None)
+    if len(given) == size:
+        return given
     failure = Failure(
         FailureKind.UNREADABLE, f"The reply could not be read as a verdict, after {reasks} re-asks: {fault}"
     )

@@ -112,7 +112,7 @@ def read_reply(text: str, question: Question[Any]) -> Reading:
             verdict = listed.read(read_list(text, listed.shape))
         else:
             form = FORMS[question.kind]
-            verdict = form.read(read_object(text, _shape(form)))
+            verdict = form.read(read_object(text, _SHAPES[question.kind]))
         if isinstance(question, Choice) and isinstance(verdict, ChoiceVerdict):
             verdict = replace(verdict, label=_nearest(verdict.label, question.labels))
         _check(question, verdict)
@@ -127,7 +127,7 @@ def read_pack(text: str, questions: Sequence[Question[Any]], *, wanted: frozense
     Verdicts on others are passed over. Two different verdicts on one question are none.
     """
     form = FORMS[questions[0].kind]
-    shape = Shape(("verdicts", "number", *_shape(form).keys), item="number")
+    shape = Shape(("verdicts", "number", *_SHAPES[questions[0].kind].keys), item="number")
     try:
         items = read_list(text, shape)
     except Unreadable as fault:
@@ -397,7 +397,7 @@ _PACK_SCHEMAS: Mapping[str, Mapping[str, object]] = {
     kind: _list_schema("verdicts", _object_schema({"number": _NUMBER, **FORMS[kind].properties}))
     for kind in (Support.kind, Addresses.kind, Answered.kind, Mentions.kind)
 }
-
-
-def _shape(form: Form) -> Shape:
-    return Shape((form.decision, *(name for name in form.properties if name != form.decision)))
+_SHAPES: Mapping[str, Shape] = {
+    kind: Shape((form.decision, *(name for name in form.properties if name != form.decision)))
+    for kind, form in FORMS.items()
+}

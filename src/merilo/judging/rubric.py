@@ -110,8 +110,7 @@ def rubric_for(question: Question[Any] | Pack, *, language: str | None = None) -
     first = question.questions[0] if isinstance(question, Pack) else question
     if isinstance(first, Completion):
         return load(first.rubric)
-    together = ".together" if isinstance(question, Pack) else ""
-    return _of_kind(_tag(language or first.language), f"{first.kind}{together}.v{_VERSION}")
+    return _of_kind(language or first.language, first.kind, isinstance(question, Pack))
 
 
 def rubric_versions(kinds: Iterable[type[Question[Any]]]) -> dict[str, str]:
@@ -201,12 +200,6 @@ def _token(digest: bytes, text: str) -> str:
     return token
 
 
-@lru_cache(maxsize=1_024)
-def _tag(language: str) -> str:
-    """The primary tag of a language: `ru` of `ru-RU`."""
-    return re.split("[-_]", language)[0].lower()
-
-
 def _names(kind: type[Question[Any]]) -> tuple[str, ...]:
     """The fields of a type of question that a rubric may be filled with."""
     if kind not in _NAMES:
@@ -214,13 +207,14 @@ def _names(kind: type[Question[Any]]) -> tuple[str, ...]:
     return _NAMES[kind]
 
 
-@cache
-def _of_kind(language: str, file: str) -> Rubric:
+@lru_cache(maxsize=4_096)
+def _of_kind(language: str, kind: str, together: bool) -> Rubric:  # noqa: FBT001  lru_cache is quickest with places
+    tag, file = re.split("[-_]", language)[0].lower(), f"{kind}{'.together' if together else ''}.v{_VERSION}"
     root = _root()
-    for folder in (language, FALLBACK_LANGUAGE):
+    for folder in (tag, FALLBACK_LANGUAGE):
         if _NAME.fullmatch(folder) and root.joinpath(folder, f"{file}.md").is_file():
             return load(f"{folder}/{file}")
-    raise RubricError(f"There is no rubric '{file}', neither for '{language}' nor for '{FALLBACK_LANGUAGE}'.")
+    raise RubricError(f"There is no rubric '{file}', neither for '{tag}' nor for '{FALLBACK_LANGUAGE}'.")
 
 
 @cache

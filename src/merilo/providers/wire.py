@@ -32,6 +32,9 @@ class Wire:
     """An open session with one endpoint; remembers whether it was ever reached."""
 
     def __init__(self, session: ClientSession, base_url: str, timeout_s: float, keys: Keys) -> None:
+        from aiohttp import ClientConnectorError, ClientError
+
+        self._errors, self._unconnected = (ClientError, OSError), ClientConnectorError
         self._session = session
         self._base_url = base_url
         self._timeout_s = timeout_s
@@ -42,8 +45,6 @@ class Wire:
 
     async def post(self, path: str, body: bytes, *, largest: int | None = None) -> WireAnswer:
         """The answer to a JSON body, of at most 16 MiB by default. Raises Permanent, Temporary and ProviderDown."""
-        from aiohttp import ClientConnectorError, ClientError
-
         url = f"{self._base_url}{path}"
         headers = await self._keys.fresh()
         try:
@@ -53,11 +54,11 @@ class Wire:
                 return WireAnswer(response.status, response.headers, read.decode("utf-8", "replace"))
         except TimeoutError:
             raise Temporary(f"{url} gave no reply within {self._timeout_s:g} s.") from None
-        except (ClientError, OSError) as error:
+        except self._errors as error:
             why = self.clean(f"{type(error).__name__}: {error}")
-            if isinstance(error, ClientConnectorError) and not self._reached:
+            if isinstance(error, self._unconnected) and not self._reached:
                 raise ProviderDown(f"{url} cannot be reached ({why}). Check the base URL and the network.") from None
-            if isinstance(error, ClientConnectorError):
+            if isinstance(error, self._unconnected):
                 raise Unreachable(f"{url} cannot be reached any more ({why}).") from None
             raise Temporary(f"The connection to {url} failed ({why}).") from None
 

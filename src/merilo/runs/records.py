@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from json.encoder import encode_basestring
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from merilo.judging.digests import digest_text, digest_texts
 from merilo.judging.questions import KINDS, Question
@@ -27,8 +27,7 @@ class Damaged(ValueError):
     """A stored row that is not what we wrote; the message says what is wrong with it, as a phrase."""
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(NamedTuple):
     """What was sent and received to get some answers: one conversation with a judge."""
 
     judge: str
