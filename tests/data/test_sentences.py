@@ -49,7 +49,7 @@ PIECES = st.sampled_from(
     ]
 )
 TEXTS = st.lists(PIECES, max_size=60).map("".join) | st.text(max_size=60)
-LANGUAGES = st.sampled_from(["en", "ru", "zh", "ja", "de", "ar", "hi", "xx", "pt-BR"])
+LANGUAGES = st.sampled_from(["en", "ru", "zh", "ja", "de", "ar", "hi", "th", "xx", "pt-BR"])
 
 
 @given(TEXTS, LANGUAGES)
@@ -113,6 +113,14 @@ def test_splitting_is_deterministic(text: str, language: str) -> None:
         ("「はい。」と言った。3個ある｡はい", "ja", ["「はい。」と言った。", "3個ある｡", "はい"]),
         ("看http://a.b?c=1吧!好", "zh", ["看http://a.b?c=1吧!", "好"]),
         ("आप कैसे हैं। मैं ठीक हूँ।", "hi", ["आप कैसे हैं।", "मैं ठीक हूँ।"]),
+        ("สร้างเมื่อ พ.ศ. 2387 ที่ กทม. โดย ดร. สมชาย", "th", ["สร้างเมื่อ พ.ศ. 2387 ที่ กทม. โดย ดร. สมชาย"]),
+        ("วัดนี้เก่าแก่มาก. ใครเป็นผู้สร้าง? ไม่มีใครรู้", "th", ["วัดนี้เก่าแก่มาก.", "ใครเป็นผู้สร้าง?", "ไม่มีใครรู้"]),
+        ("ប្រាសាទអង្គរវត្ត។ វានៅសៀមរាប។", "km", ["ប្រាសាទអង្គរវត្ត។", "វានៅសៀមរាប។"]),
+        (
+            "Im 3. Jh. v. Chr. begann es. Es endete 1990. Danach kam er.",
+            "de",
+            ["Im 3. Jh. v. Chr. begann es.", "Es endete 1990.", "Danach kam er."],
+        ),
     ],
 )
 def test_known_splits(text: str, language: str, expected: list[str] | None) -> None:

@@ -177,10 +177,17 @@ def test_a_refusal_addresses_nothing(model: LexicalModel) -> None:
         "Dazu konnte ich in den Dokumenten nichts finden.",
         "Die Dokumente enthalten dazu keine Angaben.",
         "Die Frage kann ich nicht beantworten.",
+        "Das geht aus den Dokumenten nicht hervor.",
+        "Nicht angegeben.",
+        "На этот вопрос ответить нельзя.",
+        "ไม่ทราบ",
+        "ไม่ได้ระบุ",
+        "ขออภัย ไม่มีข้อมูลเกี่ยวกับเรื่องนี้",
+        "เอกสารไม่ได้กล่าวถึงวันที่ขาย",
     ],
 )
 def test_refusals_are_noncommittal(model: LexicalModel, response: str) -> None:
-    """Phrases of refusal in English, Russian and German are told."""
+    """Phrases of refusal in English, Russian, German and Thai are told."""
     assert model.noncommittal("How tall is it?", response)
 
 
@@ -192,6 +199,8 @@ def test_refusals_are_noncommittal(model: LexicalModel, response: str) -> None:
         "He said he could not answer the call because he was driving.",
         "The author of the manuscript is unknown, but it was written around 1420.",
         "You don't need to know the password.",
+        "Aus dem Vergleich geht Anna als Siegerin hervor.",
+        "เขาไม่ทราบว่าพระราชวังสร้างขึ้นในปี พ.ศ. 2325",
         "Plants cannot make food without light.",
         "The contract does not include insurance, so a separate policy costs 40 euros a year.",
         "I'm not sure, but I know that it has the largest population in the whole world.",

@@ -16,6 +16,10 @@ _CJK_END: Final = re.compile(
     r"[。！？｡!?…]*+(?P<closed>[”’\"'」』）)】》〉］\]｣]*+)"
 )
 _CONTINUES: Final = re.compile(r"[\u3041-\u309f、，,，。]")  # after a closed quotation: "「はい。」と言った。"
+_RARELY_ENDED_END: Final = re.compile(r"(?:[!?…។៕။]+|(?<=[^\s.]{6})\.+)[\"'”’»)\]]*(?=\s|\Z)")
+"""Thai and its neighbours part sentences by a blank, if at all: a full stop behind a few signs is an abbreviation's."""
+_GERMAN_ORDINAL: Final = re.compile(r"(?<!\S)\d\d?\.\s*\Z")
+"""The full stop of "im 3. Jahrhundert"; sentences seldom end with so small a number."""
 _ANY_END: Final = re.compile(r"[.!?…。！？｡؟।]+[\"'”’»)\]」』]*(?=\s|\Z)|[。！？｡]")
 
 Boundaries: TypeAlias = Callable[[str], list[int]]
@@ -45,6 +49,8 @@ def _next_end(text: str, start: int) -> int:
 def _boundaries(language: str) -> Boundaries:
     if language in ("zh", "ja"):
         return _cjk
+    if language in ("th", "lo", "km", "my"):
+        return _rarely_ended
     if language == "ru":
         return _russian()
     return _any_language(language)
@@ -56,6 +62,11 @@ def _cjk(text: str) -> list[int]:
         for found in _CJK_END.finditer(text)
         if not (found["closed"] and _CONTINUES.match(text, found.end()))
     ]
+    return [*ends, len(text)] if not ends or text[ends[-1] :].strip() else [*ends[:-1], len(text)]
+
+
+def _rarely_ended(text: str) -> list[int]:
+    ends = [found.end() for found in _RARELY_ENDED_END.finditer(text)]
     return [*ends, len(text)] if not ends or text[ends[-1] :].strip() else [*ends[:-1], len(text)]
 
 
@@ -74,6 +85,8 @@ def _any_language(language: str) -> Boundaries:
 
     def boundaries(text: str) -> list[int]:
         ends = [found["end_index"] for found in get_sentence_boundaries(language, text)]
+        if language == "de":
+            ends = [end for end in ends if not _GERMAN_ORDINAL.search(text, max(0, end - 4), end)]
         return [*ends[:-1], len(text)]
 
     return boundaries

@@ -233,5 +233,11 @@ REFUSALS: Final = (
         r"geben|gibt|sagen|sagt|erwähnen|erwähnt) (?:\w+ ){0,4}(?:nicht|nichts|keine\w*)\b"
     ),
     r"\b(?:kann|können|lässt sich) (?:\w+ ){0,5}nicht (?:beantwort\w+|sagen|bestimm\w+|ermitteln|feststellen)\b",
+    r"\b(?:geht|gehen) (?:\w+ ){0,6}nicht hervor\b",
+    r"^\W*(?:(?:das )?ist )?(?:nicht (?:angegeben|bekannt)|unbekannt|keine angaben?)\W*$",
+    r"\bответить (?:\w+ ){0,3}(?:нельзя|невозможно|не могу|не удалось)\b",
+    r"^\W*(?:ขออภัย\W*)?(?:ผม|ฉัน|ดิฉัน|เรา)?(?:ไม่ทราบ(?:คำตอบ)?|ไม่(?:ได้)?ระบุ)(?:ครับ|ค่ะ|คะ)?\W*$",
+    r"^\W*(?:ขออภัย\W*)?ไม่(?:มี|พบ)ข้อมูล",
+    r"(?:เอกสาร|บริบท|ข้อความ|บทความ|แหล่งข้อมูล)[^.?!]{0,40}ไม่ได้(?:กล่าวถึง|ระบุ|บอก|ให้ข้อมูล)",
 )
-"""A response refuses where one of these patterns fits (English, Russian and German; case is ignored)."""
+"""A response refuses where one of these patterns fits (English, Russian, German and Thai; case is ignored)."""
