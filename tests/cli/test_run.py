@@ -173,14 +173,15 @@ def test_a_metric_left_out_says_why(run: Here) -> None:
     assert "kind 'sufficiency'" in found["left_out"]["context_sufficiency"]
 
 
-def test_an_interrupted_run_says_how_to_go_on_and_does(here: Here) -> None:
-    """Ctrl-C gives exit code 130 and a command that finishes the run without asking again what was kept."""
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_says_how_to_go_on_and_does(here: Here, how: signal.Signals) -> None:
+    """Ctrl-C and SIGTERM give exit code 130 and a command that finishes the run, asking nothing again that was kept."""
     rows = [{"id": f"s{n}", "user_input": f"Where is {n}?", "retrieved_contexts": [f"Here is {n}."]} for n in range(40)]
     here.write("data.jsonl", rows)
     with JudgeServer(delay_s=0.1) as server:
         words = ["run", "data.jsonl", "--judge", "openai:test-model", "--base-url", server.base_url]
         words += ["--metrics", "context_relevance", "--concurrency", "2"]
-        stopped = interrupted(here, words, server)
+        stopped = interrupted(here, words, server, how)
         assert stopped.returncode == 130
         command = shlex.split(stopped.stderr.split("To go on: ")[1])
         asked = server.count
@@ -191,8 +192,10 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(here: Here) -> None:
         assert server.count > asked
 
 
-def interrupted(here: Here, words: list[str], server: JudgeServer) -> subprocess.CompletedProcess[str]:
-    """The command, stopped as by Ctrl-C once the server has seen some requests."""
+def interrupted(
+    here: Here, words: list[str], server: JudgeServer, how: signal.Signals
+) -> subprocess.CompletedProcess[str]:
+    """The command, stopped by a signal once the server has seen some requests."""
     process = subprocess.Popen(
         [COMMAND, *words],
         cwd=here.path,
@@ -204,7 +207,7 @@ def interrupted(here: Here, words: list[str], server: JudgeServer) -> subprocess
     waited_until = time.monotonic() + 30
     while server.count < 6 and time.monotonic() < waited_until:
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(how)
     out, err = process.communicate(timeout=30)
     return subprocess.CompletedProcess(words, process.returncode, out, err)
 

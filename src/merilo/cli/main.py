@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # schedulers stop with it: what Ctrl-C does, it does too
     code = outcome(sys.argv[1:])
     try:
         sys.stdout.flush()
@@ -80,7 +82,8 @@ def _usage_message(error: Exception) -> str | None:
         return None
     context = getattr(error, "ctx", None)
     path = getattr(context, "command_path", "merilo")
-    return f"{format_message()} See {path} --help."
+    message = str(format_message())
+    return f"{message if message.endswith(('.', '?', ')')) else message + '.'} See {path} --help."
 
 
 def _told(error: BaseException, code: Exit, message: str, *, debug: bool) -> Exit:
