@@ -7,6 +7,7 @@ databases with what is compressed in them, what was printed and logged, errors a
 from __future__ import annotations
 
 import gzip
+import html
 import json
 import logging
 import sqlite3
@@ -15,6 +16,7 @@ import zlib
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
 
 import pytest
 import server as fake
@@ -31,7 +33,7 @@ from merilo.providers.keys import Keys
 from merilo.providers.openai import OpenAIProvider
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from merilo.providers.base import Provider
@@ -249,6 +251,37 @@ def test_headers_of_the_user_go_before_the_key() -> None:
     keys = Keys("Authorization", prefix="Bearer ", key=KEY, others=(("authorization", f"Basic {KEY}x"), ("X-Id", "7")))
     assert keys.fixed == {"authorization": f"Basic {KEY}x", "X-Id": "7"}
     assert keys.clean(f"7 Basic {KEY}x or {KEY}") == "7 [secret] or [secret]"
+
+
+@pytest.mark.parametrize(
+    "spell",
+    [
+        lambda key: key.replace("/", "\\/"),
+        lambda key: json.dumps(key.replace("/", "\\/")),
+        lambda key: "".join(f"\\u{ord(sign):04x}" for sign in key),
+        lambda key: "".join(f"\\u{ord(sign):04X}" if number % 2 else sign for number, sign in enumerate(key)),
+        lambda key: json.dumps("".join(f"\\u{ord(sign):04x}" for sign in key)),
+        lambda key: quote(key, safe=""),
+        lambda key: quote(quote(key, safe="")),
+        html.escape,
+        lambda key: "".join(f"&#{ord(sign)};" for sign in key),
+        lambda key: "".join(f"&#x{ord(sign):x};" for sign in key),
+        lambda key: quote("".join(f"\\u{ord(sign):04x}" for sign in key)),
+    ],
+)
+def test_a_key_in_other_spellings_is_hidden(spell: Callable[[str], str]) -> None:
+    """A key is not shown as JSON, addresses and HTML may write it, nor in two of these at once."""
+    key = 'sk-/0123456789+a"b<c>&d=Zq'
+    keys = Keys("Authorization", key=key)
+    cleaned = keys.clean(f"the key {spell(key)} is wrong")
+    assert "[secret]" in cleaned
+    assert "0123" not in html.unescape(unquote(cleaned)).encode().decode("unicode_escape")
+
+
+def test_other_escapes_stay() -> None:
+    """What holds no key stays as it was written."""
+    text = 'a \\u00e9 100 % of "R&amp;D" at c:\\users %41'
+    assert Keys("a", key="sk-0123456789").clean(text) == text
 
 
 def test_half_a_character_is_replaced() -> None:

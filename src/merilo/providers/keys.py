@@ -6,6 +6,7 @@ request so that a token may be exchanged for a new one. It stands in no field, f
 
 from __future__ import annotations
 
+import html
 import inspect
 import os
 import re
@@ -21,6 +22,9 @@ KeySource: TypeAlias = Callable[[], str | Awaitable[str]]
 """Gives the key of the next request; async where it has to wait, and cheap where it is not."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ESCAPED = re.compile(r"\\+u([0-9a-fA-F]{4})|\\+x([0-9a-fA-F]{2})|%(?:25)*([0-9a-fA-F]{2})|\\+(.)|&")
+_DEEPEST = 4
+_HIDDEN = "[secret]"
 _SHORTEST_SECRET = 8
 _MOST_KEPT = 1_000
 
@@ -100,14 +104,47 @@ class Keys:
     def clean(self, text: str) -> str:
         """The text without secrets, and without half a surrogate pair, which no file can hold."""
         for secret in self._secrets:
-            text = text.replace(secret, "[secret]")
+            text = text.replace(secret, _HIDDEN)
+        if _ESCAPED.search(text) is not None:
+            text = self._clean_escaped(text)
         return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+    def _clean_escaped(self, text: str) -> str:
+        """The same for secrets that a server spells otherwise, as JSON, addresses and HTML may."""
+        plain = _unescaped(text)
+        for secret in self._secrets:
+            if secret in plain:
+                text = re.sub("".join(map(_spellings, secret)), _HIDDEN, text)
+                plain = _unescaped(text)
+        return _HIDDEN if any(secret in plain for secret in self._secrets) else text
 
     def _hide(self, *secrets: str) -> None:
         new = {secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}
         if not new.issubset(self._secrets):
             kept = (*new.difference(self._secrets), *self._secrets)[:_MOST_KEPT]
             self._secrets = tuple(sorted(kept, key=len, reverse=True))
+
+
+def _unescaped(text: str) -> str:
+    """What a text says once all its escapes are read, also those within others."""
+    for _ in range(_DEEPEST):
+        read = html.unescape(_ESCAPED.sub(_character, text))
+        if read == text:
+            break
+        text = read
+    return text
+
+
+def _character(escape: re.Match[str]) -> str:
+    by_number, itself = escape[1] or escape[2] or escape[3], escape[4]
+    return chr(int(by_number, 16)) if by_number else itself or escape[0]
+
+
+def _spellings(sign: str) -> str:
+    """A pattern for one sign of a secret: as it is, and as JSON, addresses and HTML may write it."""
+    code = f"{ord(sign):02x}"
+    numbers = rf"(?i:\\{{1,8}}(?:u00|x){code}|%(?:25){{0,8}}{code}|&#0{{0,8}}{ord(sign)};|&#x0{{0,8}}{code};)"
+    return rf"(?:\\{{0,8}}{re.escape(sign)}|{numbers}|{re.escape(html.escape(sign))})"
 
 
 def _sendable(key: str) -> bool:

@@ -51,7 +51,8 @@ class Wire:
             async with self._session.post(url, data=body, headers=headers, allow_redirects=False) as response:
                 read = await _read(response, url, largest or _LARGEST_REPLY_BYTES)
                 self._reached = True
-                return WireAnswer(response.status, response.headers, read.decode("utf-8", "replace"))
+                text = read.decode("utf-8", "replace").removeprefix("\ufeff")
+                return WireAnswer(response.status, response.headers, text)
         except TimeoutError:
             raise Temporary(f"{url} gave no reply within {self._timeout_s:g} s.") from None
         except self._errors as error:

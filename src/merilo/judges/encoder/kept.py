@@ -18,7 +18,10 @@ class Kept(Generic[K, V]):
     """The values used most recently; threads share it, and none makes what another is making."""
 
     def __init__(self, make: Callable[[K], V], *, size: Callable[[V], int], most: int) -> None:
-        """`make`: a value from its key; `most`: the sizes of all that are kept, added up, are no more than this."""
+        """`make`: a value from its key; `most`: the sizes of all that are kept, added up, are no more than this.
+
+        A value that is larger alone is kept until the next one is made: it is often asked for again at once.
+        """
         self._make = make
         self._size = size
         self._most = most
@@ -50,12 +53,12 @@ class Kept(Generic[K, V]):
         with self._lock:
             found.set_result(value)
             self._held += self._size(value)
-            self._forget()
+            self._forget(key)
 
-    def _forget(self) -> None:
-        """Drop what was used longest ago; what is being made stays."""
+    def _forget(self, made: K) -> None:
+        """Drop what was used longest ago; what is being made stays, and what was made just now, however large."""
         for key in list(self._kept) if self._held > self._most else ():
-            if self._kept[key].done():
+            if key != made and self._kept[key].done():
                 self._held -= self._size(self._kept.pop(key).result())
             if self._held <= self._most:
                 return
