@@ -48,7 +48,7 @@ def told(dataset: Any) -> list[str]:
         ('{"response": "a\\u0000"}', "clean Unicode text, got a NUL character at character 2."),
         ('{"response": "a\\ud800b"}', "(lone surrogate U+D800) at character 2."),
         ('{"response": "a\x00"}', "got text that is no JSON (invalid control character at character 16)."),
-        ('{"response": ' + "9" * 5000 + "}", "got one that cannot be read"),
+        ('{"response": ' + "9" * 5000 + "}", "got one with a number of thousands of digits"),
         ('{"response": ' + "[" * 100_000, "got one that is nested too deeply."),
         ('{"response": "a", "x": ' + "[" * 200 + "]" * 200 + "}", "at most 64 levels of nesting, got more."),
         ('{"retrieved_contexts": 3}', "a list of strings or objects with 'text', got the number 3."),

@@ -146,8 +146,8 @@ class _Decoder:
             got = f"text that is no JSON ({what} at character {error.pos + 1})"
         except RecursionError:
             got = "one that is nested too deeply"
-        except ValueError as error:  # a whole number of more than 4,300 digits
-            got = f"one that cannot be read ({error})"
+        except ValueError:  # a whole number of more than 4,300 digits
+            got = "one with a number of thousands of digits"
         return Problem("a JSON object", got)
 
     def record(self, value: object, place: int) -> RawRecord:
