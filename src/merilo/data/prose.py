@@ -53,6 +53,8 @@ def _boundaries(language: str) -> Boundaries:
         return _rarely_ended
     if language == "ru":
         return _russian()
+    if language == "de":
+        return _german()
     return _any_language(language)
 
 
@@ -62,11 +64,15 @@ def _cjk(text: str) -> list[int]:
         for found in _CJK_END.finditer(text)
         if not (found["closed"] and _CONTINUES.match(text, found.end()))
     ]
-    return [*ends, len(text)] if not ends or text[ends[-1] :].strip() else [*ends[:-1], len(text)]
+    return _to_the_end(text, ends)
 
 
 def _rarely_ended(text: str) -> list[int]:
-    ends = [found.end() for found in _RARELY_ENDED_END.finditer(text)]
+    return _to_the_end(text, [found.end() for found in _RARELY_ENDED_END.finditer(text)])
+
+
+def _to_the_end(text: str, ends: list[int]) -> list[int]:
+    """The ends that were found, the last of them or one more being the text's own."""
     return [*ends, len(text)] if not ends or text[ends[-1] :].strip() else [*ends[:-1], len(text)]
 
 
@@ -80,13 +86,21 @@ def _russian() -> Boundaries:
     return boundaries
 
 
+def _german() -> Boundaries:
+    found = _any_language("de")
+
+    def boundaries(text: str) -> list[int]:
+        *ends, last = found(text)
+        return [*(end for end in ends if not _GERMAN_ORDINAL.search(text, max(0, end - 4), end)), last]
+
+    return boundaries
+
+
 def _any_language(language: str) -> Boundaries:
     from sentencex import get_sentence_boundaries  # a binary library that not every run needs
 
     def boundaries(text: str) -> list[int]:
         ends = [found["end_index"] for found in get_sentence_boundaries(language, text)]
-        if language == "de":
-            ends = [end for end in ends if not _GERMAN_ORDINAL.search(text, max(0, end - 4), end)]
         return [*ends[:-1], len(text)]
 
     return boundaries

@@ -176,10 +176,8 @@ class Limiter:
             self._in_flight -= 1
 
     def _wake_others(self, share: Share) -> None:
-        shares = self._shares
-        if len(shares) > 1 or share not in shares:
-            for each in [each for each in shares if each.waiting and each is not share]:
-                each.wake()
+        for each in [each for each in self._shares if each.waiting and each is not share]:
+            each.wake()
 
 
 class Share:
