@@ -122,6 +122,16 @@ def test_splitting_is_deterministic(text: str, language: str) -> None:
             "de",
             ["Im 3. Jh. v. Chr. begann es.", "Es endete 1990.", "Danach kam er."],
         ),
+        ("It opens at 5 p.m. Monday. Come early.", "en", ["It opens at 5 p.m. Monday.", "Come early."]),
+        ("It opened at 5 p.m. John came late.", "en", ["It opened at 5 p.m.", "John came late."]),
+        ("It weighs approx. 4 kg. Lift it.", "en", ["It weighs approx. 4 kg.", "Lift it."]),
+        ("Steps: 1. Open it. 2. Close it.", "en", ["Steps:", "1. Open it.", "2. Close it."]),
+        ("1) Low pay 2) Long hours", "en", ["1) Low pay", "2) Long hours"]),
+        ("**Why:** 1. **Cost:** Low. 2. **Tax.**", "en", ["**Why:**", "1. **Cost:** Low.", "2. **Tax.**"]),
+        ("Click Add. 2. Enter the card.", "en", ["Click Add.", "2. Enter the card."]),
+        ("See section 1. Go to section 2. Stop.", "en", ["See section 1.", "Go to section 2.", "Stop."]),
+        ("Шаги: 1. Открыть. 2. Закрыть.", "ru", ["Шаги:", "1. Открыть.", "2. Закрыть."]),
+        ("1. Er fuhr im 2. Wagen. 2. Er ging.", "de", ["1. Er fuhr im 2. Wagen.", "2. Er ging."]),
     ],
 )
 def test_known_splits(text: str, language: str, expected: list[str] | None) -> None:

@@ -97,6 +97,21 @@ def test_words_alone_decide_what_is_not_english(model: BlendedModel) -> None:
     assert model.relevance("Wie hoch ist der Turm?", german) == words_alone.relevance("Wie hoch ist der Turm?", german)
 
 
+def test_a_context_in_another_language_takes_nothing_from_the_english_ones(model: BlendedModel) -> None:
+    """English contexts are read as if they stood alone, and a foreign one is left to the words."""
+    statement = "It is 330 metres high."
+    alone, beside = model.support(statement, [SENTENCES]), model.support(statement, [RUSSIAN[:1], SENTENCES])
+    assert (beside.supported, beside.probability) == (alone.supported, alone.probability)
+    assert beside.evidence == tuple(at + 1 for at in alone.evidence)
+    assert model.sufficiency(ASKED, [RUSSIAN[:1], SENTENCES]) == model.sufficiency(ASKED, [SENTENCES])
+
+
+def test_a_foreign_context_may_support_beside_an_english_one(model: BlendedModel) -> None:
+    """The words of a statement that stand in another language's context count, and name that context."""
+    found = model.support("Tokyo 東京 2020", [OTHER, ("東京 2020 Tokyo の大会は東京で開かれた。",)])
+    assert found.evidence == (1,)
+
+
 def test_an_answer_depends_on_nothing_before_it(model: BlendedModel) -> None:
     """A model that has answered other questions answers like a fresh one, to the bit."""
     model.relevance(ASKED, OTHER)

@@ -114,6 +114,15 @@ def test_statements_are_the_sentences_that_claim() -> None:
     ]
 
 
+def test_statements_of_a_list_are_its_items_without_their_numbers() -> None:
+    """What leads in a list claims nothing, and the number of an item stands in no context."""
+    (found,) = answers_to(Statements(("Do the following:", "1. Open the lid first.", "2) Close it after an hour.")))
+    assert [(s.text, s.sentence) for s in found.statements] == [
+        ("Open the lid first.", 1),
+        ("Close it after an hour.", 2),
+    ]
+
+
 @pytest.mark.parametrize(
     ("sentences", "expected"),
     [

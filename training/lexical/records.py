@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from merilo.data.prose import unnumbered
+
 Split = Callable[[str, str], tuple[str, ...]]
 """Sentences of a text in a language."""
 
@@ -85,7 +87,7 @@ def support_examples(folder: Path, split: Split) -> Iterator[tuple[Example, tupl
     for record in read(folder, "groundedness"):
         sentences = split(record["context"], record["lang"])
         example = _example(record, record["query"], sentences, record["meta"]["label01"], other=record["response"])
-        yield example, split(record["response"], record["lang"])
+        yield example, tuple(map(unnumbered, split(record["response"], record["lang"])))
 
 
 def statement_examples(folder: Path, split: Split) -> list[Example]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from merilo.data.labels import Task
+from merilo.data.prose import unnumbered
 from merilo.data.sample import Sample
 from merilo.data.sentences import sentences
 from merilo.data.short_answers import stated, taken_apart
@@ -165,7 +166,7 @@ def _statements(sample: Sample) -> tuple[str, ...]:
     whole = stated(response, sample.user_input, sample.resolved_language)
     if whole is not None:
         return (whole,)
-    return tuple(each for each in sentences(response, sample.language) if not is_blank(each))
+    return tuple(unnumbered(each) for each in sentences(response, sample.language) if not is_blank(each))
 
 
 _QUESTIONS: Final[Mapping[Task, Callable[[Sample], Asked]]] = {

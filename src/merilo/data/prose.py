@@ -18,8 +18,18 @@ _CJK_END: Final = re.compile(
 _CONTINUES: Final = re.compile(r"[\u3041-\u309f、，,，。]")  # after a closed quotation: "「はい。」と言った。"
 _RARELY_ENDED_END: Final = re.compile(r"(?:[!?…។៕။]+|(?<=[^\s.]{6})\.+)[\"'”’»)\]]*(?=\s|\Z)")
 """Thai and its neighbours part sentences by a blank, if at all: a full stop behind a few signs is an abbreviation's."""
-_GERMAN_ORDINAL: Final = re.compile(r"(?<!\S)\d\d?\.\s*\Z")
-"""The full stop of "im 3. Jahrhundert"; sentences seldom end with so small a number."""
+_DAYS: Final = "(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day"
+_MONTHS: Final = "January|February|March|April|May|June|July|August|September|October|November|December"
+_ZONES: Final = "Eastern|Central|Mountain|Pacific|Greenwich"
+_NO_END: Final = {
+    "de": re.compile(r"(?<!\S)\d\d?\.\s+"),  # "im 3. Jahrhundert"; sentences seldom end with so small a number
+    "en": re.compile(rf"\b(?:[ap]\.m\.\s+(?={_DAYS}|(?:{_MONTHS})\s\d|{_ZONES})|approx\.\s+)", re.IGNORECASE),
+}
+"""By language, stops that sentencex takes for an end of a sentence, with the white space behind them."""
+NO_SENTENCE: Final = re.compile(r"\s*(?:\d\d?[.)]\s*)?")
+"""Nothing, or the number of an item alone."""
+_ITEM: Final = re.compile(r"(?<!\S)(?P<number>\d\d?)[.)]\s+(?=\S)")
+_CLOSED: Final = re.compile(r"(?:\A|[:;.!?。：！？][*_\"'”’»)\]]*)\s*\Z")
 _ANY_END: Final = re.compile(r"[.!?…。！？｡؟।]+[\"'”’»)\]」』]*(?=\s|\Z)|[。！？｡]")
 
 Boundaries: TypeAlias = Callable[[str], list[int]]
@@ -28,7 +38,8 @@ Boundaries: TypeAlias = Callable[[str], list[int]]
 
 def sentence_ends(text: str, language: str) -> list[int]:
     """Where the sentences of a stretch of prose end, ascending; the last end is the text's own."""
-    boundaries = _boundaries(language.replace("_", "-").split("-")[0].lower())
+    code = language.replace("_", "-").split("-")[0].lower()
+    boundaries = _boundaries(code)
     ends: list[int] = []
     start = 0
     while len(text) - start > _WINDOW_CHARS:
@@ -37,7 +48,47 @@ def sentence_ends(text: str, language: str) -> list[int]:
         start = ends[-1]
     if start < len(text):
         ends += [start + end for end in boundaries(text[start:])]
-    return ends
+    return _with_items(text, ends, code)
+
+
+def unnumbered(sentence: str) -> str:
+    """A sentence without the number of the item that it is: "2. Close it." gives "Close it."."""
+    number = _ITEM.match(sentence)
+    return sentence[number.end() :] if number else sentence
+
+
+def _with_items(text: str, ends: list[int], language: str) -> list[int]:
+    """The ends where each item of a list within a line begins a sentence, its number with it.
+
+    "Steps: 1. Open it 2. Close it" are three. A number that stands alone goes with what follows.
+    """
+    items = _items(text, ends_open=language == "en")
+    inside = {place for start, end in items for place in range(start + 1, end + 1)}
+    kept: list[int] = []
+    start = 0
+    for end in sorted({*(end for end in ends[:-1] if end not in inside), *(start for start, _ in items if start)}):
+        if not NO_SENTENCE.fullmatch(text, start, end):
+            kept.append(end)
+            start = end
+    return kept + ends[-1:]
+
+
+def _items(text: str, *, ends_open: bool) -> list[tuple[int, int]]:
+    """Where the numbers of items stand, with the white space behind: those that count from 1, at least two.
+
+    `ends_open`: an item may end without a mark. Where "2." is an ordinal too ("der 2. Weltkrieg"), it may not.
+    """
+    found: list[tuple[int, int]] = []
+    counted: list[tuple[int, int]] = []
+    for each in _ITEM.finditer(text):
+        number = int(each["number"])
+        closed = _CLOSED.search(text, max(0, each.start() - 8), each.start())
+        if number == 1 and closed:
+            found += counted if len(counted) > 1 else ()
+            counted = [each.span()]
+        elif counted and number == len(counted) + 1 and (closed or ends_open):
+            counted.append(each.span())
+    return found + (counted if len(counted) > 1 else [])
 
 
 def _next_end(text: str, start: int) -> int:
@@ -53,8 +104,6 @@ def _boundaries(language: str) -> Boundaries:
         return _rarely_ended
     if language == "ru":
         return _russian()
-    if language == "de":
-        return _german()
     return _any_language(language)
 
 
@@ -86,21 +135,14 @@ def _russian() -> Boundaries:
     return boundaries
 
 
-def _german() -> Boundaries:
-    found = _any_language("de")
-
-    def boundaries(text: str) -> list[int]:
-        *ends, last = found(text)
-        return [*(end for end in ends if not _GERMAN_ORDINAL.search(text, max(0, end - 4), end)), last]
-
-    return boundaries
-
-
 def _any_language(language: str) -> Boundaries:
     from sentencex import get_sentence_boundaries  # a binary library that not every run needs
 
+    no_end = _NO_END.get(language)
+
     def boundaries(text: str) -> list[int]:
         ends = [found["end_index"] for found in get_sentence_boundaries(language, text)]
-        return [*ends[:-1], len(text)]
+        kept = {found.end() for found in no_end.finditer(text)} if no_end else ()
+        return [*(end for end in ends[:-1] if end not in kept), len(text)]
 
     return boundaries

@@ -11,7 +11,7 @@ from typing import Final
 
 from merilo.data.blocks import Block, blocks
 from merilo.data.language import detect_language
-from merilo.data.prose import sentence_ends
+from merilo.data.prose import NO_SENTENCE, sentence_ends
 from merilo.data.spans import Span
 
 __all__ = ["SPLITTER_ID", "Span", "sentences", "split"]
@@ -73,8 +73,9 @@ def _ends(text: str, block: Block, language: str) -> list[int]:
         return [block.start + end for end in sentence_ends(text[block.start : block.end], language)]
     position = block.start
     pieces: list[str] = []
-    for mark in block.marks:  # blanked, so that "1." ends no sentence
-        pieces += (text[position : mark.start], " " * (mark.end - mark.start))
+    for mark in block.marks:  # blanked but for numbers, which an item in the same line may go on from
+        shown = text[mark.start : mark.end]
+        pieces += (text[position : mark.start], shown if NO_SENTENCE.fullmatch(shown) else " " * len(shown))
         position = mark.end
     prose = "".join((*pieces, text[position : block.end]))
     ends: list[int] = []

@@ -7,7 +7,7 @@ texts are of another language the words alone decide (`merilo.judges.lexical`).
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
 from importlib.resources import as_file, files
@@ -126,9 +126,19 @@ class BlendedModel:
 
     def support(self, statement: str, contexts: Sequence[Sequence[str]]) -> SupportResult:
         """Whether contexts, each given as its sentences, support a statement: one alone, or two together."""
-        texts = [sentence for context in contexts for sentence in context]
-        if not words(statement).stems or not all_english(statement, texts):
+        read, others = _told_apart(statement, contexts)
+        if not read or not words(statement).stems:
             return self.lexical.support(statement, contexts)
+        found = self._read_support(statement, [contexts[at] for at in read])
+        if not others:
+            return found
+        by_words = self.lexical.support(statement, [contexts[at] for at in others])
+        evidence = sorted([read[at] for at in found.evidence] + [others[at] for at in by_words.evidence])
+        surer = max(found, by_words, key=lambda each: each.probability - each.yes_from)
+        covered = max(found.coverage, by_words.coverage)
+        return replace(surer, evidence=tuple(evidence), coverage=covered)
+
+    def _read_support(self, statement: str, contexts: Sequence[Sequence[str]]) -> SupportResult:
         short = short_answer(statement)
         if short is not None:
             return self._short(short, contexts)
@@ -147,12 +157,15 @@ class BlendedModel:
         """Whether contexts, each given as its sentences, together hold enough to answer the user input."""
         words_alone = self.lexical.sufficiency(user_input, contexts)
         held = [context for context in contexts if context]
-        if not held or not all_english(user_input, [each for context in held for each in context]):
+        read, others = _told_apart(user_input, held)
+        if not read:
             return words_alone
         curve = self.curves["sufficient"]
-        chance = curve.probability(self.rows.sufficient(user_input, held))
+        chance = curve.probability(self.rows.sufficient(user_input, [held[at] for at in read]))
         level = sum(chance >= curve.thresholds[name] for name in ("partly", "yes"))
-        return SufficiencyResult(level, chance, words_alone.coverage, curve.thresholds["yes"])
+        found = SufficiencyResult(level, chance, words_alone.coverage, curve.thresholds["yes"])
+        by_words = self.lexical.sufficiency(user_input, [held[at] for at in others]) if others else found
+        return max(found, by_words, key=lambda each: (each.level, each.probability - each.yes_from))
 
     def addresses(self, user_input: str, statement: str) -> AddressesResult:
         """Whether a statement addresses what the user input asks; a refusal never does."""
@@ -168,7 +181,7 @@ class BlendedModel:
         return self.lexical.noncommittal(user_input, response)
 
     def claims(self, sentence: str) -> bool:
-        """Whether a sentence of a response states something; a question, a courtesy or a refusal does not."""
+        """Whether a sentence of a response states something; see `LexicalModel.claims`."""
         return self.lexical.claims(sentence)
 
     def _short(self, short: ShortAnswer, contexts: Sequence[Sequence[str]]) -> SupportResult:
@@ -191,6 +204,12 @@ def _fields(curves: bytes, weights: Weights) -> dict[str, Any]:  # Any: parsed J
     if fields["weights"] != weights.fingerprint:
         raise ValueError(f"it was fitted for weights {fields['weights'][:12]}, these are {weights.fingerprint[:12]}")
     return fields
+
+
+def _told_apart(asked: str, contexts: Sequence[Sequence[str]]) -> tuple[list[int], list[int]]:
+    """Which contexts the encoder reads beside what is asked or stated, and which are left to words alone."""
+    read = [at for at, each in enumerate(contexts) if all_english(asked, each)]
+    return read, [at for at in range(len(contexts)) if at not in read]
 
 
 def _place_of_most(values: Sequence[float]) -> int:

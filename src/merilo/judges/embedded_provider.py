@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from merilo.data.prose import unnumbered
 from merilo.data.sentences import sentences
 from merilo.data.short_answers import affirms, is_yes_or_no, stated, taken_apart
 from merilo.errors import Permanent
@@ -160,7 +161,8 @@ def _statements(model: BlendedModel, question: Statements) -> StatementsVerdict:
     A yes or no does where nothing is said besides. Where all is too short to be read alone, each stands behind what it
     answers.
     """
-    claims = [Statement(text, index) for index, text in enumerate(question.sentences) if model.claims(text)]
+    said = [Statement(unnumbered(text), index) for index, text in enumerate(question.sentences)]
+    claims = [each for each in said if model.claims(each.text)]
     found = [each for each in claims if not is_yes_or_no(each.text)] or claims
     behind = [stated(each.text, question.user_input, question.language) for each in found]
     if all(behind):  # nothing in the text is a sentence

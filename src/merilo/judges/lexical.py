@@ -62,6 +62,7 @@ _REFUSING_SHARE: Final = 0.4
 _EVIDENCE_SHARE: Final = 0.6
 _COURTESY: Final = re.compile(f"(?:{'|'.join(COURTESIES)})\\W*", re.IGNORECASE)
 _REFUSAL: Final = re.compile("|".join(f"(?:{pattern})" for pattern in REFUSALS), re.IGNORECASE | re.UNICODE)
+_LEADS_IN: Final = re.compile(r"[:：][\s*_]*\Z")
 _CLAUSE_END: Final = re.compile(
     rf"[.,;:!?。！？，\n]+|\b(?:{'|'.join(CONJUNCTIONS)})\b|(?=\b(?:{'|'.join(CONCESSIONS)})\b)", re.IGNORECASE
 )
@@ -290,9 +291,9 @@ class LexicalModel:
         return refusing > 0 and refusing >= _REFUSING_SHARE * sum(map(len, clauses))
 
     def claims(self, sentence: str) -> bool:
-        """Whether a sentence of a response states something; a question, a courtesy or a refusal does not."""
-        taken = words(sentence)
-        if not taken.stems or taken.is_question or _COURTESY.fullmatch(sentence.strip().replace("’", "'")):
+        """Whether a sentence states something; not a question, a courtesy, a refusal, or what leads in a list."""
+        taken, plain = words(sentence), sentence.strip().replace("’", "'")
+        if not taken.stems or taken.is_question or _LEADS_IN.search(plain) or _COURTESY.fullmatch(plain):
             return False
         return not self.noncommittal("", sentence)
 
