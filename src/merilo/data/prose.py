@@ -18,17 +18,20 @@ _CJK_END: Final = re.compile(
 _CONTINUES: Final = re.compile(r"[\u3041-\u309f、，,，。]")  # after a closed quotation: "「はい。」と言った。"
 _RARELY_ENDED_END: Final = re.compile(r"(?:[!?…។៕။]+|(?<=[^\s.]{6})\.+)[\"'”’»)\]]*(?=\s|\Z)")
 """Thai and its neighbours part sentences by a blank, if at all: a full stop behind a few signs is an abbreviation's."""
-_DAYS: Final = "(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day"
-_MONTHS: Final = "January|February|March|April|May|June|July|August|September|October|November|December"
-_ZONES: Final = "Eastern|Central|Mountain|Pacific|Greenwich"
 _NO_END: Final = {
-    "de": re.compile(r"(?<!\S)\d\d?\.\s+"),  # "im 3. Jahrhundert"; sentences seldom end with so small a number
-    "en": re.compile(rf"\b(?:[ap]\.m\.\s+(?={_DAYS}|(?:{_MONTHS})\s\d|{_ZONES})|approx\.\s+)", re.IGNORECASE),
+    "de": re.compile(r"(?<!\S)\d\d?\.\s*\Z"),  # "im 3. Jahrhundert"; sentences seldom end with so small a number
+    "en": re.compile(r"\b(?:approx|(?P<time>[ap]\.m))\.\s*\Z", re.IGNORECASE),
 }
-"""By language, stops that sentencex takes for an end of a sentence, with the white space behind them."""
+"""By language, stops that sentencex takes for an end of a sentence."""
+_LONGEST_STOP: Final = 12
+_AFTER_TIME: Final = re.compile(
+    "(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|Eastern|Central|Mountain|Pacific|Greenwich|"
+    r"(?:January|February|March|April|May|June|July|August|September|October|November|December)\s\d"
+)
+"""What goes on after "5 p.m." though it is written large."""
 NO_SENTENCE: Final = re.compile(r"\s*(?:\d\d?[.)]\s*)?")
 """Nothing, or the number of an item alone."""
-_ITEM: Final = re.compile(r"(?<!\S)(?P<number>\d\d?)[.)]\s+(?=\S)")
+_ITEM: Final = re.compile(r"([0-9][0-9]?)[.)]\s+(?=\S)")
 _CLOSED: Final = re.compile(r"(?:\A|[:;.!?。：！？][*_\"'”’»)\]]*)\s*\Z")
 _ANY_END: Final = re.compile(r"[.!?…。！？｡؟।]+[\"'”’»)\]」』]*(?=\s|\Z)|[。！？｡]")
 
@@ -62,6 +65,8 @@ def _with_items(text: str, ends: list[int], language: str) -> list[int]:
 
     "Steps: 1. Open it 2. Close it" are three. A number that stands alone goes with what follows.
     """
+    if _ITEM.search(text) is None:
+        return ends
     items = _items(text, ends_open=language == "en")
     inside = {place for start, end in items for place in range(start + 1, end + 1)}
     kept: list[int] = []
@@ -81,8 +86,10 @@ def _items(text: str, *, ends_open: bool) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     counted: list[tuple[int, int]] = []
     for each in _ITEM.finditer(text):
-        number = int(each["number"])
-        closed = _CLOSED.search(text, max(0, each.start() - 8), each.start())
+        number, start = int(each[1]), each.start()
+        if start and not text[start - 1].isspace():
+            continue
+        closed = _CLOSED.search(text, max(0, start - 8), start)
         if number == 1 and closed:
             found += counted if len(counted) > 1 else ()
             counted = [each.span()]
@@ -138,11 +145,18 @@ def _russian() -> Boundaries:
 def _any_language(language: str) -> Boundaries:
     from sentencex import get_sentence_boundaries  # a binary library that not every run needs
 
-    no_end = _NO_END.get(language)
+    stops = _NO_END.get(language)
 
     def boundaries(text: str) -> list[int]:
-        ends = [found["end_index"] for found in get_sentence_boundaries(language, text)]
-        kept = {found.end() for found in no_end.finditer(text)} if no_end else ()
-        return [*(end for end in ends[:-1] if end not in kept), len(text)]
+        ends = [found["end_index"] for found in get_sentence_boundaries(language, text)][:-1]
+        if stops is not None:
+            ends = [end for end in ends if not _goes_on(text, end, stops)]
+        return [*ends, len(text)]
 
     return boundaries
+
+
+def _goes_on(text: str, end: int, stops: re.Pattern[str]) -> bool:
+    """Whether a sentence goes on behind what was taken for its end."""
+    found = stops.search(text, max(0, end - _LONGEST_STOP), end)
+    return found is not None and (found.lastgroup is None or _AFTER_TIME.match(text, end) is not None)
