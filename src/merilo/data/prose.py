@@ -68,33 +68,32 @@ def _with_items(text: str, ends: list[int], language: str) -> list[int]:
     if _ITEM.search(text) is None:
         return ends
     items = _items(text, ends_open=language == "en")
-    inside = {place for start, end in items for place in range(start + 1, end + 1)}
     kept: list[int] = []
     start = 0
-    for end in sorted({*(end for end in ends[:-1] if end not in inside), *(start for start, _ in items if start)}):
+    for end in sorted({*ends[:-1], *items}):
         if not NO_SENTENCE.fullmatch(text, start, end):
             kept.append(end)
             start = end
     return kept + ends[-1:]
 
 
-def _items(text: str, *, ends_open: bool) -> list[tuple[int, int]]:
-    """Where the numbers of items stand, with the white space behind: those that count from 1, at least two.
+def _items(text: str, *, ends_open: bool) -> list[int]:
+    """Where the items of lists within a line begin: those that count from 1, at least two.
 
     `ends_open`: an item may end without a mark. Where "2." is an ordinal too ("der 2. Weltkrieg"), it may not.
     """
-    found: list[tuple[int, int]] = []
-    counted: list[tuple[int, int]] = []
+    found: list[int] = []
+    counted: list[int] = []
     for each in _ITEM.finditer(text):
         number, start = int(each[1]), each.start()
         if start and not text[start - 1].isspace():
             continue
-        closed = _CLOSED.search(text, max(0, start - 8), start)
+        closed = _CLOSED.search(text, max(0, start - _LONGEST_STOP), start)
         if number == 1 and closed:
             found += counted if len(counted) > 1 else ()
-            counted = [each.span()]
+            counted = [start]
         elif counted and number == len(counted) + 1 and (closed or ends_open):
-            counted.append(each.span())
+            counted.append(start)
     return found + (counted if len(counted) > 1 else [])
 
 

@@ -113,6 +113,7 @@ def _in_all(found: Estimate) -> list[tuple[str, str]]:
     rows = [("typical", _told(found.typical))]
     if found.at_most.requests:
         most = "every question there can be, every re-ask, every reply to its limit"
+        most += "; --max-cost ends a run before that" if found.at_most.usd else ""
         rows.append(("at most", f"{_told(found.at_most)}: {most}"))
     if found.seconds is not None and found.typical.requests:
         rows.append(("time", f"about {duration(found.seconds)} with {found.concurrency} requests in the air"))
