@@ -21,7 +21,8 @@ MOST_AT_ONCE = 100
 """Keys in one look-up; each size is a statement of its own, which SQLite prepares once."""
 
 _PAGES_KB = 4_000
-_LOG_PAGES = 8_000
+_LOG_PAGES = 30_000
+"""Pages of 4 kB after which the log is folded into the file, which stops the loop for some 50 ms: about 12,000 rows."""
 _STATEMENTS = 256
 _SAID_CHARS = 120
 
