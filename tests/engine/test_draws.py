@@ -108,7 +108,7 @@ def test_metrics_side_by_side_share_their_draws(tmp_path: Path) -> None:
     """What one metric has in the air, another does not ask for again."""
     with JudgeServer(delay_s=0.05) as server:
         run = evaluate(server, tmp_path, Sampled(2), Sampled(3), Sampled(4), out=tmp_path / "a", cache=False)
-        assert sampled(server) == [(2, 100), (1, 102), (1, 103)]
+        assert sorted(sampled(server)) == [(1, 102), (1, 103), (2, 100)]  # each comes on a connection of its own
         assert run.usage["requests"] == 3
 
 
