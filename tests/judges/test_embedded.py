@@ -121,6 +121,8 @@ def test_statements_of_a_list_are_its_items_without_their_numbers() -> None:
         ("Open the lid first.", 1),
         ("Close it after an hour.", 2),
     ]
+    (alone,) = answers_to(Statements(("2. Weltkrieg und Kalter Krieg haben viele Familien getrennt.",), language="de"))
+    assert alone.statements[0].text.startswith("2. Weltkrieg")
 
 
 @pytest.mark.parametrize(

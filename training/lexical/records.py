@@ -87,7 +87,7 @@ def support_examples(folder: Path, split: Split) -> Iterator[tuple[Example, tupl
     for record in read(folder, "groundedness"):
         sentences = split(record["context"], record["lang"])
         example = _example(record, record["query"], sentences, record["meta"]["label01"], other=record["response"])
-        yield example, tuple(map(unnumbered, split(record["response"], record["lang"])))
+        yield example, unnumbered(split(record["response"], record["lang"]), record["lang"])
 
 
 def statement_examples(folder: Path, split: Split) -> list[Example]:

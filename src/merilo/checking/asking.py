@@ -162,11 +162,11 @@ def _answer(sample: Sample) -> Asked:
 
 
 def _statements(sample: Sample) -> tuple[str, ...]:
-    response = sample.require("response")
-    whole = stated(response, sample.user_input, sample.resolved_language)
+    response, language = sample.require("response"), sample.resolved_language
+    whole = stated(response, sample.user_input, language)
     if whole is not None:
         return (whole,)
-    return tuple(unnumbered(each) for each in sentences(response, sample.language) if not is_blank(each))
+    return tuple(each for each in unnumbered(sentences(response, sample.language), language) if not is_blank(each))
 
 
 _QUESTIONS: Final[Mapping[Task, Callable[[Sample], Asked]]] = {

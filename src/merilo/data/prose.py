@@ -5,7 +5,7 @@ quotation marks that never close.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Final, TypeAlias
 
@@ -23,7 +23,7 @@ _NO_END: Final = {
     "en": re.compile(r"\b(?:approx|(?P<time>[ap]\.m))\.\s*\Z", re.IGNORECASE),
 }
 """By language, stops that sentencex takes for an end of a sentence."""
-_LONGEST_STOP: Final = 12
+_LOOKS_BACK: Final = 12
 _AFTER_TIME: Final = re.compile(
     "(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|Eastern|Central|Mountain|Pacific|Greenwich|"
     r"(?:January|February|March|April|May|June|July|August|September|October|November|December)\s\d"
@@ -54,10 +54,15 @@ def sentence_ends(text: str, language: str) -> list[int]:
     return _with_items(text, ends, code)
 
 
-def unnumbered(sentence: str) -> str:
-    """A sentence without the number of the item that it is: "2. Close it." gives "Close it."."""
-    number = _ITEM.match(sentence)
-    return sentence[number.end() :] if number else sentence
+def unnumbered(sentences: Sequence[str], language: str) -> tuple[str, ...]:
+    """Sentences without the numbers of the items that they are: "2. Close it." gives "Close it.".
+
+    But in English two of them have to be numbered: elsewhere "2." is an ordinal too ("2. Weltkrieg").
+    """
+    numbers = [_ITEM.match(each) for each in sentences]
+    if language != "en" and sum(map(bool, numbers)) < 2:
+        return tuple(sentences)
+    return tuple(each[number.end() :] if number else each for each, number in zip(sentences, numbers, strict=True))
 
 
 def _with_items(text: str, ends: list[int], language: str) -> list[int]:
@@ -88,7 +93,7 @@ def _items(text: str, *, ends_open: bool) -> list[int]:
         number, start = int(each[1]), each.start()
         if start and not text[start - 1].isspace():
             continue
-        closed = _CLOSED.search(text, max(0, start - _LONGEST_STOP), start)
+        closed = _CLOSED.search(text, max(0, start - _LOOKS_BACK), start)
         if number == 1 and closed:
             found += counted if len(counted) > 1 else ()
             counted = [start]
@@ -157,5 +162,5 @@ def _any_language(language: str) -> Boundaries:
 
 def _goes_on(text: str, end: int, stops: re.Pattern[str]) -> bool:
     """Whether a sentence goes on behind what was taken for its end."""
-    found = stops.search(text, max(0, end - _LONGEST_STOP), end)
+    found = stops.search(text, max(0, end - _LOOKS_BACK), end)
     return found is not None and (found.lastgroup is None or _AFTER_TIME.match(text, end) is not None)

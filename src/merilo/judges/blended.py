@@ -164,7 +164,9 @@ class BlendedModel:
         chance = curve.probability(self.rows.sufficient(user_input, [held[at] for at in read]))
         level = sum(chance >= curve.thresholds[name] for name in ("partly", "yes"))
         found = SufficiencyResult(level, chance, words_alone.coverage, curve.thresholds["yes"])
-        by_words = self.lexical.sufficiency(user_input, [held[at] for at in others]) if others else found
+        if not others:
+            return found
+        by_words = self.lexical.sufficiency(user_input, [held[at] for at in others])
         return max(found, by_words, key=lambda each: (each.level, each.probability - each.yes_from))
 
     def addresses(self, user_input: str, statement: str) -> AddressesResult:
@@ -208,8 +210,8 @@ def _fields(curves: bytes, weights: Weights) -> dict[str, Any]:  # Any: parsed J
 
 def _told_apart(asked: str, contexts: Sequence[Sequence[str]]) -> tuple[list[int], list[int]]:
     """Which contexts the encoder reads beside what is asked or stated, and which are left to words alone."""
-    read = [at for at, each in enumerate(contexts) if all_english(asked, each)]
-    return read, [at for at in range(len(contexts)) if at not in read]
+    english = [all_english(asked, each) for each in contexts]
+    return [at for at, reads in enumerate(english) if reads], [at for at, reads in enumerate(english) if not reads]
 
 
 def _place_of_most(values: Sequence[float]) -> int:

@@ -161,8 +161,8 @@ def _statements(model: BlendedModel, question: Statements) -> StatementsVerdict:
     A yes or no does where nothing is said besides. Where all is too short to be read alone, each stands behind what it
     answers.
     """
-    said = [Statement(unnumbered(text), index) for index, text in enumerate(question.sentences)]
-    claims = [each for each in said if model.claims(each.text)]
+    said = enumerate(unnumbered(question.sentences, question.language))
+    claims = [Statement(text, index) for index, text in said if model.claims(text)]
     found = [each for each in claims if not is_yes_or_no(each.text)] or claims
     behind = [stated(each.text, question.user_input, question.language) for each in found]
     if all(behind):  # nothing in the text is a sentence
