@@ -130,6 +130,8 @@ def test_splitting_is_deterministic(text: str, language: str) -> None:
         ("**Why:** 1. **Cost:** Low. 2. **Tax.**", "en", ["**Why:**", "1. **Cost:** Low.", "2. **Tax.**"]),
         ("Click Add. 2. Enter the card.", "en", ["Click Add.", "2. Enter the card."]),
         ("See section 1. Go to section 2. Stop.", "en", ["See section 1.", "Go to section 2.", "Stop."]),
+        ("It holds (cf. Fig. 1) and again (cf. Fig. 2) in mice.", "en", None),
+        ("Vgl. Abb. 1) und Abb. 2) im Anhang.", "de", None),
         ("Шаги: 1. Открыть. 2. Закрыть.", "ru", ["Шаги:", "1. Открыть.", "2. Закрыть."]),
         ("1. Er fuhr im 2. Wagen. 2. Er ging.", "de", ["1. Er fuhr im 2. Wagen.", "2. Er ging."]),
     ],
@@ -155,6 +157,8 @@ def test_a_long_text_is_split_like_a_short_one() -> None:
 MILLION = 1_000_000
 HOSTILE = {
     "letters": "a" * MILLION,
+    "marks and a letter": "!" * MILLION + "x",
+    "items": "1) a " * (MILLION // 5),
     "dots": "." * MILLION,
     "spaced dots": ". " * (MILLION // 2),
     "initials": "A. " * (MILLION // 3),

@@ -16,7 +16,7 @@ _CJK_END: Final = re.compile(
     r"[。！？｡!?…]*+(?P<closed>[”’\"'」』）)】》〉］\]｣]*+)"
 )
 _CONTINUES: Final = re.compile(r"[\u3041-\u309f、，,，。]")  # after a closed quotation: "「はい。」と言った。"
-_RARELY_ENDED_END: Final = re.compile(r"(?:[!?…។៕။]+|(?<=[^\s.]{6})\.+)[\"'”’»)\]]*(?=\s|\Z)")
+_RARELY_ENDED_END: Final = re.compile(r"(?:(?<![!?…។៕။])[!?…។៕။]+|(?<=[^\s.]{6})\.+)[\"'”’»)\]]*(?=\s|\Z)")
 """Thai and its neighbours part sentences by a blank, if at all: a full stop behind a few signs is an abbreviation's."""
 _NO_END: Final = {
     "de": re.compile(r"(?<!\S)\d\d?\.\s*\Z"),  # "im 3. Jahrhundert"; sentences seldom end with so small a number
@@ -32,8 +32,10 @@ _AFTER_TIME: Final = re.compile(
 NO_SENTENCE: Final = re.compile(r"\s*(?:\d\d?[.)]\s*)?")
 """Nothing, or the number of an item alone."""
 _ITEM: Final = re.compile(r"([0-9][0-9]?)[.)]\s+(?=\S)")
-_CLOSED: Final = re.compile(r"(?:\A|[:;.!?。：！？][*_\"'”’»)\]]*)\s*\Z")
-_ANY_END: Final = re.compile(r"[.!?…。！？｡؟।]+[\"'”’»)\]」』]*(?=\s|\Z)|[。！？｡]")
+_OPENS_LIST: Final = re.compile(r"(?:\A|[:;!?：！？][*_\"'”’»)\]]*)\s*\Z")
+_CLOSED: Final = re.compile(r"[:;.!?。：！？][*_\"'”’»)\]]*\s*\Z")
+_WHITE: Final = re.compile(r"\s*")
+_ANY_END: Final = re.compile(r"(?<![.!?…。！？｡؟।])[.!?…。！？｡؟।]+[\"'”’»)\]」』]*(?=\s|\Z)|[。！？｡]")
 
 Boundaries: TypeAlias = Callable[[str], list[int]]
 """Where sentences end in a text, ascending, the text's own end last; white space may be on either side."""
@@ -72,7 +74,7 @@ def _with_items(text: str, ends: list[int], language: str) -> list[int]:
     """
     if _ITEM.search(text) is None:
         return ends
-    items = _items(text, ends_open=language == "en")
+    items = _items(text, ends, ends_open=language == "en")
     kept: list[int] = []
     start = 0
     for end in sorted({*ends[:-1], *items}):
@@ -82,22 +84,23 @@ def _with_items(text: str, ends: list[int], language: str) -> list[int]:
     return kept + ends[-1:]
 
 
-def _items(text: str, *, ends_open: bool) -> list[int]:
+def _items(text: str, ends: list[int], *, ends_open: bool) -> list[int]:
     """Where the items of lists within a line begin: those that count from 1, at least two.
 
     `ends_open`: an item may end without a mark. Where "2." is an ordinal too ("der 2. Weltkrieg"), it may not.
     """
     found: list[int] = []
     counted: list[int] = []
+    ended = {white.end() for end in ends if (white := _WHITE.match(text, end))}
     for each in _ITEM.finditer(text):
         number, start = int(each[1]), each.start()
         if start and not text[start - 1].isspace():
             continue
-        closed = _CLOSED.search(text, max(0, start - _LOOKS_BACK), start)
-        if number == 1 and closed:
+        back = max(0, start - _LOOKS_BACK)
+        if number == 1 and (start in ended or _OPENS_LIST.search(text, back, start)):
             found += counted if len(counted) > 1 else ()
             counted = [start]
-        elif counted and number == len(counted) + 1 and (closed or ends_open):
+        elif counted and number == len(counted) + 1 and (ends_open or _CLOSED.search(text, back, start)):
             counted.append(start)
     return found + (counted if len(counted) > 1 else [])
 
