@@ -262,6 +262,8 @@ class JudgeServer:
         """Each body as it came."""
         self.keys: frozenset[str] | None = None
         """The keys that are taken, as whole header values; None takes any request."""
+        self.counting: Callable[[Mapping[str, Any]], tuple[int, int]] | None = None
+        """Tokens in and out to tell for a body on OpenAI's wire, instead of characters / 4."""
         self.most_at_once = 0
         """The most requests that were being answered at the same time."""
         self.given = Counter[str]()
@@ -398,6 +400,9 @@ class JudgeServer:
         else:
             choices = int(body.get("n", 1))
             told = wires.completion(text, body, model=self._model, finish=finish, refusal=refused, choices=choices)
+            if self.counting is not None:
+                read, written = self.counting(body)
+                told["usage"] = {"prompt_tokens": read, "completion_tokens": written}
         return web.json_response(told)
 
     def _locked_out(self, request: web.Request) -> Fault | None:

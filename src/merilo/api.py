@@ -71,7 +71,7 @@ def evaluate(data: str | PathLike[str] | Records, **arguments: Unpack[EvaluateAr
               share what a model bears: each sends only while fewer than its own number are in the air there.
             - requests_per_minute, tokens_per_minute: the most that each model is sent. None: no limit of ours.
             - timeout_s: seconds to wait for one reply before it is asked for again. None: the provider's own (120).
-            - max_cost_usd, max_requests, max_seconds: of this call. No request is begun that would pass one; the run
+            - max_cost_usd, max_requests, max_seconds: of this call. No request is begun that could pass one; the run
               is then returned incomplete (`run.complete` is False, `run.usage["stopped"]` says why), and the same
               call resumes it.
             - base_url: of the server, for "openai:", "anthropic:" and "azure:" judges and an embedder of that kind.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import time
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,12 +15,17 @@ from server import JudgeServer, bare, malformed, rate_limited
 
 import merilo
 from merilo.engine.budget import Budget, Over, Spending
+from merilo.providers.base import Usage
+from merilo.providers.openai import OpenAIProvider
+from merilo.providers.prices import prices_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from merilo.judging.questions import Question
+
+Counting = Callable[[Mapping[str, Any]], tuple[int, int]]
 
 METRIC = "context_relevance"
 PRICES = [{"model": "m", "input": 1_000.0, "output": 1_000.0}]  # a tenth of a cent a token
@@ -77,15 +84,61 @@ def test_requests_sent_again_count(evaluated: Evaluate, server: JudgeServer, opt
     assert server.count == 10
 
 
-@pytest.mark.parametrize("most", [1.0, 2.0, 5.0])
-def test_money_is_not_overspent(evaluated: Evaluate, server: JudgeServer, options: dict[str, Any], most: float) -> None:
-    """A call costs no more than max_cost_usd, and nearly as much: of like replies less than three are unused."""
-    run = evaluated(rows(40), max_cost_usd=most, prices=PRICES, concurrency=8, **options)
-    spent = run.usage["cost_usd"]
+def characters(body: Mapping[str, Any]) -> tuple[int, int]:
+    """A quarter of a token a character, and short replies."""
+    return len(texts(body)) // 4, 20
+
+
+def to_the_brim(body: Mapping[str, Any]) -> tuple[int, int]:
+    """A token a byte, something around it, and every reply as long as it may be."""
+    return len(texts(body).encode()) + 300, body["max_tokens"]
+
+
+def surprising(body: Mapping[str, Any]) -> tuple[int, int]:
+    """Cheap at first, then a token a byte."""
+    return to_the_brim(body) if "River 9" in texts(body) else characters(body)
+
+
+def texts(body: Mapping[str, Any]) -> str:
+    return "".join(message["content"] for message in body["messages"])
+
+
+@pytest.mark.parametrize("counting", [characters, to_the_brim, surprising])
+@pytest.mark.parametrize(("concurrency", "most"), [(1, 10.0), (8, 60.0), (64, 60.0)])
+def test_money_is_never_overspent(
+    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any], counting: Counting, concurrency: int, most: float
+) -> None:
+    """A call costs no more than max_cost_usd however a server counts, and leaves less than one request can cost."""
+    server.counting = counting
+    run = evaluated(rows(200), max_cost_usd=most, prices=PRICES, concurrency=concurrency, **options)
+    spent, said = run.usage["cost_usd"], run.usage["stopped"]
     assert not run.complete
     assert spent <= most
-    assert spent > most - 3 * spent / server.count
-    assert "max_cost_usd, --max-cost" in run.usage["stopped"]
+    next_usd = re.search(r"the next request can cost up to \$(\d+\.\d{4})\.", said)
+    assert next_usd is not None
+    assert spent + float(next_usd[1]) > most
+    assert said.startswith(f"The limit of ${most:.4f} (max_cost_usd, --max-cost) is reached: ${spent:.4f} is spent,")
+
+
+def test_a_server_that_takes_more_than_can_be_is_believed(
+    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]
+) -> None:
+    """Where replies tell more tokens than bytes and longer replies than allowed, so much is set aside from then on."""
+    server.counting = lambda body: tuple(2 * tokens for tokens in to_the_brim(body))  # type: ignore[return-value]  # two
+    run = evaluated(rows(40), max_cost_usd=60.0, prices=PRICES, concurrency=1, **options)
+    assert not run.complete
+    assert 30.0 < run.usage["cost_usd"] <= 60.0
+
+
+def test_too_little_money_is_told_before_it_is_spent(
+    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]
+) -> None:
+    """A limit below what the first request can cost sends nothing and says how much that is."""
+    prices = [{"model": "m", "input": 0.1, "output": 0.4}]
+    run = evaluated(rows(3), max_cost_usd=0.0000001, prices=prices, **options)
+    assert server.count == 0
+    said = r"The limit of \$0\.00000010 .* is reached: \$0\.0000 is spent, and the next .* up to \$0\.00\d\d\."
+    assert re.match(said, run.usage["stopped"])
 
 
 def test_enough_money_is_no_limit(evaluated: Evaluate, options: dict[str, Any]) -> None:
@@ -160,6 +213,15 @@ def test_negative_limits_are_refused(evaluated: Evaluate, wrong: dict[str, Any])
         evaluated(rows(1), **wrong)
 
 
+def test_input_that_is_kept_may_cost_more() -> None:
+    """A request is taken to be written to the provider's prompt cache where that costs more, and only there."""
+    provider = OpenAIProvider("m", base_url="http://127.0.0.1:1/v1")
+    for written_usd, most_usd in ((2.0, 3.0), (0.5, 2.0)):
+        row = {"model": "m", "input": 1.0, "output": 1.0, "cache_write": written_usd}
+        spending = Spending(Budget(max_cost_usd=9.0), prices_from([row]).usd)
+        assert spending.most_usd(provider, Usage(1_000_000, 1_000_000, 0)) == pytest.approx(most_usd)
+
+
 def test_money_set_aside_may_come_back() -> None:
     """A request that does not fit beside those in the air may fit when they turn out cheaper; alone it is too much."""
     spending = Spending(Budget(max_cost_usd=1.0), lambda *_: 0.6)
@@ -184,7 +246,7 @@ def test_an_unknown_price_of_a_reply_is_what_was_set_aside(
     """A server that does not tell its tokens still ends a run at its limit of cost."""
     verdict = json.dumps({"reason": "", "grade": 0, "evidence": []})
     server.fail(bare(json.dumps({"choices": [{"message": {"content": verdict}}]})))
-    run = evaluated(rows(40), max_cost_usd=5.0, prices=PRICES, **options)
+    run = evaluated(rows(40), max_cost_usd=60.0, prices=PRICES, **options)
     assert not run.complete
     assert 0 < server.count < 40
     assert run.usage["cost_usd"] is None

@@ -288,13 +288,23 @@ def test_a_free_local_process_asks_no_model() -> None:
 
 
 def test_what_a_request_is_expected_to_take() -> None:
-    """Characters / 4 and the mean output so far; to be set aside, the longest."""
+    """Characters / 4 and the mean output so far."""
     expected, request = Expected(), Request((Message("user", "x" * 400),), max_tokens=100)
     assert expected.tokens(request) == 200
     for output in (10, 30, None):
-        expected.learn(Usage(1, output))
+        expected.learn(request, Usage(1, output))
     assert expected.tokens(request) == 120
-    assert expected.most(request).output_tokens == 30
+
+
+def test_what_a_request_takes_at_most() -> None:
+    """A token a byte and the limit of the reply, whatever replies took so far, unless they took more."""
+    expected, request = Expected(), Request((Message("user", "x" * 500),), max_tokens=100)
+    assert expected.most(request) == Usage(1_000, 100, 0)
+    expected.learn(request, Usage(10, 10))
+    expected.learn(request, Usage(None, None))
+    assert expected.most(request) == Usage(1_000, 100, 0)
+    expected.learn(request, Usage(2_000, 150))
+    assert expected.most(request) == Usage(2_000, 150, 0)
 
 
 @pytest.mark.parametrize(

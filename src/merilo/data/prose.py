@@ -87,6 +87,7 @@ def _with_items(text: str, ends: list[int], language: str) -> list[int]:
 def _items(text: str, ends: list[int], *, ends_open: bool) -> list[int]:
     """Where the items of lists within a line begin: those that count from 1, at least two.
 
+    The first begins the text, or stands behind one of `ends` or a colon, so none is seen in "(Fig. 1) and (Fig. 2)".
     `ends_open`: an item may end without a mark. Where "2." is an ordinal too ("der 2. Weltkrieg"), it may not.
     """
     found: list[int] = []

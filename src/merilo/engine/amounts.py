@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from merilo.providers.base import Usage
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from merilo.providers.base import Request
     from merilo.providers.prices import Price
 
 LOOKED_AT: Final = 2_000
 """Samples whose plans an estimate runs dry, spread evenly over a larger data set."""
 _CHARACTERS_PER_TOKEN: Final = 4
+_WRAPPING_TOKENS: Final = 500
+"""What a provider may put around a request: marks of a conversation, words about the form of the reply."""
+_UNLIMITED_TOKENS: Final = 4_096
+"""Taken to be the longest reply where a request sets no limit."""
 
 
 def tokens_in(characters: int) -> int:
     """About how many tokens a text of so many characters is, where nothing was measured."""
     return -(-characters // _CHARACTERS_PER_TOKEN)
+
+
+def tokens_of(request: Request) -> int:
+    """Characters / 4 of what the model is to read: messages and schema, or the texts to embed."""
+    return tokens_in(sum(map(len, _texts(request))))
+
+
+def most_tokens_of(request: Request) -> Usage:
+    """What a request can take: a token a byte in, what a provider puts around it included, and its limit out.
+
+    No tokenizer in use makes more tokens of a text than it has bytes. A request without a limit is taken to get at
+    most 4,096 tokens, one for vectors none.
+    """
+    read = sum(map(_bytes, _texts(request))) + _WRAPPING_TOKENS
+    limit = _UNLIMITED_TOKENS if request.max_tokens is None else request.max_tokens
+    return Usage(read, limit * request.samples if request.messages else 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,3 +133,34 @@ class Estimate:
 
 def _sum(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else one + other
+
+
+def _texts(request: Request) -> Iterator[str]:
+    for message in request.messages:
+        yield message.text
+    inputs: tuple[str, ...] = getattr(request, "inputs", ())  # of a request for vectors
+    yield from inputs
+    if request.schema is not None:
+        yield _compact(_Same(request.schema))
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+
+
+@lru_cache(maxsize=64)
+def _compact(schema: _Same) -> str:
+    return json.dumps(schema.value, separators=(",", ":"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Same:
+    """A schema, equal to itself only: those of a kind are built once and shared."""
+
+    value: Mapping[str, object]
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.value is other.value

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from math import inf
+from dataclasses import dataclass, replace
+from math import ceil, floor, inf, log10
 from typing import TYPE_CHECKING
 
 from merilo.errors import UsageError
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     """What so much costs at a provider, in USD; None when nobody knows."""
 
 _ROUNDING = 1e-9
+_CENT = 0.01
+_UNSEEN = 1e-6
 _PRICED = Usage(1_000, 1_000, 0)
 UNPAID = Usage(0, 0, 0)
 """The usage of a request that brought no reply: providers bill replies."""
@@ -33,7 +35,7 @@ def own_price(provider: Provider, usage: Usage) -> float | None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Budget:
-    """Limits of one call, None for none; a request that would pass one is not begun. Raises UsageError below 0."""
+    """Limits of one call, None for none; a request that could pass one is not begun. Raises UsageError below 0."""
 
     max_cost_usd: float | None = None
     max_requests: int | None = None
@@ -95,16 +97,20 @@ class Spending:
         """The limit of time, passed."""
         return Over(f"The limit of {self._budget.max_seconds or 0:g} seconds (max_seconds, --max-seconds) is reached.")
 
-    def cost_of(self, provider: Provider, usage: Usage) -> float:
-        """The price of this usage. Raises UsageError when it is not known."""
-        cost = self._price(provider, usage)
-        if cost is None:
+    def most_usd(self, provider: Provider, most: Usage) -> float:
+        """The most that a request can cost which takes no more than this. Raises UsageError when it is not known.
+
+        All of its input may be written to the provider's prompt cache, which may cost more, or none.
+        """
+        costs = [self._price(provider, usage) for usage in (most, replace(most, written_tokens=most.input_tokens))]
+        known = [cost for cost in costs if cost is not None]
+        if not known:
             marks = provider.fingerprint()
             raise UsageError(_unpriced(str(marks.get("model") or marks.get("provider") or "a provider")))
-        return cost
+        return max(known)
 
     def over(self, cost_usd: float, *, free: bool = False) -> Over | None:
-        """The limit that one more request, of this cost, would pass; None when it passes none.
+        """The limit that one more request, of this cost at most, could pass; None when it passes none.
 
         `free`: it is no request to a model, so only the time counts.
         """
@@ -117,8 +123,11 @@ class Spending:
             return Over(f"The limit of {budget.max_requests:,} requests (max_requests, --max-requests) is reached.")
         most = budget.max_cost_usd
         if most is not None and self.cost_usd + self._aside_usd + cost_usd > most + _ROUNDING:
-            said = f"The next request might pass the limit of ${most:g} (max_cost_usd, --max-cost)"
-            return Over(f"{said}: ${self.cost_usd:.4f} is spent.", may_pass=self._aside_usd > _ROUNDING)
+            said = (
+                f"The limit of {_dollars(most)} (max_cost_usd, --max-cost) is reached: {_dollars(self.cost_usd)} is "
+                f"spent, and the next request can cost up to {_dollars(cost_usd)}."
+            )
+            return Over(said, may_pass=self._aside_usd > _ROUNDING)
         return None
 
     def begin(self, aside_usd: float) -> None:
@@ -130,3 +139,9 @@ class Spending:
         """A request has ended; `cost_usd` is what it cost."""
         self._aside_usd = max(0.0, self._aside_usd - aside_usd)
         self.cost_usd += cost_usd
+
+
+def _dollars(usd: float) -> str:
+    """At least four digits behind the point, two that count where it is less, rounded up: `$1.2000`, `$0.0000032`."""
+    digits = 4 if usd <= 0 or usd >= _CENT else 1 - floor(log10(usd))
+    return f"${ceil(usd * 10**digits - _UNSEEN) / 10**digits:.{digits}f}"

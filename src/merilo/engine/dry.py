@@ -6,13 +6,11 @@ what several metrics ask costs once. Tokens are characters / 4 until the run has
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
-from merilo.engine.amounts import Amount, tokens_in
+from merilo.engine.amounts import Amount, tokens_in, tokens_of
 from merilo.engine.answers import Unit
 from merilo.engine.walk import Walk
 from merilo.judges.cascade import Cascade, stage_role
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     from merilo.engine.budget import Pricer
     from merilo.judges.base import Send
     from merilo.metrics.base import Metric
-    from merilo.providers.base import Provider, Request
+    from merilo.providers.base import Provider
     from merilo.runs.measured import Measured
 
 _REASKED_CHARACTERS: Final = 4_500
@@ -248,16 +246,6 @@ class DryRun:
         return price
 
 
-def tokens_of(request: Request) -> int:
-    """Characters / 4 of what the model is to read: messages and schema, or the texts to embed."""
-    characters = sum(len(message.text) for message in request.messages)
-    inputs: tuple[str, ...] = getattr(request, "inputs", ())  # of a request for vectors
-    characters += sum(map(len, inputs))
-    if request.schema is not None:
-        characters += _compact(_Same(request.schema))
-    return tokens_in(characters)
-
-
 def _sends(unit: Unit) -> tuple[Send, ...]:
     """The requests that a conversation about this unit begins with."""
     if unit.judge.fingerprint().get("judge") in _AT_HOME:
@@ -283,21 +271,3 @@ def _size(asked: Iterable[_Asked]) -> int:
 
 def _weight(amount: Amount) -> tuple[float, float]:
     return amount.usd or 0.0, amount.input_tokens + amount.output_tokens
-
-
-@lru_cache(maxsize=64)
-def _compact(schema: _Same) -> int:
-    return len(json.dumps(schema.value, separators=(",", ":")))
-
-
-@dataclass(frozen=True, slots=True)
-class _Same:
-    """A schema, equal to itself only: those of a kind are built once and shared."""
-
-    value: Mapping[str, object]
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.value is other.value

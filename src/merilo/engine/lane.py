@@ -208,7 +208,7 @@ class Lane:
     def _affordable(self, parcel: Parcel) -> bool:
         spending, cost = self._carrier.spending, 0.0
         if not self._local and spending.needs_price:
-            cost = spending.cost_of(parcel.send.provider, self._expected.most(parcel.send.request))
+            cost = spending.most_usd(parcel.send.provider, self._expected.most(parcel.send.request))
         over = spending.over(cost, free=self._local)
         if over is None:
             parcel.aside_usd = cost
@@ -291,7 +291,7 @@ class Lane:
         self._share.land(parcel.permit, good=True, tokens=total)
         self._gone_since, self._failures = inf, 0
         if self._weighs or carrier.spending.needs_price:
-            self._expected.learn(usage)
+            self._expected.learn(parcel.send.request, usage)
         if not self._local:
             carrier.paid(parcel.send, usage if reply.path is not ReplyPath.LOCAL else UNPAID, parcel.aside_usd)
         carrier.tell(EventKind.REPLIED, self.title, reply.seconds)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass
-from math import inf
+from math import ceil, inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from merilo.engine.amounts import tokens_in
+from merilo.engine.amounts import most_tokens_of, tokens_of
 from merilo.errors import UsageError
 from merilo.providers.base import Usage
 
@@ -212,28 +212,35 @@ class Share:
 
 
 class Expected:
-    """What a request to one endpoint is likely to take, from its characters and from what replies took so far."""
+    """What a request to one endpoint takes: likely, and at the most; corrected by what replies took."""
 
     def __init__(self) -> None:
         self._replies = 0
         self._output = 0
-        self._longest = 0
+        self._input_excess = self._output_excess = 1.0
 
     def tokens(self, request: Request) -> int:
         """Characters / 4 in and the mean of the replies so far out, together; at first 256 out or the request's own."""
         mean = -(-self._output // self._replies) if self._replies else _first_output(request)
-        return _input(request) + mean
+        return tokens_of(request) + mean
 
     def most(self, request: Request) -> Usage:
-        """The same with the longest of the replies so far: what to set aside so that a budget is not passed."""
-        return Usage(_input(request), self._longest if self._replies else _first_output(request), 0)
+        """What to set aside so that a budget is not passed: see `most_tokens_of`.
 
-    def learn(self, usage: Usage) -> None:
+        Where a reply told more than that, by so much more.
+        """
+        most = most_tokens_of(request)
+        read, written = most.input_tokens or 0, most.output_tokens or 0
+        return Usage(ceil(read * self._input_excess), ceil(written * self._output_excess), 0)
+
+    def learn(self, request: Request, usage: Usage) -> None:
         """Take what a reply took into account, where it tells."""
         if usage.output_tokens is not None:
             self._replies += 1
             self._output += usage.output_tokens
-            self._longest = max(self._longest, usage.output_tokens)
+        most = most_tokens_of(request)
+        self._input_excess = max(self._input_excess, _share(usage.input_tokens, most.input_tokens))
+        self._output_excess = max(self._output_excess, _share(usage.output_tokens, most.output_tokens))
 
 
 def asks_no_model(provider: Provider) -> bool:
@@ -287,7 +294,5 @@ def _first_output(request: Request) -> int:
     return _FIRST_OUTPUT_TOKENS if request.max_tokens is None else min(request.max_tokens, _FIRST_OUTPUT_TOKENS)
 
 
-def _input(request: Request) -> int:
-    texts: tuple[str, ...] = getattr(request, "inputs", ())  # of a request for vectors
-    characters = sum(len(message.text) for message in request.messages) + sum(map(len, texts))
-    return tokens_in(characters)
+def _share(part: int | None, whole: int | None) -> float:
+    return part / whole if part and whole else 0.0

@@ -22,7 +22,7 @@ MOST_AT_ONCE = 100
 
 _PAGES_KB = 4_000
 _LOG_PAGES = 30_000
-"""Pages of 4 kB after which the log is folded into the file, which stops the loop for some 50 ms: about 12,000 rows."""
+"""Pages of 4 kB, from about 12,000 rows, after which the log is folded into the file: a run stops for some 50 ms."""
 _STATEMENTS = 256
 _SAID_CHARS = 120
 
