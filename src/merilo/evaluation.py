@@ -32,6 +32,7 @@ from merilo.reports.log import EventLog
 from merilo.reports.summary import Tallies
 from merilo.reports.words import count
 from merilo.runs.clusters import check_clusters, cluster_numbers
+from merilo.runs.differences import manifest_to_keep
 from merilo.runs.directory import run_directory
 from merilo.runs.intake import Intake, take_in
 from merilo.runs.lock import RunLock
@@ -133,7 +134,7 @@ async def _run_in(
             )
         deciding = None if until is None else until.deciding(selection.metrics)
         manifest = _manifest(dataset, intake, selection, roles, options)
-        manifest = _agree(path, manifest)
+        manifest = manifest_to_keep(path, manifest)
         store.accept_samples(None if until is None else until.place)
         if manifest.cluster is not None:
             check_clusters(store, manifest.cluster)
@@ -377,20 +378,6 @@ def _language_note(intake: Intake, roles: Roles) -> str:
 
 def _limit_note(limit: int | None) -> str:
     return "" if limit is None else f"Only the first {limit:,} records were looked at (--limit)."
-
-
-def _agree(path: Path, manifest: Manifest) -> Manifest:
-    """The manifest to keep: that of the run which is resumed. Raises RunError when it is of something else."""
-    if not (path / MANIFEST).exists():
-        return manifest
-    earlier = Run.open(path).manifest
-    differences = earlier.differences(manifest)
-    if differences:
-        names = ", ".join({"fingerprint": "data", "until": "when to stop"}.get(name, name) for name in differences)
-        raise RunError(
-            f"{path} holds a run that differs in {names}, so it cannot be resumed; choose another directory (--out)."
-        )
-    return earlier
 
 
 def _known_adaptations(path: Path) -> dict[str, dict[str, str]]:

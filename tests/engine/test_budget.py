@@ -275,3 +275,14 @@ def test_the_command_line_says_how_to_go_on(server: JudgeServer, tmp_path: Path)
     assert "The limit of 5 requests (max_requests, --max-requests) is reached." in said
     assert "What was answered is kept. To go on: merilo run data.jsonl" in said
     assert here.merilo(*words, "--rpm", "6000", "--tpm", "1e9", "--timeout", "30").returncode == 0
+
+
+def test_json_tells_the_limit(server: JudgeServer, tmp_path: Path) -> None:
+    """With `--json` the limit that ended the run stands in the record; without one it is null."""
+    here = Here(tmp_path)
+    here.write("data.jsonl", rows(6))
+    words = ["run", "data.jsonl", "--judge", "openai:m", "--base-url", server.base_url, "--metrics", METRIC, "--json"]
+    done = here.merilo(*words, "--out", "r", "--max-requests", "5")
+    assert done.returncode == 5
+    assert json.loads(done.stdout)["stopped"].startswith("The limit of 5 requests")
+    assert json.loads(here.merilo(*words, "--out", "r").stdout)["stopped"] is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 from judged_rivers import Evaluate, canonical, rows, verdict_for
+from server import JudgeServer
 
 import merilo
 from merilo.data.sample import Sample
@@ -90,6 +92,17 @@ def test_a_run_is_resumed_with_other_data_never(evaluated: Evaluate, tmp_path: P
         evaluated(rows(4), out=tmp_path / "r")
     assert canonical(run) == before
     assert len(list(run.samples)) == 3
+
+
+def test_a_run_is_resumed_with_another_judge_never(evaluated: Evaluate, tmp_path: Path) -> None:
+    """Where only the address of the judge is another, the message names both."""
+    with JudgeServer() as there, JudgeServer() as here:
+        options = {"judge": "openai:m", "metrics": ["context_relevance"], "out": tmp_path / "r"}
+        evaluated(rows(3), base_url=there.base_url, **options)
+        said = f'differs in provider.base_url "{there.base_url}" there, "{here.base_url}" here); choose'
+        with pytest.raises(merilo.RunError, match=re.escape(said)):
+            evaluated(rows(3), base_url=here.base_url, **options)
+        assert here.count == 0
 
 
 def test_failures_are_kept_until_asked_again(evaluated: Evaluate, tmp_path: Path) -> None:

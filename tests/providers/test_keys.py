@@ -303,3 +303,16 @@ def test_a_variable_has_a_name(server: JudgeServer, kind: str) -> None:
     with pytest.raises(UsageError, match="do not give the key itself") as caught:
         provider_of(kind, server, api_key_env=KEY)
     assert KEY not in str(caught.value)
+
+
+def test_a_variable_without_a_key_is_said_to_be_empty(server: JudgeServer, tmp_path: Path) -> None:
+    """Who forgot to set the key is told that, not only that it was refused."""
+    here = Here(tmp_path)
+    here.write("data.jsonl", ROWS)
+    server.keys = frozenset({f"Bearer {KEY}"})
+    words = ["run", "data.jsonl", "--metrics", "context_relevance", "--judge", "openai:m", "--out", "run"]
+    done = here.merilo(*words, "--base-url", server.base_url, "--api-key-env", "MY_KEY")
+    assert done.returncode == 2
+    assert "refused the key (401); check the variable MY_KEY, which is empty or not set." in " ".join(
+        done.stderr.split()
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -187,7 +186,9 @@ def _run_command(words: list[str]) -> str:
     """The run that was planned, as a command; empty when the words are not those of a plan."""
     if not words or words[0] != "plan":
         return ""
-    kept, passed = ["merilo", "run"], 0
+    from merilo.reports.overview import command
+
+    kept, passed = ["run"], 0
     for word in words[1:]:
         if passed:
             passed -= 1
@@ -195,4 +196,4 @@ def _run_command(words: list[str]) -> str:
             passed = 0 if "=" in word else _OWN[word]
         else:
             kept.append(word)
-    return shlex.join(kept)
+    return command(*kept)

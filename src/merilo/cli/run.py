@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -197,10 +196,12 @@ def _resumable(message: str, watch: Watch) -> str:
 
 def again(path: Path, *more: str) -> str:
     """The command that was typed, with this directory as its run, so that it goes on there."""
+    from merilo.reports.overview import command
+
     words = sys.argv[1:]
     named = any(word == "--out" or word.startswith("--out=") for word in words)
     extra = [word for word in more if word not in words]
-    return shlex.join(["merilo", *words, *([] if named else ["--out", str(path)]), *extra])
+    return command(*words, *([] if named else ["--out", str(path)]), *extra)
 
 
 def _report(found: Run, *, json: bool) -> None:

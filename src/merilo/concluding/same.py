@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, cast
 
 from merilo.engine.answers import SPECIAL
 from merilo.errors import UsageError
 from merilo.metrics.registry import known_metric
+from merilo.runs.differences import judge_difference
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from merilo.runs.run import Manifest, Run
 
+    Judge = Mapping[str, object]
+
 _READS_RUBRICS = "llm"
 """How the fingerprint of a judge calls itself that is asked through our rubrics."""
-_ABSENT = object()
 
 
 def differences_that_move_numbers(first: Manifest, second: Manifest, *, metrics: Sequence[str]) -> tuple[str, ...]:
@@ -80,35 +81,12 @@ def _asked(metrics: Iterable[str], roles: Collection[str]) -> list[str]:
     return sorted(wanted & set(roles))
 
 
-def _judges_differ(role: str, first: Mapping[str, object] | None, second: Mapping[str, object] | None) -> str | None:
+def _judges_differ(role: str, first: Judge | None, second: Judge | None) -> str | None:
     called = "the judge" if role == "judge" else f"the {role}" if role in SPECIAL.values() else f"the judge {role}"
     if first is None or second is None:
         return f"{called} is there in one run only"
-    marks = (_flat(first.get("fingerprint")), _flat(second.get("fingerprint")))
-    if marks[0] == marks[1]:
-        return None
-    names = (str(first.get("name")), str(second.get("name")))
-    if names[0] != names[1]:
-        return f"{called} is {names[0]} there and {names[1]} here"
-    keys = [key for key in sorted({*marks[0], *marks[1]}) if marks[0].get(key, _ABSENT) != marks[1].get(key, _ABSENT)]
-    parts = "; ".join(
-        f"{key or 'fingerprint'} {_told(marks[0], key)} there, {_told(marks[1], key)} here" for key in keys
-    )
-    return f"{called} {names[0]} differs in {parts}"
-
-
-def _told(marks: Mapping[str, str], key: str) -> str:
-    return marks.get(key, "not set")
-
-
-def _flat(value: object, name: str = "") -> dict[str, str]:
-    """The leaves of a fingerprint by their path, as JSON."""
-    if not isinstance(value, dict):
-        return {name: json.dumps(value, ensure_ascii=False)}
-    found: dict[str, str] = {}
-    for key, each in cast("dict[str, object]", value).items():
-        found |= _flat(each, f"{name}.{key}" if name else key)
-    return found
+    difference = judge_difference(first, second)
+    return None if difference is None else f"{called} {difference}"
 
 
 def _has_rubrics(manifest: Manifest, roles: Iterable[str]) -> bool:

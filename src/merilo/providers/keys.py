@@ -56,7 +56,10 @@ def key_in(variable: str, *, needed_for: str | None = None) -> str:
 
 def check_key(variable: str, source: KeySource | None) -> str:
     """What to check when a key is refused."""
-    return f"check the variable {variable}" if source is None else "check the callable that gives it"
+    if source is not None:
+        return "check the callable that gives it"
+    empty = ", which is empty or not set" if not os.environ.get(variable, "").strip() else ""
+    return f"check the variable {variable}{empty}"
 
 
 class Keys:

@@ -36,6 +36,8 @@ def overview_record(
 ) -> dict[str, Any]:  # Any: JSON
     """The run as a JSON-able object; `cost_usd` is None when it is unknown and 0.0 only when it was free.
 
+    `stopped`: the limit that ended its last call, as a sentence; None where none did.
+
     `metrics`: to be told in the place of those that the run keeps. `corrections`: what labels of people make of
     means, by metric; their estimates are told in the place of the judge's own.
     """
@@ -45,6 +47,7 @@ def overview_record(
     return {
         "run": str(run.path),
         "complete": run.complete,
+        "stopped": usage.get("stopped"),
         "until_decided": run.until_decided,
         "data": manifest.data,
         "origin": manifest.origin,

@@ -1,0 +1,73 @@
+"""What differs between a run and another, or what it was to be gone on with, in words."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, cast
+
+from merilo.errors import RunError
+from merilo.runs.run import MANIFEST, Run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from merilo.runs.run import Manifest
+
+    Judges = Mapping[str, Mapping[str, object]]
+
+_ABSENT = object()
+
+
+def manifest_to_keep(path: Path, manifest: Manifest) -> Manifest:
+    """That of the run which is resumed there, else this. Raises RunError when the run there is of something else."""
+    if not (path / MANIFEST).exists():
+        return manifest
+    earlier = Run.open(path).manifest
+    differences = earlier.differences(manifest)
+    if differences:
+        names = ", ".join({"fingerprint": "data", "until": "when to stop"}.get(name, name) for name in differences)
+        judges = judges_difference(earlier.judges, manifest.judges)
+        raise RunError(
+            f"{path} holds a run that differs in {names}, so it cannot be resumed{f' ({judges})' if judges else ''}; "
+            "choose another directory (--out)."
+        )
+    return earlier
+
+
+def judges_difference(first: Judges, second: Judges) -> str:
+    """What differs between the judges of two runs, for each role that both have; empty where they answer alike.
+
+    `the judge openai:m differs in base_url "http://a" there, "http://b" here`.
+    """
+    both = [(role, judge_difference(first[role], second[role])) for role in first if role in second]
+    return "; ".join(f"the {role} {difference}" for role, difference in both if difference is not None)
+
+
+def judge_difference(first: Mapping[str, object], second: Mapping[str, object]) -> str | None:
+    """The same of two judges as manifests tell them, without its subject; None where they answer alike."""
+    marks = (_flat(first.get("fingerprint")), _flat(second.get("fingerprint")))
+    if marks[0] == marks[1]:
+        return None
+    names = (str(first.get("name")), str(second.get("name")))
+    if names[0] != names[1]:
+        return f"is {names[0]} there and {names[1]} here"
+    keys = [key for key in sorted({*marks[0], *marks[1]}) if marks[0].get(key, _ABSENT) != marks[1].get(key, _ABSENT)]
+    parts = "; ".join(
+        f"{key or 'fingerprint'} {_told(marks[0], key)} there, {_told(marks[1], key)} here" for key in keys
+    )
+    return f"{names[0]} differs in {parts}"
+
+
+def _told(marks: Mapping[str, str], key: str) -> str:
+    return marks.get(key, "not set")
+
+
+def _flat(value: object, name: str = "") -> dict[str, str]:
+    """The leaves of a fingerprint by their path, as JSON."""
+    if not isinstance(value, dict):
+        return {name: json.dumps(value, ensure_ascii=False)}
+    found: dict[str, str] = {}
+    for key, each in cast("dict[str, object]", value).items():
+        found |= _flat(each, f"{name}.{key}" if name else key)
+    return found
