@@ -14,7 +14,9 @@ from judged_rivers import Evaluate, canonical, rows, verdict_for
 from server import JudgeServer, bare, malformed, rate_limited
 
 import merilo
-from merilo.engine.budget import Budget, Over, Spending
+from merilo.api import judge_check
+from merilo.engine.budget import Budget, Limited, Over, Spending
+from merilo.judges.llm import LLMJudge
 from merilo.providers.base import Usage
 from merilo.providers.openai import OpenAIProvider
 from merilo.providers.prices import prices_from
@@ -137,7 +139,7 @@ def test_too_little_money_is_told_before_it_is_spent(
     prices = [{"model": "m", "input": 0.1, "output": 0.4}]
     run = evaluated(rows(3), max_cost_usd=0.0000001, prices=prices, **options)
     assert server.count == 0
-    said = r"The limit of \$0\.00000010 .* is reached: \$0\.0000 is spent, and the next .* up to \$0\.00\d\d\."
+    said = r"The limit of \$0\.00000010 .* is reached: \$0\.0000 is spent, and .* up to \$0\.00\d\d; with less, nothing"
     assert re.match(said, run.usage["stopped"])
 
 
@@ -206,9 +208,20 @@ def test_a_pause_does_not_outlast_the_time(evaluated: Evaluate, server: JudgeSer
     assert time.monotonic() - began < 60
 
 
-@pytest.mark.parametrize("wrong", [{"max_cost_usd": -1}, {"max_requests": -1}, {"max_seconds": float("nan")}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"max_cost_usd": -1},
+        {"max_requests": -1},
+        {"max_seconds": float("nan")},
+        {"max_cost_usd": float("inf")},
+        {"max_cost_usd": "5"},
+        {"max_cost_usd": 10**400},
+        {"max_requests": True},
+    ],
+)
 def test_negative_limits_are_refused(evaluated: Evaluate, wrong: dict[str, Any]) -> None:
-    """A limit below 0 is a mistake."""
+    """A limit below 0, without end, or that is no number is a mistake."""
     with pytest.raises(merilo.UsageError, match=next(iter(wrong))):
         evaluated(rows(1), **wrong)
 
@@ -223,21 +236,51 @@ def test_input_that_is_kept_may_cost_more() -> None:
 
 
 def test_money_set_aside_may_come_back() -> None:
-    """A request that does not fit beside those in the air may fit when they turn out cheaper; alone it is too much."""
+    """A request that does not fit beside those in the air may fit when they turn out cheaper; alone it is too dear."""
     spending = Spending(Budget(max_cost_usd=1.0), lambda *_: 0.6)
     assert spending.over(0.6) is None
     spending.begin(0.6)
-    over = spending.over(0.6)
-    assert isinstance(over, Over)
-    assert over.may_pass
+    assert spending.over(0.6) == Over(Limited.NOW)
     spending.end(0.6, 0.3)
     assert spending.over(0.6) is None
     spending.begin(0.6)
     spending.end(0.6, 0.6)
-    over = spending.over(0.6)
-    assert over is not None
-    assert not over.may_pass
-    assert "$0.9000 is spent" in over.sentence
+    assert spending.over(0.6) == Over(Limited.DEAR)
+    assert "$0.9000 is spent, and the next request can cost up to $0.6000." in spending.too_dear(0.6)
+
+
+def test_nothing_is_aside_when_nothing_is_in_the_air() -> None:
+    """However sums are rounded, a run never waits for money that nobody holds."""
+    spending = Spending(Budget(max_cost_usd=1e12), lambda *_: 1.0)
+    amounts = [1e11 / 3 + number / 7 for number in range(64)]
+    for amount in amounts:
+        spending.begin(amount)
+    for amount in reversed(amounts):
+        spending.end(amount, 0.0)
+    assert spending.over(1e12) is None
+
+
+def test_what_is_too_dear_is_passed_over(
+    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any], tmp_path: Path
+) -> None:
+    """A question that alone could pass the limit is left for later; all others are asked, and the run says why."""
+    data = rows(12)
+    data[1] = {**data[1], "retrieved_contexts": ["The river is long. " * 2_000]}
+    whole = evaluated(data, **{**options, "out": tmp_path / "whole"})
+    asked = server.count
+    run = evaluated(data, max_cost_usd=40.0, prices=PRICES, cache=False, **options)
+    assert server.count - asked == asked - 1
+    assert not run.complete
+    assert re.search(r"the next request can cost up to \$5\d\.", run.usage["stopped"])
+    run = evaluated(data, max_cost_usd=60.0, prices=PRICES, cache=False, **options)
+    assert server.count == 2 * asked
+    assert canonical(run) == canonical(whole)
+
+
+@pytest.mark.parametrize("amount", [1e-320, 1e-9, 0.004, 12.0, 1e15])
+def test_amounts_are_told_in_few_digits(amount: float) -> None:
+    """The smallest and the largest limits make a sentence, not a page of digits."""
+    assert len(Spending(Budget(max_cost_usd=amount), lambda *_: None).too_dear(amount)) < 200
 
 
 def test_an_unknown_price_of_a_reply_is_what_was_set_aside(
@@ -250,6 +293,16 @@ def test_an_unknown_price_of_a_reply_is_what_was_set_aside(
     assert not run.complete
     assert 0 < server.count < 40
     assert run.usage["cost_usd"] is None
+
+
+def test_a_judge_that_is_checked_keeps_one_limit(server: JudgeServer, tmp_path: Path) -> None:
+    """What is set aside for replies that tell no tokens counts over all tasks and sources of a check."""
+    verdict = json.dumps({"reason": "", "grade": 0, "evidence": []})
+    server.fail(bare(json.dumps({"choices": [{"message": {"content": verdict}}]})))
+    judge = LLMJudge(OpenAIProvider("m", base_url=server.base_url))
+    check = judge_check(judge=judge, max_cost_usd=25.0, prices=PRICES, cache=False, sample=1, out=tmp_path / "c")
+    assert check.stopped is not None
+    assert 0 < server.count < 9  # each could cost some $3 and more
 
 
 def test_the_command_line_says_how_to_go_on(server: JudgeServer, tmp_path: Path) -> None:

@@ -12,10 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import merilo
+from merilo.engine.amounts import most_tokens_of
 from merilo.engine.limits import Expected, Limiter, Limits, Permit, Share, asks_no_model, limiter_for
 from merilo.providers.base import Message, Request, Usage
 from merilo.providers.callables import CallableProvider
 from merilo.providers.openai import OpenAIProvider
+from merilo.providers.openai_embeddings import EmbeddingsRequest
 from merilo.providers.splitter import SplitterProvider
 
 if TYPE_CHECKING:
@@ -289,22 +291,47 @@ def test_a_free_local_process_asks_no_model() -> None:
 
 def test_what_a_request_is_expected_to_take() -> None:
     """Characters / 4 and the mean output so far."""
+    provider = OpenAIProvider("m", base_url="http://localhost:1/v1")
     expected, request = Expected(), Request((Message("user", "x" * 400),), max_tokens=100)
     assert expected.tokens(request) == 200
     for output in (10, 30, None):
-        expected.learn(request, Usage(1, output))
+        expected.learn(provider, request, Usage(1, output))
     assert expected.tokens(request) == 120
 
 
 def test_what_a_request_takes_at_most() -> None:
     """A token a byte and the limit of the reply, whatever replies took so far, unless they took more."""
-    expected, request = Expected(), Request((Message("user", "x" * 500),), max_tokens=100)
-    assert expected.most(request) == Usage(1_000, 100, 0)
-    expected.learn(request, Usage(10, 10))
-    expected.learn(request, Usage(None, None))
-    assert expected.most(request) == Usage(1_000, 100, 0)
-    expected.learn(request, Usage(2_000, 150))
-    assert expected.most(request) == Usage(2_000, 150, 0)
+    provider = OpenAIProvider("m", base_url="http://localhost:1/v1")
+    expected, request = Expected(), Request((Message("user", "x" * 492),), max_tokens=100)
+    assert expected.most(provider, request) == Usage(1_000, 100, 0)
+    expected.learn(provider, request, Usage(10, 10))
+    expected.learn(provider, request, Usage(None, None))
+    assert expected.most(provider, request) == Usage(1_000, 100, 0)
+    expected.learn(provider, request, Usage(2_000, 150))
+    assert expected.most(provider, request) == Usage(2_000, 150, 0)
+
+
+def test_what_a_user_has_sent_besides_counts() -> None:
+    """A limit of replies or a number of them in `body` goes before the request's own; texts there are read too."""
+    request = Request((Message("user", "x" * 492),), max_tokens=100)
+    provider = OpenAIProvider("m", base_url="http://localhost:1/v1", body={"max_tokens": 5_000, "n": 3})
+    most = Expected().most(provider, request)
+    assert most.output_tokens == 15_000
+    assert (most.input_tokens or 0) > 1_000
+
+
+@pytest.mark.parametrize(
+    ("request_", "most"),
+    [
+        (Request((Message("user", "ä" * 246),), max_tokens=100, samples=3), Usage(1_000, 300, 0)),
+        (Request((Message("user", "x" * 492),)), Usage(1_000, 4_096, 0)),
+        (EmbeddingsRequest((), inputs=("x" * 242, "x" * 242)), Usage(1_000, 0, 0)),
+        (Request((Message("user", "x" * 468),), {"a": 1, "b": 2}, max_tokens=1), Usage(1_000, 1, 0)),
+    ],
+)
+def test_texts_replies_and_limits_count(request_: Request, most: Usage) -> None:
+    """Bytes, not characters; each of several replies; 4,096 tokens without a limit; none where vectors are wanted."""
+    assert most_tokens_of(request_) == most
 
 
 @pytest.mark.parametrize(

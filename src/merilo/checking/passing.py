@@ -28,17 +28,17 @@ class Passing:
         self._begun = False
         self._traffic: Callable[[], Traffic] | None = None
         self._requests = 0
-        self._cost_usd: float | None = 0.0
+        self._counted_usd = 0.0
         self._began = time.monotonic()
         if hasattr(watcher, "event"):
             self.event: Callable[[Event], None] = lambda event: self._tell("event", event)
 
     @property
     def left(self) -> Budget:
-        """What the next evaluation may still spend; a cost that is not known is stopped by the engine itself."""
+        """What the next evaluation may still spend."""
         budget = self._budget
-        if budget.max_cost_usd is not None and self._cost_usd is not None:
-            budget = replace(budget, max_cost_usd=max(0.0, budget.max_cost_usd - self._cost_usd))
+        if budget.max_cost_usd is not None:
+            budget = replace(budget, max_cost_usd=max(0.0, budget.max_cost_usd - self._counted_usd))
         if budget.max_requests is not None:
             budget = replace(budget, max_requests=max(0, budget.max_requests - self._requests))
         if budget.max_seconds is not None:
@@ -91,9 +91,7 @@ class Passing:
         if self._traffic is not None:
             traffic, self._traffic = self._traffic(), None
             self._requests += traffic.sent
-            self._cost_usd = (
-                None if traffic.cost_usd is None or self._cost_usd is None else self._cost_usd + traffic.cost_usd
-            )
+            self._counted_usd += traffic.counted_usd
 
     def _tell(self, name: str, *given: object) -> None:
         call: Callable[..., object] | None = getattr(self._watcher, name, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from merilo.providers.base import Usage
@@ -18,10 +19,14 @@ if TYPE_CHECKING:
 LOOKED_AT: Final = 2_000
 """Samples whose plans an estimate runs dry, spread evenly over a larger data set."""
 _CHARACTERS_PER_TOKEN: Final = 4
-_WRAPPING_TOKENS: Final = 500
+_AROUND_TOKENS: Final = 500
 """What a provider may put around a request: marks of a conversation, words about the form of the reply."""
+_AROUND_TEXT_TOKENS: Final = 8
+"""The same around each of its texts."""
 _UNLIMITED_TOKENS: Final = 4_096
 """Taken to be the longest reply where a request sets no limit."""
+_LIMITS: Final = ("max_completion_tokens", "max_tokens")
+_NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
 
 def tokens_in(characters: int) -> int:
@@ -34,15 +39,22 @@ def tokens_of(request: Request) -> int:
     return tokens_in(sum(map(len, _texts(request))))
 
 
-def most_tokens_of(request: Request) -> Usage:
+def most_tokens_of(request: Request, body: Mapping[str, object] = _NOTHING) -> Usage:
     """What a request can take: a token a byte in, what a provider puts around it included, and its limit out.
 
-    No tokenizer in use makes more tokens of a text than it has bytes. A request without a limit is taken to get at
-    most 4,096 tokens, one for vectors none.
+    No tokenizer in use makes more tokens of a text than it has bytes. `body`: what the user has the provider send
+    besides, which may set another limit. A request without a limit is taken to get at most 4,096 tokens, one for
+    vectors none.
     """
-    read = sum(map(_bytes, _texts(request))) + _WRAPPING_TOKENS
-    limit = _UNLIMITED_TOKENS if request.max_tokens is None else request.max_tokens
-    return Usage(read, limit * request.samples if request.messages else 0, 0)
+    texts = [*_texts(request), json.dumps(body, default=str)] if body else [*_texts(request)]
+    read = sum(map(_bytes, texts)) + _AROUND_TEXT_TOKENS * len(texts) + _AROUND_TOKENS
+    if request.schema is not None:
+        read += sum(map(_compact(_Same(request.schema)).count, ",:"))  # where it is written with blanks
+    limits = [body[name] for name in _LIMITS if name in body] or [request.max_tokens]
+    limit = max((each for each in limits if isinstance(each, int)), default=_UNLIMITED_TOKENS)
+    replies = body.get("n", request.samples)
+    written = limit * replies if isinstance(replies, int) and request.messages else 0
+    return Usage(read, written, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from enum import Enum
 from math import ceil, floor, inf, log10
 from typing import TYPE_CHECKING
 
+from merilo.engine.limits import PRICED
 from merilo.errors import UsageError
 from merilo.judges.cascade import each_judge
 from merilo.providers.base import Usage
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
 _ROUNDING = 1e-9
 _CENT = 0.01
 _UNSEEN = 1e-6
-_PRICED = Usage(1_000, 1_000, 0)
+_MUCH = 1e9
+_LARGEST = 1e15
 UNPAID = Usage(0, 0, 0)
 """The usage of a request that brought no reply: providers bill replies."""
 
@@ -43,9 +46,10 @@ class Budget:
 
     def __post_init__(self) -> None:
         for name in ("max_cost_usd", "max_requests", "max_seconds"):
-            value: float | None = getattr(self, name)
-            if value is not None and not 0 <= value < inf:
-                raise UsageError(f"{name} must be at least 0, got {value}.")
+            value: object = getattr(self, name)
+            if value is None or (isinstance(value, float | int) and value is not True and 0 <= value <= _LARGEST):
+                continue
+            raise UsageError(f"{name} must be a number from 0 to {_LARGEST:g}, got {value!r:.60}.")
 
 
 def check_prices(budget: Budget, judges: Iterable[Judge], price: Pricer) -> None:
@@ -54,7 +58,7 @@ def check_prices(budget: Budget, judges: Iterable[Judge], price: Pricer) -> None
         return
     for judge in each_judge(judges):
         provider: Provider | None = getattr(judge, "provider", None)
-        if provider is not None and price(provider, _PRICED) is None:
+        if provider is not None and price(provider, PRICED) is None:
             raise UsageError(_unpriced(judge.name))
 
 
@@ -65,13 +69,24 @@ def _unpriced(name: str) -> str:
     )
 
 
+class Limited(Enum):
+    """What a limit means for a request that may not go now."""
+
+    NOW = "now"
+    """It may fit once what is in the air has turned out cheaper than what was set aside for it."""
+    DEAR = "dear"
+    """It alone could pass the limit of cost; a cheaper one may fit."""
+    OVER = "over"
+    """Nothing may be sent any more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Over:
-    """A limit that the next request would pass, as a sentence."""
+    """A limit that the next request would pass."""
 
-    sentence: str
-    may_pass: bool = False
-    """True when what is set aside for requests in the air may turn out to be enough for it."""
+    limited: Limited
+    sentence: str = ""
+    """Says so, where nothing may be sent any more."""
 
 
 class Spending:
@@ -84,6 +99,7 @@ class Spending:
         self._budget = budget
         self._price = price
         self._aside_usd = 0.0
+        self._flying = 0
         self._began = time.monotonic()
 
     @property
@@ -93,17 +109,26 @@ class Spending:
         return inf if most is None else self._began + most - time.monotonic()
 
     @property
-    def time_is_up(self) -> Over:
+    def time_is_up(self) -> str:
         """The limit of time, passed."""
-        return Over(f"The limit of {self._budget.max_seconds or 0:g} seconds (max_seconds, --max-seconds) is reached.")
+        return f"The limit of {self._budget.max_seconds or 0:g} seconds (max_seconds, --max-seconds) is reached."
+
+    def too_dear(self, cost_usd: float) -> str:
+        """The limit of cost, of which too little is left for a request of this cost at most."""
+        most = _dollars(self._budget.max_cost_usd or 0.0)
+        sent = "." if self.sent else "; with less, nothing is sent."
+        return (
+            f"The limit of {most} (max_cost_usd, --max-cost) is reached: {_dollars(self.cost_usd)} is spent, "
+            f"and the next request can cost up to {_dollars(cost_usd)}{sent}"
+        )
 
     def most_usd(self, provider: Provider, most: Usage) -> float:
         """The most that a request can cost which takes no more than this. Raises UsageError when it is not known.
 
-        All of its input may be written to the provider's prompt cache, which may cost more, or none.
+        Its input may be read from the provider's prompt cache or be written to it, which has prices of its own.
         """
-        costs = [self._price(provider, usage) for usage in (most, replace(most, written_tokens=most.input_tokens))]
-        known = [cost for cost in costs if cost is not None]
+        usages = (most, *(replace(most, **{name: most.input_tokens}) for name in ("cached_tokens", "written_tokens")))
+        known = [cost for usage in usages if (cost := self._price(provider, usage)) is not None]
         if not known:
             marks = provider.fingerprint()
             raise UsageError(_unpriced(str(marks.get("model") or marks.get("provider") or "a provider")))
@@ -116,32 +141,35 @@ class Spending:
         """
         budget = self._budget
         if self.seconds_left <= 0:
-            return self.time_is_up
+            return Over(Limited.OVER, self.time_is_up)
         if free:
             return None
         if budget.max_requests is not None and self.sent >= budget.max_requests:
-            return Over(f"The limit of {budget.max_requests:,} requests (max_requests, --max-requests) is reached.")
-        most = budget.max_cost_usd
-        if most is not None and self.cost_usd + self._aside_usd + cost_usd > most + _ROUNDING:
-            said = (
-                f"The limit of {_dollars(most)} (max_cost_usd, --max-cost) is reached: {_dollars(self.cost_usd)} is "
-                f"spent, and the next request can cost up to {_dollars(cost_usd)}."
-            )
-            return Over(said, may_pass=self._aside_usd > _ROUNDING)
-        return None
+            said = f"The limit of {budget.max_requests:,} requests (max_requests, --max-requests) is reached."
+            return Over(Limited.OVER, said)
+        if budget.max_cost_usd is None:
+            return None
+        left = budget.max_cost_usd * (1 + _ROUNDING) - self.cost_usd - cost_usd
+        if left < 0:
+            return Over(Limited.DEAR)
+        return Over(Limited.NOW) if self._aside_usd > left else None
 
     def begin(self, aside_usd: float) -> None:
         """A request is begun, and so much set aside for it."""
         self.sent += 1
+        self._flying += 1
         self._aside_usd += aside_usd
 
     def end(self, aside_usd: float, cost_usd: float) -> None:
         """A request has ended; `cost_usd` is what it cost."""
-        self._aside_usd = max(0.0, self._aside_usd - aside_usd)
+        self._flying -= 1
+        self._aside_usd = max(0.0, self._aside_usd - aside_usd) if self._flying else 0.0  # no rest of rounding
         self.cost_usd += cost_usd
 
 
 def _dollars(usd: float) -> str:
     """At least four digits behind the point, two that count where it is less, rounded up: `$1.2000`, `$0.0000032`."""
-    digits = 4 if usd <= 0 or usd >= _CENT else 1 - floor(log10(usd))
+    if not _UNSEEN**2 <= usd < _MUCH:
+        return f"${usd:.4f}" if usd < 1 else f"${usd:.4g}"
+    digits = 4 if usd >= _CENT else 1 - floor(log10(usd))
     return f"${ceil(usd * 10**digits - _UNSEEN) / 10**digits:.{digits}f}"

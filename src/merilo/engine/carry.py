@@ -32,6 +32,7 @@ UNTIMED_S = 600.0
 _LATE_S = 5.0
 """A provider keeps its own time; it is broken off when it has not done so by this much."""
 _MOST_TOLD = 5
+_STUCK_S = 0.1
 _LONGEST_CLOSING_S = 5.0
 
 
@@ -85,6 +86,7 @@ class Carrier:
         self._lane_of: dict[int, Lane] = {}
         self._stops: set[Callable[[BaseException | None], None]] = set()
         self._deadline: asyncio.TimerHandle | None = None
+        self._ending: asyncio.TimerHandle | None = None
         self._watching: asyncio.TimerHandle | None = None
         self._shortest_s = inf
         self.known = 0
@@ -103,7 +105,7 @@ class Carrier:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.halted = self.over = True
-        for timer in (self._deadline, self._watching):
+        for timer in (self._deadline, self._watching, self._ending):
             if timer is not None:
                 timer.cancel()
         tasks = [task for lane in self._lanes.values() for task in lane.close()]
@@ -159,6 +161,24 @@ class Carrier:
         elif self.spending.needs_price:
             for lane in self._lanes.values():
                 lane.pump_soon()
+            if self._ending is None and self._stuck:
+                self._ending = self._loop.call_later(_STUCK_S, self._end_stuck, self.spending.sent)
+
+    @property
+    def _stuck(self) -> bool:
+        """Whether all that is left to send is too dear."""
+        lanes = self._lanes.values()
+        return any(lane.dear_usd is not None for lane in lanes) and all(lane.idle for lane in lanes)
+
+    def _end_stuck(self, sent: int) -> None:
+        """Halt where nothing has moved since; plans that have just got an answer may ask for something cheaper."""
+        self._ending = None
+        if self._stuck and not self.halted:
+            if sent == self.spending.sent:
+                cheapest = min(lane.dear_usd for lane in self._lanes.values() if lane.dear_usd is not None)
+                self.halt(self.spending.too_dear(cheapest))
+            else:
+                self.landed()
 
     # telling
 
@@ -175,6 +195,7 @@ class Carrier:
             input_tokens=self._input_tokens,
             output_tokens=self._output_tokens,
             cost_usd=self._cost_usd,
+            counted_usd=self.spending.cost_usd,
             paused_s=max((lane.limiter.paused_s for lane in lanes), default=0.0),
         )
 
@@ -254,7 +275,7 @@ class Carrier:
             self._watching = self._loop.call_later(min(1.0, self._shortest_s / 4), self._watch)
 
     def _time_is_up(self) -> None:
-        self.halt(self.spending.time_is_up.sentence)
+        self.halt(self.spending.time_is_up)
 
 
 class _Single:

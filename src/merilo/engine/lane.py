@@ -21,7 +21,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from merilo.engine.breaker import FIRST, Breaker, Doubt
-from merilo.engine.budget import UNPAID
+from merilo.engine.budget import UNPAID, Limited
 from merilo.engine.event_loop import call_after
 from merilo.engine.limits import Expected, Limits, Permit, asks_no_model, limiter_for
 from merilo.engine.parcel import LONGEST_PAUSE_S, Order, Parcel, jitter_s
@@ -71,6 +71,8 @@ class Lane:
         self._weighs = limits.tokens_per_minute is not None
         self._remote = "base_url" in provider.fingerprint()
         self._expected = Expected()
+        self.dear_usd: float | None = None
+        """What the cheapest of those requests can cost that were left out, since each could pass the limit of cost."""
         self._breaker = Breaker[Parcel]()
         self._heap: list[tuple[Order, int, Parcel]] = []
         self._number = 0
@@ -94,6 +96,11 @@ class Lane:
     def busy(self) -> bool:
         """Whether anything is in the air, or has come and was not read yet."""
         return bool(self.flying or self._unread)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits, is in the air or has to be read."""
+        return not (self.busy or self.queued)
 
     def post(self, parcel: Parcel) -> None:
         """Put a request into the queue."""
@@ -172,14 +179,26 @@ class Lane:
             return None
         doubt = self._breaker.doubt
         if doubt is Doubt.NONE:
-            return self._let_through(0)
+            return self._first_that_fits(0)
         if self.flying or doubt is Doubt.STOP:
             return None
         self._heap.sort()  # a sorted list is a heap
-        parcel = self._let_through(len(self._heap) * self._breaker.probes // (self._breaker.probes + 1))
+        parcel = self._first_that_fits(self._breaker.probes)
         if parcel is not None:
             self._breaker.probe()
         return parcel
+
+    def _first_that_fits(self, probes: int) -> Parcel | None:
+        """The first request, or one so far down the queue; if it could pass the limit of cost, the next that could not.
+
+        None where the one that is found has to wait.
+        """
+        while left := len(self._heap):
+            parcel = self._let_through(left * probes // (probes + 1))
+            if parcel is not None or len(self._heap) == left:
+                return parcel
+        self._carrier.landed()  # perhaps nothing is left that can be paid for
+        return None
 
     @property
     def _stumbling(self) -> bool:
@@ -188,32 +207,38 @@ class Lane:
 
     def _let_through(self, index: int) -> Parcel | None:
         parcel = self._heap[index][2]
-        if not self._affordable(parcel):
+        if not self._affordable(index, parcel):
             return None
         permit = self._share.take(self._expected.tokens(parcel.send.request) if self._weighs else 0)
         if not isinstance(permit, Permit):
             self._again_in(permit)
             return None
-        if index == 0:
-            heappop(self._heap)
-        else:
-            del self._heap[index]
-            heapify(self._heap)
+        self._take_out(index)
         parcel.permit = permit
         if not self._local:
             self._carrier.spending.begin(parcel.aside_usd)
         self.flying += 1
         return parcel
 
-    def _affordable(self, parcel: Parcel) -> bool:
-        spending, cost = self._carrier.spending, 0.0
+    def _take_out(self, index: int) -> None:
+        if index == 0:
+            heappop(self._heap)
+        else:
+            del self._heap[index]
+            heapify(self._heap)
+
+    def _affordable(self, index: int, parcel: Parcel) -> bool:
+        spending, send, cost = self._carrier.spending, parcel.send, 0.0
         if not self._local and spending.needs_price:
-            cost = spending.most_usd(parcel.send.provider, self._expected.most(parcel.send.request))
+            cost = spending.most_usd(send.provider, self._expected.most(send.provider, send.request))
         over = spending.over(cost, free=self._local)
         if over is None:
             parcel.aside_usd = cost
             return True
-        if not over.may_pass:
+        if over.limited is Limited.DEAR:
+            self._take_out(index)  # nobody asks for it again in this call: what is spent is spent
+            self.dear_usd = cost if self.dear_usd is None else min(cost, self.dear_usd)
+        elif over.limited is Limited.OVER:
             self._carrier.halt(over.sentence)
         return False
 
@@ -291,7 +316,7 @@ class Lane:
         self._share.land(parcel.permit, good=True, tokens=total)
         self._gone_since, self._failures = inf, 0
         if self._weighs or carrier.spending.needs_price:
-            self._expected.learn(parcel.send.request, usage)
+            self._expected.learn(parcel.send.provider, parcel.send.request, usage)
         if not self._local:
             carrier.paid(parcel.send, usage if reply.path is not ReplyPath.LOCAL else UNPAID, parcel.aside_usd)
         carrier.tell(EventKind.REPLIED, self.title, reply.seconds)

@@ -14,16 +14,19 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.engine.amounts import most_tokens_of, tokens_of
 from merilo.errors import UsageError
+from merilo.judging.untyped import as_object
 from merilo.providers.base import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from merilo.providers.base import Provider, Request
 
 CONCURRENCY: Final = 16
 _FIRST_OUTPUT_TOKENS: Final = 256
 _MINUTE_S: Final = 60.0
+PRICED: Final = Usage(1_000, 1_000, 0)
+"""What is not free costs something for this."""
 _BURST_S: Final = 1.0
 """Requests that were not sent may be made up for within this time; the rate is so much lower that no minute is over."""
 
@@ -224,28 +227,28 @@ class Expected:
         mean = -(-self._output // self._replies) if self._replies else _first_output(request)
         return tokens_of(request) + mean
 
-    def most(self, request: Request) -> Usage:
+    def most(self, provider: Provider, request: Request) -> Usage:
         """What to set aside so that a budget is not passed: see `most_tokens_of`.
 
         Where a reply told more than that, by so much more.
         """
-        most = most_tokens_of(request)
+        most = most_tokens_of(request, _body(provider))
         read, written = most.input_tokens or 0, most.output_tokens or 0
         return Usage(ceil(read * self._input_excess), ceil(written * self._output_excess), 0)
 
-    def learn(self, request: Request, usage: Usage) -> None:
+    def learn(self, provider: Provider, request: Request, usage: Usage) -> None:
         """Take what a reply took into account, where it tells."""
         if usage.output_tokens is not None:
             self._replies += 1
             self._output += usage.output_tokens
-        most = most_tokens_of(request)
+        most = most_tokens_of(request, _body(provider))
         self._input_excess = max(self._input_excess, _share(usage.input_tokens, most.input_tokens))
         self._output_excess = max(self._output_excess, _share(usage.output_tokens, most.output_tokens))
 
 
 def asks_no_model(provider: Provider) -> bool:
     """True for what runs on this machine and is free: no rate and no budget is about it."""
-    return "base_url" not in provider.fingerprint() and provider.price_usd(Usage()) == 0.0
+    return "base_url" not in provider.fingerprint() and provider.price_usd(PRICED) == 0.0
 
 
 _limiters: dict[str, Limiter] = {}
@@ -296,3 +299,9 @@ def _first_output(request: Request) -> int:
 
 def _share(part: int | None, whole: int | None) -> float:
     return part / whole if part and whole else 0.0
+
+
+def _body(provider: Provider) -> Mapping[str, object]:
+    """What the user has a provider send besides."""
+    holder: object = getattr(provider, "endpoint", provider)  # an embedder's is its endpoint's
+    return as_object(getattr(holder, "body", None)) or {}
