@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from command_line import Here
 from judged_rivers import Evaluate, canonical, rows, verdict_for
-from server import JudgeServer, bare, malformed, rate_limited
+from server import Fault, JudgeServer, bare, malformed, rate_limited, truncated
 
 import merilo
 from merilo.api import judge_check
@@ -69,6 +69,44 @@ def test_calls_go_on_where_the_last_one_stopped(
     assert calls == -(-needed // 7)
     assert run.usage["stopped"] is None
     assert canonical(run) == canonical(whole)
+
+
+@pytest.mark.parametrize("fault", [truncated(), malformed()])
+@pytest.mark.parametrize("most", [1, 3])
+def test_replies_that_ask_for_more_are_kept(evaluated: Evaluate, tmp_path: Path, fault: Fault, most: int) -> None:
+    """A question whose reply was cut off or unreadable goes on from there in the next call; nothing is paid twice."""
+    counts, runs = [], []
+    for limit in (None, most):
+        with JudgeServer() as server:
+            server.fail(fault, share=0.4, seed=3)
+            for _ in range(100):
+                run = evaluated(
+                    rows(6),
+                    judge="openai:m",
+                    base_url=server.base_url,
+                    metrics=[METRIC],
+                    out=tmp_path / str(limit),
+                    max_requests=limit,
+                    prices=PRICES,
+                )
+                if run.complete:
+                    break
+            counts.append(server.count)
+            runs.append(run)
+    assert server.given[fault.name] > 3
+    assert counts[0] == counts[1]
+    assert (runs[0].path / "summary.json").read_bytes() == (runs[1].path / "summary.json").read_bytes()
+    for name in ("requests", "input_tokens", "output_tokens"):
+        assert runs[0].usage[name] == runs[1].usage[name]
+    assert runs[0].usage["cost_usd"] == pytest.approx(runs[1].usage["cost_usd"])
+
+
+def test_what_a_stopped_call_paid_is_counted(evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]) -> None:
+    """Also replies that cannot be read stand in the usage of a run that is not done."""
+    server.fail(truncated())
+    run = evaluated(rows(6), max_requests=3, concurrency=1, prices=PRICES, **options)
+    assert run.usage["requests"] == server.count == 3
+    assert run.usage["cost_usd"] > 0
 
 
 def test_no_request_at_all_is_a_limit_too(evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]) -> None:

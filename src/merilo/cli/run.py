@@ -189,7 +189,7 @@ def _evaluated(data: str, qrels: str | None, arguments: EvaluateArguments, *, qu
 
 
 def _resumable(message: str, watch: Watch) -> str:
-    if watch.run is None:
+    if watch.run is None or not watch.run.exists():
         return message
     return f"{message}\nWhat was answered is kept. To go on: {again(watch.run)}"
 

@@ -15,7 +15,7 @@ from merilo.judges.cascade import Cascade, with_stages
 from merilo.judging.digests import FRAME, digest_bytes, digest_json, digest_of, digest_text, framed
 from merilo.judging.questions import Completion, Embeddings, Pack, Question, Sentences, Similarities
 from merilo.judging.verdicts import Failure, Verdict
-from merilo.providers.base import ReplyPath
+from merilo.providers.base import Reply, ReplyPath
 from merilo.runs.store import Exchange
 
 if TYPE_CHECKING:
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from merilo.engine.cache import VerdictCache
     from merilo.judges.base import Judge
     from merilo.judging.ask import Answer, Group, Step
-    from merilo.providers.base import Reply
-    from merilo.runs.store import Store
+    from merilo.runs.store import Heard, Store
 
     Held = dict[bytes, Answer]
 
@@ -92,6 +91,11 @@ class Unit(NamedTuple):
     asked: Question[Any] | Pack
     questions: tuple[Question[Any], ...]
     keys: tuple[bytes, ...]
+
+    @property
+    def key(self) -> bytes:
+        """Of the conversation about all of it."""
+        return self.keys[0] if len(self.keys) == 1 else digest_of(*self.keys)
 
     @property
     def whole(self) -> bool:
@@ -175,9 +179,21 @@ class Answers:
         if self._cache is not None and unit.judge.cacheable:
             rows = _winners(self._cache, rows, name, paid=bool(sent))
         exchange = Exchange(name, unit.judge.rubric(unit.asked), sent, cost)
+        if self._store.unfinished:
+            self._store.forget(unit.key)
         held = self._store.keep(rows, exchange, seconds=seconds)
         self.commit_if_due()
         return dict(zip(unit.keys, held, strict=True))
+
+    def leave(self, unit: Unit, replies: Sequence[Reply | Failure], cost: float | None, seconds: float) -> None:
+        """Store what a conversation heard that is broken off; that of a judge on this machine costs nothing anew."""
+        if replies and not any(isinstance(reply, Reply) and reply.path is ReplyPath.LOCAL for reply in replies):
+            exchange = Exchange(unit.judge.name, unit.judge.rubric(unit.asked), tuple(replies), cost)
+            self._store.leave(unit.key, exchange, seconds=seconds)
+
+    def heard(self, unit: Unit) -> Heard | None:
+        """What a conversation about this had heard when an earlier part of the run ended; None where there was none."""
+        return self._store.heard(unit.key) if self._store.unfinished else None
 
     def cascades(self) -> list[tuple[Cascade, tuple[str, ...]]]:
         """The cascades among the judges, each once, with all its roles."""

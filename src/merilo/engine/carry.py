@@ -180,6 +180,11 @@ class Carrier:
             else:
                 self.landed()
 
+    def read_all(self) -> None:
+        """Hand over what came before the end."""
+        for lane in self._lanes.values():
+            lane.read_all()
+
     # telling
 
     def traffic(self) -> Traffic:

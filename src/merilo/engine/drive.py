@@ -8,12 +8,13 @@ side by side, so that one sees that nothing else is different.
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING
 
 from merilo.engine.budget import own_price
 from merilo.engine.event_loop import call_after
 from merilo.engine.talk import talk_about
-from merilo.errors import UsageError
+from merilo.errors import MeriloError, UsageError
 from merilo.judging.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     Sender = Callable[[Send], Reply | Failure]
     BatchSender = Callable[[Sequence[Send]], Iterable[tuple[int, Reply | Failure]]]
     """Takes all sends of a round; gives what comes back, with its place, in any order. Ends early to end the run."""
+
+_log = logging.getLogger("merilo")
 
 
 def _units(walk: Walk, answers: Answers) -> list[Unit] | None:
@@ -181,12 +184,18 @@ class AsyncDriver:
         going.walk.close()
 
     async def close(self) -> None:
-        """Keep nothing more."""
+        """Keep what conversations have heard that are broken off, and nothing more."""
         if self._commit is not None:
             self._commit.cancel()
         if self.ended.done():
             self.ended.exception()  # seen, also where nobody waits any more
-        self._flights.clear()
+        self._carrier.read_all()
+        flights, self._flights = dict.fromkeys(self._flights.values()), {}
+        try:
+            for flight in flights:
+                flight.talk.leave(self._answers)
+        except MeriloError:  # a full disk: what ended the run tells it already
+            _log.exception("a conversation that was broken off could not be kept")
 
     def post(self, send: Send, flight: _Flight, place: int, *, again: bool) -> None:
         """Put a request of a flight into its queue."""
@@ -244,7 +253,7 @@ class AsyncDriver:
         self._flights.update(dict.fromkeys(rest.keys, flight))
         flights.add(flight)
         self.waiting += 1
-        flight.send(again=False)
+        flight.send(again=talk.begun)
 
     def _count(self, unit: Unit, held: Held) -> None:
         self._carrier.count(len(held))

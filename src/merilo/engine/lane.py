@@ -141,7 +141,7 @@ class Lane:
         for task in tasks:
             task.cancel()
         self._share.leave()
-        self._read_all()
+        self.read_all()
         return tasks
 
     # letting through
@@ -440,7 +440,7 @@ class Lane:
         parcel, reply = self._unread.popleft()
         parcel.to.landed(parcel.place, reply)
 
-    def _read_all(self) -> None:
+    def read_all(self) -> None:
         """Keep what came before the end; where even that breaks, another error is being told already."""
         try:
             while self._unread:

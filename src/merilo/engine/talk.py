@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Answer, Plan, Step
     from merilo.judging.questions import Pack, Question
     from merilo.providers.base import Reply
+    from merilo.runs.store import Heard
 
 _log = logging.getLogger("merilo")
 
@@ -38,21 +39,33 @@ class Conversing(Protocol):
         """Hand over what came back for the current sends, in order."""
         ...
 
+    @property
+    def begun(self) -> bool:
+        """Whether it has heard something, so that it goes before what was not asked yet."""
+        ...
+
     def keep(self, answers: Answers) -> Held:
         """Store the finished conversation; what the run holds now, by key."""
+        ...
+
+    def leave(self, answers: Answers) -> None:
+        """Store what it has heard, where it is broken off; a later part of the run goes on from there."""
         ...
 
 
 def talk_about(unit: Unit, answers: Answers, price: Pricer = own_price) -> Conversing:
     """A conversation about a unit with its judge, run on to what it wants sent first."""
     consult: Callable[[Question[Any] | Pack], Plan[tuple[Answer, ...]]] | None = getattr(unit.judge, "consult", None)
-    return Talk(unit, price) if consult is None else Inquiry(unit, consult(unit.asked), answers, price)
+    if consult is not None:
+        return Inquiry(unit, consult(unit.asked), answers, price)
+    return Talk(unit, price, answers.heard(unit))
 
 
 class Talk:
     """One conversation with a judge about one unit; `sends` is what it waits for, None once it has answered."""
 
-    def __init__(self, unit: Unit, price: Pricer = own_price) -> None:
+    def __init__(self, unit: Unit, price: Pricer = own_price, heard: Heard | None = None) -> None:
+        """`heard`: what was replied to it before it was broken off."""
         self.unit = unit
         self._price = price
         self.sends: tuple[Send, ...] | None = None
@@ -62,6 +75,13 @@ class Talk:
         self._began = time.monotonic()
         self._conversation = unit.judge.answer(unit.asked)
         self._advance(None)
+        if heard is not None:
+            self._recall(heard)
+
+    @property
+    def begun(self) -> bool:
+        """See `Conversing`."""
+        return bool(self.replies)
 
     def reply(self, replies: tuple[Reply | Failure, ...]) -> None:
         """Hand over what came back for the current sends, in order."""
@@ -76,6 +96,19 @@ class Talk:
         """Store the finished conversation; what the run holds now, by key."""
         seconds = time.monotonic() - self._began
         return answers.keep(self.unit, self.answers, self.replies, self._cost, seconds)
+
+    def leave(self, answers: Answers) -> None:
+        """See `Conversing`; of requests side by side, what has come is kept with the last of them."""
+        if self.sends is not None:
+            answers.leave(self.unit, self.replies, self._cost, time.monotonic() - self._began)
+
+    def _recall(self, heard: Heard) -> None:
+        told = list(heard.replies)
+        while self.sends and len(told) >= len(self.sends):
+            replies, told = tuple(told[: len(self.sends)]), told[len(self.sends) :]
+            self.replies.extend(replies)
+            self._advance(replies)
+        self._cost = heard.cost_usd
 
     def _advance(self, replies: tuple[Reply | Failure, ...] | None) -> None:
         try:
@@ -122,6 +155,16 @@ class Inquiry:
     def keep(self, answers: Answers) -> Held:
         """See `Conversing`; what was sent and paid stands with the judges that were asked."""
         return answers.keep(self.unit, self._answers, (), 0.0, time.monotonic() - self._began)
+
+    @property
+    def begun(self) -> bool:
+        """See `Conversing`."""
+        return any(talk.begun for talk in self._talks)
+
+    def leave(self, answers: Answers) -> None:
+        """See `Conversing`."""
+        for talk in self._talks:
+            talk.leave(answers)
 
     def _advance(self, told: tuple[Answer, ...] | None) -> None:
         """Run the plan on until something has to be sent, or it has answered."""

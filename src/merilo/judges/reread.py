@@ -10,14 +10,13 @@ from merilo.errors import RubricError
 from merilo.judges.llm import Judged, LLMJudge
 from merilo.judging.untyped import as_object
 from merilo.judging.verdicts import Failure
-from merilo.providers.base import Finish, Reply, ReplyPath
+from merilo.providers.base import Finish, Reply, ReplyPath, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Pack, Question
-    from merilo.providers.base import Usage
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class Recalled(LLMJudge):
 
         None where they would ask for a reply that was not recorded, or where the rubric is gone.
         """
-        told = deque(map(_reply, replies))
+        told = deque(map(heard, replies))
         talk = self.answer(asked)
         try:
             sends = next(talk)
@@ -75,12 +74,13 @@ def recalled(marks: Mapping[str, object], rubric: str) -> Recalled | None:
     )
 
 
-def _reply(record: Mapping[str, Any]) -> Reply | Failure:  # Any: JSON
+def heard(record: Mapping[str, Any]) -> Reply | Failure:  # Any: JSON
+    """A reply, or what came in its place, as it was recorded."""
     if "failure" in record:
         return Failure.from_fields(record["failure"])
-    return Reply(
-        tuple(record["texts"]), Finish(record["finish"]), path=ReplyPath(record["path"]), model=record["model"]
-    )
+    path, told = ReplyPath(record["path"]), record["usage"]
+    usage = Usage(told["input_tokens"], told["output_tokens"])
+    return Reply(tuple(record["texts"]), Finish(record["finish"]), usage, path, record["model"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,8 @@ def checked_url(url: str, endings: tuple[str, ...], *, example: str = "http://lo
 
     `endings` are taken off in their order, each once.
     """
+    if "@" in url:  # what stands before it is not repeated, wherever a parser sees it
+        raise UsageError("The base URL must hold no password and no @; keys belong in an environment variable.")
     try:
         parts = urlsplit(url.strip())
         _ = parts.port, (parts.hostname or "").encode("idna")
@@ -20,10 +22,9 @@ def checked_url(url: str, endings: tuple[str, ...], *, example: str = "http://lo
         raise UsageError(f"The base URL cannot be read ({error}); write it as in {example}.") from None
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise UsageError(f"A base URL begins with http:// or https:// and names a host, as in {example}.")
-    if parts.username or parts.password or parts.query or parts.fragment:
+    if parts.query or parts.fragment:
         raise UsageError(
-            f"The base URL for {parts.hostname} must hold no password, query or fragment; "
-            "keys belong in an environment variable."
+            f"The base URL for {parts.hostname} must hold no query or fragment; keys belong in an environment variable."
         )
     path = parts.path.rstrip("/")
     for ending in endings:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     Judges = Mapping[str, Mapping[str, object]]
 
 _ABSENT = object()
+_MOST_TOLD = 5
+_LONGEST_TOLD = 80
 
 
 def manifest_to_keep(path: Path, manifest: Manifest) -> Manifest:
@@ -53,14 +55,22 @@ def judge_difference(first: Mapping[str, object], second: Mapping[str, object]) 
     if names[0] != names[1]:
         return f"is {names[0]} there and {names[1]} here"
     keys = [key for key in sorted({*marks[0], *marks[1]}) if marks[0].get(key, _ABSENT) != marks[1].get(key, _ABSENT)]
-    parts = "; ".join(
-        f"{key or 'fingerprint'} {_told(marks[0], key)} there, {_told(marks[1], key)} here" for key in keys
-    )
-    return f"{names[0]} differs in {parts}"
+    parts = [_part(key, *marks) for key in keys[:_MOST_TOLD]]
+    if len(keys) > _MOST_TOLD:
+        parts.append(f"{len(keys) - _MOST_TOLD:,} more")
+    return f"{names[0]} differs in {'; '.join(parts)}"
+
+
+def _part(key: str, first: Mapping[str, str], second: Mapping[str, str]) -> str:
+    """One mark and what it is; not what stands in a body of the user's own, which may be a secret."""
+    if "body" in key.split("."):
+        return key
+    return f"{key or 'fingerprint'} {_told(first, key)} there, {_told(second, key)} here"
 
 
 def _told(marks: Mapping[str, str], key: str) -> str:
-    return marks.get(key, "not set")
+    text = marks.get(key, "not set")
+    return text if len(text) <= _LONGEST_TOLD else f"{text[:_LONGEST_TOLD]}..."
 
 
 def _flat(value: object, name: str = "") -> dict[str, str]:

@@ -25,6 +25,7 @@ SCHEMA: Final = (
     """CREATE TABLE answers (key BLOB NOT NULL, kind TEXT NOT NULL, question TEXT NOT NULL,
     verdict TEXT, failure TEXT, cached INTEGER NOT NULL, exchange INTEGER, seal INTEGER)""",
     "CREATE UNIQUE INDEX answers_key ON answers (key)",
+    "CREATE TABLE unfinished (key BLOB PRIMARY KEY, exchange INTEGER NOT NULL)",
 )
 """The tables as this format has them."""
 
@@ -41,7 +42,12 @@ def _to_2(db: sqlite3.Connection) -> None:
     db.create_function("sealed", 3, None)
 
 
-MIGRATIONS: Final[Mapping[int, Callable[[sqlite3.Connection], None]]] = {2: _to_2}
+def _to_3(db: sqlite3.Connection) -> None:
+    """Conversations that were broken off have a place."""
+    db.execute("CREATE TABLE unfinished (key BLOB PRIMARY KEY, exchange INTEGER NOT NULL)")
+
+
+MIGRATIONS: Final[Mapping[int, Callable[[sqlite3.Connection], None]]] = {2: _to_2, 3: _to_3}
 """Format → what makes a store of the format before it one of this format."""
 
 FORMAT: Final = max(MIGRATIONS)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from merilo.judging.digests import digest_text
 from merilo.judging.untyped import compact
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Verdict
+    from merilo.judging.verdicts import Failure, Verdict
 
-__all__ = ["FORMAT", "Asked", "Conversation", "Exchange", "Spent", "Store"]
+__all__ = ["FORMAT", "Asked", "Conversation", "Exchange", "Heard", "Spent", "Store"]
 
 _REMEMBERED_TEXTS = 20_000
 _REMEMBERED_KEYS = 50_000
@@ -59,6 +59,14 @@ class Spent:
     input_tokens: int | None
     output_tokens: int | None
     cost_usd: float | None
+
+
+class Heard(NamedTuple):
+    """What a conversation had heard when it was broken off."""
+
+    replies: tuple[Reply | Failure, ...]
+    cost_usd: float | None
+    """None when the price is unknown."""
 
 
 class Store:
@@ -82,6 +90,9 @@ class Store:
         self._absent: set[bytes] = set()  # looked up and not found, so that keeping them needs no look-up
         self._unsent: dict[tuple[str, str, float | None], int] = {}  # exchanges without a request, shared
         self._exchanges: int | None = None  # the highest number in use
+        self._unfinished: dict[bytes, int] | None = None  # exchanges of conversations that were broken off, by key
+        self._left: dict[bytes, int] = {}  # those of them that are pending
+        self._over: dict[bytes, int] = {}  # those that have gone on, pending
 
     @classmethod
     def open(cls, path: Path, *, create: bool = False) -> Store:
@@ -282,6 +293,42 @@ class Store:
             held.append(answer)
         return held
 
+    def leave(self, key: bytes, exchange: Exchange, *, seconds: float = 0.0) -> None:
+        """Store what a conversation heard that is broken off, so that it can go on from there: see `heard`."""
+        self.forget(key)
+        number = self._new_exchange(exchange, records.replies_text(exchange.replies), seconds)
+        self._left[key] = self._all_unfinished()[key] = number
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether there are conversations that were broken off."""
+        return bool(self._all_unfinished())
+
+    def heard(self, key: bytes) -> Heard | None:
+        """What the conversation under this key had heard when it was broken off; None where none was."""
+        number = self._all_unfinished().get(key)
+        if number is None:
+            return None
+        from merilo.judges.reread import heard
+
+        self.commit()
+        replies, cost = self._one("SELECT replies, cost_usd FROM exchanges WHERE id = ?", number)
+        with self._telling:
+            return Heard(tuple(map(heard, records.replies_from(replies) or ())), cost)
+
+    def forget(self, key: bytes) -> None:
+        """Drop what the conversation under this key had heard: what is kept of it now holds all of that."""
+        number = self._all_unfinished().pop(key, None)
+        if number is not None:
+            self._left.pop(key, None)
+            self._over[key] = number
+            self._due.add(paid=0)
+
+    def _all_unfinished(self) -> dict[bytes, int]:
+        if self._unfinished is None:
+            self._unfinished = {bytes(key): number for key, number in self._all("SELECT key, exchange FROM unfinished")}
+        return self._unfinished
+
     def drop_failures(self) -> int:
         """Forget all failures so that they are asked again; how many there were."""
         self.commit()
@@ -366,10 +413,17 @@ class Store:
             self._db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", self._text_rows)
             self._db.executemany("INSERT INTO exchanges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._exchange_rows)
             self._db.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._answer_rows)
+            if self._over:
+                self._db.executemany("DELETE FROM unfinished WHERE key = ?", ((key,) for key in self._over))
+                self._db.executemany("DELETE FROM exchanges WHERE id = ?", ((each,) for each in self._over.values()))
+            if self._left:
+                self._db.executemany("INSERT INTO unfinished VALUES (?, ?)", self._left.items())
             self._db.execute("COMMIT")
         self._due.clear()
         for rows in (self._answers, self._sample_rows, self._text_rows, self._exchange_rows, self._answer_rows):
             rows.clear()
+        self._left.clear()
+        self._over.clear()
 
     def _exchange(self, exchange: Exchange, seconds: float, *, alone: bool) -> int:
         """The number of the row for a conversation; those about one question in which nothing was sent share one."""
