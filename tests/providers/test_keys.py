@@ -316,3 +316,12 @@ def test_a_variable_without_a_key_is_said_to_be_empty(server: JudgeServer, tmp_p
     assert "refused the key (401); check the variable MY_KEY, which is empty or not set." in " ".join(
         done.stderr.split()
     )
+
+
+@pytest.mark.parametrize("written", ["user:SECRET@host", "user:SECRET/1@host", "user:12/SECRET@host", "SECRET@host"])
+def test_a_password_in_an_address_is_refused_and_not_repeated(written: str) -> None:
+    """Wherever a slash makes a parser see it, also where the address could be used."""
+    for provider in (OpenAIProvider, AnthropicProvider, AzureProvider):
+        with pytest.raises(UsageError, match="must hold no password") as caught:
+            provider("m", base_url=f"http://{written}/v1")
+        assert "SECRET" not in str(caught.value)

@@ -249,3 +249,31 @@ def test_no_file_is_no_store(path: Path) -> None:
         with pytest.raises(RunError, match="does not exist: this is not the directory of a run"):
             look(path)
     assert not path.exists()
+
+
+def test_what_a_broken_off_conversation_heard_is_found_and_counted(store: Store, path: Path) -> None:
+    """Its replies and their cost stand in the store until it has gone on; then they are counted with it, once."""
+    assert not store.unfinished
+    store.leave(key(1), PAID)
+    store.close()
+    store = Store.open(path)
+    assert store.unfinished
+    assert store.heard(key(2)) is None
+    assert store.heard(key(1)) == ((REPLY,), 0.25)
+    assert (store.spent().requests, store.spent().cost_usd) == (1, 0.25)
+    store.leave(key(1), PAID._replace(replies=(REPLY, REPLY), cost_usd=0.5))  # broken off again
+    assert (store.spent().requests, store.spent().cost_usd) == (2, 0.5)
+    store.forget(key(1))
+    store.keep([row(1)], PAID._replace(replies=(REPLY,) * 3, cost_usd=0.75))
+    assert (store.spent().requests, store.spent().cost_usd) == (3, 0.75)
+    assert not store.unfinished
+
+
+def test_leaving_and_going_on_within_one_commit_leaves_nothing(store: Store, path: Path) -> None:
+    """A conversation that was left and has gone on before the next commit has no row."""
+    store.leave(key(1), PAID)
+    store.forget(key(1))
+    store.close()
+    store = Store.open(path)
+    assert not store.unfinished
+    assert store.spent().requests == 0

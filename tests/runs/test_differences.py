@@ -1,0 +1,44 @@
+"""What differs between the judges of two runs is told in few words, and without what may be secret."""
+
+from __future__ import annotations
+
+from merilo.runs.differences import judge_difference, judges_difference
+
+
+def judge(name: str = "openai:m", **provider: object) -> dict[str, object]:
+    return {"name": name, "fingerprint": {"judge": "llm", "provider": provider}}
+
+
+def test_judges_that_answer_alike_do_not_differ() -> None:
+    """Equal fingerprints make no difference, whatever the judges are called."""
+    assert judge_difference(judge(base_url="http://a"), judge("other", base_url="http://a")) is None
+    assert not judges_difference({"judge": judge()}, {"judge": judge(), "strict": judge(x=1)})
+
+
+def test_each_mark_that_differs_is_named_with_both_values() -> None:
+    """A mark that only one of them has is told as not set."""
+    told = judge_difference(judge(base_url="http://a"), judge(base_url="http://b", effort="low"))
+    assert told == (
+        'openai:m differs in provider.base_url "http://a" there, "http://b" here; '
+        'provider.effort not set there, "low" here'
+    )
+    assert judge_difference(judge(x=1), judge("openai:n", x=2)) == "is openai:m there and openai:n here"
+
+
+def test_what_a_user_has_sent_besides_is_named_but_not_shown() -> None:
+    """A body may hold a key."""
+    told = judge_difference(judge(body={"api_key": "SECRET-1"}), judge(body={"api_key": "SECRET-2"}))
+    assert told == "openai:m differs in provider.body.api_key"
+
+
+def test_what_is_long_or_many_is_cut() -> None:
+    """A message about two judges stays a sentence."""
+    told = judge_difference(judge(**{f"k{n}": "x" * 500 for n in range(500)}), judge()) or ""
+    assert told.endswith("; 495 more")
+    assert len(told) < 1_000
+
+
+def test_each_role_that_both_runs_have_is_looked_at() -> None:
+    """The difference is told under the name of its role."""
+    told = judges_difference({"judge": judge(x=1), "strict": judge(x=1)}, {"judge": judge(x=1), "strict": judge(x=2)})
+    assert told == "the strict openai:m differs in provider.x 1 there, 2 here"
