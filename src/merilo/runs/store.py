@@ -312,8 +312,9 @@ class Store:
         from merilo.judges.reread import heard
 
         self.commit()
-        replies, cost = self._one("SELECT replies, cost_usd FROM exchanges WHERE id = ?", number)
-        with self._telling:
+        with self._telling:  # a row that is missing is told too
+            row = self._db.execute("SELECT replies, cost_usd FROM exchanges WHERE id = ?", (number,)).fetchone()
+            replies, cost = row
             return Heard(tuple(map(heard, records.replies_from(replies) or ())), cost)
 
     def forget(self, key: bytes) -> None:
