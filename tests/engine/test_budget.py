@@ -101,6 +101,27 @@ def test_replies_that_ask_for_more_are_kept(evaluated: Evaluate, tmp_path: Path,
     assert runs[0].usage["cost_usd"] == pytest.approx(runs[1].usage["cost_usd"])
 
 
+@pytest.mark.parametrize("most", [1, 2])
+def test_requests_side_by_side_are_kept_one_by_one(
+    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any], tmp_path: Path, most: int
+) -> None:
+    """Where a server gives one draw at a time, each that came is kept, and only the others are asked for again."""
+    server.refuse("n")
+    options = {**options, "metrics": ["ragas-0.4.3:answer_relevancy"]}
+    whole = evaluated(rows(2), **{**options, "out": tmp_path / "whole"})
+    sent, asked = [], 0
+    for _ in range(20):
+        run = evaluated(rows(2), max_requests=most, **options)
+        sent.append(run.usage["requests"] - asked)
+        asked = run.usage["requests"]
+        if run.complete:
+            break
+    assert run.complete
+    assert asked == whole.usage["requests"] > 4
+    assert max(sent) <= most
+    assert canonical(run) == canonical(whole)
+
+
 def test_what_a_stopped_call_paid_is_counted(evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]) -> None:
     """Also replies that cannot be read stand in the usage of a run that is not done."""
     server.fail(truncated())

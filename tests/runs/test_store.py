@@ -254,26 +254,59 @@ def test_no_file_is_no_store(path: Path) -> None:
 def test_what_a_broken_off_conversation_heard_is_found_and_counted(store: Store, path: Path) -> None:
     """Its replies and their cost stand in the store until it has gone on; then they are counted with it, once."""
     assert not store.unfinished
-    store.leave(key(1), PAID)
+    store.leave(key(1), PAID, (None, REPLY))
     store.close()
     store = Store.open(path)
     assert store.unfinished
     assert store.heard(key(2)) is None
-    assert store.heard(key(1)) == ((REPLY,), 0.25)
+    assert store.heard(key(1)) == ((None, REPLY), 0.25)
+    assert store.heard(key(1)) is None  # another conversation about the same begins anew
     assert (store.spent().requests, store.spent().cost_usd) == (1, 0.25)
-    store.leave(key(1), PAID._replace(replies=(REPLY, REPLY), cost_usd=0.5))  # broken off again
-    assert (store.spent().requests, store.spent().cost_usd) == (2, 0.5)
+    store.leave(key(1), PAID._replace(replies=(REPLY, REPLY), cost_usd=0.5), (REPLY, REPLY))  # broken off again
+    store.leave(key(1), PAID, (REPLY,))  # the other one too
+    assert (store.spent().requests, store.spent().cost_usd) == (3, 0.75)
+    store.close()
+    store = Store.open(path)
+    assert store.heard(key(1)) == ((REPLY, REPLY), 0.5)
     store.forget(key(1))
     store.keep([row(1)], PAID._replace(replies=(REPLY,) * 3, cost_usd=0.75))
-    assert (store.spent().requests, store.spent().cost_usd) == (3, 0.75)
+    assert (store.spent().requests, store.spent().cost_usd) == (4, 1.0)
     assert not store.unfinished
 
 
 def test_leaving_and_going_on_within_one_commit_leaves_nothing(store: Store, path: Path) -> None:
     """A conversation that was left and has gone on before the next commit has no row."""
-    store.leave(key(1), PAID)
+    store.leave(key(1), PAID, (None, REPLY))
     store.forget(key(1))
     store.close()
     store = Store.open(path)
     assert not store.unfinished
     assert store.spent().requests == 0
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE exchanges SET replies = '[]'",
+        "UPDATE exchanges SET replies = NULL",
+        "UPDATE exchanges SET cost_usd = 'much'",
+        "UPDATE exchanges SET cost_usd = 9e999",
+        "DELETE FROM exchanges",
+        "UPDATE unfinished SET exchange = 7",
+        "UPDATE unfinished SET exchange = 'one'",
+        "UPDATE unfinished SET seal = 7",
+        "UPDATE unfinished SET key = 99999999999999",
+        "UPDATE unfinished SET key = NULL",
+    ],
+)
+def test_a_damaged_conversation_is_told(store: Store, path: Path, damage: str) -> None:
+    """Whatever became of the rows of a broken-off conversation, it is one sentence."""
+    store.leave(key(1), PAID, (REPLY,))
+    store.close()
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA ignore_check_constraints = ON")
+        db.execute(damage.replace("exchanges SET replies = NULL", "exchanges SET replies = x'00'"))
+    db.close()
+    store = Store.open(path)
+    with pytest.raises(RunError, match="is damaged"):
+        store.heard(key(1))

@@ -185,11 +185,15 @@ class Answers:
         self.commit_if_due()
         return dict(zip(unit.keys, held, strict=True))
 
-    def leave(self, unit: Unit, replies: Sequence[Reply | Failure], cost: float | None, seconds: float) -> None:
-        """Store what a conversation heard that is broken off; that of a judge on this machine costs nothing anew."""
-        if replies and not any(isinstance(reply, Reply) and reply.path is ReplyPath.LOCAL for reply in replies):
-            exchange = Exchange(unit.judge.name, unit.judge.rubric(unit.asked), tuple(replies), cost)
-            self._store.leave(unit.key, exchange, seconds=seconds)
+    def leave(self, unit: Unit, replies: Sequence[Reply | Failure | None], cost: float | None, seconds: float) -> None:
+        """Store what a conversation heard that is broken off; None stands for a reply that has not come.
+
+        That of a judge on this machine costs nothing anew, and is not stored.
+        """
+        came = tuple(reply for reply in replies if reply is not None)
+        if came and not any(isinstance(reply, Reply) and reply.path is ReplyPath.LOCAL for reply in came):
+            exchange = Exchange(unit.judge.name, unit.judge.rubric(unit.asked), came, cost)
+            self._store.leave(unit.key, exchange, replies, seconds=seconds)
 
     def heard(self, unit: Unit) -> Heard | None:
         """What a conversation about this had heard when an earlier part of the run ended; None where there was none."""

@@ -141,6 +141,10 @@ class Carrier:
         """Call this once when nothing more can land: with the error, or with None when a limit was reached."""
         self._stops.add(callback)
 
+    def off_stop(self, callback: Callable[[BaseException | None], None]) -> None:
+        """Call this no more."""
+        self._stops.discard(callback)
+
     def stop(self, error: BaseException | None) -> None:
         """End at once."""
         if not self.over:

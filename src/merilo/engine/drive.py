@@ -73,6 +73,10 @@ class _Flight:
         for place, send in enumerate(sends):
             self._driver.post(send, self, place, again=again)
 
+    def leave(self, answers: Answers) -> None:
+        """Store what was heard, where it ends before its end."""
+        self.talk.leave(answers, self._replies)
+
     def landed(self, place: int, reply: Reply | Failure) -> None:
         """One of the replies is there; with the last of them the conversation goes on or ends."""
         self._replies[place] = reply
@@ -189,12 +193,13 @@ class AsyncDriver:
             self._commit.cancel()
         if self.ended.done():
             self.ended.exception()  # seen, also where nobody waits any more
+        self._carrier.off_stop(self._stopped)
         self._carrier.read_all()
         flights, self._flights = dict.fromkeys(self._flights.values()), {}
         try:
             for flight in flights:
-                flight.talk.leave(self._answers)
-        except MeriloError:  # a full disk: what ended the run tells it already
+                flight.leave(self._answers)
+        except (MeriloError, ValueError):  # a full disk, which ended the run and is told; half a character
             _log.exception("a conversation that was broken off could not be kept")
 
     def post(self, send: Send, flight: _Flight, place: int, *, again: bool) -> None:

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from merilo.engine.budget import UNPAID, own_price
 from merilo.errors import UsageError
 from merilo.judging.verdicts import Failure, FailureKind
+from merilo.providers.base import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from merilo.engine.answers import Answers, Held, Unit
     from merilo.engine.budget import Pricer
     from merilo.judges.base import Judge, Send
     from merilo.judging.ask import Answer, Plan, Step
     from merilo.judging.questions import Pack, Question
-    from merilo.providers.base import Reply
     from merilo.runs.store import Heard
 
 _log = logging.getLogger("merilo")
@@ -48,8 +48,11 @@ class Conversing(Protocol):
         """Store the finished conversation; what the run holds now, by key."""
         ...
 
-    def leave(self, answers: Answers) -> None:
-        """Store what it has heard, where it is broken off; a later part of the run goes on from there."""
+    def leave(self, answers: Answers, landed: Sequence[Reply | Failure | None]) -> None:
+        """Store what it has heard, where it is broken off; a later part of the run goes on from there.
+
+        `landed`: what came back for the current sends, None for what has not.
+        """
         ...
 
 
@@ -71,6 +74,7 @@ class Talk:
         self.sends: tuple[Send, ...] | None = None
         self.answers: tuple[Answer, ...] = ()
         self.replies: list[Reply | Failure] = []
+        self._had: list[Reply | Failure | None] = []  # to this step's sends, when it was broken off
         self._cost: float | None = 0.0
         self._began = time.monotonic()
         self._conversation = unit.judge.answer(unit.asked)
@@ -81,7 +85,7 @@ class Talk:
     @property
     def begun(self) -> bool:
         """See `Conversing`."""
-        return bool(self.replies)
+        return bool(self.replies or self._had)
 
     def reply(self, replies: tuple[Reply | Failure, ...]) -> None:
         """Hand over what came back for the current sends, in order."""
@@ -89,6 +93,9 @@ class Talk:
         for send, reply in zip(self.sends or (), replies, strict=True):
             price = self._price(send.provider, UNPAID if isinstance(reply, Failure) else reply.usage)
             self._cost = None if price is None or self._cost is None else self._cost + price
+        if self._had:
+            coming = iter(replies)
+            replies, self._had = tuple(next(coming) if had is None else had for had in self._had), []
         self.replies.extend(replies)
         self._advance(replies)
 
@@ -97,17 +104,30 @@ class Talk:
         seconds = time.monotonic() - self._began
         return answers.keep(self.unit, self.answers, self.replies, self._cost, seconds)
 
-    def leave(self, answers: Answers) -> None:
-        """See `Conversing`; of requests side by side, what has come is kept with the last of them."""
-        if self.sends is not None:
-            answers.leave(self.unit, self.replies, self._cost, time.monotonic() - self._began)
+    def leave(self, answers: Answers, landed: Sequence[Reply | Failure | None]) -> None:
+        """See `Conversing`."""
+        if self.sends is None:
+            return
+        cost = self._cost
+        for send, reply in zip(self.sends, landed, strict=True):
+            if isinstance(reply, Reply):
+                price = self._price(send.provider, reply.usage)
+                cost = None if price is None or cost is None else cost + price
+        coming = iter(landed)
+        step = [next(coming) if had is None else had for had in self._had] if self._had else landed
+        answers.leave(self.unit, [*self.replies, *step], cost, time.monotonic() - self._began)
 
     def _recall(self, heard: Heard) -> None:
         told = list(heard.replies)
         while self.sends and len(told) >= len(self.sends):
-            replies, told = tuple(told[: len(self.sends)]), told[len(self.sends) :]
-            self.replies.extend(replies)
-            self._advance(replies)
+            step, told = told[: len(self.sends)], told[len(self.sends) :]
+            came = tuple(reply for reply in step if reply is not None)
+            if len(came) < len(step):
+                self._had = step
+                self.sends = tuple(send for send, reply in zip(self.sends, step, strict=True) if reply is None)
+                break
+            self.replies.extend(came)
+            self._advance(came)
         self._cost = heard.cost_usd
 
     def _advance(self, replies: tuple[Reply | Failure, ...] | None) -> None:
@@ -161,10 +181,11 @@ class Inquiry:
         """See `Conversing`."""
         return any(talk.begun for talk in self._talks)
 
-    def leave(self, answers: Answers) -> None:
+    def leave(self, answers: Answers, landed: Sequence[Reply | Failure | None]) -> None:
         """See `Conversing`."""
+        coming = iter(landed)
         for talk in self._talks:
-            talk.leave(answers)
+            talk.leave(answers, tuple(next(coming) for _ in talk.sends or ()))
 
     def _advance(self, told: tuple[Answer, ...] | None) -> None:
         """Run the plan on until something has to be sent, or it has answered."""

@@ -25,7 +25,7 @@ SCHEMA: Final = (
     """CREATE TABLE answers (key BLOB NOT NULL, kind TEXT NOT NULL, question TEXT NOT NULL,
     verdict TEXT, failure TEXT, cached INTEGER NOT NULL, exchange INTEGER, seal INTEGER)""",
     "CREATE UNIQUE INDEX answers_key ON answers (key)",
-    "CREATE TABLE unfinished (key BLOB PRIMARY KEY, exchange INTEGER NOT NULL)",
+    "CREATE TABLE unfinished (key BLOB PRIMARY KEY, exchange INTEGER NOT NULL, seal INTEGER NOT NULL)",
 )
 """The tables as this format has them."""
 
@@ -44,7 +44,7 @@ def _to_2(db: sqlite3.Connection) -> None:
 
 def _to_3(db: sqlite3.Connection) -> None:
     """Conversations that were broken off have a place."""
-    db.execute("CREATE TABLE unfinished (key BLOB PRIMARY KEY, exchange INTEGER NOT NULL)")
+    db.execute("CREATE TABLE unfinished (key BLOB PRIMARY KEY, exchange INTEGER NOT NULL, seal INTEGER NOT NULL)")
 
 
 MIGRATIONS: Final[Mapping[int, Callable[[sqlite3.Connection], None]]] = {2: _to_2, 3: _to_3}

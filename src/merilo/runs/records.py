@@ -131,9 +131,9 @@ def answer_from(
         raise Damaged(f"an answer cannot be read: {error}") from error
 
 
-def replies_text(replies: Sequence[Reply | Failure]) -> str:
-    """Raw replies as JSON."""
-    return "[" + ",".join(map(_reply_text, replies)) + "]"
+def replies_text(replies: Sequence[Reply | Failure | None]) -> str:
+    """Raw replies as JSON; null for one that has not come, of requests side by side."""
+    return "[" + ",".join("null" if reply is None else _reply_text(reply) for reply in replies) + "]"
 
 
 NOT_SENT = "null"

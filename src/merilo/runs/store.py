@@ -64,7 +64,8 @@ class Spent:
 class Heard(NamedTuple):
     """What a conversation had heard when it was broken off."""
 
-    replies: tuple[Reply | Failure, ...]
+    replies: tuple[Reply | Failure | None, ...]
+    """None for one that had not come, of requests side by side."""
     cost_usd: float | None
     """None when the price is unknown."""
 
@@ -91,8 +92,10 @@ class Store:
         self._unsent: dict[tuple[str, str, float | None], int] = {}  # exchanges without a request, shared
         self._exchanges: int | None = None  # the highest number in use
         self._unfinished: dict[bytes, int] | None = None  # exchanges of conversations that were broken off, by key
-        self._left: dict[bytes, int] = {}  # those of them that are pending
-        self._over: dict[bytes, int] = {}  # those that have gone on, pending
+        self._left: dict[bytes, tuple[int, int]] = {}  # those of them that are pending, with their seals
+        self._left_now: set[bytes] = set()  # those that were left since this store was opened
+        self._over: list[tuple[bytes, int]] = []  # those that have gone on, pending
+        self._told: set[bytes] = set()  # those that one conversation goes on from already
 
     @classmethod
     def open(cls, path: Path, *, create: bool = False) -> Store:
@@ -293,11 +296,28 @@ class Store:
             held.append(answer)
         return held
 
-    def leave(self, key: bytes, exchange: Exchange, *, seconds: float = 0.0) -> None:
-        """Store what a conversation heard that is broken off, so that it can go on from there: see `heard`."""
-        self.forget(key)
-        number = self._new_exchange(exchange, records.replies_text(exchange.replies), seconds)
-        self._left[key] = self._all_unfinished()[key] = number
+    def leave(
+        self,
+        key: bytes,
+        exchange: Exchange,
+        replies: Sequence[Reply | Failure | None],
+        *,
+        seconds: float = 0.0,
+    ) -> None:
+        """Store what a conversation heard that is broken off, so that it can go on from there: see `heard`.
+
+        `replies`: those of the exchange, with the gaps between them. Where two conversations about the same are broken
+        off, one goes on: the first that is stored.
+        """
+        again = key in self._left_now
+        if not again:
+            self.forget(key)
+        text = records.replies_text(replies)
+        number = self._new_exchange(exchange, text, seconds)
+        if not again:
+            self._left_now.add(key)
+            self._left[key] = (number, _seal_of(key, text, exchange.cost_usd))
+            self._all_unfinished()[key] = number
 
     @property
     def unfinished(self) -> bool:
@@ -305,29 +325,38 @@ class Store:
         return bool(self._all_unfinished())
 
     def heard(self, key: bytes) -> Heard | None:
-        """What the conversation under this key had heard when it was broken off; None where none was."""
+        """What the conversation under this key had heard when it was broken off, told once; None where none was."""
         number = self._all_unfinished().get(key)
-        if number is None:
+        if number is None or key in self._told:
             return None
         from merilo.judges.reread import heard
 
+        self._told.add(key)
         self.commit()
-        with self._telling:  # a row that is missing is told too
-            row = self._db.execute("SELECT replies, cost_usd FROM exchanges WHERE id = ?", (number,)).fetchone()
-            replies, cost = row
-            return Heard(tuple(map(heard, records.replies_from(replies) or ())), cost)
+        with self._telling:
+            joined = "SELECT replies, cost_usd, seal FROM unfinished JOIN exchanges ON id = exchange WHERE key = ?"
+            row = self._db.execute(joined, (key,)).fetchone()
+            if row is None or _seal_of(key, str(row[0]), row[1]) != row[2]:
+                raise Damaged("a conversation that was broken off does not match its seal")
+            told = json.loads(row[0])
+            return Heard(tuple(None if each is None else heard(each) for each in told), row[1])
 
     def forget(self, key: bytes) -> None:
         """Drop what the conversation under this key had heard: what is kept of it now holds all of that."""
         number = self._all_unfinished().pop(key, None)
         if number is not None:
             self._left.pop(key, None)
-            self._over[key] = number
+            self._left_now.discard(key)
+            self._over.append((key, number))
             self._due.add(paid=0)
 
     def _all_unfinished(self) -> dict[bytes, int]:
         if self._unfinished is None:
-            self._unfinished = {bytes(key): number for key, number in self._all("SELECT key, exchange FROM unfinished")}
+            with self._telling:
+                rows = self._db.execute("SELECT key, exchange FROM unfinished").fetchall()
+                if not all(isinstance(key, bytes) and isinstance(number, int) for key, number in rows):
+                    raise Damaged("a conversation that was broken off has no key")
+                self._unfinished = dict(rows)
         return self._unfinished
 
     def drop_failures(self) -> int:
@@ -415,10 +444,11 @@ class Store:
             self._db.executemany("INSERT INTO exchanges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._exchange_rows)
             self._db.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._answer_rows)
             if self._over:
-                self._db.executemany("DELETE FROM unfinished WHERE key = ?", ((key,) for key in self._over))
-                self._db.executemany("DELETE FROM exchanges WHERE id = ?", ((each,) for each in self._over.values()))
+                self._db.executemany("DELETE FROM unfinished WHERE key = ?", ((key,) for key, _ in self._over))
+                self._db.executemany("DELETE FROM exchanges WHERE id = ?", ((number,) for _, number in self._over))
             if self._left:
-                self._db.executemany("INSERT INTO unfinished VALUES (?, ?)", self._left.items())
+                left = ((key, *own) for key, own in self._left.items())
+                self._db.executemany("INSERT INTO unfinished VALUES (?, ?, ?)", left)
             self._db.execute("COMMIT")
         self._due.clear()
         for rows in (self._answers, self._sample_rows, self._text_rows, self._exchange_rows, self._answer_rows):
@@ -512,6 +542,11 @@ class Store:
     def _all(self, statement: str, *values: object) -> list[Any]:  # Any: rows of the statement's columns
         with self._telling:
             return self._db.execute(statement, values).fetchall()
+
+
+def _seal_of(key: bytes, replies: str, cost_usd: float | None) -> int:
+    cost = None if cost_usd is None else float(cost_usd)  # as the column has it
+    return seal(key, f"{cost} {replies}")
 
 
 @dataclass(frozen=True, slots=True)
