@@ -72,7 +72,7 @@ def _unpriced(name: str) -> str:
 class Limited(Enum):
     """What a limit means for a request that may not go now."""
 
-    NOW = "now"
+    LATER = "later"
     """It may fit once what is in the air has turned out cheaper than what was set aside for it."""
     DEAR = "dear"
     """It alone could pass the limit of cost; a cheaper one may fit."""
@@ -152,7 +152,7 @@ class Spending:
         left = budget.max_cost_usd * (1 + _ROUNDING) - self.cost_usd - cost_usd
         if left < 0:
             return Over(Limited.DEAR)
-        return Over(Limited.NOW) if self._aside_usd > left else None
+        return Over(Limited.LATER) if self._aside_usd > left else None
 
     def begin(self, aside_usd: float) -> None:
         """A request is begun, and so much set aside for it."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from merilo.judges.base import Judge, Send
     from merilo.judging.ask import Answer, Plan, Step
     from merilo.judging.questions import Pack, Question
+    from merilo.providers.base import Usage
     from merilo.runs.store import Heard
 
 _log = logging.getLogger("merilo")
@@ -91,8 +92,7 @@ class Talk:
         """Hand over what came back for the current sends, in order."""
         replies = tuple(_kept(reply) if isinstance(reply, Failure) else reply for reply in replies)
         for send, reply in zip(self.sends or (), replies, strict=True):
-            price = self._price(send.provider, UNPAID if isinstance(reply, Failure) else reply.usage)
-            self._cost = None if price is None or self._cost is None else self._cost + price
+            self._cost = self._added(self._cost, send, UNPAID if isinstance(reply, Failure) else reply.usage)
         if self._had:
             coming = iter(replies)
             replies, self._had = tuple(next(coming) if had is None else had for had in self._had), []
@@ -111,11 +111,15 @@ class Talk:
         cost = self._cost
         for send, reply in zip(self.sends, landed, strict=True):
             if isinstance(reply, Reply):
-                price = self._price(send.provider, reply.usage)
-                cost = None if price is None or cost is None else cost + price
+                cost = self._added(cost, send, reply.usage)
         coming = iter(landed)
         step = [next(coming) if had is None else had for had in self._had] if self._had else landed
         answers.leave(self.unit, [*self.replies, *step], cost, time.monotonic() - self._began)
+
+    def _added(self, cost: float | None, send: Send, usage: Usage) -> float | None:
+        """The cost with that of one more reply; None where either is unknown."""
+        price = self._price(send.provider, usage)
+        return None if price is None or cost is None else cost + price
 
     def _recall(self, heard: Heard) -> None:
         told = list(heard.replies)
