@@ -112,6 +112,31 @@ def test_a_foreign_context_may_support_beside_an_english_one(model: BlendedModel
     assert found.evidence == (1,)
 
 
+def test_lines_in_other_letters_change_nothing_in_a_context(model: BlendedModel) -> None:
+    """Before, between and behind English sentences they leave each verdict, and move only the places of evidence."""
+    line = "Погода была хорошая, и в парке играла музыка, а вечером все пошли домой."
+    mixed = (line, SENTENCES[0], line, *SENTENCES[1:])
+    moved = [1, *range(3, len(mixed))]
+    relevance = model.relevance(ASKED, SENTENCES)
+    assert relevance.evidence
+    assert model.relevance(ASKED, mixed) == replace(relevance, evidence=tuple(moved[at] for at in relevance.evidence))
+    useful = model.usefulness(ASKED, "330 metres", SENTENCES)
+    assert useful.evidence
+    placed = tuple(moved[at] for at in useful.evidence)
+    assert model.usefulness(ASKED, "330 metres", mixed) == replace(useful, evidence=placed)
+    assert model.sufficiency(ASKED, [mixed]) == model.sufficiency(ASKED, [SENTENCES])
+    statement = "It is 330 metres high."
+    assert model.support(statement, [OTHER, mixed]) == model.support(statement, [OTHER, SENTENCES])
+
+
+def test_a_foreign_line_may_answer_beside_english_ones(model: BlendedModel) -> None:
+    """The words of the question that stand in another language's line count, and the line is evidence too."""
+    line = "Гарри Трумэн (Harry Truman) основал Acme Robotics Limited в 1931 году."
+    found = model.relevance("Who founded Acme Robotics Limited, Harry Truman?", (*OTHER, line, line))
+    assert found.grade
+    assert found.evidence[-1] == len(OTHER) + 1
+
+
 def test_an_answer_depends_on_nothing_before_it(model: BlendedModel) -> None:
     """A model that has answered other questions answers like a fresh one, to the bit."""
     model.relevance(ASKED, OTHER)

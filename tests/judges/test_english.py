@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from merilo.judges.english import all_english, is_english
+from merilo.judges.english import all_english, english_places, is_english
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,33 @@ def test_a_long_english_text_does_not_speak_for_a_question(asked: str) -> None:
 def test_other_languages_are_not(texts: tuple[str, ...]) -> None:
     """Other letters, or common words of another language; nothing to read is not English either."""
     assert not is_english(*texts)
+
+
+ASKED = "When was the tower that all of the people of the city know, and that is its landmark, completed?"
+TOLD = ("The tower was completed in 1889.", "It is 330 metres high.")
+
+
+def test_a_context_is_told_by_its_own_words() -> None:
+    """A long English question does not make a German paragraph English."""
+    german = ("Der Turm wurde 1889 fertiggestellt und ist ein Wahrzeichen.", "Er ist 330 Meter hoch.")
+    assert is_english(ASKED, *german)
+    assert english_places(ASKED, german) == ()
+    assert english_places(ASKED, TOLD) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "line", ["Эйфелева башня находится в Париже, в городе.", "埃菲尔铁塔位于巴黎。", "Русский | 中文 | ไทย | עברית"]
+)
+def test_a_line_in_other_letters_is_left_out_alone(line: str) -> None:
+    """The English sentences beside it are still read, wherever it stands."""
+    assert english_places(ASKED, (line * 3, *TOLD)) == (1, 2)
+    assert english_places(ASKED, (TOLD[0], line * 3, TOLD[1])) == (0, 2)
+
+
+def test_names_between_lines_of_another_language_are_not_english() -> None:
+    """What is left in English letters must be English without doubt, and so must the question be readable."""
+    chinese = "埃菲尔铁塔位于巴黎，于一八八九年完工，是世界上最著名的建筑之一。"
+    assert english_places(ASKED, (chinese,)) == ()
+    assert english_places(ASKED, (chinese, "Gustave Eiffel, Paris 1889", "330 m")) == ()
+    assert english_places("塔有多高？", ("埃菲尔铁塔位于巴黎。", *TOLD)) == ()
+    assert english_places(ASKED, ()) == ()

@@ -12,13 +12,13 @@ from functools import lru_cache
 from hashlib import sha256
 from importlib.resources import as_file, files
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 
 from merilo.errors import DataError
 from merilo.judges.blended_rows import TASKS, BlendedRows
 from merilo.judges.encoder.embedder import Embedder
 from merilo.judges.encoder.weights import Weights
-from merilo.judges.english import all_english
+from merilo.judges.english import all_english, english_places
 from merilo.judges.lexical import (
     DIGITS,
     AddressesResult,
@@ -43,6 +43,22 @@ if TYPE_CHECKING:
 WEIGHTS_FILE: Final = "encoder.v1.safetensors"
 CURVES_FILE: Final = "blend.v1.json"
 FORMAT: Final = 1
+
+
+_Found = TypeVar("_Found", RelevanceResult, UsefulnessResult)
+
+
+class _Part(NamedTuple):
+    """Sentences of one context in one language, as far as the encoder is concerned."""
+
+    context: int
+    places: tuple[int, ...]
+    """Where they stand among the context's sentences."""
+    sentences: tuple[str, ...]
+
+    def placed(self, found: _Found) -> _Found:
+        """What was found of these sentences, with the places of its evidence in the whole context."""
+        return replace(found, evidence=tuple(self.places[at] for at in found.evidence))
 
 
 @dataclass(frozen=True)
@@ -95,9 +111,47 @@ class BlendedModel:
 
     def relevance(self, user_input: str, sentences: Sequence[str]) -> RelevanceResult:
         """How far a context helps to answer the user input, and by which sentences."""
-        words_alone = self.lexical.relevance(user_input, sentences)
-        if not sentences or not all_english(user_input, sentences):
-            return words_alone
+        read, others = _told_apart(user_input, [sentences])
+        if not read:
+            return self.lexical.relevance(user_input, sentences)
+        found = read[0].placed(self._read_relevance(user_input, read[0].sentences))
+        if not others:
+            return found
+        by_words = others[0].placed(self.lexical.relevance(user_input, others[0].sentences))
+        surer = max(found, by_words, key=lambda each: (each.grade, each.probability - each.yes_from))
+        evidence = tuple(sorted(found.evidence + by_words.evidence))
+        return replace(surer, evidence=evidence, coverage=self.lexical.relevance(user_input, sentences).coverage)
+
+    def usefulness(self, user_input: str, reference: str, sentences: Sequence[str]) -> UsefulnessResult:
+        """Whether a context helps to arrive at the reference, and by which sentences."""
+        read, others = _told_apart(user_input, [sentences])
+        if not read or not all_english(user_input, (reference, *read[0].sentences)):
+            return self.lexical.usefulness(user_input, reference, sentences)
+        found = read[0].placed(self._read_usefulness(user_input, reference, read[0].sentences))
+        if not others:
+            return found
+        by_words = others[0].placed(self.lexical.usefulness(user_input, reference, others[0].sentences))
+        surer = max(found, by_words, key=lambda each: (each.useful, each.probability - each.yes_from))
+        covered = self.lexical.usefulness(user_input, reference, sentences).coverage
+        return replace(surer, evidence=tuple(sorted(found.evidence + by_words.evidence)), coverage=covered)
+
+    def support(self, statement: str, contexts: Sequence[Sequence[str]]) -> SupportResult:
+        """Whether contexts, each given as its sentences, support a statement: one alone, or two together."""
+        read, others = _told_apart(statement, contexts)
+        if not read or not words(statement).stems:
+            return self.lexical.support(statement, contexts)
+        found = self._read_support(statement, [part.sentences for part in read])
+        supporting = {read[at].context for at in found.evidence}
+        surer, covered = found, found.coverage
+        if others:
+            by_words = self.lexical.support(statement, [part.sentences for part in others])
+            supporting |= {others[at].context for at in by_words.evidence}
+            surer = max(found, by_words, key=lambda each: each.probability - each.yes_from)
+            covered = max(covered, by_words.coverage)
+        return replace(surer, evidence=tuple(sorted(supporting)), coverage=covered)
+
+    def _read_relevance(self, user_input: str, sentences: Sequence[str]) -> RelevanceResult:
+        covered = self.lexical.relevance(user_input, sentences).coverage
         relevant, answers = self.rows.context(user_input, sentences)
         curve = self.curves["relevant"]
         p_relevant, yes_from = curve.probability(relevant), curve.thresholds["yes"]
@@ -110,33 +164,15 @@ class BlendedModel:
         if p_relevant >= yes_from:
             grade = 2 if p_answers >= self.curves["answers"].thresholds["yes"] else 1
             evidence = self._evidence(user_input, sentences)
-        return RelevanceResult(grade, evidence, p_relevant, p_answers, words_alone.coverage, yes_from)
+        return RelevanceResult(grade, evidence, p_relevant, p_answers, covered, yes_from)
 
-    def usefulness(self, user_input: str, reference: str, sentences: Sequence[str]) -> UsefulnessResult:
-        """Whether a context helps to arrive at the reference, and by which sentences."""
-        words_alone = self.lexical.usefulness(user_input, reference, sentences)
-        if not sentences or not all_english(user_input, (reference, *sentences)):
-            return words_alone
-        curve = self.curves["useful"]
+    def _read_usefulness(self, user_input: str, reference: str, sentences: Sequence[str]) -> UsefulnessResult:
+        by_words, curve = self.lexical.usefulness(user_input, reference, sentences), self.curves["useful"]
         chance = curve.probability(self.rows.useful(user_input, reference, sentences))
         evidence: tuple[int, ...] = ()
         if chance >= curve.thresholds["yes"]:
-            evidence = words_alone.evidence or (_place_of_most(self.rows.covered(reference, sentences)),)
-        return UsefulnessResult(bool(evidence), evidence, chance, words_alone.coverage, curve.thresholds["yes"])
-
-    def support(self, statement: str, contexts: Sequence[Sequence[str]]) -> SupportResult:
-        """Whether contexts, each given as its sentences, support a statement: one alone, or two together."""
-        read, others = _told_apart(statement, contexts)
-        if not read or not words(statement).stems:
-            return self.lexical.support(statement, contexts)
-        found = self._read_support(statement, [contexts[at] for at in read])
-        if not others:
-            return found
-        by_words = self.lexical.support(statement, [contexts[at] for at in others])
-        evidence = sorted([read[at] for at in found.evidence] + [others[at] for at in by_words.evidence])
-        surer = max(found, by_words, key=lambda each: each.probability - each.yes_from)
-        covered = max(found.coverage, by_words.coverage)
-        return replace(surer, evidence=tuple(evidence), coverage=covered)
+            evidence = by_words.evidence or (_place_of_most(self.rows.covered(reference, sentences)),)
+        return UsefulnessResult(bool(evidence), evidence, chance, by_words.coverage, curve.thresholds["yes"])
 
     def _read_support(self, statement: str, contexts: Sequence[Sequence[str]]) -> SupportResult:
         short = short_answer(statement)
@@ -156,18 +192,18 @@ class BlendedModel:
     def sufficiency(self, user_input: str, contexts: Sequence[Sequence[str]]) -> SufficiencyResult:
         """Whether contexts, each given as its sentences, together hold enough to answer the user input."""
         words_alone = self.lexical.sufficiency(user_input, contexts)
-        held = [context for context in contexts if context]
-        read, others = _told_apart(user_input, held)
+        read, others = _told_apart(user_input, contexts)
         if not read:
             return words_alone
         curve = self.curves["sufficient"]
-        chance = curve.probability(self.rows.sufficient(user_input, [held[at] for at in read]))
+        chance = curve.probability(self.rows.sufficient(user_input, [part.sentences for part in read]))
         level = sum(chance >= curve.thresholds[name] for name in ("partly", "yes"))
         found = SufficiencyResult(level, chance, words_alone.coverage, curve.thresholds["yes"])
         if not others:
             return found
-        by_words = self.lexical.sufficiency(user_input, [held[at] for at in others])
-        return max(found, by_words, key=lambda each: (each.level, each.probability - each.yes_from))
+        by_words = self.lexical.sufficiency(user_input, [part.sentences for part in others])
+        surer = max(found, by_words, key=lambda each: (each.level, each.probability - each.yes_from))
+        return replace(surer, coverage=words_alone.coverage)
 
     def addresses(self, user_input: str, statement: str) -> AddressesResult:
         """Whether a statement addresses what the user input asks; a refusal never does."""
@@ -208,10 +244,16 @@ def _fields(curves: bytes, weights: Weights) -> dict[str, Any]:  # Any: parsed J
     return fields
 
 
-def _told_apart(asked: str, contexts: Sequence[Sequence[str]]) -> tuple[list[int], list[int]]:
-    """Which contexts the encoder reads beside what is asked or stated, and which are left to words alone."""
-    english = [all_english(asked, each) for each in contexts]
-    return [at for at, reads in enumerate(english) if reads], [at for at, reads in enumerate(english) if not reads]
+def _told_apart(asked: str, contexts: Sequence[Sequence[str]]) -> tuple[list[_Part], list[_Part]]:
+    """What of each context the encoder reads beside what is asked or stated, and what is left to words alone."""
+    read, others = list[_Part](), list[_Part]()
+    for number, sentences in enumerate(contexts):
+        english = english_places(asked, sentences)
+        rest = sorted({*range(len(sentences))}.difference(english))
+        for parts, places in ((read, english), (others, tuple(rest))):
+            if places:
+                parts.append(_Part(number, places, tuple(sentences[at] for at in places)))
+    return read, others
 
 
 def _place_of_most(values: Sequence[float]) -> int:

@@ -11,6 +11,13 @@ if TYPE_CHECKING:
 
 _LEAST_PLAIN: Final = 0.9
 """The share of letters a to z below which a text is not English, whatever its words."""
+_LEAST_PLAIN_ALONE: Final = 0.5
+"""The same for a context without the question beside it: names, and how they are said, may stand in other letters."""
+_LETTERS_A_WORD: Final = 50
+"""What is left of a context without its sentences in other letters is English with one common word in so many letters.
+
+Prose has one in some twenty; names and numbers between lines of another language have none.
+"""
 _KEPT_TEXTS: Final = 4_096
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _ENGLISH: Final = frozenset(
@@ -43,8 +50,8 @@ class _Signs(NamedTuple):
 
 def is_english(*texts: str) -> bool:
     """Whether texts are English as a whole; not without a letter, and in doubt yes where all letters are Latin."""
-    letters, plain, english, others = map(sum, zip(*map(_signs, texts), strict=True)) if texts else (0, 0, 0, 0)
-    return letters > 0 and plain >= _LEAST_PLAIN * letters and english >= others
+    whole = _whole(texts)
+    return whole.letters > 0 and _is_plain(whole) and whole.english >= whole.others
 
 
 def all_english(asked: str, texts: Sequence[str]) -> bool:
@@ -53,8 +60,38 @@ def all_english(asked: str, texts: Sequence[str]) -> bool:
     A long text does not speak for a question in other letters, or without a sign that can be read.
     """
     own = _signs(asked)
-    readable = own.plain >= _LEAST_PLAIN * own.letters if own.letters else any(map(str.isdigit, asked))
+    readable = _is_plain(own) if own.letters else any(map(str.isdigit, asked))
     return readable and is_english(asked, *texts)
+
+
+def english_places(asked: str, sentences: Sequence[str]) -> tuple[int, ...]:
+    """Which sentences of a context are English beside what is asked or stated, ascending.
+
+    All of an English context. Of another, those in English letters, where they are English without doubt: a line in
+    other letters takes nothing from the sentences that it stands beside. Else none.
+    """
+    if _read_together(asked, sentences):
+        return tuple(range(len(sentences)))
+    places = tuple(at for at, sentence in enumerate(sentences) if _is_plain(_signs(sentence)))
+    left = [sentences[at] for at in places]
+    own = _whole(left)
+    doubted = own.english * _LETTERS_A_WORD < own.letters
+    return () if doubted or not _read_together(asked, left) else places
+
+
+def _read_together(asked: str, sentences: Sequence[str]) -> bool:
+    """Whether a context is English beside what is asked, and not for the sake of what is asked alone."""
+    own = _whole(sentences)
+    by_itself = own.plain >= _LEAST_PLAIN_ALONE * own.letters and own.english >= own.others
+    return bool(sentences) and by_itself and all_english(asked, sentences)
+
+
+def _whole(texts: Sequence[str]) -> _Signs:
+    return _Signs(*map(sum, zip(*map(_signs, texts), strict=True))) if texts else _Signs(0, 0, 0, 0)
+
+
+def _is_plain(signs: _Signs) -> bool:
+    return signs.plain >= _LEAST_PLAIN * signs.letters
 
 
 @lru_cache(maxsize=_KEPT_TEXTS)
