@@ -8,7 +8,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from merilo.providers.base import Usage
+from merilo.providers.base import REPLY_LIMITS, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,7 +25,6 @@ _AROUND_TEXT_TOKENS: Final = 8
 """The same around each of its texts."""
 _UNLIMITED_TOKENS: Final = 4_096
 """Taken to be the longest reply where a request sets no limit."""
-_LIMITS: Final = ("max_completion_tokens", "max_tokens")
 _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
 
@@ -50,7 +49,7 @@ def most_tokens_of(request: Request, body: Mapping[str, object] = _NOTHING) -> U
     read = sum(map(_bytes, texts)) + _AROUND_TEXT_TOKENS * len(texts) + _AROUND_TOKENS
     if request.schema is not None:
         read += sum(map(_compact(_Same(request.schema)).count, ",:"))  # where it is written with blanks
-    limits = [body[name] for name in _LIMITS if name in body] or [request.max_tokens]
+    limits = [body[name] for name in REPLY_LIMITS if name in body] or [request.max_tokens]
     limit = max((each for each in limits if isinstance(each, int)), default=_UNLIMITED_TOKENS)
     replies = body.get("n", request.samples)
     written = limit * replies if isinstance(replies, int) and request.messages else 0

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from merilo.errors import ProviderError
+
+REPLY_LIMITS: Final = ("max_completion_tokens", "max_tokens")
+"""What bodies of chat requests call the limit of a reply: newer servers, and all others."""
 
 
 class ReplyPath(StrEnum):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from merilo.errors import UsageError
 from merilo.providers.adaptations import ADAPTABLE, DROPPED, REFUSES, Adaptations, names
-from merilo.providers.base import ReplyPath
+from merilo.providers.base import REPLY_LIMITS, ReplyPath
 from merilo.providers.bodies import PLACE, Frames, json_bytes, json_text, schema_in_words
 from merilo.providers.problems import ABOUT_SIZE
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 FOLDED = "folded into the user message"
 _PATHS = (ReplyPath.JSON_SCHEMA, ReplyPath.JSON_MODE, ReplyPath.PROMPTED)
-_LIMITS = ("max_completion_tokens", "max_tokens")
 _MAY_BE_DROPPED = ("temperature", "seed", "n")
 _SYSTEM = "system"
 
@@ -41,7 +40,7 @@ class OpenAIBodies:
     def __init__(self, model: str, extra: Mapping[str, object], *, hosted: bool, known: Mapping[str, str]) -> None:
         self._model = model
         self._extra = extra
-        self._limit = _LIMITS[0] if hosted else _LIMITS[1]
+        self._limit = REPLY_LIMITS[0] if hosted else REPLY_LIMITS[1]
         self._adaptations = Adaptations(model, known)
         self.done = self._adaptations.done
         self.notices = self._adaptations.notices
@@ -83,7 +82,7 @@ class OpenAIBodies:
             return self._fold(problem)
         if not REFUSES.search(text) and problem.code not in {"unsupported_parameter", "unsupported_value"}:
             return False
-        if problem.parameter in _LIMITS or (not problem.parameter and names(self._limit_name(), text)):
+        if problem.parameter in REPLY_LIMITS or (not problem.parameter and names(self._limit_name(), text)):
             return self._next_limit(problem)
         for name in _MAY_BE_DROPPED:
             if problem.parameter == name or (not problem.parameter and names(name, text)):
@@ -103,7 +102,7 @@ class OpenAIBodies:
         now = self.done.get("max_tokens")
         if now == DROPPED:
             return False
-        other = _LIMITS[1 - _LIMITS.index(self._limit)]
+        other = REPLY_LIMITS[1 - REPLY_LIMITS.index(self._limit)]
         what = DROPPED if now == other else other
         sentence = "replies have no length limit" if what == DROPPED else f"the length limit is sent as {other}"
         return self._adaptations.note("max_tokens", what, sentence, problem=problem)

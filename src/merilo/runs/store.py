@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import sqlite3
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from merilo.judging.digests import digest_text
 from merilo.judging.untyped import compact
 from merilo.providers.base import Reply
 from merilo.runs import migrations, records
+from merilo.runs.broken_off import BrokenOff, Heard
 from merilo.runs.database import (
     COMMIT_ROWS,
     COMMIT_SECONDS,
@@ -61,15 +62,6 @@ class Spent:
     cost_usd: float | None
 
 
-class Heard(NamedTuple):
-    """What a conversation had heard when it was broken off."""
-
-    replies: tuple[Reply | Failure | None, ...]
-    """None for one that had not come, of requests side by side."""
-    cost_usd: float | None
-    """None when the price is unknown."""
-
-
 class Store:
     """An open `store.sqlite`. Belongs to one thread; not for sharing. Any call may raise RunError: the file is
     damaged, or the disk does not take it.
@@ -91,11 +83,7 @@ class Store:
         self._absent: set[bytes] = set()  # looked up and not found, so that keeping them needs no look-up
         self._unsent: dict[tuple[str, str, float | None], int] = {}  # exchanges without a request, shared
         self._exchanges: int | None = None  # the highest number in use
-        self._unfinished: dict[bytes, int] | None = None  # exchanges of conversations that were broken off, by key
-        self._left: dict[bytes, tuple[int, int]] = {}  # those of them that are pending, with their seals
-        self._left_now: set[bytes] = set()  # those that were left since this store was opened
-        self._over: list[tuple[bytes, int]] = []  # those that have gone on, pending
-        self._told: set[bytes] = set()  # those that one conversation goes on from already
+        self._broken_off = BrokenOff(connection, self._telling)
 
     @classmethod
     def open(cls, path: Path, *, create: bool = False) -> Store:
@@ -309,55 +297,30 @@ class Store:
         `replies`: those of the exchange, with the gaps between them. Where two conversations about the same are broken
         off, one goes on: the first that is stored.
         """
-        again = key in self._left_now
-        if not again:
+        first = self._broken_off.awaits(key)
+        if first:
             self.forget(key)
         text = records.replies_text(replies)
         number = self._new_exchange(exchange, text, seconds)
-        if not again:
-            self._left_now.add(key)
-            self._left[key] = (number, _seal_of(key, text, exchange.cost_usd))
-            self._all_unfinished()[key] = number
+        if first:
+            self._broken_off.add(key, number, text, exchange.cost_usd)
 
     @property
     def unfinished(self) -> bool:
         """Whether there are conversations that were broken off."""
-        return bool(self._all_unfinished())
+        return bool(self._broken_off)
 
     def heard(self, key: bytes) -> Heard | None:
         """What the conversation under this key had heard when it was broken off, told once; None where none was."""
-        number = self._all_unfinished().get(key)
-        if number is None or key in self._told:
+        if key not in self._broken_off:
             return None
-        from merilo.judges.reread import heard
-
-        self._told.add(key)
         self.commit()
-        with self._telling:
-            joined = "SELECT replies, cost_usd, seal FROM unfinished JOIN exchanges ON id = exchange WHERE key = ?"
-            row = self._db.execute(joined, (key,)).fetchone()
-            if row is None or _seal_of(key, str(row[0]), row[1]) != row[2]:
-                raise Damaged("a conversation that was broken off does not match its seal")
-            told = json.loads(row[0])
-            return Heard(tuple(None if each is None else heard(each) for each in told), row[1])
+        return self._broken_off.heard(key)
 
     def forget(self, key: bytes) -> None:
         """Drop what the conversation under this key had heard: what is kept of it now holds all of that."""
-        number = self._all_unfinished().pop(key, None)
-        if number is not None:
-            self._left.pop(key, None)
-            self._left_now.discard(key)
-            self._over.append((key, number))
+        if self._broken_off.drop(key):
             self._due.add(paid=0)
-
-    def _all_unfinished(self) -> dict[bytes, int]:
-        if self._unfinished is None:
-            with self._telling:
-                rows = self._db.execute("SELECT key, exchange FROM unfinished").fetchall()
-                if not all(isinstance(key, bytes) and isinstance(number, int) for key, number in rows):
-                    raise Damaged("a conversation that was broken off has no key")
-                self._unfinished = dict(rows)
-        return self._unfinished
 
     def drop_failures(self) -> int:
         """Forget all failures so that they are asked again; how many there were."""
@@ -443,18 +406,12 @@ class Store:
             self._db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", self._text_rows)
             self._db.executemany("INSERT INTO exchanges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._exchange_rows)
             self._db.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._answer_rows)
-            if self._over:
-                self._db.executemany("DELETE FROM unfinished WHERE key = ?", ((key,) for key, _ in self._over))
-                self._db.executemany("DELETE FROM exchanges WHERE id = ?", ((number,) for _, number in self._over))
-            if self._left:
-                left = ((key, *own) for key, own in self._left.items())
-                self._db.executemany("INSERT INTO unfinished VALUES (?, ?, ?)", left)
+            self._broken_off.write()
             self._db.execute("COMMIT")
         self._due.clear()
         for rows in (self._answers, self._sample_rows, self._text_rows, self._exchange_rows, self._answer_rows):
             rows.clear()
-        self._left.clear()
-        self._over.clear()
+        self._broken_off.written()
 
     def _exchange(self, exchange: Exchange, seconds: float, *, alone: bool) -> int:
         """The number of the row for a conversation; those about one question in which nothing was sent share one."""
@@ -542,11 +499,6 @@ class Store:
     def _all(self, statement: str, *values: object) -> list[Any]:  # Any: rows of the statement's columns
         with self._telling:
             return self._db.execute(statement, values).fetchall()
-
-
-def _seal_of(key: bytes, replies: str, cost_usd: float | None) -> int:
-    cost = None if cost_usd is None else float(cost_usd)  # as the column has it
-    return seal(key, f"{cost} {replies}")
 
 
 @dataclass(frozen=True, slots=True)
