@@ -22,6 +22,7 @@ BENCHMARKS = (
     "encoder.py",
     "embedded.py",
     "said_back.py",
+    "other_letters.py",
     "tokens.py",
     "faults.py",
     "kills.py",

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 _LEAST_PLAIN: Final = 0.9
 """The share of letters a to z below which a text is not English, whatever its words."""
 _LEAST_PLAIN_ALONE: Final = 0.5
-"""The same for a context without the question beside it: names, and how they are said, may stand in other letters."""
-_LETTERS_A_WORD: Final = 50
-"""What is left of a context without its sentences in other letters is English with one common word in so many letters.
+"""The same for a line, and for a context without the question: names may stand in it in other letters."""
+_LETTERS_A_WORD: Final = 80
+"""A part of a context is English where one common word stands in so many letters of what is asked, or of both.
 
-Prose has one in some twenty; names and numbers between lines of another language have none.
+Prose has one in some twenty; sentences of another language that happen to have plain letters have none.
 """
 _KEPT_TEXTS: Final = 4_096
 _WORD: Final = re.compile(r"[^\W\d_]+")
@@ -65,33 +65,37 @@ def all_english(asked: str, texts: Sequence[str]) -> bool:
 
 
 def english_places(asked: str, sentences: Sequence[str]) -> tuple[int, ...]:
-    """Which sentences of a context are English beside what is asked or stated, ascending.
+    """Which sentences of a context are English beside what is asked or stated, ascending; none where it is not English.
 
-    All of an English context. Of another, those in English letters, where they are English without doubt: a line in
-    other letters takes nothing from the sentences that it stands beside. Else none.
+    Lines in other letters take nothing from the sentences that they stand beside: those go that are mostly so, and
+    where what is left is not English yet, those that are so in part.
     """
-    if _read_together(asked, sentences):
-        return tuple(range(len(sentences)))
-    places = tuple(at for at, sentence in enumerate(sentences) if _is_plain(_signs(sentence)))
-    left = [sentences[at] for at in places]
-    own = _whole(left)
-    doubted = own.english * _LETTERS_A_WORD < own.letters
-    return () if doubted or not _read_together(asked, left) else places
+    for least in (_LEAST_PLAIN_ALONE, _LEAST_PLAIN):
+        places = tuple(at for at, sentence in enumerate(sentences) if _is_plain(_signs(sentence), least))
+        part = [sentences[at] for at in places]
+        sure = len(part) == len(sentences) or any(map(_speaks_english, (_signs(asked), _whole([asked, *part]))))
+        if sure and _read_together(asked, part):
+            return places
+    return ()
 
 
 def _read_together(asked: str, sentences: Sequence[str]) -> bool:
     """Whether a context is English beside what is asked, and not for the sake of what is asked alone."""
     own = _whole(sentences)
-    by_itself = own.plain >= _LEAST_PLAIN_ALONE * own.letters and own.english >= own.others
+    by_itself = _is_plain(own, _LEAST_PLAIN_ALONE) and own.english >= own.others
     return bool(sentences) and by_itself and all_english(asked, sentences)
+
+
+def _speaks_english(signs: _Signs) -> bool:
+    return signs.english > signs.others and signs.english * _LETTERS_A_WORD >= signs.letters
 
 
 def _whole(texts: Sequence[str]) -> _Signs:
     return _Signs(*map(sum, zip(*map(_signs, texts), strict=True))) if texts else _Signs(0, 0, 0, 0)
 
 
-def _is_plain(signs: _Signs) -> bool:
-    return signs.plain >= _LEAST_PLAIN * signs.letters
+def _is_plain(signs: _Signs, least: float = _LEAST_PLAIN) -> bool:
+    return signs.plain >= least * signs.letters
 
 
 @lru_cache(maxsize=_KEPT_TEXTS)
