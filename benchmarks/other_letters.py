@@ -1,8 +1,9 @@
 """How often lines in other letters change a verdict about English texts: python benchmarks/other_letters.py [--texts N]
 
 Pages bring menus of languages and notices in Russian or Chinese. Such lines stand in front of, between and behind the
-sentences of labelled English contexts. Prints, for each kind, the share of verdicts (grades of contexts, sufficiency,
-support of a response's sentences) that come out otherwise, beside that of English lines of about the same length.
+sentences of labelled English contexts, and in one block with the first of them. Prints, for each kind, the share of
+verdicts (grades of contexts, sufficiency, support of a response's sentences) that come out otherwise, beside that of
+English lines of about the same length.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 DEV: Final = Path(__file__).parent / "labels" / "dev"
 LINES: Final[dict[str, Sentences]] = {
     "a menu in English": ("English | Russian | Chinese | Arabic | Hindi | Greek | Thai",),
+    "names of languages in English": ("English", "Russian", "Chinese", "Arabic", "Hindi", "Greek", "Thai"),
+    "names of languages": ("Русский", "中文", "العربية", "हिन्दी", "Ελληνικά", "ไทย", "日本語"),
     "a menu of languages": ("English | Русский | 中文 | العربية | हिन्दी | Ελληνικά | ไทย",),
     "a notice in English": ("This page is for information only.", "All rights are reserved by their owners."),
     "a notice in Chinese": ("本页面内容仅供参考，不构成任何建议。", "版权归其所有者所有，未经许可不得转载。"),
@@ -84,6 +87,7 @@ def _placed(parts: Sentences, lines: Sentences) -> Iterator[Sentences]:
     yield (*lines, *parts)
     yield (*parts[:middle], *lines, *parts[middle:])
     yield (*parts, *lines)
+    yield ("\n".join((*lines, parts[0])), *parts[1:])
 
 
 if __name__ == "__main__":

@@ -370,9 +370,11 @@ def _language_note(intake: Intake, roles: Roles) -> str:
         return ""
     which = f"{intake.unknown:,} of {count(intake.samples, 'sample')}"
     verb, them = ("is", "it") if intake.unknown == 1 else ("are", "them")
+    first = [f"{each:.40}" for each in intake.unknown_first]
+    named = ", ".join([*first, "..."] if intake.unknown > len(first) else first)
     return (
-        f"{which} {verb} in a language that {judge.name} does not know: expect less of its verdicts there; its "
-        f"agreement with people is not about {them}."
+        f"{which} ({named}) {verb} in a language that {judge.name} does not know: expect less of its verdicts there; "
+        f"its agreement with people is not about {them}."
     )
 
 

@@ -127,6 +127,21 @@ def test_a_pack_is_split_by_sureness() -> None:
     assert [each.reason == "the last" for each in stop.value.value] == [True, False, True]
 
 
+def test_a_language_that_the_first_does_not_know_goes_on() -> None:
+    """Its own table is of English records; by a table of the user's own labels it is asked in every language."""
+    first, sure = EmbeddedJudge(), {"relevance": Sure(0.0, 0.5, 100, 1)}
+    german = Relevance("Wie hoch ist der Turm?", ("Der Turm ist 330 Meter hoch.",))
+    english = Relevance("How tall is the tower?", ("The tower is 330 metres tall.",))
+
+    def roles(question: Question[Any], *, in_any_language: bool) -> list[str]:
+        stage = Stage(first, sure, in_any_language=in_any_language)
+        return [each.role for group in next(Cascade((stage,), LAST).consult(question)) for each in group]
+
+    assert roles(english, in_any_language=False) == ["judge>1"]
+    assert roles(german, in_any_language=False) == ["judge>2"]
+    assert roles(german, in_any_language=True) == ["judge>1"]
+
+
 def test_a_chain_of_three() -> None:
     """Each judge is asked what the one before was not sure of."""
     second = supports({"unsure": 0.99, "refused": 0.5})

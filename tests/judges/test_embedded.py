@@ -301,7 +301,7 @@ def test_a_run_says_how_many_samples_are_in_a_language_it_does_not_know(tmp_path
         [RUSSIAN, ENGLISH, GERMAN, blank], metrics=["context_relevance"], out=tmp_path / "mixed", cache=False
     )
     (note,) = run.manifest.notes
-    assert note.startswith("2 of 4 samples are in a language that embedded does not know")
+    assert note.startswith("2 of 4 samples (1, 3) are in a language that embedded does not know")
     assert overview_record(run)["notes"] == [note]
     alone = evaluate([ENGLISH, blank], metrics=["context_relevance"], out=tmp_path / "english", cache=False)
     assert alone.manifest.notes == ()

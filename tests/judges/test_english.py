@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from merilo.judges.english import all_english, english_places, is_english
+from merilo.judges.english import all_english, is_english, told_apart
 
 
 @pytest.mark.parametrize(
@@ -56,36 +56,46 @@ def test_other_languages_are_not(texts: tuple[str, ...]) -> None:
 
 ASKED = "When was the tower that all of the people of the city know, and that is its landmark, completed?"
 TOLD = ("The tower was completed in 1889.", "It is 330 metres high.")
+CHINESE = "埃菲尔铁塔位于巴黎，于一八八九年完工，是世界上最著名的建筑之一。"
 
 
 def test_a_context_is_told_by_its_own_words() -> None:
     """A long English question does not make a German paragraph English."""
     german = ("Der Turm wurde 1889 fertiggestellt und ist ein Wahrzeichen.", "Er ist 330 Meter hoch.")
     assert is_english(ASKED, *german)
-    assert english_places(ASKED, german) == ()
-    assert english_places(ASKED, TOLD) == (0, 1)
+    assert told_apart(ASKED, german) == (("", ""), german)
+    assert told_apart(ASKED, TOLD) == (TOLD, ("", ""))
 
 
 @pytest.mark.parametrize(
     "line", ["Эйфелева башня находится в Париже, в городе.", "埃菲尔铁塔位于巴黎。", "Русский | 中文 | ไทย | עברית"]
 )
 def test_a_line_in_other_letters_is_left_out_alone(line: str) -> None:
-    """The English sentences beside it are still read, wherever it stands."""
-    assert english_places(ASKED, (line * 3, *TOLD)) == (1, 2)
-    assert english_places(ASKED, (TOLD[0], line * 3, TOLD[1])) == (0, 2)
+    """The English sentences beside it are still read, wherever it stands, and so is what it is glued to."""
+    assert told_apart(ASKED, (line * 3, *TOLD)) == (("", *TOLD), (line * 3, "", ""))
+    assert told_apart(ASKED, (TOLD[0], line * 3, TOLD[1])).english == (TOLD[0], "", TOLD[1])
+    assert told_apart(ASKED, (f"{line}\n{TOLD[0]}", TOLD[1])) == (TOLD, (line, ""))
+
+
+def test_a_menu_of_languages_leaves_the_sentence_below_it() -> None:
+    """Names of languages in plain letters stay with the sentence, the others go."""
+    menu = "English\nDeutsch\nРусский\n中文\nالعربية\nहिन्दी\n日本語"
+    english, others = told_apart(ASKED, (f"{menu}\n{TOLD[0]}", TOLD[1]))
+    assert english == (f"English\nDeutsch\n{TOLD[0]}", TOLD[1])
+    assert others == ("Русский\n中文\nالعربية\nहिन्दी\n日本語", "")
 
 
 def test_a_short_answer_between_lines_is_read() -> None:
     """A sentence without a common word is English beside a question that has some."""
     lines = ("退款政策说明如下，请仔细阅读。", "Refunds take 14 days.")
-    assert english_places("How long does a refund take?", lines) == (1,)
+    assert told_apart("How long does a refund take?", lines).english == ("", lines[1])
 
 
 def test_an_english_context_is_read_without_its_lines_in_other_letters() -> None:
     """Also where they are a small part of it; a name in other letters within a sentence leaves the sentence in it."""
     story = ("Moscow (Russian: Москва) is the capital of Russia, and the largest city in it.", *TOLD) * 4
-    assert english_places(ASKED, story) == tuple(range(12))
-    assert english_places(ASKED, (*story, "今天天气很好，我们去公园散步。")) == tuple(range(12))
+    assert told_apart(ASKED, story).english == story
+    assert told_apart(ASKED, (*story, CHINESE)).english == (*story, "")
 
 
 def test_plain_letters_make_no_part_of_a_context_english() -> None:
@@ -94,8 +104,7 @@ def test_plain_letters_make_no_part_of_a_context_english() -> None:
         "İkinci çağ, öncekinden çok daha uzun sürdü; büyük göç şöyle başladı.",
         "Bunlar da daha sonra birer kez anlatıldı.",
     )
-    assert english_places("İkinci zaman çizelgesi neden gereklidir?", turkish) == ()
-    chinese = "埃菲尔铁塔位于巴黎，于一八八九年完工，是世界上最著名的建筑之一。"
-    assert english_places(ASKED, (chinese,)) == ()
-    assert english_places("塔有多高？", (chinese, *TOLD)) == ()
-    assert english_places(ASKED, ()) == ()
+    assert not any(told_apart("İkinci zaman çizelgesi neden gereklidir?", turkish).english)
+    assert told_apart(ASKED, (CHINESE,)) == (("",), (CHINESE,))
+    assert not any(told_apart("塔有多高？", (CHINESE, *TOLD)).english)
+    assert told_apart(ASKED, ()) == ((), ())

@@ -18,7 +18,7 @@ from merilo.errors import DataError
 from merilo.judges.blended_rows import TASKS, BlendedRows
 from merilo.judges.encoder.embedder import Embedder
 from merilo.judges.encoder.weights import Weights
-from merilo.judges.english import all_english, english_places
+from merilo.judges.english import all_english, told_apart
 from merilo.judges.lexical import (
     DIGITS,
     AddressesResult,
@@ -49,7 +49,7 @@ _Found = TypeVar("_Found", RelevanceResult, UsefulnessResult)
 
 
 class _Part(NamedTuple):
-    """Sentences of one context in one language, as far as the encoder is concerned."""
+    """What of the sentences of a context is in English, or is not."""
 
     context: int
     places: tuple[int, ...]
@@ -119,7 +119,7 @@ class BlendedModel:
             return found
         by_words = others[0].placed(self.lexical.relevance(user_input, others[0].sentences))
         surer = max(found, by_words, key=lambda each: (each.grade, each.probability - each.yes_from))
-        evidence = tuple(sorted(found.evidence + by_words.evidence))
+        evidence = tuple(sorted({*found.evidence, *by_words.evidence}))
         return replace(surer, evidence=evidence, coverage=self.lexical.relevance(user_input, sentences).coverage)
 
     def usefulness(self, user_input: str, reference: str, sentences: Sequence[str]) -> UsefulnessResult:
@@ -133,7 +133,7 @@ class BlendedModel:
         by_words = others[0].placed(self.lexical.usefulness(user_input, reference, others[0].sentences))
         surer = max(found, by_words, key=lambda each: (each.useful, each.probability - each.yes_from))
         covered = self.lexical.usefulness(user_input, reference, sentences).coverage
-        return replace(surer, evidence=tuple(sorted(found.evidence + by_words.evidence)), coverage=covered)
+        return replace(surer, evidence=tuple(sorted({*found.evidence, *by_words.evidence})), coverage=covered)
 
     def support(self, statement: str, contexts: Sequence[Sequence[str]]) -> SupportResult:
         """Whether contexts, each given as its sentences, support a statement: one alone, or two together."""
@@ -248,11 +248,11 @@ def _told_apart(asked: str, contexts: Sequence[Sequence[str]]) -> tuple[list[_Pa
     """What of each context the encoder reads beside what is asked or stated, and what is left to words alone."""
     read, others = list[_Part](), list[_Part]()
     for number, sentences in enumerate(contexts):
-        english = english_places(asked, sentences)
-        rest = sorted({*range(len(sentences))}.difference(english))
-        for parts, places in ((read, english), (others, tuple(rest))):
-            if places:
-                parts.append(_Part(number, places, tuple(sentences[at] for at in places)))
+        apart = told_apart(asked, sentences)
+        for parts, texts in ((read, apart.english), (others, apart.others)):
+            if any(texts):
+                places = tuple(at for at, text in enumerate(texts) if text)
+                parts.append(_Part(number, places, tuple(texts[at] for at in places)))
     return read, others
 
 

@@ -21,7 +21,7 @@ from merilo.judging.untyped import as_object, plain
 from merilo.judging.verdicts import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from os import PathLike
 
     from merilo.judges.base import Conversation, Judge
@@ -42,6 +42,13 @@ class Stage:
     judge: Judge
     sure: Mapping[str, Sure] = field(default_factory=dict[str, Sure])
     """By kind of question, from which sureness on; kinds that are not there go on to the next judge."""
+    in_any_language: bool = False
+    """Whether it is asked in languages that it does not know, too: the thresholds are from a user's own labels."""
+
+    def asked(self, question: Question[Any]) -> bool:
+        """Whether a question of a kind that it answers is for this judge."""
+        knows: Callable[[Sequence[str]], bool] | None = getattr(self.judge, "knows", None)
+        return self.in_any_language or knows is None or knows(question.texts)
 
     def answered(self, answer: Answer) -> bool:
         """Whether an answer of this judge stands."""
@@ -121,6 +128,7 @@ class Cascade:
                     "name": stage.judge.name,
                     "judge": dict(stage.judge.fingerprint()),
                     "sure": {kind: sure.least for kind, sure in sorted(stage.sure.items())},
+                    "in_any_language": stage.in_any_language,
                 }
                 for stage in self.stages
             ],
@@ -146,14 +154,21 @@ class Cascade:
             return cast("tuple[Answer, ...]", stop.value)  # what `consult` returns
 
     def consult(self, question: Question[Any] | Pack) -> Plan[tuple[Answer, ...]]:
-        """A plan that asks the judges one after another; each step's questions carry the role of one of them."""
+        """A plan that asks the judges one after another; each step's questions carry the role of one of them.
+
+        A judge before the last is not asked in a language that it does not know: its own tables say nothing of how
+        often it is wrong there.
+        """
         questions = question.questions if isinstance(question, Pack) else (question,)
         answers: dict[int, Answer] = {}
         left = list(range(len(questions)))
         places = self.places(_kind(question))
         for place in places:
-            told = yield (tuple(replace(questions[n], role=stage_role(questions[n].role, place)) for n in left),)
-            for n, answer in zip(tuple(left), told, strict=True):
+            asked = [n for n in left if place == places[-1] or self.stages[place].asked(questions[n])]
+            if not asked:
+                continue
+            told = yield (tuple(replace(questions[n], role=stage_role(questions[n].role, place)) for n in asked),)
+            for n, answer in zip(asked, told, strict=True):
                 if place == places[-1] or self.stages[place].answered(answer):
                     answers[n] = answer
                     left.remove(n)
@@ -219,7 +234,8 @@ def cascade_of(
         used.update(fitting)
         tables: Mapping[str, Reliability] = known[fitting[-1]].tables if fitting else getattr(judge, "reliability", {})
         found = {kind: table.sure(max_error) for kind, table in tables.items()}
-        stages.append(Stage(judge, {kind: sure for kind, sure in found.items() if sure is not None}))
+        sure = {kind: least for kind, least in found.items() if least is not None}
+        stages.append(Stage(judge, sure, in_any_language=bool(fitting)))
     for n, each in enumerate(known):
         if n not in used:
             names = ", ".join(stage.judge.name for stage in stages)

@@ -17,7 +17,7 @@ from merilo.data.sentences import SPLITTER_ID
 from merilo.judges.base import Send
 from merilo.judges.blended import CURVES_FILE, WEIGHTS_FILE, BlendedModel
 from merilo.judges.embedded_provider import RULES, EmbeddedProvider
-from merilo.judges.english import is_english
+from merilo.judges.english import is_english, told_apart
 from merilo.judges.lexical_match import RULES_VERSION
 from merilo.judges.ngrams import NAME
 from merilo.judges.reliability import tables_from
@@ -102,8 +102,9 @@ class EmbeddedJudge:
         return True
 
     def knows(self, texts: Sequence[str]) -> bool:
-        """Whether texts are English; of other languages it sees words alone."""
-        return is_english(*texts)
+        """Whether there is English to read: the first text with some of the others. Of the rest it sees words alone."""
+        asked, *others = texts
+        return any(told_apart(asked, others).english) if others else is_english(asked)
 
     def fingerprint(self) -> Mapping[str, object]:
         """The digest of the model files, the version of the reading, the sentence splitter and the vectors."""

@@ -11,7 +11,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from merilo.data.prose import unnumbered
 from merilo.data.sentences import sentences
@@ -117,14 +117,7 @@ def _threads() -> int:
 
 def _length(question: Question[Any]) -> int:
     """Characters in all its texts."""
-    length = 0
-    for name in question.__dataclass_fields__:
-        value: object = getattr(question, name)
-        if isinstance(value, str):
-            length += len(value)
-        elif isinstance(value, tuple):
-            length += sum(map(len, cast("tuple[str, ...]", value)))  # the only tuples that questions have
-    return length
+    return sum(map(len, question.texts))
 
 
 def _answered(model: BlendedModel, question: Question[Any]) -> str:

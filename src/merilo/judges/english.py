@@ -64,19 +64,34 @@ def all_english(asked: str, texts: Sequence[str]) -> bool:
     return readable and is_english(asked, *texts)
 
 
-def english_places(asked: str, sentences: Sequence[str]) -> tuple[int, ...]:
-    """Which sentences of a context are English beside what is asked or stated, ascending; none where it is not English.
+class Apart(NamedTuple):
+    """A context, sentence by sentence; what is empty holds nothing of its kind."""
 
-    Lines in other letters take nothing from the sentences that they stand beside: those go that are mostly so, and
-    where what is left is not English yet, those that are so in part.
+    english: tuple[str, ...]
+    others: tuple[str, ...]
+
+
+def told_apart(asked: str, sentences: Sequence[str]) -> Apart:
+    """What of each sentence of a context is English beside what is asked or stated, and what is not.
+
+    Lines in other letters take nothing from the sentences that they stand beside, or in: those are cut out that are
+    mostly so, and where what is left is not English yet, those that are so in part.
     """
+    whole = tuple(sentences)
     for least in (_LEAST_PLAIN_ALONE, _LEAST_PLAIN):
-        places = tuple(at for at, sentence in enumerate(sentences) if _is_plain(_signs(sentence), least))
-        part = [sentences[at] for at in places]
-        sure = len(part) == len(sentences) or any(map(_speaks_english, (_signs(asked), _whole([asked, *part]))))
+        english = tuple(_lines(sentence, least, plain=True) for sentence in whole)
+        part = [text for text in english if text]
+        sure = english == whole or any(map(_speaks_english, (_signs(asked), _whole([asked, *part]))))
         if sure and _read_together(asked, part):
-            return places
-    return ()
+            return Apart(english, tuple(_lines(sentence, least, plain=False) for sentence in whole))
+    return Apart(("",) * len(whole), whole)
+
+
+def _lines(text: str, least: float, *, plain: bool) -> str:
+    """The lines of a text whose letters are plain, or the others."""
+    if "\n" not in text:
+        return text if _is_plain(_signs(text), least) is plain else ""
+    return "\n".join(line for line in text.split("\n") if _is_plain(_signs(line), least) is plain).strip()
 
 
 def _read_together(asked: str, sentences: Sequence[str]) -> bool:

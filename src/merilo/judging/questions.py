@@ -68,6 +68,18 @@ class Question(Generic[V]):
         """The 16-byte digest of the question's kind, texts and language; role and draw are not in it."""
         return digest_bytes(_content(self))
 
+    @property
+    def texts(self) -> Texts:
+        """All its texts, in the order of its fields: what is asked or stated, then what it is held against."""
+        found: list[str] = []
+        for name, _ in _content_fields(type(self)):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                found.append(value)
+            elif isinstance(value, tuple):
+                found += cast("Texts", value)  # the only tuples that questions have
+        return tuple(found)
+
     def fault(self, verdict: V) -> str | None:
         """What is wrong with a verdict as an answer to this question (index out of range, a verdict that
         contradicts itself), as the end of a sentence "your answer ..."; None when it stands.

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from merilo.runs.store import Store
 
 _SHOWN = 20
+_NAMED = 5
 _BATCH = 100
 
 
@@ -33,6 +34,8 @@ class Intake:
     """Fields that at least one sample has."""
     unknown: int = 0
     """Samples in a language that a judge does not know."""
+    unknown_first: tuple[str, ...] = ()
+    """The ids of the first of them."""
 
 
 @dataclass(slots=True)
@@ -44,6 +47,7 @@ class _Tally:
     present: set[str] = field(default_factory=set[str])
     knows: Callable[[Sample], bool] | None = None
     unknown: int = 0
+    unknown_first: list[str] = field(default_factory=list[str])
 
     def add(self, sample: Sample) -> None:
         self.fingerprint.add(sample)
@@ -51,6 +55,8 @@ class _Tally:
         self.present |= sample.present
         if self.knows is not None and not self.knows(sample):
             self.unknown += 1
+            if self.unknown <= _NAMED:
+                self.unknown_first.append(sample.id)
 
 
 async def take_in(
@@ -80,6 +86,7 @@ async def take_in(
         skipped=tuple(tally.skipped),
         in_some=frozenset(tally.present),
         unknown=tally.unknown,
+        unknown_first=tuple(tally.unknown_first),
     )
 
 
