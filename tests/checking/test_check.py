@@ -194,6 +194,27 @@ def test_records_that_share_a_text_are_one_case() -> None:
     assert len({first, fourth, fifth}) == 3
 
 
+def test_evidence_names_what_it_is_about() -> None:
+    """A page of a check shows the statements, and marks the sentences of a context."""
+    response = drive(
+        JudgedAsLabelled(Task.GROUNDEDNESS).plan(
+            sample_of(record(Task.GROUNDEDNESS, response="One is odd. Two is even."))
+        ),
+        lambda question: question.guess(),
+    )
+    assert isinstance(response, Score)
+    assert [(piece.about, piece.text) for piece in response.evidence] == [
+        (About.STATEMENT, "One is odd."),
+        (About.STATEMENT, "Two is even."),
+    ]
+    context = drive(
+        JudgedAsLabelled(Task.CHUNK_RELEVANCE).plan(sample_of(record(Task.CHUNK_RELEVANCE))),
+        lambda question: question.guess(),
+    )
+    assert isinstance(context, Score)
+    assert [(piece.about, piece.index, piece.text) for piece in context.evidence] == [(About.CONTEXT, 0, "")]
+
+
 @pytest.mark.parametrize("task", list(Task))
 def test_it_keeps_the_law_of_metrics(task: Task) -> None:
     """What asks about records is a metric like any other; only sentences in one question count by their place."""

@@ -124,6 +124,22 @@ def test_a_bad_record_says_what_and_where(tmp_path: Path, record: dict[str, Any]
     assert says in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "helps"),
+    [
+        ({"label": 3}, True),
+        ({"label": "yes"}, False),
+        ({"label": None}, False),
+        ({"label": 9, "meta": {"scale": "1-5"}}, False),
+    ],
+)
+def test_another_scale_is_offered_for_numbers_without_one(tmp_path: Path, wrong: dict[str, Any], helps: bool) -> None:
+    """A text, nothing, or a number beyond a scale that is named is not mended by naming one."""
+    with pytest.raises(DataError) as error:
+        read(tmp_path, {**CHUNK, **wrong})
+    assert ("Name another scale" in str(error.value)) == helps
+
+
 def test_a_record_labelled_twice(tmp_path: Path) -> None:
     """An id may stand in several tasks, and only once in each."""
     read(tmp_path, CHUNK, {**GROUNDED, "id": "a"})

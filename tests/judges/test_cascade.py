@@ -142,6 +142,12 @@ def test_a_language_that_the_first_does_not_know_goes_on() -> None:
     assert roles(german, in_any_language=True) == ["judge>1"]
 
 
+def test_a_judge_stands_in_a_cascade_once() -> None:
+    """Asked again it would say the same again."""
+    with pytest.raises(UsageError, match="embedded stands twice in a cascade"):
+        cascade_of([EmbeddedJudge(), EmbeddedJudge()])
+
+
 def test_a_chain_of_three() -> None:
     """Each judge is asked what the one before was not sure of."""
     second = supports({"unsure": 0.99, "refused": 0.5})

@@ -144,6 +144,16 @@ def test_a_statement_says_what_it_was_held_against(tmp_path: Path) -> None:
     assert "support against the response" in run_html(run)
 
 
+def test_what_a_reference_supports_says_so(tmp_path: Path) -> None:
+    """A metric leaves out which reference it was, there being one; its page still tells the two verdicts apart."""
+    row = rows(1)[0] | {"response": "It is 0 km long.", "retrieved_contexts": ["The town has a market."]}
+    judge = merilo.ScriptedJudge.by(verdict_for)
+    run = merilo.evaluate([row], judge=judge, metrics=["noise_sensitivity"], out=tmp_path / "run", cache=False)
+    page = str(case_page(Case.of(run, "s0"), 100, full=False))
+    assert "support against the contexts: not stated" in page
+    assert "support against the reference: supported" in page
+
+
 def test_a_statement_that_was_asked_about_twice_stands_once(tmp_path: Path) -> None:
     """Noise holds each statement against contexts and reference: it is listed once, with both verdicts."""
     judge = merilo.ScriptedJudge.by(verdict_for)

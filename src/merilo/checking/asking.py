@@ -63,7 +63,11 @@ class JudgedAsLabelled(Ordinary):
         if not questions:
             return Undefined(_BLANK)
         verdicts = yield from ask_each(questions)
-        evidence = tuple(Evidence(About.STATEMENT, index, verdict) for index, verdict in enumerate(verdicts))
+        about = About.CONTEXT if self.alone else _ABOUT[self.task]
+        evidence = tuple(
+            Evidence(about, index, verdict, getattr(question, "statement", ""))
+            for index, (question, verdict) in enumerate(zip(questions, verdicts, strict=True))
+        )
         return Score(sum(map(says_yes, verdicts)) / len(verdicts), evidence=evidence)
 
     def questions(self, sample: Sample) -> Asked:
@@ -95,6 +99,15 @@ _NEEDS: Final[Mapping[Task, frozenset[str]]] = {
     Task.GROUNDEDNESS: frozenset({"retrieved_contexts", "response"}),
     Task.NLI: frozenset({"retrieved_contexts", "response"}),
     Task.ANSWER_RELEVANCE: frozenset({"user_input", "response"}),
+}
+
+_ABOUT: Final[Mapping[Task, About]] = {
+    Task.CHUNK_RELEVANCE: About.CONTEXT,
+    Task.SENTENCE_RELEVANCE: About.TEXT,
+    Task.SUFFICIENCY: About.TEXT,
+    Task.GROUNDEDNESS: About.STATEMENT,
+    Task.NLI: About.STATEMENT,
+    Task.ANSWER_RELEVANCE: About.STATEMENT,
 }
 
 KIND: Final[Mapping[Task, type[Question[Any]]]] = {

@@ -240,12 +240,13 @@ class _Reader:
         return 0, 2 if task is Task.CHUNK_RELEVANCE else 1
 
     def _within(self, value: object, field: str, low: float, high: float) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-            self._wrong(
-                f"a number from {low:g} to {high:g}", value, field, 'name another scale in meta, as "scale": "1-5"'
-            )
-            return 0.0
-        return float(value)
+        number = None if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
+        if number is not None and low <= number <= high:
+            return number
+        unnamed = number is not None and field == "label" and "scale" not in self._meta
+        advice = 'name another scale in meta, as "scale": "1-5"' if unnamed else ""
+        self._wrong(f"a number from {low:g} to {high:g}", value, field, advice)
+        return 0.0
 
     def _grade(self, label01: float) -> int | None:
         """0, 1 or 2; where people said only yes or no, a yes has no grade."""

@@ -219,12 +219,16 @@ def cascade_of(
 
     How reliable a judge is stands in its `reliability` (tables by kind of question), or in the file among `checks`
     that `merilo judge check --json` wrote about it. A kind without a table, or without a threshold that reaches
-    `max_error`, goes on to the next judge. Raises UsageError for a file that is of none of the judges.
+    `max_error`, goes on to the next judge. Raises UsageError for a file that is of none of the judges, and for a judge
+    that stands there twice.
     """
     if not 0 < max_error < 1:
         raise UsageError(f"The largest error of a cascade is a share between 0 and 1, got {max_error:g}.")
     if len(judges) < 2:
         raise UsageError(_ALONE)
+    for place, judge in enumerate(judges):
+        if any(judge.fingerprint() == other.fingerprint() for other in judges[:place]):
+            raise UsageError(f"{judge.name} stands twice in a cascade and would say the same again; name it once.")
     known = [_Checked.read(path) for path in checks]
     stages: list[Stage] = []
     used: set[int] = set()

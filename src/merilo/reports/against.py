@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from merilo.data.short_answers import stated
 from merilo.judging.questions import Support
+from merilo.judging.verdicts import SupportVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -20,13 +22,18 @@ def held_against(statement: str, answer: Answer, asked: Sequence[Asked], sample:
 
     `asked`: the questions behind the metrics whose evidence the answer is.
     """
-    questions = (each.question for each in asked if each.answer == answer)
+    questions = (each.question for each in asked if _bare(each.answer) == _bare(answer))
     found = [
         named_texts(question.contexts, sample)
         for question in questions
         if isinstance(question, Support) and question.statement == statement
     ]
     return " and ".join(dict.fromkeys(filter(None, found)))
+
+
+def _bare(answer: Answer) -> Answer:
+    """An answer without its evidence: a metric leaves out what is no context."""
+    return replace(answer, evidence=()) if isinstance(answer, SupportVerdict) else answer
 
 
 def named_texts(texts: Collection[str], sample: Sample) -> str:
