@@ -48,7 +48,7 @@ class Stage:
     def asked(self, question: Question[Any]) -> bool:
         """Whether a question of a kind that it answers is for this judge."""
         knows: Callable[[Sequence[str]], bool] | None = getattr(self.judge, "knows", None)
-        return self.in_any_language or knows is None or knows(question.texts)
+        return self.in_any_language or knows is None or knows(question.all_texts)
 
     def answered(self, answer: Answer) -> bool:
         """Whether an answer of this judge stands."""

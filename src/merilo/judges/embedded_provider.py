@@ -117,7 +117,7 @@ def _threads() -> int:
 
 def _length(question: Question[Any]) -> int:
     """Characters in all its texts."""
-    return sum(map(len, question.texts))
+    return sum(map(len, question.all_texts))
 
 
 def _answered(model: BlendedModel, question: Question[Any]) -> str:

@@ -69,8 +69,8 @@ class Question(Generic[V]):
         return digest_bytes(_content(self))
 
     @property
-    def texts(self) -> Texts:
-        """All its texts, in the order of its fields: what is asked or stated, then what it is held against."""
+    def all_texts(self) -> Texts:
+        """Its texts in the order of its fields: what is asked or stated, then what it is held against."""
         found: list[str] = []
         for name, _ in _content_fields(type(self)):
             value = getattr(self, name)
