@@ -333,7 +333,12 @@ def _manifest(dataset: Dataset, intake: Intake, selection: Selection, roles: Rol
         metrics={text: metric.version for text, metric in selection.metrics.items()},
         left_out=selection.left_out,
         judges={
-            role: {"name": judge.name, "fingerprint": judge.fingerprint(), "rates": judge.rates}
+            role: {
+                "name": judge.name,
+                "fingerprint": judge.fingerprint(),
+                "rates": judge.rates,
+                **_weak(judge, selection),
+            }
             for role, judge in judges.items()
         },
         splitter=SPLITTER_ID,
@@ -347,6 +352,13 @@ def _manifest(dataset: Dataset, intake: Intake, selection: Selection, roles: Rol
         scales=scales_of(selection.metrics),
         until=None if options.until is None else options.until.record(),
     )
+
+
+def _weak(judge: Judge, selection: Selection) -> dict[str, list[str]]:
+    """The metrics that a judge calls weak with it, of those that are asked for; empty where it names none."""
+    names: frozenset[str] = getattr(judge, "weak", frozenset[str]())
+    found = [text for text, metric in selection.metrics.items() if metric.name in names]
+    return {"weak": found} if found else {}
 
 
 def _record(path: Path, options: Options, audience: Audience, *, stopped: bool = False) -> None:

@@ -30,7 +30,8 @@ from merilo.judging.questions import (
 from merilo.judging.verdicts import Failure, FailureKind, SufficiencyLabel, SupportLabel
 from merilo.providers.base import Message, Reply, ReplyPath, Request
 from merilo.providers.questions import QuestionRequest
-from merilo.reports.overview import overview_record
+from merilo.reports.html_run import run_html
+from merilo.reports.overview import overview_page, overview_record
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -305,3 +306,15 @@ def test_a_run_says_how_many_samples_are_in_a_language_it_does_not_know(tmp_path
     assert overview_record(run)["notes"] == [note]
     alone = evaluate([ENGLISH, blank], metrics=["context_relevance"], out=tmp_path / "english", cache=False)
     assert alone.manifest.notes == ()
+
+
+def test_a_run_names_the_metrics_that_are_weak_with_it(tmp_path: Path) -> None:
+    """Below the table and on the page; nothing is said of others, nor where another judge answers."""
+    row = ENGLISH | {"response": "It was completed in 1889."}
+    metrics = ["faithfulness", "answer_relevancy"]
+    run = evaluate([row], metrics=metrics, out=tmp_path / "both", cache=False)
+    said = "Weak with this judge, as it says below: answer_relevancy."
+    assert said in str(overview_page(run, 100))
+    assert said in run_html(run)
+    strong = evaluate([row], metrics=metrics[:1], out=tmp_path / "one", cache=False)
+    assert "Weak with" not in str(overview_page(strong, 100)) + run_html(strong)

@@ -39,11 +39,14 @@ else:
 class Judge(Protocol):
     """Who answers questions. Implementations are frozen dataclasses.
 
-    A judge may also have `unready: str | None`: why it can answer nothing here (a package is missing), as a phrase
-    that is told before a run begins; and `batched: bool`: whether all that it sends goes to providers that answer
-    batches (`BatchProvider`), and the order in which it is asked does not matter, so that a run may ask in rounds; and
-    `knows: Callable[[Sequence[str]], bool]`: whether it knows the language of these texts, of which the first is what
-    is asked. A run says of how many samples it does not, and a cascade leaves such questions to the next judge.
+    A judge may also have
+
+    - `unready: str | None`: why it can answer nothing here (a package is missing), as a phrase, told before a run;
+    - `batched: bool`: whether all that it sends goes to providers that answer batches (`BatchProvider`), and the order
+      in which it is asked does not matter, so that a run may ask in rounds;
+    - `knows: Callable[[Sequence[str]], bool]`: whether it knows the language of these texts, of which the first is what
+      is asked. A run says which samples it does not, and a cascade leaves such questions to the next judge;
+    - `weak: frozenset[str]`: the names of metrics of which its verdicts tell little, as `rates` says in words.
     """
 
     @property

@@ -53,6 +53,7 @@ _LIMITS: Final = (
     "in other words for not, most of all beside a short reference (answer_correctness, noise_sensitivity); of whether "
     "a statement answers (answer_relevancy) it knows little more than chance"
 )
+_WEAK: Final = frozenset({"answer_correctness", "noise_sensitivity", "answer_relevancy"})
 _MARK: Final = 12
 """So many digits of the model's digest are shown."""
 
@@ -84,6 +85,11 @@ class EmbeddedJudge:
         parts = [_rate(called, tables.get(task, {}).get("people")) for task, called in _RATED.items()]
         shown = ", ".join(part for part in parts if part)
         return f"model {model.fingerprint[:_MARK]}; agreement with people on held-out English data: {shown}. {_LIMITS}"
+
+    @property
+    def weak(self) -> frozenset[str]:
+        """Metrics that hold texts against a short reference, or ask whether a statement answers."""
+        return _WEAK
 
     @property
     def reliability(self) -> Mapping[str, Reliability]:

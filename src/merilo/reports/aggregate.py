@@ -22,6 +22,13 @@ def less_is_better(manifest: Manifest, aggregates: Sequence[Aggregate]) -> str:
     return f"Less is better: {', '.join(map(clean, names))}." if names else ""
 
 
+def weak_with_judge(manifest: Manifest, aggregates: Sequence[Aggregate]) -> str:
+    """Which of the run's metrics the judge itself calls weak, as a sentence; empty where it names none."""
+    named = manifest.judges.get("judge", {}).get("weak")
+    weak = [each.metric for each in aggregates if isinstance(named, list) and each.metric in named]
+    return f"Weak with this judge, as it says below: {', '.join(map(clean, weak))}." if weak else ""
+
+
 def aggregate_record(aggregate: Aggregate, correction: Correction | None) -> dict[str, Any]:  # Any: JSON
     """The aggregate as a JSON-able object; `correction` is what labels of people make of its mean."""
     shares = aggregate.shares.items()

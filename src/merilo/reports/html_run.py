@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
-from merilo.reports.aggregate import less_is_better, missing_text
+from merilo.reports.aggregate import less_is_better, missing_text, weak_with_judge
 from merilo.reports.calibration import corrected_aggregates, label_rows
 from merilo.reports.cases import cases_of
 from merilo.reports.comparison_words import Beside
@@ -98,7 +98,8 @@ def _on_unit_scale(aggregate: Aggregate) -> bool:
 def _basis(run: Run, aggregates: Sequence[Aggregate], corrected: Collection[str]) -> str:
     levels = ", ".join(dict.fromkeys(percent(each.level) for each in aggregates))
     said = intervals_text(aggregates, run.manifest.cluster, corrected=corrected, origin=run.manifest.origin)
-    parts = (less_is_better(run.manifest, aggregates), f"Intervals are at {levels}." if levels else "", said)
+    notes = (less_is_better(run.manifest, aggregates), weak_with_judge(run.manifest, aggregates))
+    parts = (*notes, f"Intervals are at {levels}." if levels else "", said)
     return " ".join(filter(None, parts))
 
 

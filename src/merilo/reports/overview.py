@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from merilo.reports.aggregate import aggregate_record, less_is_better, missing_text
+from merilo.reports.aggregate import aggregate_record, less_is_better, missing_text, weak_with_judge
 from merilo.reports.calibration import corrected_aggregates, label_rows
 from merilo.reports.cascade import cascade_rows
 from merilo.reports.clean import clean
@@ -92,7 +92,8 @@ def overview_page(
     by = run.manifest.cluster if cluster is None else cluster
     corrected = {metric for metric, each in known.items() if each.estimate is not None}
     said = intervals_text(aggregates, by, corrected=corrected, origin=run.manifest.origin)
-    for text in filter(None, (less_is_better(run.manifest, aggregates), said)):
+    notes = (less_is_better(run.manifest, aggregates), weak_with_judge(run.manifest, aggregates), said)
+    for text in filter(None, notes):
         page.text(text, tone=Tone.QUIET)
     if known:
         page.heading("By labels of people")
