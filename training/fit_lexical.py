@@ -214,6 +214,7 @@ def _print(fields: dict[str, Any]) -> None:
                 " ".join(f"{source} {v['kappa']:.2f}/{v['auroc']:.2f}" for source, v in values["sources"].items()),
             )
     print("thresholds", {name: c["thresholds"] for name, c in fields["curves"].items()})
+    print("Now fit the curves that join words and encoder (encoder/fit.py); until then they are of the words before.")
 
 
 if __name__ == "__main__":
