@@ -111,7 +111,7 @@ class BlendedModel:
 
     def relevance(self, user_input: str, sentences: Sequence[str]) -> RelevanceResult:
         """How far a context helps to answer the user input, and by which sentences."""
-        read, others = _told_apart(user_input, [sentences])
+        read, others = _parts_of(user_input, [sentences])
         if not read:
             return self.lexical.relevance(user_input, sentences)
         found = read[0].placed(self._read_relevance(user_input, read[0].sentences))
@@ -124,7 +124,7 @@ class BlendedModel:
 
     def usefulness(self, user_input: str, reference: str, sentences: Sequence[str]) -> UsefulnessResult:
         """Whether a context helps to arrive at the reference, and by which sentences."""
-        read, others = _told_apart(user_input, [sentences])
+        read, others = _parts_of(user_input, [sentences])
         if not read or not all_english(user_input, (reference, *read[0].sentences)):
             return self.lexical.usefulness(user_input, reference, sentences)
         found = read[0].placed(self._read_usefulness(user_input, reference, read[0].sentences))
@@ -137,7 +137,7 @@ class BlendedModel:
 
     def support(self, statement: str, contexts: Sequence[Sequence[str]]) -> SupportResult:
         """Whether contexts, each given as its sentences, support a statement: one alone, or two together."""
-        read, others = _told_apart(statement, contexts)
+        read, others = _parts_of(statement, contexts)
         if not read or not words(statement).stems:
             return self.lexical.support(statement, contexts)
         found = self._read_support(statement, [part.sentences for part in read])
@@ -192,7 +192,7 @@ class BlendedModel:
     def sufficiency(self, user_input: str, contexts: Sequence[Sequence[str]]) -> SufficiencyResult:
         """Whether contexts, each given as its sentences, together hold enough to answer the user input."""
         words_alone = self.lexical.sufficiency(user_input, contexts)
-        read, others = _told_apart(user_input, contexts)
+        read, others = _parts_of(user_input, contexts)
         if not read:
             return words_alone
         curve = self.curves["sufficient"]
@@ -244,7 +244,7 @@ def _fields(curves: bytes, weights: Weights) -> dict[str, Any]:  # Any: parsed J
     return fields
 
 
-def _told_apart(asked: str, contexts: Sequence[Sequence[str]]) -> tuple[list[_Part], list[_Part]]:
+def _parts_of(asked: str, contexts: Sequence[Sequence[str]]) -> tuple[list[_Part], list[_Part]]:
     """What of each context the encoder reads beside what is asked or stated, and what is left to words alone."""
     read, others = list[_Part](), list[_Part]()
     for number, sentences in enumerate(contexts):

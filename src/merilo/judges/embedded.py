@@ -109,8 +109,9 @@ class EmbeddedJudge:
 
     def knows(self, texts: Sequence[str]) -> bool:
         """Whether there is English to read: the first text with some of the others. Of the rest it sees words alone."""
-        asked, *others = texts
-        return any(told_apart(asked, others).english) if others else is_english(asked)
+        if len(texts) < 2:
+            return is_english(*texts)
+        return any(told_apart(texts[0], texts[1:]).english)
 
     def fingerprint(self) -> Mapping[str, object]:
         """The digest of the model files, the version of the reading, the sentence splitter and the vectors."""

@@ -22,7 +22,7 @@ def held_against(statement: str, answer: Answer, asked: Sequence[Asked], sample:
 
     `asked`: the questions behind the metrics whose evidence the answer is.
     """
-    questions = (each.question for each in asked if _bare(each.answer) == _bare(answer))
+    questions = (each.question for each in asked if bare(each.answer) == bare(answer))
     found = [
         named_texts(question.contexts, sample)
         for question in questions
@@ -31,7 +31,7 @@ def held_against(statement: str, answer: Answer, asked: Sequence[Asked], sample:
     return " and ".join(dict.fromkeys(filter(None, found)))
 
 
-def _bare(answer: Answer) -> Answer:
+def bare(answer: Answer) -> Answer:
     """An answer without its evidence: a metric leaves out what is no context."""
     return replace(answer, evidence=()) if isinstance(answer, SupportVerdict) else answer
 

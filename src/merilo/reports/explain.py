@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from merilo.data.short_answers import taken_apart
 from merilo.judging.questions import Support
-from merilo.judging.verdicts import SupportVerdict
 from merilo.metrics.base import Failed, Score, Undefined
-from merilo.reports.against import named_texts
+from merilo.reports.against import bare, named_texts
 from merilo.reports.case import rubric_name
 from merilo.reports.clean import clean
 from merilo.reports.overview import counts_text
@@ -216,8 +214,7 @@ def _against(case: Case, asked: Asked) -> tuple[str, Answer]:
     named = named_texts(question.contexts, case.result.sample)
     if named == "the contexts":
         return "", answer
-    bare = replace(answer, evidence=()) if isinstance(answer, SupportVerdict) else answer
-    return (f" against {named}" if named else ""), bare if len(question.contexts) == 1 else answer
+    return (f" against {named}" if named else ""), bare(answer) if len(question.contexts) == 1 else answer
 
 
 def _carried(asked: Asked) -> str:
