@@ -90,7 +90,7 @@ class Talk:
 
     def reply(self, replies: tuple[Reply | Failure, ...]) -> None:
         """Hand over what came back for the current sends, in order."""
-        replies = tuple(_kept(reply) if isinstance(reply, Failure) else reply for reply in replies)
+        replies = tuple(_storable_reply(send, reply) for send, reply in zip(self.sends or (), replies, strict=True))
         for send, reply in zip(self.sends or (), replies, strict=True):
             self._cost = self._added(self._cost, send, UNPAID if isinstance(reply, Failure) else reply.usage)
         if self._had:
@@ -109,6 +109,10 @@ class Talk:
         if self.sends is None:
             return
         cost = self._cost
+        landed = [
+            None if reply is None else _storable_reply(send, reply)
+            for send, reply in zip(self.sends, landed, strict=True)
+        ]
         for send, reply in zip(self.sends, landed, strict=True):
             if isinstance(reply, Reply):
                 cost = self._added(cost, send, reply.usage)
@@ -245,6 +249,13 @@ def _storable(answer: Answer) -> Answer:
     except ValueError:
         return Failure(FailureKind.BROKEN, "the verdict holds half a character, which cannot be kept")
     return answer
+
+
+def _storable_reply(send: Send, reply: Reply | Failure) -> Reply | Failure:
+    """The reply as far as it is read; a failure without half surrogate pairs."""
+    if isinstance(reply, Failure):
+        return _kept(reply)
+    return reply.within(send.request.max_reply_characters)
 
 
 def _kept(failure: Failure) -> Failure:

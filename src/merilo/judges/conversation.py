@@ -10,6 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from merilo.judges.base import Send
+from merilo.judging.reading import TOO_LONG
+from merilo.judging.reply import Reading
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Finish, Message, Reply
 
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
 
     from merilo.judges.base import Conversation
     from merilo.judging.ask import Answer
-    from merilo.judging.reply import Reading
     from merilo.providers.base import Provider, Request
 
     Turn = Generator[tuple[Send, ...], tuple[Reply | Failure, ...], "Heard"]
@@ -73,7 +74,8 @@ def read_answers(
         heard = yield from turn(provider, request)
         if isinstance(heard.reply, Failure):
             return tuple(heard.reply if answer is None else answer for answer in answers)
-        reading = read(heard.reply.text, frozenset(n for n, answer in enumerate(answers) if answer is None))
+        wanted = frozenset(n for n, answer in enumerate(answers) if answer is None)
+        reading = Reading((), TOO_LONG) if heard.reply.truncated else read(heard.reply.text, wanted)
         for index, verdict in enumerate(reading.verdicts):
             answers[index] = verdict if answers[index] is None else answers[index]
         fault = reading.fault

@@ -26,6 +26,7 @@ from merilo.judging.questions import (
     Support,
     Usefulness,
 )
+from merilo.judging.reading import MAX_REPLY_CHARACTERS
 from merilo.judging.reply import Reading, read_pack, read_reply, schema_for, schema_of
 from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind
 from merilo.providers.base import Message, Request
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from merilo.judges.base import Conversation
     from merilo.judging.ask import Answer
     from merilo.judging.rubric import Beginning
-    from merilo.providers.base import Provider
+    from merilo.providers.base import Provider, TruncatedText
 
 _VERSION = 1
 """Part of the fingerprint: raised when the words of re-asks or the reading of replies change."""
@@ -191,7 +192,18 @@ class LLMJudge:
 def _texts(heard: Heard, wanted: int) -> tuple[Answer, ...]:
     if isinstance(heard.reply, Failure):
         return (heard.reply,) * wanted
-    return tuple(CompletionVerdict(text) for text in heard.reply.texts[:wanted])
+    truncated = {each.index: each for each in heard.reply.truncated}
+    return tuple(
+        _too_long(truncated[index]) if index in truncated else CompletionVerdict(text)
+        for index, text in enumerate(heard.reply.texts[:wanted])
+    )
+
+
+def _too_long(text: TruncatedText) -> Failure:
+    return Failure(
+        FailureKind.UNREADABLE,
+        f"The reply has {text.characters:,} characters; at most {MAX_REPLY_CHARACTERS:,} are read.",
+    )
 
 
 def _messages(filled: Beginning) -> tuple[Message, ...]:

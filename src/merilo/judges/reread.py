@@ -10,7 +10,7 @@ from merilo.errors import RubricError
 from merilo.judges.llm import Judged, LLMJudge
 from merilo.judging.untyped import as_object
 from merilo.judging.verdicts import Failure
-from merilo.providers.base import Finish, Reply, ReplyPath, Usage
+from merilo.providers.base import Finish, Reply, ReplyPath, TruncatedText, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -80,7 +80,9 @@ def heard(record: Mapping[str, Any]) -> Reply | Failure:  # Any: JSON
         return Failure.from_fields(record["failure"])
     path, told = ReplyPath(record["path"]), record["usage"]
     usage = Usage(told["input_tokens"], told["output_tokens"])
-    return Reply(tuple(record["texts"]), Finish(record["finish"]), usage, path, record["model"])
+    truncated = tuple(map(TruncatedText.from_fields, record.get("truncated", ())))
+    texts, model = tuple(record["texts"]), record["model"]
+    return Reply(texts, Finish(record["finish"]), usage, path, model, truncated=truncated)
 
 
 @dataclass(frozen=True, slots=True)

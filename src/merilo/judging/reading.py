@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from merilo.judging.untyped import Json, as_list, as_object
 
@@ -28,8 +28,10 @@ _OPENING = re.compile(r"\{|\[(?=\s*\{)")
 _MAY_BEGIN = re.compile(r"\{\s*[\"'“”«\w]|\[")
 _BEGINS_OBJECT = re.compile(r"\[?\s*\{\s*[\"'“”«]?\w+[\"'“”»]?\s*:")
 _FENCED = re.compile(r"\s*```[\w-]*\n?(.*?)```\s*", re.DOTALL)
-_LONGEST = 400_000
-"""Characters of a reply that are looked at; no verdict is that long."""
+MAX_REPLY_CHARACTERS: Final = 400_000
+"""Maximum length of a reply that is read or stored, in characters. A longer reply is unreadable."""
+TOO_LONG: Final = "Your reply was far too long."
+"""What the judge is sent when it is asked again."""
 _MOST_EFFORT = 100_000
 _EFFORT_IN_VAIN = 10
 _CHARACTERS_AN_EFFORT = 40
@@ -76,8 +78,8 @@ def _read(text: str, shape: Shape) -> Json | list[object]:
     text = text.lstrip("\ufeff").strip()
     if not text:
         raise Unreadable("Your reply was empty.")
-    if len(text) > _LONGEST:
-        raise Unreadable("Your reply was far too long.")
+    if len(text) > MAX_REPLY_CHARACTERS:
+        raise Unreadable(TOO_LONG)
     try:
         whole = _whole(text, shape)
         return _scanned(_without_reasoning(text), shape) if whole is None else whole

@@ -6,9 +6,12 @@ A provider turns a `Request` into a `Reply` and its own errors into ours (`RateL
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, Protocol
+from hashlib import sha256
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+
+from merilo.judging.reading import MAX_REPLY_CHARACTERS
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -63,6 +66,8 @@ class Request:
     seed: int | None = None
     samples: int = 1
     """Completions wanted from this one request."""
+    max_reply_characters: ClassVar[int | None] = MAX_REPLY_CHARACTERS
+    """Maximum length of each text of a model's reply to such a request; None for no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,26 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class TruncatedText:
+    """The size of a text of which a reply holds only the beginning."""
+
+    index: int
+    """The position of the text in the reply."""
+    characters: int
+    """The length of the whole text."""
+    sha256: str
+    """The SHA-256 of the whole text in UTF-8, as hex digits."""
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, object]) -> TruncatedText:
+        """Return the entry with these fields, as JSON holds them. Raises KeyError or TypeError for other fields."""
+        index, characters, digest = fields["index"], fields["characters"], fields["sha256"]
+        if not (isinstance(index, int) and isinstance(characters, int) and isinstance(digest, str)):
+            raise TypeError("a truncated text needs two integers and a digest")
+        return cls(index, characters, digest)
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """What came back."""
 
@@ -90,11 +115,31 @@ class Reply:
     model: str = ""
     """The model that the provider says has answered."""
     seconds: float = field(default=0.0, compare=False)
+    truncated: tuple[TruncatedText, ...] = ()
+    """One entry for each text that was longer than is read; empty for nearly all replies."""
 
     @property
     def text(self) -> str:
         """The first completion."""
         return self.texts[0]
+
+    def within(self, max_characters: int | None) -> Reply:
+        """Return the reply with each text cut to a maximum length; this reply if nothing is longer.
+
+        Replies of this machine's own programs (`ReplyPath.LOCAL`) are never cut.
+        """
+        if (
+            max_characters is None
+            or self.path is ReplyPath.LOCAL
+            or max(map(len, self.texts), default=0) <= max_characters
+        ):
+            return self
+        cut = tuple(
+            TruncatedText(index, len(text), sha256(text.encode("utf-8", "replace")).hexdigest())
+            for index, text in enumerate(self.texts)
+            if len(text) > max_characters
+        )
+        return replace(self, texts=tuple(text[:max_characters] for text in self.texts), truncated=cut)
 
 
 class Connection(Protocol):

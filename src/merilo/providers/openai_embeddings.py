@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from merilo.errors import Permanent, Temporary
 from merilo.judging.untyped import as_list, as_object
@@ -31,6 +31,7 @@ _LARGEST_REPLY_BYTES = 128 * 1024 * 1024  # some hundred vectors of some thousan
 class EmbeddingsRequest(Request):
     """A request for one vector for each text, instead of messages."""
 
+    max_reply_characters: ClassVar[int | None] = None
     inputs: tuple[str, ...] = ()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from merilo.judging.verdicts import Failure
 from merilo.providers.base import Message, Request
@@ -20,6 +20,7 @@ _FAILURE: Final = '{"failure":'
 class QuestionRequest(Request):
     """A request that carries the question itself beside its text, which is empty where nobody reads it."""
 
+    max_reply_characters: ClassVar[int | None] = None
     question: Question[Any] | None = None
 
     @classmethod

@@ -241,5 +241,9 @@ def _reply(page: Page, reply: dict[str, Any], indent: int, *, full: bool) -> Non
     if reply.get("finish") not in {None, "stop"}:
         parts.append(f"finished by {reply['finish']}")
     page.text(", ".join(parts) + ":", indent=indent, tone=Tone.QUIET)
-    for text in reply.get("texts", []):
+    whole = {each["index"]: each["characters"] for each in reply.get("truncated", [])}
+    for index, text in enumerate(reply.get("texts", [])):
         page.text(_cut(text, _REPLY_CHARS, full=full), indent=indent + 2)
+        if index in whole:
+            stored = f"{whole[index]:,} characters long; the first {len(text):,} are stored"
+            page.text(stored, indent=indent + 2, tone=Tone.QUIET)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -166,8 +166,13 @@ def _reply_text(reply: Reply | Failure) -> str:
     return (
         f'{{"texts":{texts_text(reply.texts)},"finish":"{reply.finish.value}","path":"{reply.path.value}",'
         f'"model":{_word(reply.model)},"usage":{{"input_tokens":{_number(tokens_in)},'
-        f'"output_tokens":{_number(tokens_out)}}}}}'
+        f'"output_tokens":{_number(tokens_out)}}}{_truncated_text(reply)}}}'
     )
+
+
+def _truncated_text(reply: Reply) -> str:
+    """The field of a reply that says which of its texts are not whole; empty if all are."""
+    return f',"truncated":{compact([asdict(each) for each in reply.truncated])}' if reply.truncated else ""
 
 
 def _number(value: int | None) -> str:

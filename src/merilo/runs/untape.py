@@ -14,7 +14,7 @@ from merilo.judging.digests import SIZE
 from merilo.judging.questions import KINDS, Question
 from merilo.judging.untyped import Json, as_list, as_object, loaded
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.providers.base import Finish, Reply, ReplyPath
+from merilo.providers.base import Finish, Reply, ReplyPath, TruncatedText
 from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, Run, write_json
 from merilo.runs.store import Exchange, Store
 from merilo.runs.tape import HEAD, HELD_TEXTS, TAPE_FORMAT, opened
@@ -257,7 +257,8 @@ def _reply(record: Json) -> Reply | Failure:
         return Failure(FailureKind(_text(failure["kind"])), _text(failure["message"]))
     texts = tuple(map(_text, _list(record["texts"])))
     finish, path = Finish(_text(record["finish"])), ReplyPath(_text(record["path"]))
-    return Reply(texts, finish, path=path, model=_text(record["model"]))
+    truncated = tuple(TruncatedText.from_fields(_object(each)) for each in _list(record.get("truncated", [])))
+    return Reply(texts, finish, path=path, model=_text(record["model"]), truncated=truncated)
 
 
 _ADAPTERS: dict[type, TypeAdapter[Any]] = {}  # Any: one for each question type, built when it first comes
