@@ -252,7 +252,15 @@ class _Chance:
 class JudgeServer:
     """The server, in a thread with an event loop of its own; a context manager."""
 
-    def __init__(self, answer: Answerer | None = None, *, model: str = "test-model", delay_s: float = 0.0) -> None:
+    def __init__(
+        self,
+        answer: Answerer | None = None,
+        *,
+        model: str = "test-model",
+        delay_s: float = 0.0,
+        prefix: str = "",
+    ) -> None:
+        """`prefix`: the path below which it serves, as a gateway does."""
         self.asked: list[Asked] = []
         """Every request to a model, in the order of arrival; of a pack, the first statement."""
         self.headers: list[Mapping[str, str]] = []
@@ -271,6 +279,7 @@ class JudgeServer:
         self._answer = answer
         self._model = model
         self._delay_s = delay_s
+        self._prefix = prefix
         self._queue: list[Fault] = []
         self._chances: list[_Chance] = []
         self._refused: tuple[str, ...] = ()
@@ -286,12 +295,12 @@ class JudgeServer:
     @property
     def base_url(self) -> str:
         """`http://127.0.0.1:PORT/v1`."""
-        return f"http://127.0.0.1:{self._port}/v1"
+        return f"{self.root_url}/v1"
 
     @property
     def root_url(self) -> str:
         """`http://127.0.0.1:PORT`."""
-        return f"http://127.0.0.1:{self._port}"
+        return f"http://127.0.0.1:{self._port}{self._prefix}"
 
     @property
     def count(self) -> int:
@@ -346,8 +355,8 @@ class JudgeServer:
         self._stop = asyncio.Event()
         app = web.Application(client_max_size=64 * 1024 * 1024)
         for path in ("/v1", "/openai/v1", "/openai/deployments/{deployment}"):
-            app.router.add_post(f"{path}/chat/completions", self._complete)
-        app.router.add_post("/v1/messages", self._complete)
+            app.router.add_post(f"{self._prefix}{path}/chat/completions", self._complete)
+        app.router.add_post(f"{self._prefix}/v1/messages", self._complete)
         app.router.add_get("/v1/models", self._models)
         runner = web.AppRunner(app, shutdown_timeout=0.05, access_log=None)  # 0 would be for ever
         await runner.setup()

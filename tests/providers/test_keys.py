@@ -13,6 +13,7 @@ import logging
 import sqlite3
 import traceback
 import zlib
+from base64 import b64encode, urlsafe_b64encode
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,8 @@ from urllib.parse import quote, unquote
 import pytest
 import server as fake
 from command_line import Here
+from hypothesis import given
+from hypothesis import strategies as st
 from server import Asked, JudgeServer
 
 import merilo
@@ -31,6 +34,7 @@ from merilo.providers.azure import AzureProvider
 from merilo.providers.base import Message, Request
 from merilo.providers.keys import Keys
 from merilo.providers.openai import OpenAIProvider
+from merilo.providers.secrets import shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -316,6 +320,125 @@ def test_a_variable_without_a_key_is_said_to_be_empty(server: JudgeServer, tmp_p
     assert "refused the key (401); check the variable MY_KEY, which is empty or not set." in " ".join(
         done.stderr.split()
     )
+
+
+@pytest.mark.parametrize(
+    "spell",
+    [
+        lambda key: key[::-1],
+        lambda key: key.encode().hex(),
+        lambda key: key.encode().hex().upper(),
+        lambda key: b64encode(key.encode()).decode(),
+        lambda key: b64encode(f"Bearer {key}".encode()).decode(),
+        lambda key: b64encode(f"user:{key}".encode()).decode(),
+        lambda key: urlsafe_b64encode(json.dumps({"key": key}).encode()).decode(),
+        lambda key: quote(b64encode(f"a:{key}".encode()).decode(), safe=""),
+        lambda key: key[2:],
+        lambda key: key[5:25],
+        lambda key: f"{key[:20]}...",
+    ],
+)
+@pytest.mark.parametrize("key", ["sk-proj-Zx9+Kq/7Lm-2Wd4Yb8Tn", f"sk-{'q7R2' * 40}", "hunter2-hunter3x"])
+def test_an_encoded_key_or_a_long_part_of_it_is_hidden(spell: Callable[[str], str], key: str) -> None:
+    """A key that a server repeats in base64, in hex, reversed or in part leaves no 16 characters of that."""
+    echoed = spell(key)
+    cleaned = Keys("Authorization", key=key).clean(f"The key {echoed} is wrong.")
+    assert cleaned.startswith("The key ")
+    assert cleaned.endswith(" is wrong.")
+    assert "[secret]" in cleaned
+    assert not any(echoed[at : at + 16] in cleaned for at in range(len(echoed) - 15))
+
+
+@given(st.text(st.sampled_from('abcdeABCDE0123456789 .-_{}"\\u&%'), max_size=300))
+def test_texts_without_a_key_stay(text: str) -> None:
+    """No text is changed by a key that shares no long fragment with it."""
+    assert Keys("Authorization", key="sk-zyxwvutsrqponmlkji").clean(text) == text
+
+
+def test_a_key_shown_by_its_ends_stays() -> None:
+    """A server that shows the first and last four characters helps to find the wrong key, and gives nothing away."""
+    shown = f"Incorrect API key provided: {KEY[:4]}*******{KEY[-4:]}."
+    assert Keys("Authorization", key=KEY).clean(shown) == shown
+
+
+SECRETS = {
+    "api_key": "plain-words-only",
+    "nested": {"access_token": "ab12cd34ef56gh78"},
+    "internal_id": "kq83hf72jd91ms0x",
+    "labels": ["gateway-customer-name"],
+    "owner": "${GATEWAY_OWNER}",
+}
+IN_PATH = "tk9f8e7d6c5b4a3z2y"
+OWNER = "owner-from-environment"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_secrets_of_body_and_address_are_not_stored(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Texts of the body and random parts of the path are sent, and are in no file, message or repr; settings are."""
+    monkeypatch.setenv("GATEWAY_OWNER", OWNER)
+    texts = ["plain-words-only", "ab12cd34ef56gh78", "kq83hf72jd91ms0x", "gateway-customer-name", OWNER]
+
+    def echo_all(asked: Asked) -> object:
+        assert asked.body["api_key"] == SECRETS["api_key"]
+        assert asked.body["owner"] == OWNER
+        reason = f"{MARK} {asked.body['api_key']} {OWNER} {IN_PATH} kq83hf72jd91ms0x"
+        return {"reason": reason, "grade": 1, "evidence": [1]}
+
+    with JudgeServer(echo_all, prefix=f"/{IN_PATH}") as server:
+        body = {**SECRETS, "top_k": 3, "reasoning_effort": "low"}
+        provider = provider_of(kind, server, body=body)
+        server.fail_next(fake.bare(f"no route {IN_PATH}", 500), fake.reset())
+        run = merilo.evaluate(ROWS, metrics=["context_relevance"], judge=LLMJudge(provider), out=tmp_path / "run")
+    assert run.metrics["context_relevance"].scored == len(ROWS)
+    manifest = (tmp_path / "run" / "manifest.json").read_text(encoding="utf-8")
+    assert '"reasoning_effort": "low"' in manifest
+    assert '"owner": "${GATEWAY_OWNER}"' in manifest
+    output = capsys.readouterr()
+    for secret in (*texts, IN_PATH):
+        assert places(secret, tmp_path) == set()
+        assert secret not in f"{provider!r} {provider.fingerprint()} {output.out} {output.err} {manifest}"
+
+
+def test_a_new_key_in_the_body_is_not_another_judge_but_another_setting_is() -> None:
+    """A fingerprint changes with a text that may move a verdict, and not with one whose name is that of a secret."""
+    usual = OpenAIProvider("m", base_url="http://host/v1", body={"api_key": "one", "flavour": "plain"})
+    assert usual.fingerprint() == replace(usual, body={"api_key": "two", "flavour": "plain"}).fingerprint()
+    assert usual.fingerprint() != replace(usual, body={"api_key": "one", "flavour": "other"}).fingerprint()
+    assert usual.fingerprint() != replace(usual, body={"flavour": "plain"}, model="n").fingerprint()
+
+
+def test_two_random_paths_are_two_judges() -> None:
+    """Addresses that differ in a part that is not shown have different fingerprints, the same on every machine."""
+    urls = [f"https://gateway.example/v1/{part}/openai" for part in ("a1b2c3d4e5f6a7b8c9", "b1b2c3d4e5f6a7b8c9")]
+    shown = [OpenAIProvider("m", base_url=url).fingerprint()["base_url"] for url in urls]
+    assert shown == [
+        "https://gateway.example/v1/[digest:3f143bc8e14346b5]/openai",
+        "https://gateway.example/v1/[digest:9a2762de3eb12498]/openai",
+    ]
+
+
+def test_usual_addresses_are_shown_as_they_are() -> None:
+    """Names of deployments, versions and short paths are not taken for secrets."""
+    for url in (
+        "http://localhost:8000/v1",
+        "https://openrouter.ai/api/v1",
+        "https://generativelanguage.googleapis.com/v1beta/openai",
+        "https://host/openai/deployments/gpt-4o-mini-2024-07-18",
+        "https://api.cloudflare.com/client/v4/accounts/acme/ai",
+    ):
+        assert shown_url(url) == url
+
+
+def test_a_variable_that_is_not_set_is_named(server: JudgeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reference to an environment variable that is missing is an error before anything is sent."""
+    monkeypatch.delenv("GATEWAY_OWNER", raising=False)
+    for changed in ({"body": {"owner": "${GATEWAY_OWNER}"}}, {"base_url": f"{server.root_url}/${{GATEWAY_OWNER}}/v1"}):
+        provider = replace(OpenAIProvider("m", base_url=server.base_url), **changed)
+        with pytest.raises(UsageError, match="GATEWAY_OWNER is not set"):
+            merilo.evaluate(ROWS[:1], judge=LLMJudge(provider), metrics=["context_relevance"])
+    assert server.count == 0
 
 
 @pytest.mark.parametrize("written", ["user:SECRET@host", "user:SECRET/1@host", "user:12/SECRET@host", "SECRET@host"])

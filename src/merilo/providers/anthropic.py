@@ -15,6 +15,7 @@ from merilo.providers.chat import ChatConnection
 from merilo.providers.endpoint import check_provider, checked_url
 from merilo.providers.keys import Keys, check_key, key_in
 from merilo.providers.problems import Address
+from merilo.providers.secrets import fingerprint_body, resolved_body, resolved_url, secrets_in, shown_url
 from merilo.providers.wire import open_wire
 
 if TYPE_CHECKING:
@@ -46,11 +47,11 @@ class AnthropicProvider:
     """
 
     model: str
-    base_url: str = field(default_factory=_default_url)
+    base_url: str = field(default_factory=_default_url, repr=False)
     api_key_env: str = "ANTHROPIC_API_KEY"
     timeout_s: float = 120.0
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    body: Mapping[str, object] = field(default_factory=dict[str, object], hash=False)
+    body: Mapping[str, object] = field(default_factory=dict[str, object], hash=False, repr=False)
     api_key: KeySource | None = field(default=None, repr=False, compare=False)
     cached: Cached = field(default=Cached.RUBRIC, compare=False)
     max_tokens: int = 4_096
@@ -62,8 +63,9 @@ class AnthropicProvider:
         object.__setattr__(self, "base_url", checked_url(self.base_url, _ENDINGS, example=ANTHROPIC_URL))
 
     def fingerprint(self) -> Mapping[str, object]:
-        """Address, model and extra body; no key and no headers. What is cached changes no reply."""
-        return {"provider": "anthropic", "base_url": self.base_url, "model": self.model, "body": dict(self.body)}
+        """Address, model and extra body without secrets; no key and no headers. What is cached changes no reply."""
+        body = fingerprint_body(self.body, f"{self.base_url} {self.model}")
+        return {"provider": "anthropic", "base_url": shown_url(self.base_url), "model": self.model, "body": body}
 
     @asynccontextmanager
     async def connect(self, *, known: Mapping[str, str] | None = None) -> AsyncGenerator[ChatConnection, None]:
@@ -72,15 +74,18 @@ class AnthropicProvider:
         Raises UsageError when Anthropic's own endpoint is to be used and there is no key.
         """
         hosted = urlsplit(self.base_url).hostname == urlsplit(ANTHROPIC_URL).hostname
-        key = key_in(self.api_key_env, needed_for=self.base_url if hosted and self.api_key is None else None)
-        keys = Keys("x-api-key", key=key, source=self.api_key, others=self.headers)
+        shown = shown_url(self.base_url)
+        key = key_in(self.api_key_env, needed_for=shown if hosted and self.api_key is None else None)
+        hidden = secrets_in(self.body, self.base_url)
+        keys = Keys("x-api-key", key=key, source=self.api_key, others=self.headers, hidden=hidden)
         bodies = AnthropicBodies(
-            self.model, self.body, cached=self.cached, max_tokens=self.max_tokens, known=known or {}
+            self.model, resolved_body(self.body), cached=self.cached, max_tokens=self.max_tokens, known=known or {}
         )
         place = f"Check the base URL (without /v1) and the model name {self.model!r}."
-        address = Address(self.base_url, check_key(self.api_key_env, self.api_key), place)
-        async with open_wire(self.base_url, keys, self.timeout_s, headers={"anthropic-version": API_VERSION}) as wire:
-            yield ChatConnection(wire, "/v1/messages", bodies, address, self._reading(wire))
+        address = Address(shown, check_key(self.api_key_env, self.api_key), place)
+        version, url = {"anthropic-version": API_VERSION}, resolved_url(self.base_url)
+        async with open_wire(url, keys, self.timeout_s, headers=version, shown=shown) as wire:
+            yield ChatConnection(wire, "/v1/messages", bodies, address, _reading(wire, shown))
 
     def price_usd(self, usage: Usage) -> float | None:
         """By the list of prices; None for a model that is not in it, or an endpoint that is not the provider's own."""
@@ -88,8 +93,9 @@ class AnthropicProvider:
 
         return list_price_usd("anthropic", self.base_url, self.model, usage)
 
-    def _reading(self, wire: Wire) -> ReadReply:
-        def read(told: Json, text: str, path: ReplyPath, seconds: float) -> Reply:
-            return message_of(told, text, path=path, clean=wire.clean, address=self.base_url, seconds=seconds)
 
-        return read
+def _reading(wire: Wire, address: str) -> ReadReply:
+    def read(told: Json, text: str, path: ReplyPath, seconds: float) -> Reply:
+        return message_of(told, text, path=path, clean=wire.clean, address=address, seconds=seconds)
+
+    return read

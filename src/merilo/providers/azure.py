@@ -16,6 +16,7 @@ from merilo.providers.keys import Keys, check_key, key_in
 from merilo.providers.openai import reading
 from merilo.providers.openai_bodies import OpenAIBodies
 from merilo.providers.problems import Address
+from merilo.providers.secrets import fingerprint_body, resolved_body, resolved_url, secrets_in, shown_url
 from merilo.providers.wire import open_wire
 
 if TYPE_CHECKING:
@@ -56,12 +57,12 @@ class AzureProvider:
     """
 
     model: str
-    base_url: str = field(default_factory=_default_url)
+    base_url: str = field(default_factory=_default_url, repr=False)
     api_version: str = field(default_factory=_default_version)
     api_key_env: str = "AZURE_OPENAI_API_KEY"
     timeout_s: float = 120.0
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    body: Mapping[str, object] = field(default_factory=dict[str, object], hash=False)
+    body: Mapping[str, object] = field(default_factory=dict[str, object], hash=False, repr=False)
     api_key: KeySource | None = field(default=None, repr=False, compare=False)
     token: KeySource | None = field(default=None, repr=False, compare=False)
 
@@ -77,13 +78,13 @@ class AzureProvider:
             )
 
     def fingerprint(self) -> Mapping[str, object]:
-        """Address, deployment, version and extra body; no key and no headers."""
+        """Address, deployment, version and extra body without secrets; no key and no headers."""
         return {
             "provider": "azure",
-            "base_url": self.base_url,
+            "base_url": shown_url(self.base_url),
             "model": self.model,
             "api_version": self.api_version,
-            "body": dict(self.body),
+            "body": fingerprint_body(self.body, f"{self.base_url} {self.model}"),
         }
 
     @asynccontextmanager
@@ -92,20 +93,21 @@ class AzureProvider:
 
         Raises UsageError when one of Azure's own hosts is to be used and there is no key.
         """
-        bodies = OpenAIBodies(self.model, self.body, hosted=True, known=known or {})
+        bodies = OpenAIBodies(self.model, resolved_body(self.body), hosted=True, known=known or {})
         async with self.wire() as wire:
             yield ChatConnection(
-                wire, self.route("/chat/completions"), bodies, self.address, reading(wire, self.base_url)
+                wire, self.route("/chat/completions"), bodies, self.address, reading(wire, self.address.url)
             )
 
     @asynccontextmanager
     async def wire(self) -> AsyncGenerator[Wire, None]:
         """An open line to the endpoint with key and headers. Raises UsageError as `connect` does."""
         given = self.token or self.api_key
-        key = key_in(self.api_key_env, needed_for=self.base_url if self.hosted and given is None else None)
+        key = key_in(self.api_key_env, needed_for=self.address.url if self.hosted and given is None else None)
         name, prefix = ("Authorization", "Bearer ") if self.token else ("api-key", "")
-        keys = Keys(name, prefix=prefix, key=key, source=given, others=self.headers)
-        async with open_wire(self.base_url, keys, self.timeout_s) as wire:
+        hidden = secrets_in(self.body, self.base_url)
+        keys = Keys(name, prefix=prefix, key=key, source=given, others=self.headers, hidden=hidden)
+        async with open_wire(resolved_url(self.base_url), keys, self.timeout_s, shown=self.address.url) as wire:
             yield wire
 
     def route(self, path: str) -> str:
@@ -132,4 +134,4 @@ class AzureProvider:
         """The endpoint in messages."""
         version = f"and the API version {self.api_version}" if self.api_version else "and whether it has /openai/v1"
         place = f"Check the endpoint, the name of the deployment {self.model!r} {version}."
-        return Address(self.base_url, check_key(self.api_key_env, self.token or self.api_key), place)
+        return Address(shown_url(self.base_url), check_key(self.api_key_env, self.token or self.api_key), place)

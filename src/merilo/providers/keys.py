@@ -14,9 +14,11 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from merilo.errors import ProviderDown, UsageError
+from merilo.providers.leaks import Leak
+from merilo.providers.secrets import HIDDEN, looks_random
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 KeySource: TypeAlias = Callable[[], str | Awaitable[str]]
 """Gives the key of the next request; async where it has to wait, and cheap where it is not."""
@@ -24,7 +26,6 @@ KeySource: TypeAlias = Callable[[], str | Awaitable[str]]
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ESCAPED = re.compile(r"\\+u([0-9a-fA-F]{4})|\\+x([0-9a-fA-F]{2})|%(?:25)*([0-9a-fA-F]{2})|\\+(.)|&")
 _DEEPEST = 4
-_HIDDEN = "[secret]"
 _SHORTEST_SECRET = 8
 _MOST_KEPT = 1_000
 
@@ -73,10 +74,11 @@ class Keys:
         key: str = "",
         source: KeySource | None = None,
         others: tuple[tuple[str, str], ...] = (),
+        hidden: Iterable[str] = (),
     ) -> None:
-        """`key` is sent unless there is a `source`. `others`: headers of the user's own, which may hold secrets.
+        """Hide the key, the values of the user's own headers (`others`), and `hidden`: other secrets that are sent.
 
-        A header of that name among the others goes before ours.
+        `key` is sent unless there is a `source`. A header of that name among `others` replaces ours.
         """
         taken = header.lower() in {name.lower() for name, _ in others}
         self._header = header
@@ -87,7 +89,9 @@ class Keys:
         if key and source is None and not taken:
             self.fixed[header] = f"{prefix}{key}"
         self._secrets: tuple[str, ...] = ()
-        self._hide(key, *(text for _, value in others for text in (value, value.rpartition(" ")[2])))
+        self._leaks: tuple[Leak, ...] = ()
+        self._hide(key, *hidden)
+        self._hide(*(text for _, value in others for text in (value, value.rpartition(" ")[2])), guess=True)
 
     async def fresh(self) -> Mapping[str, str] | None:
         """The headers of the next request besides the fixed ones. Raises ProviderDown when the source gives no key."""
@@ -105,27 +109,43 @@ class Keys:
         return {self._header: f"{self._prefix}{key}"}
 
     def clean(self, text: str) -> str:
-        """The text without secrets, and without half a surrogate pair, which no file can hold."""
+        """The text without secrets, and without half a surrogate pair, which no file can hold.
+
+        A secret is found as it is, in the escapes of JSON, addresses and HTML, in base64, in hex and reversed, and by
+        a fragment that is long enough (see `Leak`).
+        """
         for secret in self._secrets:
-            text = text.replace(secret, _HIDDEN)
-        if _ESCAPED.search(text) is not None:
-            text = self._clean_escaped(text)
+            text = text.replace(secret, HIDDEN)
+        escaped = _ESCAPED.search(text) is not None
+        if escaped:
+            text = self._without_escaped(text)
+        text = self._without_leaks(text)
+        if escaped and (plain := _unescaped(text)) != self._without_leaks(plain):
+            text = HIDDEN
         return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
-    def _clean_escaped(self, text: str) -> str:
-        """The same for secrets that a server spells otherwise, as JSON, addresses and HTML may."""
+    def _without_escaped(self, text: str) -> str:
+        """The text without whole secrets in the escapes of JSON, addresses and HTML."""
         plain = _unescaped(text)
         for secret in self._secrets:
             if secret in plain:
-                text = re.sub("".join(map(_spellings, secret)), _HIDDEN, text)
+                text = re.sub("".join(map(_spellings, secret)), HIDDEN, text)
                 plain = _unescaped(text)
-        return _HIDDEN if any(secret in plain for secret in self._secrets) else text
+        return HIDDEN if any(secret in plain for secret in self._secrets) else text
 
-    def _hide(self, *secrets: str) -> None:
+    def _without_leaks(self, text: str) -> str:
+        for leak in self._leaks:
+            text = leak.hide(text)
+        return text
+
+    def _hide(self, *secrets: str, guess: bool = False) -> None:
+        """Hide these texts from now on. `guess`: only some are secrets, so that fragments of the others may show."""
         new = {secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}
         if not new.issubset(self._secrets):
             kept = (*new.difference(self._secrets), *self._secrets)[:_MOST_KEPT]
             self._secrets = tuple(sorted(kept, key=len, reverse=True))
+            leaks = (Leak(secret) for secret in new if not guess or looks_random(secret))
+            self._leaks = (*leaks, *self._leaks)[:_MOST_KEPT]
 
 
 def _unescaped(text: str) -> str:

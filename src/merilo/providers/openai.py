@@ -14,6 +14,7 @@ from merilo.providers.keys import Keys, check_key, key_in
 from merilo.providers.openai_bodies import OpenAIBodies
 from merilo.providers.openai_replies import reply_of
 from merilo.providers.problems import Address
+from merilo.providers.secrets import fingerprint_body, resolved_body, resolved_url, secrets_in, shown_url
 from merilo.providers.wire import open_wire
 
 if TYPE_CHECKING:
@@ -39,17 +40,18 @@ class OpenAIProvider:
 
     `base_url` is OPENAI_BASE_URL at construction, else OpenAI's own. The key is read from the environment
     variable `api_key_env` when a connection is opened, or asked from the callable `api_key` before each request,
-    and stands nowhere else; other endpoints than OpenAI's may do without. `headers` may hold secrets and are never
-    shown. `body` is sent with every request and goes before our own fields. Raises UsageError for an address that
-    cannot be used.
+    and is stored nowhere; other endpoints than OpenAI's may do without. `headers` may hold secrets and are never shown.
+    `body` is sent with every request and overrides our own fields. A text `${NAME}` in `body`, or in the path of
+    `base_url`, is read from the environment variable NAME; secrets that are written there are kept out of runs as
+    `merilo.providers.secrets` says. Raises UsageError for an address that cannot be used.
     """
 
     model: str
-    base_url: str = field(default_factory=_default_url)
+    base_url: str = field(default_factory=_default_url, repr=False)
     api_key_env: str = "OPENAI_API_KEY"
     timeout_s: float = 120.0
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    body: Mapping[str, object] = field(default_factory=dict[str, object], hash=False)
+    body: Mapping[str, object] = field(default_factory=dict[str, object], hash=False, repr=False)
     api_key: KeySource | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -57,8 +59,9 @@ class OpenAIProvider:
         object.__setattr__(self, "base_url", checked_url(self.base_url, _ENDINGS))
 
     def fingerprint(self) -> Mapping[str, object]:
-        """Address, model and extra body; no key and no headers."""
-        return {"provider": "openai", "base_url": self.base_url, "model": self.model, "body": dict(self.body)}
+        """Address, model and extra body without secrets; no key and no headers."""
+        body = fingerprint_body(self.body, f"{self.base_url} {self.model}")
+        return {"provider": "openai", "base_url": shown_url(self.base_url), "model": self.model, "body": body}
 
     @asynccontextmanager
     async def connect(self, *, known: Mapping[str, str] | None = None) -> AsyncGenerator[ChatConnection, None]:
@@ -66,19 +69,20 @@ class OpenAIProvider:
 
         Raises UsageError when OpenAI's own endpoint is to be used and there is no key.
         """
-        bodies = OpenAIBodies(self.model, self.body, hosted=self.hosted, known=known or {})
+        bodies = OpenAIBodies(self.model, resolved_body(self.body), hosted=self.hosted, known=known or {})
         async with self.wire() as wire:
             yield ChatConnection(
-                wire, self.route("/chat/completions"), bodies, self.address, reading(wire, self.base_url)
+                wire, self.route("/chat/completions"), bodies, self.address, reading(wire, self.address.url)
             )
 
     @asynccontextmanager
     async def wire(self) -> AsyncGenerator[Wire, None]:
         """An open line to the endpoint with key and headers. Raises UsageError as `connect` does."""
-        needed = self.base_url if self.hosted and self.api_key is None else None
+        needed = self.address.url if self.hosted and self.api_key is None else None
         key = key_in(self.api_key_env, needed_for=needed)
-        keys = Keys("Authorization", prefix="Bearer ", key=key, source=self.api_key, others=self.headers)
-        async with open_wire(self.base_url, keys, self.timeout_s) as wire:
+        hidden = secrets_in(self.body, self.base_url)
+        keys = Keys("Authorization", prefix="Bearer ", key=key, source=self.api_key, others=self.headers, hidden=hidden)
+        async with open_wire(resolved_url(self.base_url), keys, self.timeout_s, shown=self.address.url) as wire:
             yield wire
 
     def route(self, path: str) -> str:
@@ -100,7 +104,7 @@ class OpenAIProvider:
     def address(self) -> Address:
         """The endpoint in messages."""
         place = f"Check the base URL (most end in /v1) and the model name {self.model!r}."
-        return Address(self.base_url, check_key(self.api_key_env, self.api_key), place)
+        return Address(shown_url(self.base_url), check_key(self.api_key_env, self.api_key), place)
 
 
 def reading(wire: Wire, address: str) -> ReadReply:

@@ -14,6 +14,7 @@ from merilo.providers.base import Reply, ReplyPath, Request
 from merilo.providers.bodies import json_bytes, json_text
 from merilo.providers.openai_replies import usage_of
 from merilo.providers.problems import OK, error_of, excerpt, problem_in, told_in
+from merilo.providers.secrets import resolved_body
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -75,7 +76,7 @@ class _EmbeddingsConnection:
         if not isinstance(request, EmbeddingsRequest):
             raise Permanent(f"{self.endpoint.model} makes vectors of texts, but was sent messages.")
         began = perf_counter()
-        body = {"model": self.endpoint.model, "input": list(request.inputs), **self.endpoint.body}
+        body = {"model": self.endpoint.model, "input": list(request.inputs), **resolved_body(self.endpoint.body)}
         route = self.endpoint.route("/embeddings")
         answer = await self.wire.post(route, json_bytes(json_text(body)), largest=_LARGEST_REPLY_BYTES)
         told = told_in(answer.text)
@@ -85,8 +86,8 @@ class _EmbeddingsConnection:
         data = as_list(told.get("data"))
         if data is None:
             said = excerpt(self.wire.clean(answer.text))
-            raise Temporary(f"{self.endpoint.base_url} sent no embeddings but: {said!r}.", status=OK)
-        matrix = _matrix(data, len(request.inputs), self.endpoint.base_url)
+            raise Temporary(f"{self.endpoint.address.url} sent no embeddings but: {said!r}.", status=OK)
+        matrix = _matrix(data, len(request.inputs), self.endpoint.address.url)
         return Reply(
             texts=(matrix.to_json(),),
             usage=usage_of(as_object(told.get("usage")) or {}, output=0),

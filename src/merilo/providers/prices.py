@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from merilo.errors import UsageError
 from merilo.judging.untyped import as_list, as_object
+from merilo.providers.secrets import shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -202,8 +203,8 @@ def _usd(row: Mapping[str, object], name: str, where: str) -> float:
 
 
 def _address(url: str) -> str:
-    """The address without its end that some write and some leave out."""
-    return url.rstrip("/").removesuffix("/v1")
+    """Return the address without secrets, and without the ending that some leave out."""
+    return shown_url(url).rstrip("/").removesuffix("/v1")
 
 
 def _marks(provider: Provider) -> tuple[str, str, str]:

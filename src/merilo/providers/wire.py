@@ -31,12 +31,14 @@ class WireAnswer(NamedTuple):
 class Wire:
     """An open session with one endpoint; remembers whether it was ever reached."""
 
-    def __init__(self, session: ClientSession, base_url: str, timeout_s: float, keys: Keys) -> None:
+    def __init__(self, session: ClientSession, base_url: str, timeout_s: float, keys: Keys, *, shown: str) -> None:
+        """`shown`: the address as messages name it, without secrets."""
         from aiohttp import ClientConnectorError, ClientError
 
         self._errors, self._unconnected = (ClientError, OSError), ClientConnectorError
         self._session = session
         self._base_url = base_url
+        self._shown = shown
         self._timeout_s = timeout_s
         self._keys = keys
         self._reached = False
@@ -45,10 +47,12 @@ class Wire:
 
     async def post(self, path: str, body: bytes, *, largest: int | None = None) -> WireAnswer:
         """The answer to a JSON body, of at most 16 MiB by default. Raises Permanent, Temporary and ProviderDown."""
-        url = f"{self._base_url}{path}"
+        url = f"{self._shown}{path}"
         headers = await self._keys.fresh()
         try:
-            async with self._session.post(url, data=body, headers=headers, allow_redirects=False) as response:
+            async with self._session.post(
+                f"{self._base_url}{path}", data=body, headers=headers, allow_redirects=False
+            ) as response:
                 read = await _read(response, url, largest or _LARGEST_REPLY_BYTES)
                 self._reached = True
                 text = read.decode("utf-8", "replace").removeprefix("\ufeff")
@@ -78,9 +82,13 @@ async def _read(response: ClientResponse, url: str, most: int) -> bytes:
 
 @asynccontextmanager
 async def open_wire(
-    base_url: str, keys: Keys, timeout_s: float, *, headers: Mapping[str, str] | None = None
+    base_url: str, keys: Keys, timeout_s: float, *, shown: str, headers: Mapping[str, str] | None = None
 ) -> AsyncGenerator[Wire, None]:
-    """A wire with a session of its own. `headers`: what the endpoint wants with every request besides the key."""
+    """A wire with its own session.
+
+    `shown`: the address as messages name it, without secrets. `headers`: what the endpoint wants with every request
+    besides the key.
+    """
     from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 
     own = {
@@ -95,4 +103,4 @@ async def open_wire(
         timeout=ClientTimeout(total=timeout_s),
         headers={**own, **(headers or {}), **keys.fixed},
     ) as session:
-        yield Wire(session, base_url, timeout_s, keys)
+        yield Wire(session, base_url, timeout_s, keys, shown=shown)

@@ -24,6 +24,7 @@ from merilo.errors import RunError, UsageError
 from merilo.judging.untyped import as_object, compact
 from merilo.providers.anthropic import ANTHROPIC_URL
 from merilo.providers.openai import OPENAI_URL
+from merilo.providers.secrets import DIGEST
 from merilo.replaying.choosing import Choosing
 from merilo.replaying.recorded import Recorded, Reread, told
 from merilo.reports.summary import Tallies
@@ -317,10 +318,12 @@ def _recording(manifest: Manifest, text: str) -> str:
 
 
 def _address(judge: Mapping[str, Any]) -> str | None:  # Any: JSON
-    """The endpoint that a judge was asked at; None where it is the provider's own, or there is none."""
+    """The endpoint that a judge was asked at; None if it is the provider's own, is not stored, or there is none."""
     provider = as_object(judge.get("fingerprint", {}).get("provider")) or {}
     address = provider.get("base_url")
-    return str(address) if address and address not in {OPENAI_URL, ANTHROPIC_URL} else None
+    if not address or address in {OPENAI_URL, ANTHROPIC_URL}:
+        return None
+    return "ADDRESS" if DIGEST in str(address) else str(address)
 
 
 def _trail(record: OutcomeRecord | None) -> list[bytes]:
