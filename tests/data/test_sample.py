@@ -134,8 +134,8 @@ def test_ids_of_contexts_stand_in_for_missing_ids() -> None:
             "Field 'retrieved_contexts[0].text': expected text, got null.",
         ),
         (
-            {"reference_contexts": [{"text": "a", "score": float("nan")}]},
-            "expected a finite number, got the number nan",
+            {"reference_contexts": [{"text": "a", "score": float("inf")}]},
+            "expected a finite number, got the number inf",
         ),
         ({"reference_contexts": [{"text": "a", "score": 10**400}]}, "expected a finite number"),
         ({"retrieved_context_ids": "a,b"}, "Field 'retrieved_context_ids': expected a list of ids"),

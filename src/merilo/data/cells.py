@@ -1,47 +1,226 @@
-"""Lists that stand in one cell of a table."""
+"""Lists that were printed into one cell of a table: by JSON, by Python (list, tuple) or by numpy (array).
 
-import ast
+Each printed form is read exactly or refused. `ast.literal_eval` must not be used here: Python joins string literals
+that only white space separates, so numpy's `['a' 'b']` would become the single text `ab`.
+"""
+
 import json
+import math
 import re
 from typing import Final
 
 from merilo.data import check
 
-_MOST_LITERAL_CHARS: Final = 5_000_000  # Python's own parser takes a hundred times the memory of its text
-_LITERAL: Final = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\s*""", re.DOTALL)
+_DEPTH: Final = 32
+"""Levels of nesting that a printed list may have."""
+_LIST: Final = re.compile(r"\s*(?:\[|(?:(?:np|numpy)\.)?array\(\s*\[|<\w*Array>\s*\[)")
+_SPACE: Final = re.compile(r"\s*+")
+_STRING: Final = re.compile(r"""'[^'\\\r\n]*+(?:\\.[^'\\\r\n]*+)*+'|"[^"\\\r\n]*+(?:\\.[^"\\\r\n]*+)*+\"""")
+_ESCAPE: Final = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))")
+_ESCAPED: Final = {"\\": "\\", "'": "'", '"': '"', "n": "\n", "r": "\r", "t": "\t"}
+_NUMBER: Final = re.compile(r"[-+]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][-+]?[0-9]++)?(?![\w.])")
+_CONSTANT: Final = re.compile(r"(?:None|nan|NaN|NaT|<NA>|(?:np\.)?(?:True|False)_?)(?![\w.(])")
+_CALL: Final = re.compile(r"((?:(?:np|numpy)\.)?array|list|np\.(?:str_|bool_?|u?int[0-9]*|float[0-9]*))\(")
+_CALL_END: Final = re.compile(
+    r"""\s*+(?:,\s*+shape=\([0-9,\s]*+\)\s*+)?(?:,\s*+dtype=[\w'"<>=|.]++(?:\([^()]*+\))?\s*+)?\)"""
+)
+_ADVICE: Final = 'write the list as JSON, for instance ["first", "second"]'
+
+
+class CellError(ValueError):
+    """A cell that begins like a list and is not one of the forms that are read; `got` and `advice` say why."""
+
+    def __init__(self, got: str, advice: str = _ADVICE) -> None:
+        super().__init__(got)
+        self.got = got
+        self.advice = advice
 
 
 def list_in_cell(cell: str) -> list[object] | None:
-    """The list that a cell holds, as JSON or as Python writes it; None where it is neither."""
-    try:
-        value: object = json.loads(cell)
-    except (ValueError, RecursionError):
-        value = _python_texts(cell)
-        if value is None and "{" in cell and len(cell) <= _MOST_LITERAL_CHARS:
-            try:
-                value = ast.literal_eval(cell.strip())
-            except (ValueError, SyntaxError, RecursionError, MemoryError):
-                return None
-    return [*value] if check.is_list(value) else None
+    """Return the items of a printed list, or None if the cell is plain text.
 
-
-def _python_texts(cell: str) -> list[object] | None:
-    """The texts of a Python list of texts; None for anything else, also for numpy's lists without commas.
-
-    Python itself would read those as one long text.
+    A cell counts as a list if it begins with `[` or `array([`, or if all of it is a Python tuple of texts.
+    Raises CellError for a list that cannot be read exactly.
     """
-    inner = cell.strip()
-    if not (inner.startswith("[") and inner.endswith("]")):
+    if not _LIST.match(cell):
+        return _tuple_of_texts(cell)
+    try:
+        value: object = json.loads(cell, object_pairs_hook=_unique)
+    except (ValueError, RecursionError):
+        value = _Reader(cell).whole()
+    if not check.is_list(value):
+        raise CellError(check.shown(cell))
+    return [*value]
+
+
+def _tuple_of_texts(cell: str) -> list[object] | None:
+    if not cell.lstrip().startswith("("):
         return None
-    texts: list[object] = []
-    position, end = 1, len(inner) - 1
-    while position < end:
-        found = _LITERAL.match(inner, position, end)
-        if found is None or (found.end() < end and inner[found.end()] != ","):
-            return None
+    try:
+        value = _Reader(cell).whole()
+    except CellError:
+        return None
+    if isinstance(value, list) or not check.is_list(value):
+        return None
+    return [*value] if all(isinstance(item, str) for item in value) else None
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key twice")
+    return found
+
+
+class _Reader:
+    """Reads one literal as Python and numpy print it; `position` is the next character to read."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.position = 0
+
+    def whole(self) -> object:
+        """Return the value that the whole text is."""
+        self._skip_space()
+        value = self._value(0)
+        self._skip_space()
+        if self.position < len(self.text):
+            raise self._error()
+        return value
+
+    def _value(self, depth: int) -> object:
+        text, start = self.text, self.position
+        if depth > _DEPTH:
+            raise CellError("one that is nested too deeply")
+        if text.startswith(("'", '"'), start):
+            return self._string()
+        if text.startswith("[", start):
+            return self._items("]", depth)
+        if text.startswith("(", start):
+            return self._tuple(depth)
+        if text.startswith("{", start):
+            return self._mapping(depth)
+        if text.startswith("...", start):
+            got = "one that was shortened to '...' when it was printed, so that items are lost"
+            raise CellError(got, "save the data again as JSON Lines, or write each list as JSON")
+        if call := _CALL.match(text, start):
+            return self._call(call, depth)
+        if number := _NUMBER.match(text, start):
+            self.position = number.end()
+            return self._number(number[0])
+        if constant := _CONSTANT.match(text, start):
+            self.position = constant.end()
+            word = constant[0].removeprefix("np.").removesuffix("_")
+            return {"None": None, "True": True, "False": False}.get(word, math.nan)
+        raise self._error()
+
+    def _items(self, close: str, depth: int, *, commas_only: bool = False) -> list[object]:
+        """Return the items up to `close`; commas separate all of them, or white space does as numpy prints it."""
+        items: list[object] = []
+        commas = gaps = 0
+        like_repr = True
+        self.position += 1
+        is_apart = self._skip_space()
+        is_after_comma = False
+        while not self._take(close):
+            if items and not is_after_comma:
+                if not is_apart:
+                    raise self._error()
+                gaps += 1
+            start = self.position
+            item = self._value(depth + 1)
+            like_repr = like_repr and not (isinstance(item, str) and self.text[start] not in ("n", _quote(item)))
+            items.append(item)
+            is_apart = self._skip_space()
+            is_after_comma = self._take(",")
+            if is_after_comma:
+                commas += 1
+                self._skip_space()
+        # numpy prints texts as `repr` does; other quotes without commas were not printed by it
+        if gaps and (commas or commas_only or not like_repr):
+            raise CellError(f"{check.shown(self.text)}, with a comma missing between two items")
+        return items
+
+    def _tuple(self, depth: int) -> tuple[object, ...]:
+        items = self._items(")", depth, commas_only=True)
+        if len(items) == 1 and not self.text[: self.position - 1].rstrip().endswith(","):
+            raise self._error()  # `('a')` is a text in parentheses
+        return tuple(items)
+
+    def _mapping(self, depth: int) -> dict[object, object]:
+        found: dict[object, object] = {}
+        self.position += 1
+        self._skip_space()
+        while not self._take("}"):
+            key = self._value(depth + 1)
+            self._skip_space()
+            if not isinstance(key, str) or key in found or not self._take(":"):
+                raise self._error()
+            self._skip_space()
+            found[key] = self._value(depth + 1)
+            self._skip_space()
+            if not self._take(",") and not self.text.startswith("}", self.position):
+                raise self._error()
+            self._skip_space()
+        return found
+
+    def _call(self, call: re.Match[str], depth: int) -> object:
+        """Return the value inside `array(...)`, `list(...)` or the name of a numpy number or text."""
+        self.position = call.end()
+        self._skip_space()
+        if call[1].endswith(("array", "list")):
+            if not self.text.startswith("[", self.position):
+                raise self._error()
+            value: object = self._items("]", depth + 1, commas_only=True)
+        else:
+            value = self._value(depth + 1)
+        end = _CALL_END.match(self.text, self.position)
+        if end is None:
+            raise self._error()
+        self.position = end.end()
+        return value
+
+    def _string(self) -> str:
+        found = _STRING.match(self.text, self.position)
+        if found is None:
+            raise self._error()
+        self.position = found.end()
+        inner = found[0][1:-1]
+        return _ESCAPE.sub(self._unescaped, inner) if "\\" in inner else inner
+
+    def _unescaped(self, escape: re.Match[str]) -> str:
+        *codes, sign = escape.groups()
+        if sign is not None:
+            if sign not in _ESCAPED:  # `repr` writes no other, and what was meant is not known
+                raise CellError(f"{check.shown(self.text)}, with the unknown escape {escape[0]!r}")
+            return _ESCAPED[sign]
+        code = int(next(filter(None, codes)), 16)
+        if code > 0x10FFFF:
+            raise self._error()
+        return chr(code)
+
+    def _number(self, written: str) -> float:
         try:
-            texts.append(ast.literal_eval(found[1]))
-        except (ValueError, SyntaxError, MemoryError):
-            return None
-        position = found.end() + 1
-    return texts
+            return int(written)
+        except ValueError:  # a fraction, or a whole number of thousands of digits
+            return float(written)
+
+    def _skip_space(self) -> bool:
+        start = self.position
+        found = _SPACE.match(self.text, start)
+        self.position = found.end() if found else start
+        return self.position > start
+
+    def _take(self, sign: str) -> bool:
+        if self.text.startswith(sign, self.position):
+            self.position += 1
+            return True
+        return False
+
+    def _error(self) -> CellError:
+        return CellError(check.shown(self.text))
+
+
+def _quote(text: str) -> str:
+    """Return the quote in which `repr` prints a text."""
+    return '"' if "'" in text and '"' not in text else "'"

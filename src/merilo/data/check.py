@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import islice
+from numbers import Real
 from typing import Final, TypeAlias, TypeGuard, cast
 
 from merilo.errors import Problem
@@ -29,6 +30,8 @@ def shown(value: object) -> str:
     match value:
         case None:
             return "null"
+        case _ if is_missing(value):
+            return "NaN (a missing value)"
         case bool():
             return "true" if value else "false"
         case int() | float():
@@ -42,6 +45,19 @@ def shown(value: object) -> str:
             return f"a list of {len(value)}" if value else "an empty list"
         case _:
             return f"a value of type {type(value).__name__}"
+
+
+def is_missing(value: object) -> bool:
+    """Return True for None and for what numpy and pandas put in the place of a missing value: NaN, NA, NaT."""
+    if value is None or isinstance(value, float):
+        return value is None or math.isnan(value)
+    if isinstance(value, (str, int, list, dict)):
+        return False
+    kind = type(value)
+    if kind.__name__ in {"NAType", "NaTType"} and kind.__module__.startswith("pandas."):
+        return True
+    # numpy's numbers are no floats; NaN is the one number that differs from itself
+    return isinstance(value, Real) and bool(value != value)  # noqa: PLR0124
 
 
 def is_mapping(value: object) -> TypeGuard[Mapping[object, object]]:
@@ -79,8 +95,8 @@ def text_fault(text: str) -> str | None:
 
 
 def text(value: object, field: str, problems: list[Problem]) -> str | None:
-    """The text as it stands, or None where there is none."""
-    if value is None:
+    """Return the text unchanged, or None if it is missing."""
+    if is_missing(value):
         return None
     if not isinstance(value, str):
         problems.append(Problem("text", shown(value), field))
@@ -91,18 +107,20 @@ def text(value: object, field: str, problems: list[Problem]) -> str | None:
 
 
 def identifier(value: object, field: str, problems: list[Problem]) -> str | None:
-    """An id as text; whole numbers are written out."""
+    """Return an id as text, a whole number as its digits, or None if it is missing."""
+    if is_missing(value):
+        return None
     if isinstance(value, int) and not isinstance(value, bool) and _is_short(value):
         return str(value)
-    if value is None or (isinstance(value, str) and value):
+    if isinstance(value, str) and value:
         return text(value, field, problems)
     problems.append(Problem(ID, shown(value), field))
     return None
 
 
 def identifiers(value: object, field: str, problems: list[Problem]) -> tuple[str, ...] | None:
-    """Ids as a tuple of texts."""
-    if value is None:
+    """Return ids as a tuple of texts, or None if there is no list; an id in it must not be missing."""
+    if is_missing(value):
         return None
     if not is_ordered(value):
         problems.append(Problem("a list of ids", shown(value), field))
@@ -112,14 +130,14 @@ def identifiers(value: object, field: str, problems: list[Problem]) -> tuple[str
         one = identifier(item, f"{field}[{place}]", problems)
         if one is not None:
             found.append(one)
-        elif item is None:
-            problems.append(Problem(ID, "null", f"{field}[{place}]"))
+        elif is_missing(item):
+            problems.append(Problem(ID, shown(item), f"{field}[{place}]"))
     return tuple(found)
 
 
 def number(value: object, field: str, problems: list[Problem]) -> float | None:
-    """A finite number."""
-    if value is None:
+    """Return a finite number, or None if it is missing."""
+    if is_missing(value):
         return None
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         try:
@@ -133,16 +151,21 @@ def number(value: object, field: str, problems: list[Problem]) -> float | None:
 
 
 def language(value: object, field: str, problems: list[Problem]) -> str | None:
-    """A language code such as "en" or "pt-BR"."""
-    if value is None or (isinstance(value, str) and _LANGUAGE.fullmatch(value)):
+    """Return a language code such as "en" or "pt-BR", or None if it is missing."""
+    if is_missing(value):
+        return None
+    if isinstance(value, str) and _LANGUAGE.fullmatch(value):
         return value
     problems.append(Problem("a language code such as 'en' or 'ru'", shown(value), field))
     return None
 
 
 def metadata(value: object, field: str, problems: list[Problem]) -> Mapping[str, JSON] | None:
-    """An object of JSON values with text keys, at most `MAX_DEPTH` levels deep."""
-    if value is None:
+    """Return an object of JSON values with text keys, at most `MAX_DEPTH` levels deep, or None if it is missing.
+
+    NaN in it becomes null, since JSON has no NaN.
+    """
+    if is_missing(value):
         return None
     if not is_mapping(value):
         problems.append(Problem("an object", shown(value), field))
@@ -150,7 +173,7 @@ def metadata(value: object, field: str, problems: list[Problem]) -> Mapping[str,
     count = len(problems)
     plain = dict(value)
     _check_json(plain, field, problems, 1)
-    return cast("dict[str, JSON]", plain) if len(problems) == count else None  # looked through just now
+    return cast("dict[str, JSON]", _with_nulls(plain)) if len(problems) == count else None  # checked just above
 
 
 def _check_json(value: object, field: str, problems: list[Problem], depth: int) -> None:
@@ -158,11 +181,11 @@ def _check_json(value: object, field: str, problems: list[Problem], depth: int) 
         problems.append(Problem(f"at most {MAX_DEPTH} levels of nesting", "more", field[:_SHOWN_CHARS]))
         return
     match value:
-        case None | bool():
-            pass
         case str():
             text(value, field, problems)
-        case int() if _is_short(value):
+        case int() if _is_short(value):  # a bool too
+            pass
+        case _ if is_missing(value):
             pass
         case int() | float():
             number(value, field, problems)
@@ -174,6 +197,16 @@ def _check_json(value: object, field: str, problems: list[Problem], depth: int) 
                 _check_json(item, f"{field}[{place}]", problems, depth + 1)
         case _:
             problems.append(Problem("a JSON value", shown(value), field))
+
+
+def _with_nulls(value: object) -> object:
+    """Return a copy of a JSON value with null in the place of each NaN."""
+    if is_mapping(value):
+        return {key: _with_nulls(item) for key, item in value.items()}
+    if is_list(value):
+        items = map(_with_nulls, value)
+        return tuple(items) if isinstance(value, tuple) else [*items]
+    return None if is_missing(value) else value
 
 
 def _checked_key(key: object, field: str, problems: list[Problem]) -> str:

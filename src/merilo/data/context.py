@@ -29,13 +29,13 @@ class Context:
     def __post_init__(self) -> None:
         problems: list[Problem] = []
         if check.text(self.text, "text", problems) is None and not problems:
-            problems.append(Problem("text", "null", "text"))
+            problems.append(Problem("text", check.shown(self.text), "text"))
         if self.id is not None:
             object.__setattr__(self, "id", check.identifier(self.id, "id", problems))
         if self.score is not None:
             object.__setattr__(self, "score", check.number(self.score, "score", problems))
         if self.language is not None:
-            check.language(self.language, "language", problems)
+            object.__setattr__(self, "language", check.language(self.language, "language", problems))
         if self.metadata is not NO_METADATA:
             object.__setattr__(self, "metadata", check.metadata(self.metadata, "metadata", problems) or NO_METADATA)
         if problems:
@@ -71,9 +71,9 @@ class Context:
             got = check.shown(dict.fromkeys(sorted(unknown), 0) if unknown else record)
             raise DataError.of(Problem(f"an object with 'text' and perhaps {_optional(CONTEXT_KEYS, 'text')}", got))
         values = cast("dict[str, Any]", {"language": language, **record})  # the constructor checks each value
-        if values["language"] is None:
+        if check.is_missing(values["language"]):
             values["language"] = language
-        if values.get("metadata") is None:
+        if check.is_missing(values.get("metadata")):
             values.pop("metadata", None)
         return cls(**values)
 

@@ -152,10 +152,10 @@ class _Reader:
     """Reads the fields of one record and notes what is wrong with them."""
 
     def __init__(self, record: Mapping[str, object], problems: list[Problem]) -> None:
-        self._record = record
+        self._record = _without_missing(record)
         self._problems = problems
-        meta = record.get("meta")
-        self._meta: Mapping[str, object] = meta if check.is_record(meta) else {}
+        meta = self._record.get("meta")
+        self._meta: Mapping[str, object] = _without_missing(meta) if check.is_record(meta) else {}
         if meta is not None and not check.is_record(meta):
             self._wrong("an object", meta, "meta")
 
@@ -208,6 +208,9 @@ class _Reader:
         if not check.is_list(sentences):
             self._wrong("a list of texts", sentences, "sentences")
             return ()
+        for place, each in enumerate(sentences):
+            if check.is_missing(each):
+                self._wrong("a text", each, f"sentences[{place}]")
         return tuple(check.text(each, "sentences", self._problems) or "" for each in sentences)
 
     def _sentence_labels(self, sentences: tuple[str, ...]) -> tuple[bool, ...]:
@@ -259,7 +262,8 @@ class _Reader:
         votes = self._meta.get("votes")
         if not check.is_list(votes):
             return ()
-        return tuple(float(each) for each in votes if isinstance(each, int | float) and not isinstance(each, bool))
+        numbers = (each for each in votes if isinstance(each, int | float) and not isinstance(each, bool))
+        return tuple(float(each) for each in numbers if not check.is_missing(each))
 
     def _system(self) -> str | None:
         model = self._meta.get("model")
@@ -272,3 +276,8 @@ class _Reader:
         marks = [f"query {query.strip()}"] if query.strip() else []
         marks += [f"text {' '.join(texts).strip()}"] if texts else []
         return (*marks, f"qid {asked}") if isinstance(asked, str | int) else tuple(marks)
+
+
+def _without_missing(record: Mapping[str, object]) -> dict[str, object]:
+    """Return the keys that have a value: null and NaN are missing."""
+    return {name: value for name, value in record.items() if not check.is_missing(value)}

@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, Protocol, TypeAlias, cast, runtime_checkable
 
 from merilo.data import check
 from merilo.data.aliases import LIST_FIELDS, Form, Plan, Planner, Source, aliases
-from merilo.data.cells import list_in_cell
+from merilo.data.cells import CellError, list_in_cell
 from merilo.data.context import CONTEXT_KEYS, Context
 from merilo.data.faults import mapping_advice
 from merilo.data.lines import RawRecord
@@ -23,7 +23,10 @@ __all__ = ["MAX_LINE_BYTES", "BadRecord", "Problem", "Records", "load"]
 Records: TypeAlias = Iterable[Mapping[str, object] | Sample] | Dataset
 
 _CONTEXT_FIELDS: Final = frozenset({"retrieved_contexts", "reference_contexts"})
+_TEXT_FIELDS: Final = frozenset(FIELDS) - LIST_FIELDS
 _SEVERAL_IDS: Final = re.compile(r"[,;|\s]")
+_PRINTED_MISSING: Final = frozenset({"nan", "NaN", "NaT", "<NA>", "None", "null"})
+"""How Python, numpy, pandas and JSON print a missing value; in a cell of a text field they are texts like any other."""
 
 
 def load(
@@ -100,6 +103,15 @@ def _raw_records(records: Records) -> Iterator[RawRecord | Sample]:
             yield RawRecord(place, None, (Problem("an object with text keys, or a Sample", check.shown(record)),))
 
 
+@runtime_checkable
+class _Array(Protocol):
+    """What numpy's arrays and numbers and pandas' arrays have in common; neither library is imported for it."""
+
+    def tolist(self) -> object:
+        """Return the same as lists of Python's own values, or as one such value."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class _Rules:
     planner: Planner
@@ -136,8 +148,7 @@ class _Reader:
         return BadRecord(tuple(replace(p, source=self.name, line=place, unit=self.unit) for p in problems))
 
     def _sample(self, record: dict[str, object], number: int, problems: list[Problem]) -> Sample | None:
-        if self.rules.ignored:
-            record = {name: value for name, value in record.items() if name not in self.rules.ignored}
+        record = {name: _plain(value) for name, value in record.items() if name not in self.rules.ignored}
         plan = self.rules.planner.plan(tuple(record))
         values: dict[str, object] = {"id": None}
         for field, sources in plan.fields:
@@ -147,6 +158,8 @@ class _Reader:
                 value = self._chosen(record, field, sources, problems)
             if value is not None:
                 values[field] = self._list(value, field, sources[0], problems) if field in LIST_FIELDS else value
+            if self.cells and field in _TEXT_FIELDS and value in _PRINTED_MISSING:
+                self.rules.planner.columns.printed_missing[field] = None
         if values["id"] is None:
             values["id"] = str(number)
             self.rules.planner.columns.note_number(number)
@@ -179,7 +192,7 @@ class _Reader:
         for source in sources:
             if source.form is Form.PARTS:
                 parts = [record[column] for column in source.columns]
-                value: object = [part for part in parts if part is not None]
+                value: object = [part for part in parts if not self._is_missing(part)]
             else:
                 value = record[source.columns[0]]
             if field not in LIST_FIELDS and source.form in (Form.LIST, Form.MAPPED):
@@ -192,14 +205,19 @@ class _Reader:
             problems.append(Problem("one column", f"different values in the columns {columns}", field, advice=advice))
         return found[0][1] if found else None
 
+    def _is_missing(self, value: object) -> bool:
+        """Return True if a list field has no value: a cell may also print one as `nan` or `None`."""
+        return value is None or (self.cells and isinstance(value, str) and value.strip() in _PRINTED_MISSING)
+
     def _only(self, value: object, source: Source, field: str, problems: list[Problem]) -> object:
-        """The one item of a list; of several the first, where the user named the column."""
-        if self.cells and isinstance(value, str) and value.startswith("["):
-            value = list_in_cell(value)
+        """Return the one item of a list; of several the first, if the user named the column."""
+        column = source.columns[0]
+        if self.cells and isinstance(value, str):
+            is_list = column in aliases().lists
+            value = _printed(value, field, problems) if is_list else _texts_in(value) or value
         if not check.is_list(value):
             return value
         if len(value) > 1 and source.form is not Form.MAPPED:
-            column = source.columns[0]
             advice = f"say --map {column}={field} to take the first"
             problems.append(
                 Problem("one text", f"a list of {len(value)} in the column {column!r}", field, advice=advice)
@@ -207,7 +225,9 @@ class _Reader:
         return value[0] if value else None
 
     def _list(self, value: object, field: str, source: Source, problems: list[Problem]) -> object:
-        """The items of a list field, contexts with their names and language set right."""
+        """Return the items of a list field, with the names and the language of contexts set."""
+        if self._is_missing(value):
+            return None
         if isinstance(value, str) and (self.cells or source.form is Form.MAPPED):
             value = self._items(value, field, problems)
         if field not in _CONTEXT_FIELDS or not check.is_list(value):
@@ -217,17 +237,41 @@ class _Reader:
         return [_context(item, self.rules.language) for item in value]
 
     def _items(self, value: str, field: str, problems: list[Problem]) -> object:
-        if self.cells and value.lstrip().startswith("["):
-            items = list_in_cell(value)
-            if items is None:
-                advice = 'write the list as JSON, for instance ["first", "second"]'
-                problems.append(Problem("a list", check.shown(value), field, advice=advice))
-            return items
+        if self.cells and (found := _printed(value, field, problems)) is not value:
+            return found
         if field not in _CONTEXT_FIELDS and _SEVERAL_IDS.search(value):
             advice = 'write the ids as JSON, for instance ["a", "b"]'
             problems.append(Problem("a list of ids", check.shown(value), field, advice=advice))
         self.rules.planner.columns.single[field] = None
         return [value]
+
+
+def _plain(value: object) -> object:
+    """Return a value of a record without what is numpy's or pandas' own: None for NaN, lists for arrays."""
+    if check.is_missing(value):
+        return None
+    if isinstance(value, str):  # most values; asking for a protocol is slow
+        return value
+    return value.tolist() if isinstance(value, _Array) else value
+
+
+def _printed(cell: str, field: str, problems: list[Problem]) -> object:
+    """Return the list printed in a cell, the cell itself if it is plain text, or None after noting a problem."""
+    try:
+        found = list_in_cell(cell)
+    except CellError as error:
+        problems.append(Problem("a list", error.got, field, advice=error.advice))
+        return None
+    return cell if found is None else found
+
+
+def _texts_in(cell: str) -> list[object] | None:
+    """Return the texts of a printed list; None for anything else, which is then a text."""
+    try:
+        found = list_in_cell(cell)
+    except CellError:
+        return None
+    return found if found and all(isinstance(item, str) for item in found) else None
 
 
 def _context(item: object, language: str | None) -> object:
@@ -266,6 +310,8 @@ def _in_language(sample: Sample, language: str) -> Sample:
 
 def _metadata(record: dict[str, object], kept: tuple[str, ...], own: object, *, cells: bool) -> object:
     if cells and isinstance(own, str):
+        if own.strip() in _PRINTED_MISSING:
+            own = "null"
         try:
             own = json.loads(own)
         except (ValueError, RecursionError):

@@ -1,7 +1,8 @@
 """What is judged: a sample with its contexts, and the data set that yields samples.
 
-Values are checked when an object is made and trusted from then on. A blank string is present; only None is
-missing; an empty list of contexts is present and says that nothing was retrieved.
+Values are checked when an object is made and trusted from then on. A blank string is present. Only None is missing;
+NaN, as numpy and pandas write a missing value, becomes None. An empty list of contexts is present: it says that
+nothing was retrieved.
 """
 
 import hashlib
@@ -97,12 +98,12 @@ class Sample:
             ("retrieved_contexts", retrieved_contexts),
             ("reference_contexts", reference_contexts),
         ):
-            put(self, name, None if given is None else contexts_of(given, name, known_language, problems))
+            put(self, name, None if check.is_missing(given) else contexts_of(given, name, known_language, problems))
         for name, ids in (
             ("retrieved_context_ids", retrieved_context_ids),
             ("reference_context_ids", reference_context_ids),
         ):
-            put(self, name, None if ids is None else check.identifiers(ids, name, problems))
+            put(self, name, check.identifiers(ids, name, problems))
         put(self, "metadata", check.metadata(metadata, "metadata", problems) or NO_METADATA)
         if problems:
             raise DataError.of(*problems)
@@ -214,13 +215,14 @@ class Columns:
 
     `recognised` maps a column to the field it fills; `kept` names those that went into the metadata;
     `unseen` are columns that the user mapped and no record had; `single` are list fields for which a cell of plain
-    text was taken as the only item.
+    text was taken as the only item; `printed_missing` are text fields with a cell such as `nan`, which is read as text.
     """
 
     recognised: dict[str, str] = field(default_factory=dict)
     kept: dict[str, None] = field(default_factory=dict)
     unseen: dict[str, str] = field(default_factory=dict)
     single: dict[str, None] = field(default_factory=dict)
+    printed_missing: dict[str, None] = field(default_factory=dict)
     _without_id: bytearray = field(default_factory=bytearray, repr=False)
 
     def note_number(self, number: int) -> None:
@@ -248,6 +250,11 @@ class Columns:
         if self.single:
             parts.append(
                 f"Took each plain text cell as the only item of {', '.join(self.single)}; write lists as JSON."
+            )
+        if self.printed_missing:
+            parts.append(
+                f"Read cells such as nan or None in {', '.join(self.printed_missing)} as text; leave a cell empty if "
+                "its value is missing."
             )
         if self.unseen:
             parts.append(f"No record has the mapped columns: {', '.join(self.unseen)}.")
@@ -288,8 +295,8 @@ class Fingerprint:
 
 def _sample_id(value: object, problems: list[Problem]) -> str:
     found = check.identifier(value, "id", problems)
-    if found is None and value is None:
-        problems.append(Problem(check.ID, "none", "id"))
+    if found is None and check.is_missing(value):
+        problems.append(Problem(check.ID, "none" if value is None else check.shown(value), "id"))
     return found or ""
 
 
