@@ -186,6 +186,7 @@ def import_scores(
     lower_is_better: Sequence[str] = (),
     mapping: Mapping[str, str] | None = None,
     cluster: str | None = None,
+    in_order: bool = False,
     out: str | PathLike[str] | None = None,
 ) -> Run:
     """A run of scores that another tool computed, on which `compare`, `gate` and the rest work; nothing is asked.
@@ -203,10 +204,13 @@ def import_scores(
         lower_is_better: those of which a lower score is the better one.
         mapping: column → field of the sample, as in `evaluate`.
         cluster: as in `evaluate`.
+        in_order: take the rows of a result of ragas as they are, although the first row has no score. ragas 0.1.0 to
+            0.1.9 moves failed scores to the front, so such a file is refused by default.
         out: the run's directory, a new one. None: one under `.merilo/runs`.
 
     Raises:
-        DataError: the file cannot be read, or a score is no number or lies outside its range; it says where.
+        DataError: the file cannot be read, a score is no number or lies outside its range (the message says where),
+            or the scores may be in the wrong rows.
         UsageError: a column is not there, or a range has to be given.
         RunError: the directory cannot be used.
     """
@@ -216,7 +220,15 @@ def import_scores(
     return _in_own_thread(
         run_import(
             source,
-            Importing(id=id, scores=ranges, lower_is_better=lower_is_better, mapping=mapping, cluster=cluster, out=out),
+            Importing(
+                id=id,
+                scores=ranges,
+                lower_is_better=lower_is_better,
+                mapping=mapping,
+                cluster=cluster,
+                in_order=in_order,
+                out=out,
+            ),
         )
     )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from html import unescape
-from math import inf
+from math import inf, isnan, nan
 from pathlib import Path
 from typing import Any
 
@@ -363,6 +363,80 @@ def test_texts_in_the_place_of_scores_are_told_together(here: Path) -> None:
     assert first == "s: nothing was brought in, for 40 records of 41 cannot be read as scores."
     assert second.startswith("s.csv, lines 2 to 41, field 'score': expected a number, or nothing, got the text 'worse'")
     assert len(error.value.problems) == 40
+
+
+FIELDS = ("question", "answer", "contexts", "ground_truth")
+
+
+def result_of_ragas(
+    name: str, scores: list[list[float]], failed: set[int], *, columns: list[str], sorted_to_front: bool
+) -> str:
+    """A result as ragas 0.1 saves it: up to 0.1.9 the NaN of a failed job is sorted to the front, later it stays."""
+    jobs = [value for row in scores for value in row]
+    if sorted_to_front:
+        numbered = [(-1, nan) if number in failed else (number, value) for number, value in enumerate(jobs)]
+        jobs = [value for _, value in sorted(numbered, key=lambda job: job[0])]
+    else:
+        jobs = [nan if number in failed else value for number, value in enumerate(jobs)]
+    width = len(columns)
+    lines = [f",{','.join(FIELDS)},{','.join(columns)}"]
+    for place in range(len(scores)):
+        cells = ["" if isnan(value) else str(value) for value in jobs[place * width : (place + 1) * width]]
+        lines.append(f"{place},q{place}?,a{place},['c{place}'],g,{','.join(cells)}")
+    return written(name, "\n".join(lines) + "\n")
+
+
+METRICS = ["faithfulness", "answer_relevancy"]
+SCORES = [[place / 10, 1 - place / 10] for place in range(10)]
+
+
+@pytest.mark.parametrize("failed", [{0}, {7}, {19}, {7, 8}, {3, 11, 15}])
+@pytest.mark.parametrize("arguments", [{}, {"id": "question"}, {"scores": ["answer_relevancy"]}], ids=str)
+def test_a_result_of_ragas_whose_order_is_lost_is_refused(
+    here: Path, failed: set[int], arguments: dict[str, Any]
+) -> None:
+    """Whichever jobs failed, the first score is missing; neither an id nor naming a score brings the order back."""
+    file = result_of_ragas("r.csv", SCORES, failed, columns=METRICS, sorted_to_front=True)
+    with pytest.raises(DataError) as caught:
+        import_scores(file, out=here / "run", **arguments)
+    message = str(caught.value)
+    assert message.startswith("r.csv: the first row has no score in 'faithfulness'.")
+    assert "raise_exceptions=True" in message
+    assert "--in-order (in_order=True)" in message
+    assert not (here / "run").exists()
+
+
+@pytest.mark.parametrize("failed", [set[int](), {1}, {5, 6}])
+def test_a_result_of_ragas_whose_first_score_is_there_is_in_order(here: Path, failed: set[int]) -> None:
+    """A missing score anywhere else shows that no job failed in an old version."""
+    file = result_of_ragas("r.csv", SCORES, failed, columns=METRICS, sorted_to_front=False)
+    run = import_scores(file, out=here / "run")
+    found = values(run, "foreign:answer_relevancy")
+    assert found == ["not scored there" if 2 * place + 1 in failed else 1 - place / 10 for place in range(10)]
+
+
+def test_the_order_of_a_result_of_ragas_may_be_vouched_for(here: Path) -> None:
+    """A later version wrote it: the scores are taken, and a note says that the order is trusted."""
+    file = result_of_ragas("r.csv", SCORES, {0}, columns=METRICS, sorted_to_front=False)
+    run = import_scores(file, in_order=True, out=here / "run")
+    assert values(run, "foreign:faithfulness")[:2] == ["not scored there", 0.1]
+    assert "the order of the rows is trusted" in " ".join(run.manifest.notes)
+
+
+def test_a_number_in_the_data_does_not_hide_a_lost_order(here: Path) -> None:
+    """Columns of the data come before the scores; a critique of the user's own may be the first metric."""
+    rows = "q0?,a,0.5,,1.0\nq1?,b,0.5,1,0.2\nq2?,c,0.5,0,0.3\n"
+    file = written("r.csv", f"question,answer,difficulty,is_polite,faithfulness\n{rows}")
+    with pytest.raises(DataError, match="first row has no score in 'is_polite'"):
+        import_scores(file, out=here / "run")
+
+
+def test_a_table_that_ragas_did_not_write_may_begin_without_a_score(here: Path) -> None:
+    """Columns that anyone may have, and no metric of ragas; results of ragas 0.2 keep their order too."""
+    file = written("own.csv", "question,answer,helpful\nq0?,a,\nq1?,b,0.5\n")
+    assert values(import_scores(file, scores=["helpful"], out=here / "own"), "foreign:helpful")[1] == 0.5
+    file = written("new.csv", "user_input,response,faithfulness\nq0?,a,\nq1?,b,0.5\n")
+    assert values(import_scores(file, out=here / "new"), "foreign:faithfulness")[1] == 0.5
 
 
 def test_a_missing_column_beside_lines_that_cannot_be_read(here: Path) -> None:

@@ -40,6 +40,9 @@ def import_(
     ] = None,
     mapping: ColumnFields = None,
     cluster: Cluster = None,
+    in_order: Annotated[
+        bool, typer.Option("--in-order", help="Trust the rows of a ragas result whose first row has no score.")
+    ] = False,
     out: Annotated[str | None, typer.Option(metavar="RUN", help="Directory of the run, a new one.")] = None,
     json: Json = False,
     debug: Debug = False,
@@ -58,6 +61,7 @@ def import_(
         lower_is_better=lower_is_better or [],
         mapping=column_mapping(mapping or []) or None,
         cluster=cluster,
+        in_order=in_order,
         out=out,
     )
     if json:

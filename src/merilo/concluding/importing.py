@@ -55,6 +55,8 @@ class Importing:
     mapping: Mapping[str, str] | None = None
     """Column → field of the sample, as in `merilo.load`."""
     cluster: str | None = None
+    in_order: bool = False
+    """The scores of a result of ragas are in the rows they belong to, although the first row has none."""
     out: str | PathLike[str] | None = None
 
 
@@ -62,7 +64,7 @@ async def run_import(source: str | PathLike[str], wanted: Importing) -> Run:
     """A run of the scores in a file; explained at `merilo.api.import_scores`."""
     _check(wanted)
     rows = deepeval_rows(source, id=wanted.id, scores=wanted.scores) or table_rows(
-        source, id=wanted.id, scores=wanted.scores, mapping=wanted.mapping
+        source, id=wanted.id, scores=wanted.scores, mapping=wanted.mapping, in_order=wanted.in_order
     )
     unknown = [name for name in wanted.lower_is_better if name not in wanted.scores and name not in rows.offered]
     if unknown:
@@ -178,6 +180,7 @@ def _manifest(rows: Rows, intake: Intake, foreign: Sequence[_Foreign], wanted: I
     lower = [each.column for each in foreign if not each.scale.higher_is_better]
     notes = [
         rows.dataset.columns.sentence(),
+        rows.note,
         f"{'; '.join(renamed)}." if renamed else "",
         f"A lower value is the better one of {', '.join(lower)}." if lower else "",
     ]

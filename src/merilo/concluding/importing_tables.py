@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from merilo.concluding.importing_faults import refused
+from merilo.concluding.importing_ragas import order_unknown, unscored_at_the_front
 from merilo.data import check
 from merilo.data.aliases import Planner
 from merilo.data.load import MAX_LINE_BYTES, load
@@ -57,6 +58,8 @@ class Rows:
     """The first value of a column that lies outside a range, with its place."""
     lower_is_better: frozenset[str] = frozenset()
     left_out: dict[str, str] = field(default_factory=dict[str, str])
+    note: str = ""
+    """What to know about the file before its scores are used; empty if nothing."""
 
 
 def table_rows(
@@ -65,22 +68,29 @@ def table_rows(
     id: str | None,
     scores: Mapping[str, object],
     mapping: Mapping[str, str] | None = None,
+    in_order: bool = False,
 ) -> Rows:
     """The rows of a table. Without named columns of scores it must be a result of ragas, whose scores are found.
 
-    Raises DataError where the file cannot be read, UsageError for a column that no row has.
+    Raises DataError where the file cannot be read, or if it is a result of ragas whose scores may be in the wrong rows
+    (unless `in_order`); UsageError for a column that no row has.
     """
     path = Path(source)
     file = RecordFile(path, format_of(path), MAX_LINE_BYTES)
     file.check_head()
-    names, numeric = _columns(file)
+    looked = _columns(file)
+    names, numeric = looked.names, looked.numeric
     if not names:
         raise _unreadable(file)
     of_ragas = any(marks <= names.keys() for marks in _RAGAS)
     for column in (*scores, *((id,) if id is not None else ()), *(mapping or ())):
         if column not in names:
             raise _no_column(column, names, file)
-    offered = tuple(scores) or (_found(names, numeric, mapping) if of_ragas else ())
+    found = _found(names, numeric, mapping)
+    offered = tuple(scores) or (found if of_ragas else ())
+    unscored = unscored_at_the_front(tuple(names), found, looked.first, found=of_ragas and not scores)
+    if unscored is not None and not in_order:
+        raise DataError(order_unknown(file.name, unscored))
     if not offered:
         raise UsageError(
             f"{path.name} has the columns {', '.join(list(names)[:_SHOWN])}{' ...' * (len(names) > _SHOWN)}; "
@@ -96,6 +106,7 @@ def table_rows(
         problems=table.problems,
         outside=table.outside,
         lower_is_better=frozenset(each for each in offered if of_ragas and each.startswith(_RAGAS_LOWER)),
+        note="" if unscored is None else f"The first row has no score in {unscored}; the order of the rows is trusted.",
     )
 
 
@@ -128,17 +139,30 @@ def _read(value: object) -> float | None:
         return None
 
 
-def _columns(file: RecordFile) -> tuple[dict[str, None], dict[str, bool]]:
-    """The columns of the first rows in order, and whether those that have values there hold numbers alone."""
-    names: dict[str, None] = {}
-    numeric: dict[str, bool] = {}
+@dataclass(slots=True)
+class _Looked:
+    """What the first rows of a table show of its columns."""
+
+    names: dict[str, None] = field(default_factory=dict[str, None])
+    """The columns in order."""
+    numeric: dict[str, bool] = field(default_factory=dict[str, bool])
+    """Whether a column that has values holds numbers alone."""
+    first: dict[str, float] = field(default_factory=dict[str, float])
+    """The numbers of the first row that can be read; NaN for anything else, and for a column that it lacks."""
+
+
+def _columns(file: RecordFile) -> _Looked:
+    looked = _Looked()
     for record in islice(file.records(), _LOOKED_AT):
+        is_first = not looked.names
         for column, value in (record.value or {}).items():
-            names[column] = None
             found = number_of(value)
+            if column not in looked.names:
+                looked.names[column] = None
+                looked.first[column] = found if is_first and found is not None else nan
             if found is None or not isnan(found):
-                numeric[column] = numeric.get(column, True) and found is not None
-    return names, numeric
+                looked.numeric[column] = looked.numeric.get(column, True) and found is not None
+    return looked
 
 
 def _found(
