@@ -17,10 +17,11 @@ _ESCAPED_BYTE: Final = re.compile("[\udc80-\udcff]")
 def csv_rows(lines: Lines, separator: str | None, name: str, limit: int) -> Iterator[RawRecord]:
     """The rows under the header, each at its first line; `separator` None: the one the header shows.
 
-    `limit` is the most characters that a cell may have. Raises DataError for a header that is no header.
+    `limit` is the maximum number of bytes of a row, which may have many lines. Raises DataError for a header that is
+    damaged and for a row that is longer.
     """
     too_long: list[Problem] = []
-    texts = _csv_texts(lines, too_long)
+    texts = _Texts(lines, too_long, name, limit)
     first = next((text for text in texts if text.strip()), None)
     if first is None:
         return
@@ -29,6 +30,7 @@ def csv_rows(lines: Lines, separator: str | None, name: str, limit: int) -> Iter
     header = _header(reader, name)
     while True:
         place = lines.number + 1
+        texts.begin_row()
         try:
             row = next(reader)
         except StopIteration:
@@ -41,12 +43,42 @@ def csv_rows(lines: Lines, separator: str | None, name: str, limit: int) -> Iter
         too_long.clear()
 
 
-def _csv_texts(lines: Lines, too_long: list[Problem]) -> Iterator[str]:
-    for line in lines:
-        if isinstance(line, Problem):
-            too_long.append(line)
-            yield ""
-        else:
+class _Texts:
+    """The lines as text, an empty one for each that is too long; raises DataError for a row of too many lines.
+
+    Where a quote is not closed, the rest of the file is one row, and csv would hold all of it.
+    """
+
+    def __init__(self, lines: Lines, too_long: list[Problem], name: str, limit: int) -> None:
+        self._lines = lines
+        self._too_long = too_long
+        self._name = name
+        self._limit = limit
+        self._row_bytes = 0
+        self._row_line = 1
+        self._texts = self._read()
+
+    def begin_row(self) -> None:
+        """Count the bytes of the next row from here."""
+        self._row_bytes = 0
+        self._row_line = self._lines.number + 1
+
+    def __iter__(self) -> Iterator[str]:
+        return self._texts
+
+    def __next__(self) -> str:
+        return next(self._texts)
+
+    def _read(self) -> Iterator[str]:
+        for line in self._lines:
+            if isinstance(line, Problem):
+                self._too_long.append(line)
+                yield ""
+                continue
+            self._row_bytes += len(line)
+            if self._row_bytes > self._limit:
+                expected, advice = f"a row of at most {self._limit:,} bytes", "look for a quote that is not closed"
+                raise DataError.of(Problem(expected, "a longer one", None, self._name, self._row_line, advice=advice))
             yield line.decode(errors="surrogateescape")  # so that one bad byte does not end the file
 
 

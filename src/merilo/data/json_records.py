@@ -11,7 +11,7 @@ from merilo.data import check
 from merilo.data.lines import BOM, Lines, Peekable, RawRecord, encoding_fault
 from merilo.errors import DataError, Problem
 
-MAX_JSON_BYTES: Final = 2**30
+MAX_JSON_BYTES: Final = 256 * 2**20
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _WRAPPERS: Final = ("samples", "data", "rows")

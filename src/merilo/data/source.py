@@ -1,7 +1,8 @@
 """Files as raw records: what opens them, what unpacks them, what reads them.
 
 Nothing here knows what a sample is. JSON Lines and CSV are read line by line in constant memory; the text
-of a JSON file is held whole, its records are not.
+of a JSON file is held whole, its records are not. What a gzip file unpacks to is bounded, for a few megabytes can
+unpack to terabytes.
 """
 
 import gzip
@@ -13,17 +14,22 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
-from typing import BinaryIO, Final, cast
+from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 from merilo.data.csv_records import csv_rows
 from merilo.data.json_records import json_array, json_lines
 from merilo.data.lines import BUFFER_BYTES, Lines, Peekable, RawRecord
 from merilo.errors import DataError, Problem, UsageError
 
-MAX_LINE_BYTES: Final = 256 * 2**20
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
-GZIP: Final = b"\x1f\x8b"
-"""How gzipped files begin."""
+MAX_LINE_BYTES: Final = 64 * 2**20
+"""Bytes of one line, or of one row of a table."""
+MAX_UNPACKED_BYTES: Final = 4 * 2**30
+"""Bytes that one gzip file may unpack to; a file that is not packed may have any size."""
+
+_GZIP: Final = b"\x1f\x8b"  # how gzip files begin
 _MAGIC = {
     b"PK\x03\x04": "a zip archive (or an Excel workbook)",
     b"PAR1": "a Parquet file",
@@ -127,9 +133,11 @@ class RecordFile:
     def _opened(self) -> Generator[Peekable]:
         with ExitStack() as stack:
             try:
-                stream: Peekable = _standard_input() if self.path is None else stack.enter_context(_file(self.path))
-                if stream.peek(2)[:2] == GZIP:
-                    stream = stack.enter_context(_unzipped(stream))
+                stream: Peekable
+                if self.path is None:
+                    stream = _unpacked(_standard_input(), self.name)
+                else:
+                    stream = stack.enter_context(open_unpacked(self.path))
                 head = stream.peek(_HEAD_BYTES)[:_HEAD_BYTES]
             except (OSError, EOFError, zlib.error) as error:
                 raise DataError.of(replace(unreadable(error), source=self.name)) from error
@@ -145,8 +153,45 @@ def _is_pipe(path: Path) -> bool:
         return False
 
 
-def _file(path: Path) -> io.BufferedReader:
-    return io.BufferedReader(io.FileIO(path), BUFFER_BYTES)
+@contextmanager
+def open_unpacked(path: Path) -> Generator[Peekable]:
+    """Open a file, and unpack it if its content is gzip, whatever its name.
+
+    Raises OSError, EOFError or zlib.error, here or while reading, if the file cannot be read; DataError while reading
+    if it unpacks to more than `MAX_UNPACKED_BYTES`.
+    """
+    with io.BufferedReader(io.FileIO(path), BUFFER_BYTES) as file:
+        yield _unpacked(file, path.name)
+
+
+def _unpacked(stream: Peekable, name: str) -> Peekable:
+    if stream.peek(2)[:2] != _GZIP:
+        return stream
+    return io.BufferedReader(_Unpacked(stream, name, MAX_UNPACKED_BYTES), BUFFER_BYTES)
+
+
+class _Unpacked(io.RawIOBase):
+    """The content of a gzip file; reading raises DataError once it has given more than `limit` bytes."""
+
+    def __init__(self, packed: Peekable, name: str, limit: int) -> None:
+        self._content = gzip.GzipFile(fileobj=cast("BinaryIO", packed))  # reading is all that it does with the file
+        self._name = name
+        self._limit = limit
+        self._given = 0
+
+    def readable(self) -> bool:
+        """See `io.RawIOBase.readable`."""
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer", /) -> int:
+        """See `io.RawIOBase.readinto`; raises DataError."""
+        count = self._content.readinto(memoryview(buffer)[:BUFFER_BYTES])  # it makes a copy of what it reads at once
+        self._given += count
+        if self._given > self._limit:
+            advice = "unpack the file first (gunzip) if it is meant to be this large"
+            got = f"at most {self._limit:,} bytes when it is unpacked"
+            raise DataError.of(Problem(got, "more", source=self._name, advice=advice))
+        return count
 
 
 def _standard_input() -> Peekable:
@@ -154,11 +199,6 @@ def _standard_input() -> Peekable:
     if hasattr(stream, "peek"):
         return cast("Peekable", stream)  # what the interpreter itself opens
     return io.BufferedReader(io.BytesIO(stream.read()))
-
-
-def _unzipped(stream: Peekable) -> "io.BufferedReader[io.RawIOBase]":
-    # GzipFile is raw in all but its declared type
-    return io.BufferedReader(cast("io.RawIOBase", gzip.GzipFile(fileobj=cast("BinaryIO", stream))), BUFFER_BYTES)
 
 
 def unreadable(error: Exception) -> Problem:

@@ -8,7 +8,6 @@ rank column, the second column of both files and the tag bear on nothing.
 
 from __future__ import annotations
 
-import gzip
 import re
 import struct
 import zlib
@@ -17,18 +16,22 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from merilo.data.lines import Lines
 from merilo.data.sample import Dataset, Sample
-from merilo.data.source import GZIP, data_name, unreadable
+from merilo.data.source import data_name, open_unpacked, unreadable
 from merilo.errors import DataError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from os import PathLike
 
     from merilo.data.check import JSON
 
+    _Take = Callable[[list[str], Callable[[str, str], None]], None]
+
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,9}")
 _MOST_PROBLEMS: Final = 20
+_MAX_LINE_BYTES: Final = 2**20
 _RUN_FIELDS: Final = "six fields: topic Q0 document rank score tag"
 _QRELS_FIELDS: Final = "four fields: topic iteration document grade"
 
@@ -43,7 +46,7 @@ def load_trec(run: str | PathLike[str], qrels: str | PathLike[str]) -> Dataset:
 
     Both files are read at once. Raises DataError with the file and line of each fault, 20 at most: a line with
     another number of fields, a score or grade that is no number, a document that stands twice under one topic, a file
-    without a line.
+    without a line. Raises DataError too for a gzip file that unpacks to more than `MAX_UNPACKED_BYTES`.
     """
     retrieved, judged = _Run(Path(run).name), _Qrels(Path(qrels).name)
     problems: list[Problem] = []
@@ -121,40 +124,39 @@ def _sample(topic: str, run: _Run, qrels: _Qrels) -> Sample:
     return Sample(topic, retrieved_context_ids=run.ranked(topic), reference_context_ids=relevant, metadata=metadata)
 
 
-def _read(
-    path: Path, name: str, take: Callable[[list[str], Callable[[str, str], None]], None], problems: list[Problem]
-) -> None:
+def _read(path: Path, name: str, take: _Take, problems: list[Problem]) -> None:
     try:
-        lines = list(_lines(path))
+        with open_unpacked(path) as stream:
+            is_empty = not _read_lines(Lines(stream, _MAX_LINE_BYTES), name, take, problems)
     except UnicodeDecodeError as error:
         problems.append(Problem("UTF-8 text", f"byte 0x{error.object[error.start]:02X}", source=name))
-        return
     except (OSError, EOFError, zlib.error) as error:
         problems.append(replace(unreadable(error), source=name))
-        return
-    for number, line in lines:
-        if len(problems) >= _MOST_PROBLEMS:
-            break
+    else:
+        if is_empty:
+            problems.append(Problem("at least one line", "an empty file", source=name))
 
-        def problem(expected: str, got: str, number: int = number) -> None:
+
+def _read_lines(lines: Lines, name: str, take: _Take, problems: list[Problem]) -> bool:
+    """Read lines until there are enough problems; return True if one was not blank."""
+    has_lines = False
+    for line in lines:
+        if len(problems) >= _MOST_PROBLEMS:
+            return True
+
+        def problem(expected: str, got: str, number: int = lines.number) -> None:
             problems.append(Problem(expected, got, source=name, line=number))
 
-        if "\0" in line:
+        if isinstance(line, Problem):
+            problem(line.expected, line.got)
+        elif not (text := line.decode()).strip():
+            continue
+        elif "\0" in text:
             problem("text", "a NUL character")
         else:
-            take(line.split(), problem)
-    if not lines:
-        problems.append(Problem("at least one line", "an empty file", source=name))
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines that are not blank, with their numbers from 1."""
-    content = path.read_bytes()
-    if content.startswith(GZIP):
-        content = gzip.decompress(content)
-    for number, line in enumerate(content.decode("utf-8-sig").split("\n"), start=1):
-        if line.strip():
-            yield number, line
+            take(text.split(), problem)
+        has_lines = True
+    return has_lines
 
 
 def _number(text: str) -> float | None:

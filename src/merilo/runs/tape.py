@@ -26,7 +26,7 @@ from dataclasses import asdict, fields
 from hashlib import blake2b
 from typing import IO, TYPE_CHECKING, Any, Final, cast
 
-from merilo.data.source import GZIP
+from merilo.data.source import open_unpacked
 from merilo.errors import RunError, UsageError
 from merilo.judging.digests import digest_text, digest_texts
 from merilo.judging.untyped import compact
@@ -63,17 +63,10 @@ def check_tape_path(path: Path) -> None:
 def is_tape(path: Path) -> bool:
     """True for a file that begins as a tape does."""
     try:
-        with opened(path) as lines:
+        with open_unpacked(path) as lines:
             return lines.read(len(HEAD) + 3) == f'{{"{HEAD}"'.encode()
     except (OSError, EOFError, zlib.error):
         return False
-
-
-def opened(path: Path) -> IO[bytes]:
-    """The lines of a tape, unpacked where they are gzipped, whatever the file is called."""
-    with path.open("rb") as file:
-        zipped = file.read(2) == GZIP
-    return cast("IO[bytes]", gzip.open(path)) if zipped else path.open("rb")  # a GzipFile reads as any file
 
 
 def write_tape(run: Run, path: Path) -> int:

@@ -9,6 +9,7 @@ from hashlib import blake2b
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from merilo.data.sample import Sample
+from merilo.data.source import open_unpacked
 from merilo.errors import MeriloError, RunError
 from merilo.judging.digests import SIZE
 from merilo.judging.questions import KINDS, Question
@@ -17,7 +18,7 @@ from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Finish, Reply, ReplyPath, TruncatedText
 from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, Run, write_json
 from merilo.runs.store import Exchange, Store
-from merilo.runs.tape import HEAD, HELD_TEXTS, TAPE_FORMAT, opened
+from merilo.runs.tape import HEAD, HELD_TEXTS, TAPE_FORMAT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,10 +26,13 @@ if TYPE_CHECKING:
 
     from pydantic import TypeAdapter
 
+    from merilo.data.lines import Peekable
     from merilo.judging.ask import Answer
 
 _LONGEST: Final = 256 * 1024 * 1024
 """Bytes of a line; more is no tape, and would only fill the memory."""
+_LONGEST_HEAD: Final = 2**20
+"""Bytes of the first line, which shows whether the file is a tape at all."""
 _ORDER: Final = ("manifest", "sample", "text", "conversation", "outcome", "summary", "end")
 _MAPPINGS: Final = ("metrics", "left_out", "judges")
 
@@ -45,7 +49,7 @@ def unpack(tape: Path, into: Path) -> Run:
     """
     reader = _Reader(into)
     try:
-        with opened(tape) as lines:
+        with open_unpacked(tape) as lines:
             reader.read(lines)
     except _Damaged as error:
         raise RunError(f"{tape} is damaged: line {reader.line} {error}; record it again.") from error
@@ -71,9 +75,9 @@ class _Reader:
     _store: Store | None = None
     _outcomes: IO[bytes] | None = None
 
-    def read(self, lines: IO[bytes]) -> None:
+    def read(self, lines: Peekable) -> None:
         """Take in the whole tape. Raises _Damaged, RunError."""
-        self._head(lines.readline(_LONGEST))
+        self._head(lines.readline(_LONGEST_HEAD))
         self._store = Store.open(self.into / STORE, create=True)
         self._store.expect_samples()
         self._outcomes = (self.into / OUTCOMES).open("wb")
@@ -107,7 +111,7 @@ class _Reader:
             raise RunError(f"it has format {found}, this merilo reads up to {TAPE_FORMAT}; upgrade merilo.")
         self._digest.update(raw)
 
-    def _named(self, lines: IO[bytes]) -> Iterator[tuple[bytes, str, object]]:
+    def _named(self, lines: Peekable) -> Iterator[tuple[bytes, str, object]]:
         """The lines after the head: as they stand, what each is called, and what it holds."""
         while raw := lines.readline(_LONGEST):
             self.line += 1
@@ -205,7 +209,7 @@ class _Reader:
         if self._outcomes is not None:
             self._outcomes.write(raw.removeprefix(b'{"outcome":').removesuffix(b"}\n") + b"\n")
 
-    def _end(self, value: object, lines: IO[bytes]) -> None:
+    def _end(self, value: object, lines: Peekable) -> None:
         if value != self._digest.hexdigest():
             raise _Damaged("holds another digest than the lines above it give: one of them was changed")
         if lines.read(1):

@@ -1,0 +1,151 @@
+"""Gzip files that unpack to more than anyone wants: a limit, an error of one sentence, and little memory."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tracemalloc
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import merilo
+from merilo.api import import_scores
+from merilo.data import json_records, source
+from merilo.data.labels import read_labels
+from merilo.data.load import load
+from merilo.data.trec import load_trec
+from merilo.errors import DataError, MeriloError
+from merilo.runs.untape import unpack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+LIMIT = 20_000
+TREC = "".join(f"q1 Q0 d{number} 1 {number} tag\n" for number in range(2000))
+QRELS = "".join(f"q1 0 d{number} 1\n" for number in range(4000))
+LINES = "".join(f'{{"id": {number}, "response": "a"}}\n' for number in range(2000))
+CONTENTS: dict[str, str] = {
+    "d.jsonl.gz": LINES,
+    "d.json.gz": json.dumps([json.loads(line) for line in LINES.splitlines()]),
+    "d.csv.gz": "id,response,s\n" + "".join(f"{number},a,1\n" for number in range(5000)),
+    "d.tsv.gz": "id\tresponse\n" + "".join(f"{number}\ta\n" for number in range(5000)),
+    "run.trec": TREC,
+    "judged.qrels": QRELS,
+    "tape.jsonl.gz": LINES,
+    "small.qrels": "q1 0 d1 1\n",
+}
+READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
+    "JSON Lines": ("d.jsonl.gz", lambda here: list(load(here / "d.jsonl.gz"))),
+    "JSON": ("d.json.gz", lambda here: list(load(here / "d.json.gz"))),
+    "CSV": ("d.csv.gz", lambda here: list(load(here / "d.csv.gz"))),
+    "TSV": ("d.tsv.gz", lambda here: list(load(here / "d.tsv.gz"))),
+    "labels": ("d.jsonl.gz", lambda here: read_labels([here / "d.jsonl.gz"])),
+    "imported scores": ("d.csv.gz", lambda here: import_scores(here / "d.csv.gz", scores=["s"], out=here / "run")),
+    "a TREC run": ("run.trec", lambda here: load_trec(here / "run.trec", here / "small.qrels")),
+    "qrels": ("judged.qrels", lambda here: load_trec(here / "small.qrels", here / "judged.qrels")),
+}
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory of gzip files, all but the small one beyond the limit that holds in the test."""
+    for name, content in CONTENTS.items():
+        (tmp_path / name).write_bytes(gzip.compress(content.encode(), mtime=0))
+    monkeypatch.setattr(source, "MAX_UNPACKED_BYTES", LIMIT)
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_every_reader_of_gzip_files_stops_at_the_limit(kind: str, here: Path) -> None:
+    """The error names the file and the limit in one sentence, and says what to do."""
+    name, read = READERS[kind]
+    with pytest.raises(DataError) as caught:
+        read(here)
+    assert str(caught.value) == (
+        f"{name}: expected at most 20,000 bytes when it is unpacked, got more. "
+        "Unpack the file first (gunzip) if it is meant to be this large."
+    )
+
+
+def test_a_tape_stops_at_the_limit(here: Path) -> None:
+    """A tape is read by the same rule."""
+    (here / "into").mkdir()
+    head = json.dumps({"merilo_tape": 1}) + "\n" + json.dumps({"manifest": {"notes": "x" * 2 * LIMIT}}) + "\n"
+    (here / "tape.jsonl.gz").write_bytes(gzip.compress(head.encode()))
+    with pytest.raises(MeriloError, match="expected at most 20,000 bytes when it is unpacked"):
+        unpack(here / "tape.jsonl.gz", here / "into")
+
+
+@pytest.mark.parametrize("name", ["d.jsonl", "d.json", "d.csv", "run.trec"])
+def test_a_file_that_is_not_packed_has_no_limit(name: str, here: Path) -> None:
+    """The limit is for what a small file can hide."""
+    content = CONTENTS.get(f"{name}.gz", TREC)
+    (here / name).write_text(content)
+    if name == "run.trec":
+        assert len(list(load_trec(here / name, here / "small.qrels"))) == 1
+    else:
+        assert len(list(load(here / name))) >= 2000
+
+
+def test_a_file_of_exactly_the_limit_is_read(here: Path) -> None:
+    """The limit is exact."""
+    line = b'{"response": "a"}\n'
+    content = line + b" " * (LIMIT - len(line))
+    (here / "d.jsonl.gz").write_bytes(gzip.compress(content))
+    assert len(list(load(here / "d.jsonl.gz"))) == 1
+    (here / "d.jsonl.gz").write_bytes(gzip.compress(content + b" "))
+    with pytest.raises(DataError, match="got more"):
+        list(load(here / "d.jsonl.gz"))
+
+
+ENDLESS = {
+    "one line of blanks": ("d.jsonl.gz", b" " * 2**20),
+    "one text": ("d.jsonl.gz", b'{"response": "' + b"x" * 2**20),
+    "blank lines": ("d.jsonl.gz", (b" " * 1023 + b"\n") * 2**10),
+    "a cell that is not closed": ("d.csv.gz", b'id,response\n1,"' + b"x\n" * 2**19),
+    "a row of many cells": ("d.csv.gz", b"id,response\n1," + b'"x\n",' * 2**18),
+    "one line of a table": ("d.csv.gz", b"id,response\n1," + b"x" * 2**20),
+    "a JSON text": ("d.json.gz", b'[{"response": "' + b"x" * 2**20),
+}
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_endless_content_takes_little_memory(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a line nor a row nor a JSON text is held beyond its limit, however much there is to unpack."""
+    name, begin = ENDLESS[kind]
+    monkeypatch.setattr(source, "MAX_UNPACKED_BYTES", 48 * 2**20)
+    monkeypatch.setattr(json_records, "MAX_JSON_BYTES", 2**20)
+    path = tmp_path / name
+    with gzip.open(path, "wb", compresslevel=1) as out:
+        out.write(begin)
+        for _ in range(63):
+            out.write(begin[-(2**20) :])
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match=r"expected (at most|a row of at most|a file of at most)"):
+            list(load(path, max_line_bytes=2**18))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 12 * 2**20
+
+
+def test_a_row_that_is_too_long_names_its_first_line(tmp_path: Path) -> None:
+    """A quote that is not closed swallows the rest of the file; the error says where to look."""
+    path = tmp_path / "d.csv"
+    path.write_text('id,response\n1,a\n2,"b\n' + "c\n" * 1000)
+    with pytest.raises(DataError) as caught:
+        list(load(path, max_line_bytes=500))
+    assert str(caught.value) == (
+        "d.csv, line 3: expected a row of at most 500 bytes, got a longer one. Look for a quote that is not closed."
+    )
+
+
+def test_many_rows_may_be_longer_than_one(tmp_path: Path) -> None:
+    """The limit is for each row, also if a row has several lines."""
+    path = tmp_path / "d.csv"
+    rows = [f'{number},"a\nb\n{"c" * 100}"\n' for number in range(100)]
+    path.write_text("id,response\n" + "".join(rows))
+    assert len([item for item in load(path, max_line_bytes=130) if isinstance(item, merilo.Sample)]) == 100
