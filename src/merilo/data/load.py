@@ -43,7 +43,7 @@ def load(
     A data set in memory keeps its name. "-" is JSON Lines on standard input. JSON Lines and CSV stream in constant
     memory; the text of a .json file (an array of objects, or an object that holds one as "samples", "data" or "rows"),
     up to 256 MiB, is held whole. An empty CSV cell is missing, and so are null and NaN. A record without an id gets its
-    number, from 1, as its id. A gzip file may unpack to 4 GiB, and a line or a row of a table may have `max_line_bytes`.
+    number, from 1, as its id. A gzip file may unpack to 4 GiB; a line or a row of a table may have `max_line_bytes`.
 
     `mapping` (column to field) goes before the names that other systems use; `language` before the
     samples' and contexts' own. `limit` is the number of records looked at, good or bad; columns to `ignore`
