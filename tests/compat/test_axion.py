@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -126,7 +128,7 @@ def run(items: list[Any], *metrics: Any, **arguments: Any) -> list[MetricResult]
     return asyncio.run(runner.run(items))
 
 
-def executed(metric: Any, item: DatasetItem) -> MetricResult:
+def executed(metric: Any, item: DatasetItem | dict[str, Any]) -> MetricResult:
     result: MetricResult = asyncio.run(metric.execute(item))
     return result
 
@@ -472,11 +474,37 @@ def test_wrong_values_of_an_item(fields: dict[str, Any], message: str) -> None:
         DatasetItem(**fields)
 
 
-@pytest.mark.parametrize("record", [{"question": "q?"}, "q?"])
+@pytest.mark.parametrize("record", [{"question": "q?"}, {3: "q?"}, "q?", None])
 def test_wrong_records(record: Any) -> None:
-    """A record without any field of an item is an error that names the fields."""
-    with pytest.raises(merilo.DataError, match=r"query|DatasetItems"):
+    """A record without any field of an item is an error that names the fields, in a run and in `execute`."""
+    with pytest.raises(merilo.DataError, match=r"query|DatasetItem"):
         run([record])
+    with pytest.raises(merilo.DataError, match=r"query|DatasetItem"):
+        executed(ContextualRelevancy(judge=JUDGE), record)
+
+
+def test_execute_takes_a_mapping() -> None:
+    """A mapping under the names of an item's fields is the item; None and NaN in it are missing."""
+    record = {"query": FRANCE.query, "retrieved_content": FRANCE.retrieved_content, "expected_output": float("nan")}
+    result = executed(ContextualRelevancy(judge=JUDGE), record)
+    assert (result.score, result.item) == (2 / 3, FRANCE)
+    with pytest.raises(merilo.DataError, match="has no retrieved_content, and ContextualRelevancy needs"):
+        executed(ContextualRelevancy(judge=JUDGE), {"query": "q?"})
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "from merilo.compat.axion.metrics import ContextualRelevancy",
+        "from merilo.compat.axion.dataset import DatasetItem",
+        "from merilo.compat.axion.runners import MetricRunner",
+        "import merilo.compat.axion\nmerilo.compat.axion.ContextualRelevancy, merilo.compat.axion.DatasetItem",
+        "import merilo.compat.axion as axion\naxion.metrics.Faithfulness, axion.dataset.DatasetItem, axion.runners",
+    ],
+)
+def test_the_import_lines_of_the_page(lines: str) -> None:
+    """Each import of axion's page works with `merilo.compat.` before it, alone and in a fresh process."""
+    subprocess.run([sys.executable, "-c", lines], check=True)
 
 
 def test_no_items_have_no_results() -> None:

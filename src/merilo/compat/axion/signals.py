@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from _typeshed import DataclassInstance
 
-    from merilo.compat.axion_items import DatasetItem
+    from merilo.compat.axion.dataset import DatasetItem
     from merilo.metrics.base import Evidence, Score
 
 T = TypeVar("T")

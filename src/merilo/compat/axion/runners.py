@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from merilo.api import aevaluate
-from merilo.compat.axion_items import item_from
-from merilo.compat.axion_metrics import AxionMetric, threshold_from
+from merilo.compat.axion.dataset import item_from
+from merilo.compat.axion.metrics import AxionMetric, threshold_from
 from merilo.engine.limits import CONCURRENCY
 from merilo.errors import UsageError
 from merilo.judges.spec import judge_from
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from os import PathLike
 
-    from merilo.compat.axion_items import DatasetItem
-    from merilo.compat.axion_results import MetricResult
+    from merilo.compat.axion.dataset import DatasetItem
+    from merilo.compat.axion.results import MetricResult
     from merilo.data.sample import Sample
     from merilo.judges.base import Judge
     from merilo.judges.spec import JudgeLike

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final
 
+from merilo.data import check
 from merilo.data.sample import Sample
 from merilo.errors import DataError
 
@@ -74,9 +75,11 @@ def item_from(given: DatasetItem | Mapping[str, object]) -> DatasetItem:
         return given
     raw: object = given
     if not isinstance(raw, Mapping):
-        raise DataError(f"A data set holds DatasetItems or mappings under their field names, got {given!r}.")
+        raise DataError(f"An item is a DatasetItem or a mapping under the names of its fields, got {given!r}.")
     known = [field.name for field in fields(DatasetItem) if field.name in given]
     if not known:
         names = ", ".join(field.name for field in fields(DatasetItem))
-        raise DataError(f"A record of a data set needs some of the fields {names}, got {', '.join(given) or 'none'}.")
-    return DatasetItem(**{name: given[name] for name in known})  # type: ignore[arg-type]  # the constructor checks
+        got = ", ".join(map(str, given)) or "none"
+        raise DataError(f"A record of a data set needs some of the fields {names}, got {got}.")
+    values = {name: None if check.is_missing(given[name]) else given[name] for name in known}
+    return DatasetItem(**values)  # type: ignore[arg-type]  # the constructor checks

@@ -1,4 +1,6 @@
-"""axion's documented names: a script written for its page on contextual relevancy runs with this import alone changed.
+"""axion's documented names: a script written for its page on contextual relevancy runs with its imports changed.
+
+`axion.metrics`, `axion.dataset` and `axion.runners` are modules here too, and all names are also in this one.
 
 Where the page and axion's code disagree, the interface is the page's (`execute`, `run`, `pretty`, the names of the
 signals) and the numbers are the code's. docs/how-to/axion.md shows all of it.
@@ -6,8 +8,8 @@ signals) and the numbers are the code's. docs/how-to/axion.md shows all of it.
 
 from __future__ import annotations
 
-from merilo.compat.axion_items import DatasetItem
-from merilo.compat.axion_metrics import (
+from merilo.compat.axion.dataset import DatasetItem
+from merilo.compat.axion.metrics import (
     AnswerRelevancy,
     ContextualPrecision,
     ContextualRanking,
@@ -18,9 +20,9 @@ from merilo.compat.axion_metrics import (
     FactualAccuracy,
     Faithfulness,
 )
-from merilo.compat.axion_results import Interpretation, MetricResult
-from merilo.compat.axion_running import MetricRunner
-from merilo.compat.axion_signals import ContextualRelevancyResult
+from merilo.compat.axion.results import Interpretation, MetricResult
+from merilo.compat.axion.runners import MetricRunner
+from merilo.compat.axion.signals import ContextualRelevancyResult
 from merilo.metrics.published.axion.steps import Mode as EvaluationMode
 
 __all__ = [

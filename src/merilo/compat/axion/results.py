@@ -11,8 +11,8 @@ from merilo.metrics.base import Failed, Score, Undefined
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from merilo.compat.axion_items import DatasetItem
-    from merilo.compat.axion_signals import Signals
+    from merilo.compat.axion.dataset import DatasetItem
+    from merilo.compat.axion.signals import Signals
     from merilo.metrics.base import Outcome
 
 

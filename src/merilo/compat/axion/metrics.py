@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from merilo.compat import axion_signals as signals
-from merilo.compat.axion_grades import JoinedRelevance
-from merilo.compat.axion_items import FIELD_OF, DatasetItem
-from merilo.compat.axion_results import Interpretation, MetricResult, reason
+from merilo.compat.axion import signals
+from merilo.compat.axion.dataset import FIELD_OF, DatasetItem, item_from
+from merilo.compat.axion.grades import JoinedRelevance
+from merilo.compat.axion.results import Interpretation, MetricResult, reason
 from merilo.errors import DataError, UsageError
 from merilo.judging.questions import Completion
 from merilo.metrics.base import Score, Undefined
@@ -24,7 +24,7 @@ from merilo.metrics.registry import metric_text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from merilo.compat.axion_signals import Told
+    from merilo.compat.axion.signals import Told
     from merilo.judges.base import Judge
     from merilo.judges.spec import JudgeLike
     from merilo.metrics.base import Metric, Outcome
@@ -71,15 +71,16 @@ class AxionMetric:
         """The fields without which there is no score, under axion's names."""
         return tuple(name for field, name in FIELD_OF.items() if field in self.published.needs)
 
-    async def execute(self, item: DatasetItem) -> MetricResult:
-        """The result on one item, by a run of its own.
+    async def execute(self, item: DatasetItem | Mapping[str, object]) -> MetricResult:
+        """Return the result on one item, or on a mapping under the names of an item's fields; it is a separate run.
 
-        Raises DataError where a needed field is missing, UsageError where the judge cannot answer.
+        Raises DataError if a needed field is missing, UsageError if the judge cannot answer.
         """
-        from merilo.compat.axion_running import Setting, results_of
+        from merilo.compat.axion.runners import Setting, results_of
 
-        self.check(item)
-        (result,) = await results_of([self], [item], Setting())
+        found = item_from(item)
+        self.check(found)
+        (result,) = await results_of([self], [found], Setting())
         return result
 
     def check(self, item: DatasetItem) -> None:
