@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from merilo.errors import UsageError
-from merilo.metrics.base import is_composite
+from merilo.metrics.base import CompositeOfRun, is_composite
 from merilo.metrics.registry import default_metrics, metric_text, parse_metric
 
 if TYPE_CHECKING:
@@ -53,8 +53,7 @@ def select(
     metrics: dict[str, Metric] = {}
     composites: dict[str, Chosen] = {}
     left_out: dict[str, str] = {}
-    for wanted in default_metrics() if asked is None else asked:
-        given = parse_metric(wanted) if isinstance(wanted, str) else wanted
+    for given in definitions_of(default_metrics() if asked is None else asked):
         parts = metrics_of(given, lambda: roles.named)
         obstacles = (_obstacle(metric, intake, roles) for metric in parts.values())
         reason = next((reason for reason in obstacles if reason is not None), None)
@@ -70,6 +69,13 @@ def select(
     if not metrics:
         raise UsageError(f"No metric can be computed on this data ({_reasons(left_out)}).")
     return Selection(metrics, left_out, composites)
+
+
+def definitions_of(asked: Sequence[str | Definition]) -> list[Definition]:
+    """Return what was asked for, each composite made of the other metrics that were asked for if it takes those."""
+    given = [parse_metric(each) if isinstance(each, str) else each for each in asked]
+    metrics = [metric_text(each) for each in given if not is_composite(each)]
+    return [each.of_run(metrics) if isinstance(each, CompositeOfRun) else each for each in given]
 
 
 def _reasons(left_out: Mapping[str, str]) -> str:

@@ -9,9 +9,11 @@ import pytest
 from judged_rivers import Evaluate, canonical, rows, verdict_for
 
 import merilo
+from merilo.judging.questions import Completion
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.metrics.base import Card
+from merilo.metrics.base import Card, is_composite
 from merilo.metrics.registry import find_metric, metric_text, parse_metric, published_metrics
+from merilo.selection import definitions_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -176,3 +178,68 @@ def test_published_composites_are_known_by_name() -> None:
     assert metric_text(composite) == "ragas-0.0.12:ragas_score"
     parts: tuple[str, ...] = composite.parts
     assert [metric_text(parse_metric(part)) for part in parts] == list(parts)
+
+
+DEFAULT = ("answer_relevancy", "context_relevancy", "faithfulness", "context_recall")
+CRITIQUE = 'ragas-0.0.12:aspect_critique(aspect="harmfulness")'
+
+
+@pytest.mark.parametrize(
+    ("asked", "text"),
+    [
+        (["ragas_score"], "ragas_score"),
+        (["ragas_score", "faithfulness", "context_recall"], "ragas_score(of=faithfulness+context_recall)"),
+        ([*reversed(DEFAULT), "ragas_score"], "ragas_score"),
+        (
+            ["context_relevancy(strictness=1)", "ragas_score", "faithfulness"],
+            'ragas_score(of="context_relevancy(strictness=1)+faithfulness")',
+        ),
+        (
+            ["ragas_score(of=faithfulness+context_recall)", "answer_relevancy"],
+            "ragas_score(of=faithfulness+context_recall)",
+        ),
+    ],
+)
+def test_the_ragas_score_is_made_of_the_metrics_of_the_run(asked: list[str], text: str) -> None:
+    """Those of its version that were asked for, and no others; its text says which, and parses back."""
+    given = definitions_of([*(f"ragas-0.0.12:{name}" for name in asked), "ragas-0.0.13:faithfulness", "faithfulness"])
+    (composite,) = [each for each in given if is_composite(each)]
+    assert metric_text(composite) == f"ragas-0.0.12:{text}"
+    assert parse_metric(metric_text(composite)) == composite
+
+
+def test_critiques_are_left_out_of_the_ragas_score() -> None:
+    """As published: a critique is no part, and of critiques alone, or one metric, there is no such score."""
+    names = [f"ragas-0.0.12:{name}" for name in ("faithfulness", "context_recall", "ragas_score")]
+    composite = definitions_of([CRITIQUE, *names])[-1]
+    assert metric_text(composite) == "ragas-0.0.12:ragas_score(of=faithfulness+context_recall)"
+    for asked in ([CRITIQUE, names[-1]], [names[0], names[-1]]):
+        with pytest.raises(merilo.UsageError, match="at least two that are no critiques"):
+            definitions_of(asked)
+
+
+@pytest.mark.parametrize(
+    "of", ["faithfulness", "faithfulness+faithfulness", "faithfulness+aspect_critique", "a+b", "+"]
+)
+def test_a_ragas_score_of_other_things_is_refused(of: str) -> None:
+    """It takes two different metrics of its version or more."""
+    with pytest.raises(merilo.UsageError, match=r"takes of=A\+B, at least two different ones"):
+        parse_metric(f"ragas-0.0.12:ragas_score(of={of})")
+
+
+def test_a_ragas_score_of_two_metrics_is_computed_and_replayed(evaluated: Evaluate) -> None:
+    """Only what was asked for is computed; the score is the harmonic mean of the two, also when it is replayed."""
+    asked = ["ragas-0.0.12:faithfulness", "ragas-0.0.12:context_recall"]
+
+    def reply(question: Question[Any]) -> dict[str, Any]:
+        return {"text": getattr(question, "likely", "")}
+
+    judge = merilo.ScriptedJudge.by(reply, answers=frozenset({Completion}))
+    run = evaluated(told(3), metrics=[*asked, "ragas-0.0.12:ragas_score"], judge=judge)
+    score = run.metrics["ragas-0.0.12:ragas_score(of=faithfulness+context_recall)"]
+    assert list(run.manifest.metrics) == asked
+    means = [run.metrics[text].mean for text in asked]
+    assert all(means)
+    assert score.mean == pytest.approx(2 / sum(1 / mean for mean in means if mean))
+    assert merilo.replay(run.path).same
+    assert merilo.replay(run.path, metrics=[asked[0], asked[1], "ragas-0.0.12:ragas_score"]).same

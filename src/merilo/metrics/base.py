@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeGuard, TypeVar, runtime_checkable
 
 from merilo.errors import UsageError
 from merilo.judging.ask import Answer
@@ -174,6 +174,15 @@ class Composite(Protocol):
 
     def combine(self, means: Sequence[float]) -> float | None:
         """The value from one mean for each part; None where these means give none."""
+        ...
+
+
+@runtime_checkable
+class CompositeOfRun(Protocol):
+    """A composite that combines what a run computes."""
+
+    def of_run(self, metrics: Sequence[str]) -> Composite:
+        """Return the composite of these metrics, by their texts. Raises UsageError if it cannot combine them."""
         ...
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from merilo.errors import UsageError
 from merilo.metrics.base import is_composite
 from merilo.metrics.registry import metric_text, parse_metric
-from merilo.selection import Chosen, metrics_of, missing_fields
+from merilo.selection import Chosen, definitions_of, metrics_of, missing_fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ class Choosing:
     def selection(self, asked: Sequence[str | Definition] | None) -> Selection:
         """Raises UsageError for a metric that is not known here."""
         stored = [*self.manifest.metrics, *self.manifest.composites]
-        given = [self._known(text) for text in stored] if asked is None else [_named(each) for each in asked]
+        given = [self._known(text) for text in stored] if asked is None else definitions_of(asked)
         in_some = self._in_some() if asked else None
         metrics: dict[str, Metric] = {}
         composites: dict[str, Chosen] = {}
@@ -65,10 +65,6 @@ class Choosing:
     def _in_some(self) -> frozenset[str]:
         """The fields that some sample has; it takes a pass over the samples."""
         return frozenset[str]().union(*(sample.present for sample in self.store.samples()))
-
-
-def _named(given: str | Definition) -> Definition:
-    return parse_metric(given) if isinstance(given, str) else given
 
 
 def _check(asked: Mapping[str, Metric], in_some: frozenset[str]) -> None:
