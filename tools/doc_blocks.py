@@ -139,9 +139,8 @@ def _parsed(texts: Iterable[str]) -> Mapping[str, Metric]:
 def aliases() -> str:
     """Which names of other systems fill which field, from the alias file itself."""
     tables = tomllib.loads(files("merilo.data").joinpath("aliases.toml").read_text("utf-8"))
-    beside = tables["only_beside"]
     rows = [
-        (system, f"`{column}`", f"`{field}`", _condition(column, beside, tables["lists"]))
+        (system, f"`{column}`", f"`{field}`", _condition(column, tables))
         for system, names in tables["systems"].items()
         for column, field in names.items()
     ]
@@ -149,10 +148,12 @@ def aliases() -> str:
     return table(("names of", "column", "fills", "condition"), rows + inside)
 
 
-def _condition(column: str, beside: Mapping[str, list[str]], lists: Mapping[str, str]) -> str:
-    if column in beside:
-        return "only beside " + " or ".join(f"`{other}`" for other in beside[column]) + "; alone it is refused"
-    return "a list of one text" if column in lists else ""
+def _condition(column: str, tables: Mapping[str, Any]) -> str:  # Any: TOML
+    if others := tables["only_beside"].get(column):
+        return "only beside " + " or ".join(f"`{other}`" for other in others) + "; alone it is refused"
+    if column in tables["lists"]:
+        return "a list of one text"
+    return "a list, or one text as its only item" if column in tables["one_text"] else ""
 
 
 def rubrics() -> str:

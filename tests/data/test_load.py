@@ -242,6 +242,41 @@ def test_a_mapping_decides(record: dict[str, Any], mapping: dict[str, str], samp
     assert samples(load([record], mapping=mapping)) == [sample]
 
 
+@pytest.mark.parametrize(
+    ("value", "contexts"),
+    [
+        ("One text. Two sentences.", ["One text. Two sentences."]),
+        ("", [""]),
+        ("nan", ["nan"]),
+        ("['One.' 'Two.']", ["One.", "Two."]),
+        (["One.", "Two."], ["One.", "Two."]),
+    ],
+)
+def test_contexts_of_early_ragas_may_be_one_text(value: object, contexts: list[str], tmp_path: Path) -> None:
+    """Context recall of ragas up to 0.1 takes one text as it is; a printed list of texts is still that list."""
+    path = write(tmp_path / "d.jsonl", json.dumps({"question": "q", "contexts": value, "ground_truth": "g"}))
+    dataset = load(path)
+    assert samples(dataset) == [Sample("1", user_input="q", retrieved_contexts=contexts, reference="g")]
+    assert ("only item of retrieved_contexts" in dataset.columns.sentence()) is (len(contexts) == 1)
+
+
+@pytest.mark.parametrize(
+    "column", ["retrieved_contexts", "retrieved_content", "retrieval_context", "retrievedContexts"]
+)
+def test_contexts_of_other_systems_are_a_list(column: str) -> None:
+    """Later ragas, axion, DeepEval and spring-ai-ragas refuse one text, and so is it here."""
+    (bad,) = load([{"user_input": "q", column: "One text."}])
+    assert isinstance(bad, BadRecord)
+    assert "expected a list of strings or objects with 'text', got the text 'One text.'" in bad.problems[0].message
+
+
+def test_a_list_that_was_printed_into_one_text_is_refused_if_it_is_not_whole() -> None:
+    """Outside of tables too: numpy's shortened list is no text of a context."""
+    (bad,) = load([{"question": "q", "contexts": "['a' ... 'z']"}])
+    assert isinstance(bad, BadRecord)
+    assert "items are lost" in bad.problems[0].message
+
+
 def test_a_mapping_to_no_field_is_a_usage_error() -> None:
     """A wrong field in the mapping lists the fields."""
     with pytest.raises(

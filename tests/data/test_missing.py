@@ -121,7 +121,7 @@ def test_a_printed_missing_value_in_a_cell_of_a_list_is_missing(word: str, tmp_p
     path.write_text(f"{header}\nq?,{word},{word},{word},g,{word}\n")
     dataset = load(path)
     assert only(dataset) == Sample("1", user_input="q?", reference_contexts=["g"])
-    assert "plain text cell" not in dataset.columns.sentence()
+    assert "plain text" not in dataset.columns.sentence()
 
 
 @pytest.mark.parametrize("word", ["nan", "NaN", "None", "null"])

@@ -23,11 +23,15 @@ _MOST_PLANS = 1000  # data whose columns change with every record must not fill 
 
 @dataclass(frozen=True, slots=True)
 class Aliases:
-    """The alias file: column to field, columns that need company, columns of lists, names in a context."""
+    """The alias file: column to field, columns that need company, columns of lists, names in a context.
+
+    `lists` are columns of lists for a field of one text. `one_text` are columns for a list field that may hold one text.
+    """
 
     fields: Mapping[str, str]
     only_beside: Mapping[str, frozenset[str]]
     lists: frozenset[str]
+    one_text: frozenset[str]
     context: Mapping[str, str]
 
 
@@ -40,6 +44,7 @@ def aliases() -> Aliases:
         fields=own | {column: name for system in tables["systems"].values() for column, name in system.items()},
         only_beside={column: frozenset(others) for column, others in tables["only_beside"].items()},
         lists=frozenset(tables["lists"]),
+        one_text=frozenset(tables["one_text"]),
         context=dict(tables["context"]),
     )
 

@@ -198,7 +198,7 @@ class _Reader:
                 value = record[source.columns[0]]
             if field not in LIST_FIELDS and source.form in (Form.LIST, Form.MAPPED):
                 value = self._only(value, source, field, problems)
-            if value is not None:
+            if value is not None and not (field in LIST_FIELDS and self._is_missing(value)):
                 found.append((source.columns[0], value))
         if len(found) > 1 and any(value != found[0][1] for _, value in found):
             columns = " and ".join(repr(column) for column, _ in found)
@@ -229,7 +229,8 @@ class _Reader:
         """Return the items of a list field, with the names and the language of contexts set."""
         if self._is_missing(value):
             return None
-        if isinstance(value, str) and (self.cells or source.form is Form.MAPPED):
+        takes_text = self.cells or source.form is Form.MAPPED or source.columns[0] in aliases().one_text
+        if isinstance(value, str) and takes_text:
             value = self._items(value, field, problems)
         if field not in _CONTEXT_FIELDS or not check.is_list(value):
             return value
@@ -238,7 +239,7 @@ class _Reader:
         return [_context(item, self.rules.language) for item in value]
 
     def _items(self, value: str, field: str, problems: list[Problem]) -> object:
-        if self.cells and (found := _printed(value, field, problems)) is not value:
+        if (found := _printed(value, field, problems)) is not value:
             return found
         if field not in _CONTEXT_FIELDS and _SEVERAL_IDS.search(value):
             advice = 'write the ids as JSON, for instance ["a", "b"]'

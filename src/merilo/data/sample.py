@@ -214,8 +214,8 @@ class Columns:
     """What became of the columns of a data set, filled while it is read.
 
     `recognised` maps a column to the field it fills; `kept` names those that went into the metadata;
-    `unseen` are columns that the user mapped and no record had; `single` are list fields for which a cell of plain
-    text was taken as the only item; `printed_missing` are text fields with a cell such as `nan`, which is read as text.
+    `unseen` are columns that the user mapped and no record had; `single` are list fields for which a plain text
+    was taken as the only item; `printed_missing` are text fields with a cell such as `nan`, which is read as text.
     """
 
     recognised: dict[str, str] = field(default_factory=dict)
@@ -248,9 +248,7 @@ class Columns:
         if self.kept:
             parts.append(f"Kept in the metadata, unread: {', '.join(self.kept)}.")
         if self.single:
-            parts.append(
-                f"Took each plain text cell as the only item of {', '.join(self.single)}; write lists as JSON."
-            )
+            parts.append(f"Took each plain text as the only item of {', '.join(self.single)}; write lists as JSON.")
         if self.printed_missing:
             parts.append(
                 f"Read cells such as nan or None in {', '.join(self.printed_missing)} as text; leave a cell empty if "
