@@ -78,6 +78,14 @@ def test_json_lines_may_say_nan_null_or_nothing(here: Path) -> None:
     assert values(run, "foreign:s") == [*["not scored there"] * 3, 1.0, 0.0]
 
 
+def test_a_row_may_lack_its_id_and_other_columns(here: Path) -> None:
+    """NaN in the column of ids leaves the row with its number, and in another column nothing."""
+    file = written("scores.jsonl", '{"key":"a","s":1,"doc":"x"}\n{"key":NaN,"s":0,"doc":NaN}\n')
+    run = import_scores(file, id="key", scores=["s"], out=here / "run")
+    assert [each.sample.id for each in run.samples] == ["a", "2"]
+    assert run.sample("2").sample.metadata == {}
+
+
 @pytest.mark.parametrize(
     ("cell", "number"), [("1_000", None), ("0,7", None), ("good", None), ([1], None), ("1e-3", 0.001), ("-inf", None)]
 )

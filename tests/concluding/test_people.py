@@ -77,6 +77,14 @@ def test_labels_are_read_whatever_else_a_tool_did(tmp_path: Path, rows: list[dic
     assert (found.tasks, found.blank) == (4, 1)
 
 
+def test_a_label_of_nan_is_blank(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+    """A tool that reads the tasks into a frame and writes them as JSON Lines leaves NaN or null."""
+    rows[0]["label"], rows[1]["label"], rows[2]["annotator"] = float("nan"), None, float("nan")
+    found = read_people([write(tmp_path / "t.jsonl", rows)])
+    assert [(each.label, each.annotator) for each in found.labels] == [("yes", "")]
+    assert found.blank == 3
+
+
 def test_tickets_may_stand_in_another_file(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
     """A tool that keeps only ids and labels is read beside the file that was drawn."""
     bare = write(tmp_path / "bare.jsonl", [{"task": row["task"], "label": "no"} for row in rows])

@@ -256,10 +256,10 @@ class _Table:
             return self._bad(record)
         named = next((column for column, field_name in self.mapping.items() if field_name == "id"), "id")
         known = {named, *self.offered, *_INDEX}
-        rest = {name: value for name, value in record.value.items() if name not in known and value is not None}
-        given = record.value.get(named)
+        present = {name: value for name, value in record.value.items() if not check.is_missing(value)}
+        rest = {name: value for name, value in present.items() if name not in known}
         try:
-            return Sample.from_record({"id": str(number) if given is None else given, "metadata": rest})
+            return Sample.from_record({"id": present.get(named, str(number)), "metadata": rest})
         except DataError as error:
             return self._bad(record._replace(problems=error.problems))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.concluding.cells import plain
 from merilo.concluding.tasks import SETTLED, Ticket, unsealed
+from merilo.data import check
 from merilo.data.labels import Task
 from merilo.data.source import Format, RecordFile, format_of
 from merilo.errors import DataError, Problem
@@ -102,7 +103,7 @@ def _lines(path: Path) -> Iterator[_Line | Problem]:
 
 
 def _text(value: object, *, cell: bool) -> str:
-    if value is None:
+    if check.is_missing(value):
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"

@@ -25,7 +25,7 @@ _MOST_PLANS = 1000  # data whose columns change with every record must not fill 
 class Aliases:
     """The alias file: column to field, columns that need company, columns of lists, names in a context.
 
-    `lists` are columns of lists for a field of one text. `one_text` are columns for a list field that may hold one text.
+    `lists` are columns of lists for a field of one text; `one_text` are columns of a list field that may hold one text.
     """
 
     fields: Mapping[str, str]
