@@ -127,6 +127,11 @@ def contexts_of(path: Path, text: str) -> list[str] | str:
         ("(see above) It was built in 1889.", ["(see above) It was built in 1889."]),
         ("arrays ['a']", ["arrays ['a']"]),
         ('{"text": "a"}', ['{"text": "a"}']),
+        ("{}", ["{}"]),
+        ("{1, 2} is a set.", ["{1, 2} is a set."]),
+        ('"The tower", he said.', ['"The tower", he said.']),
+        ('"[1]" is a footnote.', ['"[1]" is a footnote.']),
+        ("\ufeff['a']", ["a"]),
     ],
 )  # fmt: skip
 def test_what_a_cell_holds(text: str, contexts: list[str], tmp_path: Path) -> None:
@@ -156,6 +161,8 @@ def test_what_a_cell_holds(text: str, contexts: list[str], tmp_path: Path) -> No
         ("[1] It was built in 1889.", "got the text"),
         ("<StringArray>\n['a', 'b']\nLength: 2, dtype: str", "got the text"),
         ("[" * 5000 + "]" * 5000, "nested too deeply"),
+        ("{'a', 'b'}", "a set, which has no order"),
+        (json.dumps("['a', 'b']"), "a list inside quotes"),
         ("[['a' 'b']\n ['c' 'd']]", "field 'retrieved_contexts[0]': expected a string"),
         ('[{"text": "a", "text": "b"}]', "got the text"),
         ("['\\ud83d\\ude00']", "lone surrogate"),

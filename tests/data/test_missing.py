@@ -114,11 +114,11 @@ def test_infinity_is_not_missing() -> None:
 
 
 @pytest.mark.parametrize("word", ["nan", "NaN", "None", "null", "<NA>", "NaT", " nan "])
-def test_a_printed_missing_value_in_a_cell_of_a_list_is_missing(word: str, tmp_path: Path) -> None:
-    """A column of lists, of ids or of metadata holds no such text."""
+def test_a_printed_missing_value_in_another_cell_than_a_texts_is_missing(word: str, tmp_path: Path) -> None:
+    """An id, a language, a list and metadata are no such word."""
     path = tmp_path / "d.csv"
-    header = "user_input,retrieved_contexts,reference_context_ids,metadata,reference_contexts.0,reference_contexts.1"
-    path.write_text(f"{header}\nq?,{word},{word},{word},g,{word}\n")
+    header = "user_input,id,language,retrieved_contexts,reference_context_ids,metadata,ground_truths"
+    path.write_text(f"{header},reference_contexts.0,reference_contexts.1\nq?{f',{word}' * 6},g,{word}\n")
     dataset = load(path)
     assert only(dataset) == Sample("1", user_input="q?", reference_contexts=["g"])
     assert "plain text" not in dataset.columns.sentence()

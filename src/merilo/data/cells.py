@@ -7,6 +7,7 @@ that only white space separates, so numpy's `['a' 'b']` would become the single 
 import json
 import math
 import re
+from dataclasses import dataclass
 from typing import Final
 
 from merilo.data import check
@@ -40,10 +41,11 @@ def list_in_cell(cell: str) -> list[object] | None:
     """Return the items of a printed list, or None if the cell is plain text.
 
     A cell counts as a list if it begins with `[` or `array([`, or if all of it is a Python tuple of texts.
-    Raises CellError for a list that cannot be read exactly.
+    Raises CellError for a list that cannot be read exactly, and for a printed set, which has lost the order.
     """
+    cell = cell.lstrip("\ufeff")
     if not _LIST.match(cell):
-        return _tuple_of_texts(cell)
+        return _texts_in_other_brackets(cell)
     try:
         value: object = json.loads(cell, object_pairs_hook=_unique)
     except (ValueError, RecursionError):
@@ -53,16 +55,22 @@ def list_in_cell(cell: str) -> list[object] | None:
     return [*value]
 
 
-def _tuple_of_texts(cell: str) -> list[object] | None:
-    if not cell.lstrip().startswith("("):
+def _texts_in_other_brackets(cell: str) -> list[object] | None:
+    """Return the texts of a tuple; None for plain text. Raises CellError for a set and for a list inside quotes."""
+    if not cell.lstrip().startswith(("(", "{", '"')):
         return None
     try:
         value = _Reader(cell).whole()
     except CellError:
         return None
-    if isinstance(value, list) or not check.is_list(value):
+    if isinstance(value, str) and _LIST.match(value):
+        raise CellError(f"{check.shown(cell)}, a list inside quotes")
+    items = value.items if isinstance(value, _Set) else value
+    if not check.is_list(items) or not all(isinstance(item, str) for item in items):
         return None
-    return [*value] if all(isinstance(item, str) for item in value) else None
+    if isinstance(value, _Set):
+        raise CellError(f"{check.shown(cell)}, a set, which has no order")
+    return [*items]
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -70,6 +78,13 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(found) < len(pairs):
         raise ValueError("a key twice")
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Set:
+    """The items of a printed set."""
+
+    items: list[object]
 
 
 class _Reader:
@@ -99,7 +114,7 @@ class _Reader:
         if text.startswith("(", start):
             return self._tuple(depth)
         if text.startswith("{", start):
-            return self._mapping(depth)
+            return self._braces(depth)
         if text.startswith("...", start):
             got = "one that was shortened to '...' when it was printed, so that items are lost"
             raise CellError(got, "save the data again as JSON Lines, or write each list as JSON")
@@ -147,13 +162,17 @@ class _Reader:
             raise self._error()  # `('a')` is a text in parentheses
         return tuple(items)
 
-    def _mapping(self, depth: int) -> dict[object, object]:
+    def _braces(self, depth: int) -> dict[object, object] | _Set:
+        start = self.position
         found: dict[object, object] = {}
         self.position += 1
         self._skip_space()
         while not self._take("}"):
             key = self._value(depth + 1)
             self._skip_space()
+            if not found and not self.text.startswith(":", self.position):
+                self.position = start
+                return _Set(self._items("}", depth, commas_only=True))
             if not isinstance(key, str) or key in found or not self._take(":"):
                 raise self._error()
             self._skip_space()

@@ -26,7 +26,7 @@ _CONTEXT_FIELDS: Final = frozenset({"retrieved_contexts", "reference_contexts"})
 _TEXT_FIELDS: Final = frozenset(FIELDS) - LIST_FIELDS
 _SEVERAL_IDS: Final = re.compile(r"[,;|\s]")
 _PRINTED_MISSING: Final = frozenset({"nan", "NaN", "NaT", "<NA>", "None", "null"})
-"""How Python, numpy, pandas and JSON print a missing value; in a cell of a text field they are texts like any other."""
+"""How Python, numpy, pandas and JSON print a missing value; in a cell of a text field these are texts."""
 
 
 def load(
@@ -157,8 +157,9 @@ class _Reader:
                 value = record[sources[0].columns[0]]
             else:
                 value = self._chosen(record, field, sources, problems)
-            if value is not None:
-                values[field] = self._list(value, field, sources[0], problems) if field in LIST_FIELDS else value
+            if self._is_missing(value, field):
+                continue
+            values[field] = self._list(value, field, sources[0], problems) if field in LIST_FIELDS else value
             if self.cells and field in _TEXT_FIELDS and value in _PRINTED_MISSING:
                 self.rules.planner.columns.printed_missing[field] = None
         if values["id"] is None:
@@ -193,12 +194,12 @@ class _Reader:
         for source in sources:
             if source.form is Form.PARTS:
                 parts = [record[column] for column in source.columns]
-                value: object = [part for part in parts if not self._is_missing(part)]
+                value: object = [part for part in parts if not self._is_missing(part, field)]
             else:
                 value = record[source.columns[0]]
             if field not in LIST_FIELDS and source.form in (Form.LIST, Form.MAPPED):
                 value = self._only(value, source, field, problems)
-            if value is not None and not (field in LIST_FIELDS and self._is_missing(value)):
+            if not self._is_missing(value, field):
                 found.append((source.columns[0], value))
         if len(found) > 1 and any(value != found[0][1] for _, value in found):
             columns = " and ".join(repr(column) for column, _ in found)
@@ -206,16 +207,22 @@ class _Reader:
             problems.append(Problem("one column", f"different values in the columns {columns}", field, advice=advice))
         return found[0][1] if found else None
 
-    def _is_missing(self, value: object) -> bool:
-        """Return True if a list field has no value: a cell may also print one as `nan` or `None`."""
-        return value is None or (self.cells and isinstance(value, str) and value.strip() in _PRINTED_MISSING)
+    def _is_missing(self, value: object, field: str) -> bool:
+        """Return True if a field has no value; a cell of any but a text field may also print that, as `nan` or `None`."""
+        if not self.cells or field in _TEXT_FIELDS or not isinstance(value, str):
+            return value is None
+        return value.strip() in _PRINTED_MISSING
 
     def _only(self, value: object, source: Source, field: str, problems: list[Problem]) -> object:
         """Return the one item of a list; of several the first, if the user named the column."""
         column = source.columns[0]
         if self.cells and isinstance(value, str):
-            is_list = column in aliases().lists
-            value = _printed(value, field, problems) if is_list else _texts_in(value) or value
+            if column not in aliases().lists:
+                value = _texts_in(value) or value
+            elif value.strip() in _PRINTED_MISSING:
+                return None
+            else:
+                value = _printed(value, field, problems)
         if not check.is_list(value):
             return value
         if len(value) > 1 and source.form is not Form.MAPPED:
@@ -227,8 +234,6 @@ class _Reader:
 
     def _list(self, value: object, field: str, source: Source, problems: list[Problem]) -> object:
         """Return the items of a list field, with the names and the language of contexts set."""
-        if self._is_missing(value):
-            return None
         takes_text = self.cells or source.form is Form.MAPPED or source.columns[0] in aliases().one_text
         if isinstance(value, str) and takes_text:
             value = self._items(value, field, problems)
@@ -312,8 +317,6 @@ def _in_language(sample: Sample, language: str) -> Sample:
 
 def _metadata(record: dict[str, object], kept: tuple[str, ...], own: object, *, cells: bool) -> object:
     if cells and isinstance(own, str):
-        if own.strip() in _PRINTED_MISSING:
-            own = "null"
         try:
             own = json.loads(own)
         except (ValueError, RecursionError):
