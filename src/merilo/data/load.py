@@ -208,7 +208,7 @@ class _Reader:
         return found[0][1] if found else None
 
     def _is_missing(self, value: object, field: str) -> bool:
-        """Return True if a field has no value; a cell of any but a text field may also print that, as `nan` or `None`."""
+        """Return True if a field has no value, which a cell of any but a text field may print as `nan` or `None`."""
         if not self.cells or field in _TEXT_FIELDS or not isinstance(value, str):
             return value is None
         return value.strip() in _PRINTED_MISSING
