@@ -14,15 +14,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, cast
+from typing import Any, BinaryIO, Final, cast
 
 from merilo.data.csv_records import csv_rows
 from merilo.data.json_records import json_array, json_lines
 from merilo.data.lines import BUFFER_BYTES, Lines, Peekable, RawRecord
 from merilo.errors import DataError, Problem, UsageError
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
 
 MAX_LINE_BYTES: Final = 64 * 2**20
 """Bytes of one line, or of one row of a table."""
@@ -183,7 +180,7 @@ class _Unpacked(io.RawIOBase):
         """See `io.RawIOBase.readable`."""
         return True
 
-    def readinto(self, buffer: "WriteableBuffer", /) -> int:
+    def readinto(self, buffer: Any, /) -> int:  # Any: what can be written to has no name before Python 3.12
         """See `io.RawIOBase.readinto`; raises DataError."""
         count = self._content.readinto(memoryview(buffer)[:BUFFER_BYTES])  # it makes a copy of what it reads at once
         self._given += count
