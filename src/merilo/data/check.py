@@ -49,10 +49,12 @@ def shown(value: object) -> str:
 
 def is_missing(value: object) -> bool:
     """Return True for None and for what numpy and pandas put in the place of a missing value: NaN, NA, NaT."""
-    if value is None or isinstance(value, float):
-        return value is None or math.isnan(value)
-    if isinstance(value, (str, int, list, dict)):
+    if value is None:
+        return True
+    if isinstance(value, (str, int, list, tuple, dict)):  # nearly all values
         return False
+    if isinstance(value, float):
+        return math.isnan(value)
     kind = type(value)
     if kind.__name__ in {"NAType", "NaTType"} and kind.__module__.startswith("pandas."):
         return True
@@ -96,10 +98,9 @@ def text_fault(text: str) -> str | None:
 
 def text(value: object, field: str, problems: list[Problem]) -> str | None:
     """Return the text unchanged, or None if it is missing."""
-    if is_missing(value):
-        return None
     if not isinstance(value, str):
-        problems.append(Problem("text", shown(value), field))
+        if not is_missing(value):
+            problems.append(Problem("text", shown(value), field))
         return None
     if (fault := text_fault(value)) is not None:
         problems.append(Problem("clean Unicode text", fault, field))
@@ -172,11 +173,15 @@ def metadata(value: object, field: str, problems: list[Problem]) -> Mapping[str,
         return None
     count = len(problems)
     plain = dict(value)
-    _check_json(plain, field, problems, 1)
-    return cast("dict[str, JSON]", _with_nulls(plain)) if len(problems) == count else None  # checked just above
+    gaps: list[str] = []
+    _check_json(plain, field, problems, gaps, 1)
+    if len(problems) > count:
+        return None
+    return cast("dict[str, JSON]", _with_nulls(plain) if gaps else plain)  # checked just above
 
 
-def _check_json(value: object, field: str, problems: list[Problem], depth: int) -> None:
+def _check_json(value: object, field: str, problems: list[Problem], gaps: list[str], depth: int) -> None:
+    """Note what keeps a value from being JSON in `problems`, and the places of NaN, which null replaces, in `gaps`."""
     if depth > MAX_DEPTH:
         problems.append(Problem(f"at most {MAX_DEPTH} levels of nesting", "more", field[:_SHOWN_CHARS]))
         return
@@ -186,15 +191,15 @@ def _check_json(value: object, field: str, problems: list[Problem], depth: int) 
         case int() if _is_short(value):  # a bool too
             pass
         case _ if is_missing(value):
-            pass
+            gaps += [] if value is None else [field]
         case int() | float():
             number(value, field, problems)
         case _ if is_mapping(value) and isinstance(value, dict):  # no other mapping can be written as JSON
             for key, item in value.items():
-                _check_json(item, _checked_key(key, field, problems), problems, depth + 1)
+                _check_json(item, _checked_key(key, field, problems), problems, gaps, depth + 1)
         case _ if is_list(value):
             for place, item in enumerate(value):
-                _check_json(item, f"{field}[{place}]", problems, depth + 1)
+                _check_json(item, f"{field}[{place}]", problems, gaps, depth + 1)
         case _:
             problems.append(Problem("a JSON value", shown(value), field))
 

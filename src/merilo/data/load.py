@@ -149,7 +149,11 @@ class _Reader:
         return BadRecord(tuple(replace(p, source=self.name, line=place, unit=self.unit) for p in problems))
 
     def _sample(self, record: dict[str, object], number: int, problems: list[Problem]) -> Sample | None:
-        record = {name: _plain(value) for name, value in record.items() if name not in self.rules.ignored}
+        record = {
+            name: value if isinstance(value, str) else _plain(value)
+            for name, value in record.items()
+            if name not in self.rules.ignored
+        }
         plan = self.rules.planner.plan(tuple(record))
         values: dict[str, object] = {"id": None}
         for field, sources in plan.fields:
@@ -160,7 +164,7 @@ class _Reader:
             if self._is_missing(value, field):
                 continue
             values[field] = self._list(value, field, sources[0], problems) if field in LIST_FIELDS else value
-            if self.cells and field in _TEXT_FIELDS and value in _PRINTED_MISSING:
+            if self.cells and field in _TEXT_FIELDS and isinstance(value, str) and value in _PRINTED_MISSING:
                 self.rules.planner.columns.printed_missing[field] = None
         if values["id"] is None:
             values["id"] = str(number)
@@ -255,10 +259,10 @@ class _Reader:
 
 def _plain(value: object) -> object:
     """Return a value of a record without what is numpy's or pandas' own: None for NaN, lists for arrays."""
+    if isinstance(value, (str, int, list, dict)):  # nearly all values
+        return value
     if check.is_missing(value):
         return None
-    if isinstance(value, str):  # most values; asking for a protocol is slow
-        return value
     return value.tolist() if isinstance(value, _Array) else value
 
 
