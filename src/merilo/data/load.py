@@ -259,11 +259,10 @@ class _Reader:
 
 def _plain(value: object) -> object:
     """Return a value of a record without what is numpy's or pandas' own: None for NaN, lists for arrays."""
-    if isinstance(value, (str, int, list, dict)):  # nearly all values
-        return value
     if check.is_missing(value):
         return None
-    return value.tolist() if isinstance(value, _Array) else value
+    is_array = not isinstance(value, (str, int, list, dict)) and isinstance(value, _Array)  # the protocol is slow
+    return cast("_Array", value).tolist() if is_array else value
 
 
 def _printed(cell: str, field: str, problems: list[Problem]) -> object:
