@@ -28,6 +28,9 @@ _SEVERAL_IDS: Final = re.compile(r"[,;|\s]")
 _PRINTED_MISSING: Final = frozenset({"nan", "NaN", "NaT", "<NA>", "None", "null"})
 """How Python, numpy, pandas and JSON print a missing value; in a cell of a text field these are texts."""
 
+_JSON_TYPES: Final[frozenset[type]] = frozenset({str, int, bool, list, dict})
+"""Types of nearly all values, which need no look at what numpy and pandas have."""
+
 
 def load(
     source: "str | PathLike[str] | Records",
@@ -149,11 +152,7 @@ class _Reader:
         return BadRecord(tuple(replace(p, source=self.name, line=place, unit=self.unit) for p in problems))
 
     def _sample(self, record: dict[str, object], number: int, problems: list[Problem]) -> Sample | None:
-        record = {
-            name: value if isinstance(value, str) else _plain(value)
-            for name, value in record.items()
-            if name not in self.rules.ignored
-        }
+        record = {name: _plain(value) for name, value in record.items() if name not in self.rules.ignored}
         plan = self.rules.planner.plan(tuple(record))
         values: dict[str, object] = {"id": None}
         for field, sources in plan.fields:
@@ -259,10 +258,11 @@ class _Reader:
 
 def _plain(value: object) -> object:
     """Return a value of a record without what is numpy's or pandas' own: None for NaN, lists for arrays."""
+    if type(value) in _JSON_TYPES:
+        return value
     if check.is_missing(value):
         return None
-    is_array = not isinstance(value, (str, int, list, dict)) and isinstance(value, _Array)  # the protocol is slow
-    return cast("_Array", value).tolist() if is_array else value
+    return value.tolist() if isinstance(value, _Array) else value
 
 
 def _printed(cell: str, field: str, problems: list[Problem]) -> object:
