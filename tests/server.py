@@ -76,6 +76,7 @@ _DEFAULTS: dict[str, Answer] = {
     "mentions": True,
     "choice": "yes",
 }
+_OK = 200
 _FORMAT = {"json_schema": "json_schema", "json_object": "json_mode"}
 
 
@@ -272,6 +273,13 @@ class JudgeServer:
         """The keys that are taken, as whole header values; None takes any request."""
         self.counting: Callable[[Mapping[str, Any]], tuple[int, int]] | None = None
         """Tokens in and out to tell for a body on OpenAI's wire, instead of characters / 4."""
+        self.reporting: Callable[[Any], Any] | None = None
+        """What a reply's usage becomes, made from the true one; a result of None leaves the usage out."""
+        self.billed = Counter[str]()
+        """Tokens of all requests that arrived (`input`) and of all replies that were written (`output`), read or not.
+
+        An error costs nothing. They are counted as an honest reply reports them, whatever the replies report.
+        """
         self.most_at_once = 0
         """The most requests that were being answered at the same time."""
         self.given = Counter[str]()
@@ -382,6 +390,8 @@ class JudgeServer:
             fault = self._locked_out(request) or self._fault(asked[0], anthropic=wires.is_anthropic(request.path))
             self._now += 1
             self.most_at_once = max(self.most_at_once, self._now)
+        if fault is None or fault.status == _OK:
+            self.billed["input"] += wires.tokens(body)
         try:
             return await self._respond(request, asked, fault)
         finally:
@@ -412,6 +422,10 @@ class JudgeServer:
             if self.counting is not None:
                 read, written = self.counting(body)
                 told["usage"] = {"prompt_tokens": read, "completion_tokens": written}
+        self.billed["output"] += len(text) // 4 + 1
+        if self.reporting is not None:
+            told = {**told, "usage": self.reporting(told["usage"])}
+            told = {name: value for name, value in told.items() if value is not None}
         return web.json_response(told)
 
     def _locked_out(self, request: web.Request) -> Fault | None:

@@ -71,9 +71,12 @@ def evaluate(data: str | PathLike[str] | Records, **arguments: Unpack[EvaluateAr
               share what a model bears: each sends only while fewer than its own number are in the air there.
             - requests_per_minute, tokens_per_minute: the most that each model is sent. None: no limit of ours.
             - timeout_s: seconds to wait for one reply before it is asked for again. None: the provider's own (120).
-            - max_cost_usd, max_requests, max_seconds: of this call. No request is begun that could pass one; the run
-              is then returned incomplete (`run.complete` is False, `run.usage["stopped"]` says why), and the same
-              call resumes it.
+            - max_cost_usd, max_requests: limits of the whole run directory, earlier calls and retries included.
+              No request is sent that could exceed one. The run is then returned incomplete (`run.complete` is False,
+              `run.usage["stopped"]` says why), and the same call with a higher limit resumes it.
+            - max_seconds: the same for the time of this call.
+            - unanswered: "charged" (the default): a request that was sent and never answered, such as after a timeout
+              or a crash, is charged for its input. "free": it costs nothing.
             - base_url: of the server, for "openai:", "anthropic:" and "azure:" judges and an embedder of that kind.
             - api_key_env: name of the environment variable that holds the key, for the same.
             - embedder_base_url: of the embedder's server, where it is another; it is not sent the judges' key then.

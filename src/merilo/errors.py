@@ -106,11 +106,12 @@ class ReplyError(JudgeError):
 
 
 class ProviderError(JudgeError):
-    """No reply came; `status` is the HTTP status where there was one."""
+    """No reply came; `status` is the HTTP status where there was one. `sent`: False if the request never left."""
 
-    def __init__(self, message: str, *, status: int | None = None) -> None:
+    def __init__(self, message: str, *, status: int | None = None, sent: bool = True) -> None:
         super().__init__(message)
         self.status = status
+        self.sent = sent
 
 
 class RateLimited(ProviderError):

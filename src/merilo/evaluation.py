@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from merilo.data.load import load
 from merilo.data.sentences import SPLITTER_ID
 from merilo.engine.answers import SPECIAL, Answers, Roles
-from merilo.engine.budget import check_prices
+from merilo.engine.budget import check_prices, check_spent, price_again, spent_record
 from merilo.engine.cache import VerdictCache, default_path
 from merilo.engine.carry import Carrier
 from merilo.engine.collector import rare_collections
@@ -35,6 +35,7 @@ from merilo.runs.clusters import check_clusters, cluster_numbers
 from merilo.runs.differences import manifest_to_keep
 from merilo.runs.directory import run_directory
 from merilo.runs.intake import Intake, take_in
+from merilo.runs.ledger import LEDGER, Balance, Ledger, balance_in
 from merilo.runs.lock import RunLock
 from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, USAGE, Manifest, Run, write_json
 from merilo.runs.scales import scales_of
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
 
 
 async def run_evaluation(data: str | PathLike[str] | Records, options: Options) -> Run:
-    """Evaluate a data set; returns the finished run, or an incomplete one when a limit of the call was reached.
+    """Evaluate a data set; return the finished run, or an incomplete one if a limit was reached.
 
     On cancellation or when a provider is down, what was answered is kept and the same call resumes it.
     """
@@ -144,6 +145,8 @@ async def _run_in(
         if options.cache is not False:
             cache = VerdictCache(default_path() if options.cache is True else Path(options.cache))
             stack.callback(_closed, cache, audience)
+        ledger = _ledger(path, store, judges, options)
+        stack.callback(ledger.close)
         answers = Answers(roles, store, cache)
         rounds = asks_in_rounds(selection.metrics.values(), roles)
         work = _Work(
@@ -153,6 +156,7 @@ async def _run_in(
             options,
             store=store,
             answers=answers,
+            ledger=ledger,
             audience=audience,
             rounds=rounds,
             deciding=deciding,
@@ -171,6 +175,19 @@ def _closed(cache: VerdictCache, audience: Audience) -> None:
         audience.note(told)
 
 
+def _ledger(path: Path, store: Store, judges: Mapping[str, Judge], options: Options) -> Ledger:
+    """Open the ledger of a run. Raises RunError if it is damaged, UsageError if a cost limit cannot be kept."""
+    ledger = Ledger.open(path / LEDGER, store.charges(), lines=store.ledger_lines)
+    price_again(ledger, options.price, judges.values())
+    check_spent(path, ledger.balance + _elsewhere(options), options.budget)
+    return ledger
+
+
+def _elsewhere(options: Options) -> Balance:
+    """What other run directories have spent of the same budget."""
+    return sum(map(balance_in, options.shared_with), Balance())
+
+
 class _Work:
     """Streams a prepared run through its metrics and writes what comes out."""
 
@@ -183,6 +200,7 @@ class _Work:
         *,
         store: Store,
         answers: Answers,
+        ledger: Ledger,
         audience: Audience,
         rounds: bool,
         deciding: Deciding | None,
@@ -192,6 +210,7 @@ class _Work:
         self._selection = selection
         self._store = store
         self._answers = answers
+        self._ledger = ledger
         self._options = options
         self._progress = audience
         self._rounds = rounds
@@ -210,6 +229,8 @@ class _Work:
         carrier = Carrier(
             self._options.limits,
             budget=self._options.budget,
+            ledger=self._ledger,
+            elsewhere=_elsewhere(self._options),
             price=self._options.price,
             known=_known_adaptations(self._path),
             tell=self._progress.quote,
@@ -295,13 +316,20 @@ class _Work:
             self._part.replace(self._path / OUTCOMES)
         write_json(self._path / SUMMARY, summary)
         usage = {
-            **asdict(self._store.spent()),
+            **self._spent(),
             "seconds": round(seconds, 3),
             "adaptations": carrier.adaptations(),
             "stopped": self._stopped(carrier.reached),
         }
         write_json(self._path / USAGE, usage)
         self._progress.spent(usage)
+
+    def _spent(self) -> dict[str, object]:
+        """What the whole run has spent: by its ledger, or by its store if nothing was ever sent to a paid model."""
+        if self._ledger.lines:
+            self._store.note_ledger(self._ledger.lines)
+        balance = self._ledger.balance if self._ledger.lines else Balance(self._store.charges())
+        return {**spent_record(balance, self._options.unanswered), "cached": self._store.spent().cached}
 
     def _cascades(self) -> dict[str, object]:
         """Which judge of a cascade answered what, and how far the last one agrees; nothing where there is none."""

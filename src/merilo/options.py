@@ -22,7 +22,7 @@ from merilo.stopping import Until
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from merilo.engine.budget import Pricer
+    from merilo.engine.budget import Pricer, Unanswered
     from merilo.engine.progress import Progress
     from merilo.judges.base import Judge
     from merilo.judges.spec import JudgeLike
@@ -49,6 +49,7 @@ class EvaluateArguments(TypedDict, total=False):
     max_cost_usd: float | None
     max_requests: int | None
     max_seconds: float | None
+    unanswered: Unanswered
     base_url: str | None
     api_key_env: str | None
     embedder_base_url: str | None
@@ -86,6 +87,7 @@ class Options:
     max_cost_usd: float | None = None
     max_requests: int | None = None
     max_seconds: float | None = None
+    unanswered: Unanswered = "charged"
     base_url: str | None = None
     api_key_env: str | None = None
     embedder_base_url: str | None = None
@@ -103,6 +105,8 @@ class Options:
     until_decided: str | PathLike[str] | Until | None = None
     lenient: bool = False
     """Leave out named metrics that cannot be computed, with the reason, instead of refusing them."""
+    shared_with: tuple[Path, ...] = ()
+    """Other run directories whose spending counts against the same limits."""
 
     @property
     def limits(self) -> Limits:
@@ -116,8 +120,13 @@ class Options:
 
     @property
     def budget(self) -> Budget:
-        """What this call may spend. Raises UsageError."""
-        return Budget(max_cost_usd=self.max_cost_usd, max_requests=self.max_requests, max_seconds=self.max_seconds)
+        """What the run may spend. Raises UsageError."""
+        return Budget(
+            max_cost_usd=self.max_cost_usd,
+            max_requests=self.max_requests,
+            max_seconds=self.max_seconds,
+            unanswered=self.unanswered,
+        )
 
     @property
     def until(self) -> Until | None:

@@ -1,4 +1,4 @@
-"""Limits of one call: money, requests and seconds end it cleanly, and the same call goes on."""
+"""Limits of a run: money, requests and seconds end a call cleanly, and a call with a higher limit resumes it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from server import Fault, JudgeServer, bare, malformed, rate_limited, truncated
 
 import merilo
 from merilo.api import judge_check
+from merilo.engine.amounts import Settled
 from merilo.engine.budget import Budget, Limited, Over, Spending
+from merilo.errors import RateLimited
 from merilo.judges.llm import LLMJudge
 from merilo.providers.base import Usage
 from merilo.providers.openai import OpenAIProvider
 from merilo.providers.prices import prices_from
+from merilo.runs.ledger import Charge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +33,9 @@ if TYPE_CHECKING:
 Counting = Callable[[Mapping[str, Any]], tuple[int, int]]
 
 METRIC = "context_relevance"
+NOTHING = Charge(0, 0, 0.0)
+REPORTED = Settled(Usage(1, 1), estimated=False, input_estimated=False)
+PROVIDER = OpenAIProvider("m", base_url="http://127.0.0.1:1/v1")
 PRICES = [{"model": "m", "input": 1_000.0, "output": 1_000.0}]  # a tenth of a cent a token
 
 
@@ -45,26 +51,31 @@ def options(server: JudgeServer, tmp_path: Path) -> dict[str, Any]:
 
 
 def test_so_many_requests_and_no_more(evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]) -> None:
-    """A call sends exactly max_requests requests, keeps every reply, and says what ended it."""
+    """A run sends exactly max_requests requests, keeps every reply, and reports what ended it."""
     run = evaluated(rows(30), max_requests=25, **options)
     assert server.count == 25
     assert not run.complete
     assert run.usage["requests"] == 25
-    assert run.usage["stopped"].startswith("The limit of 25 requests (max_requests, --max-requests) is reached.")
+    assert run.usage["stopped"].startswith(
+        "Limit of 25 requests reached (--max-requests): 25 sent in this run directory so far. "
+        "Raise --max-requests to continue."
+    )
     assert f" {run.metrics[METRIC].scored} of 30 samples are done." in run.usage["stopped"]
 
 
-def test_calls_go_on_where_the_last_one_stopped(
+def test_calls_resume_where_the_last_one_stopped(
     evaluated: Evaluate, server: JudgeServer, options: dict[str, Any], tmp_path: Path
 ) -> None:
-    """The limit is of each call: again and again it ends with the bytes of an unlimited one, nothing twice."""
+    """A limit counts the whole directory: raised again and again, the run ends with the bytes of an unlimited one."""
     whole = evaluated(rows(12), **{**options, "out": tmp_path / "whole"})
     needed, calls = server.count, 0
     while calls < 20:
         calls += 1
-        run = evaluated(rows(12), max_requests=7, **options)
+        run = evaluated(rows(12), max_requests=7 * calls, **options)
+        assert server.count - needed == min(needed, 7 * calls)
         if run.complete:
             break
+        assert not evaluated(rows(12), max_requests=7 * calls, **options).complete
     assert server.count == 2 * needed
     assert calls == -(-needed // 7)
     assert run.usage["stopped"] is None
@@ -79,14 +90,14 @@ def test_replies_that_ask_for_more_are_kept(evaluated: Evaluate, tmp_path: Path,
     for limit in (None, most):
         with JudgeServer() as server:
             server.fail(fault, share=0.4, seed=3)
-            for _ in range(100):
+            for call in range(1, 101):
                 run = evaluated(
                     rows(6),
                     judge="openai:m",
                     base_url=server.base_url,
                     metrics=[METRIC],
                     out=tmp_path / str(limit),
-                    max_requests=limit,
+                    max_requests=None if limit is None else limit * call,
                     prices=PRICES,
                 )
                 if run.complete:
@@ -109,15 +120,18 @@ def test_requests_side_by_side_are_kept_one_by_one(
     server.refuse("n")
     options = {**options, "metrics": ["ragas-0.4.3:answer_relevancy"]}
     whole = evaluated(rows(2), **{**options, "out": tmp_path / "whole"})
+    needed, refused = server.count, server.given["status 400"]
     sent, asked = [], 0
-    for _ in range(20):
-        run = evaluated(rows(2), max_requests=most, **options)
+    for call in range(1, 21):
+        run = evaluated(rows(2), max_requests=most * call, **options)
         sent.append(run.usage["requests"] - asked)
         asked = run.usage["requests"]
         if run.complete:
             break
     assert run.complete
-    assert asked == whole.usage["requests"] > 4
+    assert whole.usage["requests"] == needed
+    assert asked == server.count - needed
+    assert asked - (server.given["status 400"] - refused) == needed - refused > 4
     assert max(sent) <= most
     assert canonical(run) == canonical(whole)
 
@@ -181,16 +195,24 @@ def test_money_is_never_overspent(
     spent, said = run.usage["cost_usd"], run.usage["stopped"]
     assert not run.complete
     assert spent <= most
-    next_usd = re.search(r"the next request can cost up to \$(\d+\.\d{4})\.", said)
-    assert next_usd is not None
-    assert spent + float(next_usd[1]) > most
-    assert said.startswith(f"The limit of ${most:.4f} (max_cost_usd, --max-cost) is reached: ${spent:.4f} is spent,")
+    told = re.fullmatch(
+        r"Cost limit of \$(\S+) reached \(--max-cost\): \$(\S+) spent in this run directory so far; "
+        r"the next request can cost up to \$(\S+)\. Raise --max-cost to at least \$(\S+) to continue\. "
+        r"\d+ of 200 samples are done\.",
+        said,
+    )
+    assert told is not None
+    limit, so_far, following, needed = map(float, told.groups())
+    assert limit == most
+    assert so_far == pytest.approx(spent, abs=1e-4)
+    assert needed == pytest.approx(spent + following, abs=1e-4)
+    assert needed > most
 
 
 def test_a_server_that_takes_more_than_can_be_is_believed(
     evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]
 ) -> None:
-    """Where replies tell more tokens than bytes and longer replies than allowed, so much is set aside from then on."""
+    """Reports of more tokens than bytes, and of replies over their limit, raise what is reserved from then on."""
     server.counting = past_the_brim
     run = evaluated(rows(40), max_cost_usd=60.0, prices=PRICES, concurrency=1, **options)
     assert not run.complete
@@ -204,7 +226,9 @@ def test_too_little_money_is_told_before_it_is_spent(
     prices = [{"model": "m", "input": 0.1, "output": 0.4}]
     run = evaluated(rows(3), max_cost_usd=0.0000001, prices=prices, **options)
     assert server.count == 0
-    said = r"The limit of \$0\.00000010 .* is reached: \$0\.0000 is spent, and .* up to \$0\.00\d\d; with less, nothing"
+    said = (
+        r"Cost limit of \$0\.0000001 reached .*: \$0\.00 spent .*; the next request can cost up to \$0\.00\d\d?\. Raise"
+    )
     assert re.match(said, run.usage["stopped"])
 
 
@@ -218,8 +242,8 @@ def test_enough_money_is_no_limit(evaluated: Evaluate, options: dict[str, Any]) 
 def test_a_price_must_be_known(
     evaluated: Evaluate, server: JudgeServer, options: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Where nobody knows what a model costs, a limit of cost is refused before anything is made or sent."""
-    with pytest.raises(merilo.UsageError, match=r"What openai:m costs is not known, .*--max-cost.*--prices"):
+    """A cost limit with a model of unknown price is refused before anything is created or sent."""
+    with pytest.raises(merilo.UsageError, match=r"The price of openai:m is unknown, .*--max-cost.*--prices"):
         evaluated(rows(3), max_cost_usd=1.0, **options)
     assert server.count == 0
     assert not (tmp_path / "r").exists()
@@ -231,7 +255,7 @@ def test_a_callable_of_unknown_cost_is_refused(evaluated: Evaluate) -> None:
     async def judge(question: Question[Any]) -> dict[str, Any]:
         return verdict_for(question)
 
-    with pytest.raises(merilo.UsageError, match="costs is not known"):
+    with pytest.raises(merilo.UsageError, match="is unknown"):
         evaluated(rows(3), judge=judge, max_cost_usd=1.0)
 
 
@@ -248,7 +272,7 @@ def test_time_is_a_limit(evaluated: Evaluate, server: JudgeServer, options: dict
     assert time.monotonic() - began < 20  # of 10 s of work, on a slow machine
     assert not run.complete
     assert run.usage["requests"] == server.count
-    assert "max_seconds, --max-seconds" in run.usage["stopped"]
+    assert run.usage["stopped"].startswith("Time limit of 0.5 s reached (--max-seconds).")
     server._delay_s = 0.0
     assert evaluated(rows(200), **options).complete
 
@@ -283,10 +307,11 @@ def test_a_pause_does_not_outlast_the_time(evaluated: Evaluate, server: JudgeSer
         {"max_cost_usd": "5"},
         {"max_cost_usd": 10**400},
         {"max_requests": True},
+        {"unanswered": "paid"},
     ],
 )
 def test_negative_limits_are_refused(evaluated: Evaluate, wrong: dict[str, Any]) -> None:
-    """A limit below 0, without end, or that is no number is a mistake."""
+    """A limit below 0, an infinite one, and one that is not a number are usage errors."""
     with pytest.raises(merilo.UsageError, match=next(iter(wrong))):
         evaluated(rows(1), **wrong)
 
@@ -302,30 +327,33 @@ def test_input_that_is_kept_may_cost_more() -> None:
 
 def test_money_set_aside_may_come_back() -> None:
     """A request that does not fit beside those in the air may fit when they turn out cheaper; alone it is too dear."""
-    spending = Spending(Budget(max_cost_usd=1.0), lambda *_: 0.6)
+    costs = iter((0.3, 0.6))
+    spending = Spending(Budget(max_cost_usd=1.0), lambda *_: next(costs))
     assert spending.over(0.6) is None
-    spending.begin(0.6)
+    entry = spending.begin(0.6, NOTHING)
     assert spending.over(0.6) == Over(Limited.LATER)
-    spending.end(0.6, 0.3)
+    spending.replied(entry, 0.6, PROVIDER, REPORTED)
     assert spending.over(0.6) is None
-    spending.begin(0.6)
-    spending.end(0.6, 0.6)
-    assert spending.over(0.6) == Over(Limited.DEAR)
-    assert "$0.9000 is spent, and the next request can cost up to $0.6000." in spending.too_dear(0.6)
+    entry = spending.begin(0.6, NOTHING)
+    spending.replied(entry, 0.6, PROVIDER, REPORTED)
+    assert spending.over(0.6) == Over(Limited.EXPENSIVE)
+    assert "$0.90 spent in this run directory so far; the next request can cost up to $0.60." in spending.cost_reached(
+        0.6
+    )
+    assert "Raise --max-cost to at least $1.50 to continue." in spending.cost_reached(0.6)
 
 
 def test_nothing_is_aside_when_nothing_is_in_the_air() -> None:
     """However sums are rounded, a run never waits for money that nobody holds."""
     spending = Spending(Budget(max_cost_usd=1e12), lambda *_: 1.0)
     amounts = [1e11 / 3 + number / 7 for number in range(64)]
-    for amount in amounts:
-        spending.begin(amount)
-    for amount in reversed(amounts):
-        spending.end(amount, 0.0)
+    entries = [spending.begin(amount, NOTHING) for amount in amounts]
+    for entry, amount in zip(reversed(entries), reversed(amounts), strict=True):
+        spending.failed(entry, amount, RateLimited("slow down", status=429))
     assert spending.over(1e12) is None
 
 
-def test_what_is_too_dear_is_passed_over(
+def test_what_is_cost_reached_is_passed_over(
     evaluated: Evaluate, server: JudgeServer, options: dict[str, Any], tmp_path: Path
 ) -> None:
     """A question that alone could pass the limit is left for later; all others are asked, and the run says why."""
@@ -337,7 +365,7 @@ def test_what_is_too_dear_is_passed_over(
     assert server.count - asked == asked - 1
     assert not run.complete
     assert re.search(r"the next request can cost up to \$5\d\.", run.usage["stopped"])
-    run = evaluated(data, max_cost_usd=60.0, prices=PRICES, cache=False, **options)
+    run = evaluated(data, max_cost_usd=run.usage["cost_usd"] + 60.0, prices=PRICES, cache=False, **options)
     assert server.count == 2 * asked
     assert canonical(run) == canonical(whole)
 
@@ -345,29 +373,24 @@ def test_what_is_too_dear_is_passed_over(
 @pytest.mark.parametrize("amount", [1e-320, 1e-9, 0.004, 12.0, 1e15])
 def test_amounts_are_told_in_few_digits(amount: float) -> None:
     """The smallest and the largest limits make a sentence, not a page of digits."""
-    assert len(Spending(Budget(max_cost_usd=amount), lambda *_: None).too_dear(amount)) < 200
-
-
-def test_an_unknown_price_of_a_reply_is_what_was_set_aside(
-    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]
-) -> None:
-    """A server that does not tell its tokens still ends a run at its limit of cost."""
-    verdict = json.dumps({"reason": "", "grade": 0, "evidence": []})
-    server.fail(bare(json.dumps({"choices": [{"message": {"content": verdict}}]})))
-    run = evaluated(rows(40), max_cost_usd=60.0, prices=PRICES, **options)
-    assert not run.complete
-    assert 0 < server.count < 40
-    assert run.usage["cost_usd"] is None
+    assert len(Spending(Budget(max_cost_usd=amount), lambda *_: None).cost_reached(amount)) < 200
 
 
 def test_a_judge_that_is_checked_keeps_one_limit(server: JudgeServer, tmp_path: Path) -> None:
-    """What is set aside for replies that tell no tokens counts over all tasks and sources of a check."""
+    """One limit counts over all tasks and sources of a check, and over all calls on its directory."""
     verdict = json.dumps({"reason": "", "grade": 0, "evidence": []})
     server.fail(bare(json.dumps({"choices": [{"message": {"content": verdict}}]})))
     judge = LLMJudge(OpenAIProvider("m", base_url=server.base_url))
-    check = judge_check(judge=judge, max_cost_usd=25.0, prices=PRICES, cache=False, sample=1, out=tmp_path / "c")
+    arguments: dict[str, Any] = {"judge": judge, "prices": PRICES, "cache": False, "sample": 1, "out": tmp_path / "c"}
+    check = judge_check(**arguments, max_cost_usd=12.0)
+    asked = server.count
+    spent = sum(each["cost_usd"] for sources in check.usage.values() for each in sources.values())
     assert check.stopped is not None
-    assert 0 < server.count < 9  # each could cost some $3 and more
+    assert asked > 3
+    assert 6.0 < spent <= 12.0
+    assert "spent by these runs so far" in check.stopped
+    assert judge_check(**arguments, max_cost_usd=12.0).stopped == check.stopped
+    assert server.count == asked
 
 
 def test_the_command_line_says_how_to_go_on(server: JudgeServer, tmp_path: Path) -> None:
@@ -390,8 +413,9 @@ def test_the_command_line_says_how_to_go_on(server: JudgeServer, tmp_path: Path)
     assert done.returncode == 5
     assert METRIC in done.stdout
     said = " ".join(done.stderr.split())
-    assert "The limit of 5 requests (max_requests, --max-requests) is reached." in said
-    assert "What was answered is kept. To go on: merilo run data.jsonl" in said
+    assert "Limit of 5 requests reached (--max-requests): 5 sent in this run directory so far." in said
+    assert "All answers are kept. To resume with a higher limit: merilo run data.jsonl" in said
+    assert "--max-requests N" in said
     assert here.merilo(*words, "--rpm", "6000", "--tpm", "1e9", "--timeout", "30").returncode == 0
 
 
@@ -402,5 +426,5 @@ def test_json_tells_the_limit(server: JudgeServer, tmp_path: Path) -> None:
     words = ["run", "data.jsonl", "--judge", "openai:m", "--base-url", server.base_url, "--metrics", METRIC, "--json"]
     done = here.merilo(*words, "--out", "r", "--max-requests", "5")
     assert done.returncode == 5
-    assert json.loads(done.stdout)["stopped"].startswith("The limit of 5 requests")
+    assert json.loads(done.stdout)["stopped"].startswith("Limit of 5 requests")
     assert json.loads(here.merilo(*words, "--out", "r").stdout)["stopped"] is None

@@ -94,7 +94,7 @@ async def test_retry_after_pauses_everybody(server: JudgeServer) -> None:
     assert time.monotonic() - began >= 1.0
 
 
-async def test_too_many_requests_are_waited_out(server: JudgeServer) -> None:
+async def test_requests_reached_requests_are_waited_out(server: JudgeServer) -> None:
     """More 429s than other errors would be forgiven are no failure."""
     server.fail_next(*[rate_limited("0")] * (parcel.RETRIES + 3))
     (reply,) = await carried(1, provider(server))

@@ -139,7 +139,7 @@ async def test_a_stopped_run_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
         server.asked.clear()
         first = await run(cascade(server), tmp_path / "parts", max_requests=25)
         assert not first.complete
-        second = await run(cascade(server), tmp_path / "parts", max_requests=25)
+        second = await run(cascade(server), tmp_path / "parts", max_requests=50)
         assert second.complete
         assert second.cascades[0]["checked"]["asked"] == 50 - REST
         assert "go on" in str(overview_page(second, 80)) or "goes on" in str(overview_page(second, 80))

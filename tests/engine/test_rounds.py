@@ -356,7 +356,7 @@ def test_a_limit_of_time_ends_it_as_a_run_to_go_on_with(evaluated: Evaluate, tmp
     options: dict[str, Any] = {"judge": ShelfJudge(Shelf(slow)), "metrics": [METRIC], "out": tmp_path / "r"}
     part = evaluated(data(200), max_seconds=0.7, **options)
     assert not part.complete
-    assert "0.7 seconds" in part.usage["stopped"]
+    assert "0.7 s reached" in part.usage["stopped"]
     assert part.metrics[METRIC].failed == 0
     quick: dict[str, Any] = options | {"judge": ShelfJudge(Shelf())}
     whole = evaluated(data(200), **quick | {"out": tmp_path / "w"})

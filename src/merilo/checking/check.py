@@ -29,6 +29,7 @@ from merilo.judging.questions import Relevance
 from merilo.metrics.registry import metric_text
 from merilo.options import judges_of
 from merilo.runs.outcomes import outcome_from
+from merilo.runs.run import STORE
 from merilo.stats.resampling import Resampling
 
 if TYPE_CHECKING:
@@ -241,18 +242,16 @@ class _Asking:
         metrics = [JudgedAsLabelled(task)]
         if self._alone and task is Task.SENTENCE_RELEVANCE:
             metrics.append(JudgedAsLabelled(task, alone=True))
-        budget = self._passing.left
         options = replace(
             self._options,
             metrics=metrics,
             out=path,
-            max_cost_usd=budget.max_cost_usd,
-            max_requests=budget.max_requests,
-            max_seconds=budget.max_seconds,
+            max_seconds=self._passing.left.max_seconds,
+            shared_with=tuple(each for each in _runs_in(path.parent.parent) if each != path),
         )
         samples = [sample_of(record) for record in records]
         run = await run_evaluation(Dataset(f"{task.value} {source}", samples.__iter__), options)
-        names = ("requests", "cached", "input_tokens", "output_tokens", "cost_usd", "seconds")
+        names = ("requests", "cached", "input_tokens", "output_tokens", "cost_usd", "estimated_usd", "seconds")
         self.usage.setdefault(task.value, {})[source] = {name: run.usage.get(name) for name in names}
         self.stopped = run.usage.get("stopped")
         return run
@@ -272,6 +271,11 @@ def _outcomes(run: Run) -> dict[str, dict[str, Outcome]]:
     for record in run.records():
         found.setdefault(names[record["metric"]], {})[record["sample"]] = outcome_from(record)
     return found
+
+
+def _runs_in(directory: Path) -> list[Path]:
+    """The runs of all tasks and sources that a check has kept in its directory; one budget holds for all of them."""
+    return sorted(store.parent for store in directory.glob(f"*/*/{STORE}"))
 
 
 def _folder(source: str) -> str:

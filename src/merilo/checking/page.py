@@ -178,6 +178,8 @@ def _took(page: Page, check: Check) -> None:
     for task, sources in check.usage.items():
         costs = [each["cost_usd"] for each in sources.values()]
         cost = "unknown" if None in costs else f"${sum(costs):.4f}"
+        estimated = sum(each.get("estimated_usd") or 0.0 for each in sources.values())
+        cost += f" (${estimated:.4f} estimated)" if estimated else ""
         requests, cached = (sum(each[name] or 0 for each in sources.values()) for name in ("requests", "cached"))
         seconds = sum(each["seconds"] or 0.0 for each in sources.values())
         rows.append((task, f"{requests:,}", f"{cached:,}", cost, f"{seconds:.1f}"))

@@ -1,4 +1,4 @@
-"""Several evaluations as one to whoever watches, and one budget for all of them."""
+"""Several evaluations shown as one to whoever watches, with one time limit for all of them."""
 
 from __future__ import annotations
 
@@ -26,21 +26,14 @@ class Passing:
         self._samples = samples
         self._budget = budget
         self._begun = False
-        self._traffic: Callable[[], Traffic] | None = None
-        self._requests = 0
-        self._counted_usd = 0.0
         self._began = time.monotonic()
         if hasattr(watcher, "event"):
             self.event: Callable[[Event], None] = lambda event: self._tell("event", event)
 
     @property
     def left(self) -> Budget:
-        """What the next evaluation may still spend."""
+        """The budget of the next evaluation: what remains of the time, and the other limits as they are."""
         budget = self._budget
-        if budget.max_cost_usd is not None:
-            budget = replace(budget, max_cost_usd=max(0.0, budget.max_cost_usd - self._counted_usd))
-        if budget.max_requests is not None:
-            budget = replace(budget, max_requests=max(0, budget.max_requests - self._requests))
         if budget.max_seconds is not None:
             budget = replace(budget, max_seconds=max(0.0, budget.max_seconds - (time.monotonic() - self._began)))
         return budget
@@ -59,7 +52,6 @@ class Passing:
 
     def watch(self, traffic: Callable[[], Traffic]) -> None:
         """See `Progress`."""
-        self._traffic = traffic
         self._tell("watch", traffic)
 
     def advance(self, samples: int) -> None:
@@ -87,11 +79,7 @@ class Passing:
         self._tell("stopped", error)
 
     def end(self) -> None:
-        """One evaluation is over: what it sent counts against the budget of all."""
-        if self._traffic is not None:
-            traffic, self._traffic = self._traffic(), None
-            self._requests += traffic.sent
-            self._counted_usd += traffic.counted_usd
+        """See `Progress`: `close` ends what the watcher sees."""
 
     def _tell(self, name: str, *given: object) -> None:
         call: Callable[..., object] | None = getattr(self._watcher, name, None)

@@ -27,7 +27,9 @@ from merilo.cli.options import (
     Rpm,
     Timeout,
     Tpm,
+    UnansweredAs,
     share,
+    unanswered_as,
 )
 from merilo.errors import Interrupted
 
@@ -83,6 +85,7 @@ def check(
     max_cost: MaxCost = None,
     max_requests: MaxRequests = None,
     max_seconds: MaxSeconds = None,
+    unanswered: UnansweredAs = "charged",
     base_url: BaseUrl = None,
     api_key_env: ApiKeyEnv = None,
     judged: JudgedHow = None,
@@ -121,6 +124,7 @@ def check(
         max_cost_usd=max_cost,
         max_requests=max_requests,
         max_seconds=max_seconds,
+        unanswered=unanswered_as(unanswered),
         base_url=base_url,
         api_key_env=api_key_env,
         judged=judged,

@@ -28,9 +28,11 @@ from merilo.cli.options import (
     Rpm,
     Timeout,
     Tpm,
+    UnansweredAs,
     column_mapping,
     share,
     shares_by_name,
+    unanswered_as,
 )
 from merilo.errors import Interrupted
 from merilo.stats.gate import Verdict
@@ -93,6 +95,7 @@ def probe(
     max_cost: MaxCost = None,
     max_requests: MaxRequests = None,
     max_seconds: MaxSeconds = None,
+    unanswered: UnansweredAs = "charged",
     base_url: BaseUrl = None,
     api_key_env: ApiKeyEnv = None,
     judged: JudgedHow = None,
@@ -132,6 +135,7 @@ def probe(
         max_cost_usd=max_cost,
         max_requests=max_requests,
         max_seconds=max_seconds,
+        unanswered=unanswered_as(unanswered),
         base_url=base_url,
         api_key_env=api_key_env,
         judged=judged,

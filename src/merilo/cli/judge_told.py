@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from merilo.reports.page import Page
 
 GOES_ON = "The same command goes on with what --out and the cache hold."
+_KEPT = "Answers in --out and in the verdict cache are not paid for again."
 _MOST_FAILED = 0.01
 
 
@@ -62,7 +63,7 @@ def check_whole(found: Asked, what: str) -> None:
     from merilo.reports.terminal import tell as say
 
     if found.stopped is not None:
-        say(f"{found.stopped} {GOES_ON}")
+        say(f"{found.stopped} {_KEPT}")
         raise typer.Exit(Exit.LIMIT_REACHED)
     failed, asked = found.failed
     if failed > _MOST_FAILED * asked:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from merilo.errors import UsageError
+
+if TYPE_CHECKING:
+    from merilo.engine.budget import Unanswered
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, nothing else.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error arose.")]
@@ -81,9 +84,16 @@ Timeout = Annotated[
     float | None, typer.Option(metavar="SECONDS", help="Give up waiting for one reply; it is asked again.")
 ]
 Concurrency = Annotated[int, typer.Option(metavar="N", help="Requests in the air at once, per model.")]
-MaxCost = Annotated[float | None, typer.Option(metavar="USD", help="Stop before this call costs more.")]
-MaxRequests = Annotated[int | None, typer.Option(metavar="N", help="Stop after so many requests of this call.")]
-MaxSeconds = Annotated[float | None, typer.Option(metavar="N", help="Begin no request after so many seconds.")]
+MaxCost = Annotated[
+    float | None, typer.Option(metavar="USD", help="Stop before this run directory's cost can exceed USD.")
+]
+MaxRequests = Annotated[
+    int | None, typer.Option(metavar="N", help="Stop after N requests in this run directory, retries included.")
+]
+MaxSeconds = Annotated[float | None, typer.Option(metavar="N", help="Send no request after N seconds of this command.")]
+UnansweredAs = Annotated[
+    str, typer.Option(metavar="HOW", help="Requests that were never answered: charged for their input, or free.")
+]
 NoCache = Annotated[bool, typer.Option("--no-cache", help="Do not use verdicts of other runs, nor lend them these.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no messages.")]
 MaxError = Annotated[
@@ -149,6 +159,15 @@ def share(text: str) -> float:
     if not 0 <= value <= 1:
         raise UsageError(f"A share is a number from 0 to 1 or a percentage such as 1%; got {text!r}.")
     return value
+
+
+def unanswered_as(text: str) -> Unanswered:
+    """Return the text if it is `charged` or `free`. Raises UsageError for any other."""
+    if text == "free":
+        return "free"
+    if text == "charged":
+        return "charged"
+    raise UsageError(f"--unanswered must be charged or free, got {text!r}.")
 
 
 def shares_by_name(texts: list[str], option: str) -> dict[str, float]:

@@ -40,10 +40,12 @@ from merilo.cli.options import (
     SkipInvalid,
     Timeout,
     Tpm,
+    UnansweredAs,
     column_mapping,
     given,
     metric_texts,
     share,
+    unanswered_as,
 )
 from merilo.errors import Interrupted, MeriloError
 
@@ -100,6 +102,7 @@ def run(
     max_cost: MaxCost = None,
     max_requests: MaxRequests = None,
     max_seconds: MaxSeconds = None,
+    unanswered: UnansweredAs = "charged",
     base_url: BaseUrl = None,
     api_key_env: ApiKeyEnv = None,
     embedder_base_url: EmbedderBaseUrl = None,
@@ -148,6 +151,7 @@ def run(
         "max_cost_usd": max_cost,
         "max_requests": max_requests,
         "max_seconds": max_seconds,
+        "unanswered": unanswered_as(unanswered),
         "base_url": base_url,
         "api_key_env": api_key_env,
         "embedder_base_url": embedder_base_url,
@@ -195,10 +199,28 @@ def _resumable(message: str, watch: Watch) -> str:
 
 
 def again(path: Path, *more: str) -> str:
-    """The command that was typed, with this directory as its run, so that it goes on there."""
+    """The command that was typed, with this directory as its run, so that it resumes there."""
+    return _command(sys.argv[1:], path, *more)
+
+
+def raised(path: Path) -> str:
+    """The same with a place for the user to write higher limits in, since those of the directory are used up."""
+    words = list[str]()
+    for word in sys.argv[1:]:
+        name, _, value = word.partition("=")
+        if name in _OF_DIRECTORY and value:
+            words.append(f"{name}={_OF_DIRECTORY[name]}")
+        else:
+            words.append(_OF_DIRECTORY.get(words[-1] if words else "", word))
+    return _command(words, path)
+
+
+_OF_DIRECTORY = {"--max-cost": "USD", "--max-requests": "N"}
+
+
+def _command(words: list[str], path: Path, *more: str) -> str:
     from merilo.reports.overview import command
 
-    words = sys.argv[1:]
     named = any(word == "--out" or word.startswith("--out=") for word in words)
     extra = [word for word in more if word not in words]
     return command(*words, *([] if named else ["--out", str(path)]), *extra)
@@ -220,7 +242,10 @@ def _check_whole(found: Run) -> None:
 
     stopped = found.usage.get("stopped")
     if stopped is not None:
-        tell(f"{stopped} What was answered is kept. To go on: {again(found.path)}")
+        if "--max-seconds" in stopped:
+            tell(f"{stopped} All answers are kept. To resume: {again(found.path)}")
+        else:
+            tell(f"{stopped} All answers are kept. To resume with a higher limit: {raised(found.path)}")
         raise typer.Exit(Exit.LIMIT_REACHED)
 
 

@@ -1,4 +1,9 @@
-"""What one call may spend: money, requests, seconds. It holds for this call; earlier parts of a run are not counted."""
+"""What a run may spend: money and requests over its whole directory, seconds in each call.
+
+A request is reserved at the most that it can cost and entered in the ledger before it is sent. Its reply settles the
+entry: at the usage that the server reports, or at an estimate where that is missing. A request that was never answered
+stays charged for its input. design/money.md says why.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +11,37 @@ import time
 from dataclasses import dataclass, replace
 from enum import Enum
 from math import ceil, floor, inf, log10
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from merilo.engine.limits import PRICED
-from merilo.errors import UsageError
+from merilo.errors import Refused, Temporary, UsageError
 from merilo.judges.cascade import each_judge
 from merilo.providers.base import Usage
+from merilo.providers.problems import OK
+from merilo.runs.ledger import Balance, Charge, Charges, Ledger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
 
+    from merilo.engine.amounts import Settled
+    from merilo.errors import ProviderError
     from merilo.judges.base import Judge
     from merilo.providers.base import Provider
 
     Pricer = Callable[[Provider, Usage], float | None]
     """What so much costs at a provider, in USD; None when nobody knows."""
 
+Unanswered = Literal["charged", "free"]
+"""How requests count that were sent and never answered: charged for their input, or free."""
+
 _ROUNDING = 1e-9
 _CENT = 0.01
 _UNSEEN = 1e-6
 _MUCH = 1e9
 _LARGEST = 1e15
+_MAY_BE_BILLED: Final = frozenset({OK, 408, 499, 502, 504, 520, 524})
+"""Statuses after which a model may have run and be billed: an unusable reply, and timeouts reported by a gateway."""
 UNPAID = Usage(0, 0, 0)
 """The usage of a request that brought no reply: providers bill replies."""
 
@@ -38,11 +53,16 @@ def own_price(provider: Provider, usage: Usage) -> float | None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Budget:
-    """Limits of one call, None for none; a request that could pass one is not begun. Raises UsageError below 0."""
+    """The limits of a run, None for none. A request that could exceed one is not sent. Raises UsageError below 0.
+
+    `max_cost_usd` and `max_requests` count the whole run directory, earlier calls included; `max_seconds` counts this
+    call. `unanswered`: how requests count that were sent and never answered.
+    """
 
     max_cost_usd: float | None = None
     max_requests: int | None = None
     max_seconds: float | None = None
+    unanswered: Unanswered = "charged"
 
     def __post_init__(self) -> None:
         for name in ("max_cost_usd", "max_requests", "max_seconds"):
@@ -50,57 +70,108 @@ class Budget:
             if value is None or (isinstance(value, float | int) and value is not True and 0 <= value <= _LARGEST):
                 continue
             raise UsageError(f"{name} must be a number from 0 to {_LARGEST:g}, got {value!r:.60}.")
+        if self.unanswered not in get_args(Unanswered):
+            raise UsageError(f"unanswered must be charged or free, got {self.unanswered!r:.60}.")
 
 
 def check_prices(budget: Budget, judges: Iterable[Judge], price: Pricer) -> None:
-    """Raises UsageError when a cost is to be held that cannot be known for one of these judges."""
+    """Raise UsageError if the cost is limited and the price of one of these judges is unknown."""
     if budget.max_cost_usd is None:
         return
-    for judge in each_judge(judges):
-        provider: Provider | None = getattr(judge, "provider", None)
-        if provider is not None and price(provider, PRICED) is None:
-            raise UsageError(_unpriced(judge.name))
+    for name, provider in providers_of(judges):
+        if price(provider, PRICED) is None:
+            raise UsageError(_unpriced(name))
+
+
+def providers_of(judges: Iterable[Judge]) -> list[tuple[str, Provider]]:
+    """The providers that these judges send to, each with its judge's name."""
+    found = ((judge.name, getattr(judge, "provider", None)) for judge in each_judge(judges))
+    return [(name, provider) for name, provider in found if provider is not None]
 
 
 def _unpriced(name: str) -> str:
     return (
-        f"What {name} costs is not known, so max_cost_usd (--max-cost) cannot be held; give its price (--prices), "
-        "or limit max_requests (--max-requests) instead."
+        f"The price of {name} is unknown, so max_cost_usd (--max-cost) cannot be kept. Give its price (--prices), or "
+        "limit max_requests (--max-requests) instead."
+    )
+
+
+def check_spent(path: Path, balance: Balance, budget: Budget) -> None:
+    """Raise UsageError if the cost is limited and what this run has spent already is unknown."""
+    if budget.max_cost_usd is None or not (balance.answered.unpriced or balance.unanswered.unpriced):
+        return
+    raise UsageError(
+        f"{path} holds requests of unknown price, so max_cost_usd (--max-cost) cannot be kept. Limit max_requests "
+        "(--max-requests) instead, or start a new run (--out): answers in the verdict cache are not paid for again."
     )
 
 
 class Limited(Enum):
-    """What a limit means for a request that may not go now."""
+    """What a limit means for a request that may not be sent now."""
 
     LATER = "later"
-    """It may fit once what is in the air has turned out cheaper than what was set aside for it."""
-    DEAR = "dear"
-    """It alone could pass the limit of cost; a cheaper one may fit."""
+    """It may fit once requests in flight have cost less than was reserved for them."""
+    EXPENSIVE = "expensive"
+    """It alone could exceed the cost limit; a cheaper request may fit."""
     OVER = "over"
-    """Nothing may be sent any more."""
+    """Nothing more may be sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Over:
-    """A limit that the next request would pass."""
+    """A limit that the next request would exceed."""
 
     limited: Limited
     sentence: str = ""
-    """Says so, where nothing may be sent any more."""
+    """The message, if nothing more may be sent."""
 
 
 class Spending:
-    """What a call has used of its budget, with what is set aside for requests in the air."""
+    """What a run directory has used of its budget, with what is reserved for requests in flight."""
 
-    def __init__(self, budget: Budget, price: Pricer) -> None:
-        self.cost_usd = 0.0
-        self.sent = 0
+    def __init__(
+        self, budget: Budget, price: Pricer, ledger: Ledger | None = None, *, elsewhere: Balance | None = None
+    ) -> None:
+        """`elsewhere`: what other run directories have spent of the same budget."""
         self.needs_price = budget.max_cost_usd is not None
+        self.ledger = ledger or Ledger()
+        self._elsewhere = elsewhere or Balance()
         self._budget = budget
         self._price = price
-        self._aside_usd = 0.0
-        self._flying = 0
+        self._where = "by these runs" if self._elsewhere.requests else "in this run directory"
+        self._earlier = self.ledger.requests
+        self._reserved_usd = 0.0
+        self._in_flight = 0
         self._began = time.monotonic()
+
+    @property
+    def sent(self) -> int:
+        """Requests that this call has sent."""
+        return self.ledger.requests - self._earlier
+
+    @property
+    def requests(self) -> int:
+        """Requests that count against the limit: all that were ever sent."""
+        return self.ledger.requests + self._elsewhere.requests
+
+    @property
+    def cost_usd(self) -> float:
+        """What was spent so far, requests in flight excluded."""
+        spent = self.ledger.answered.usd + self._elsewhere.answered.usd
+        if self._budget.unanswered == "charged":
+            spent += self.ledger.unanswered.usd + self._elsewhere.unanswered.usd
+        return spent
+
+    @property
+    def withheld_usd(self) -> float:
+        """What is kept back for replies to unanswered requests, which the server may have written and billed.
+
+        Each may have cost as much more than its input as any answered one.
+        """
+        if self._budget.unanswered == "free":
+            return 0.0
+        unanswered = self.ledger.unanswered.requests + self._elsewhere.unanswered.requests
+        return unanswered * max(self.ledger.excess_usd, self._elsewhere.excess_usd)
 
     @property
     def seconds_left(self) -> float:
@@ -110,66 +181,177 @@ class Spending:
 
     @property
     def time_is_up(self) -> str:
-        """The limit of time, passed."""
-        return f"The limit of {self._budget.max_seconds or 0:g} seconds (max_seconds, --max-seconds) is reached."
+        """The message for the time limit."""
+        return f"Time limit of {self._budget.max_seconds or 0:g} s reached (--max-seconds)."
 
-    def too_dear(self, cost_usd: float) -> str:
-        """The limit of cost, of which too little is left for a request of this cost at most."""
-        most = _dollars(self._budget.max_cost_usd or 0.0)
-        sent = "." if self.sent else "; with less, nothing is sent."
+    def cost_reached(self, cost_usd: float) -> str:
+        """The message for the cost limit, of which too little is left for a request of at most this cost."""
+        withheld = self.withheld_usd
+        needed = _dollars(self.cost_usd + withheld + cost_usd)
+        unanswered = self.ledger.unanswered.requests + self._elsewhere.unanswered.requests
+        also = f" and up to {_dollars(withheld)} for replies to {_requests(unanswered, 'unanswered ')}"
         return (
-            f"The limit of {most} (max_cost_usd, --max-cost) is reached: {_dollars(self.cost_usd)} is spent, "
-            f"and the next request can cost up to {_dollars(cost_usd)}{sent}"
+            f"Cost limit of {_dollars(self._budget.max_cost_usd or 0.0)} reached (--max-cost): "
+            f"{_dollars(self.cost_usd)} spent {self._where} so far{also if withheld else ''}; "
+            f"the next request can cost up to {_dollars(cost_usd)}. Raise --max-cost to at least {needed} to continue."
+        )
+
+    def _requests_reached(self, most: int) -> str:
+        """The message for the limit of requests."""
+        return (
+            f"Limit of {_requests(most)} reached (--max-requests): {self.requests:,} sent {self._where} so far. "
+            "Raise --max-requests to continue."
         )
 
     def most_usd(self, provider: Provider, most: Usage) -> float:
-        """The most that a request can cost which takes no more than this. Raises UsageError when it is not known.
-
-        Its input may be read from the provider's prompt cache or be written to it, which has prices of its own.
-        """
-        usages = (most, *(replace(most, **{name: most.input_tokens}) for name in ("cached_tokens", "written_tokens")))
-        known = [cost for usage in usages if (cost := self._price(provider, usage)) is not None]
-        if not known:
+        """Return the most that a request with at most this usage can cost. Raises UsageError if it is unknown."""
+        cost = self.highest_usd(provider, most)
+        if cost is None:
             marks = provider.fingerprint()
             raise UsageError(_unpriced(str(marks.get("model") or marks.get("provider") or "a provider")))
-        return max(known)
+        return cost
+
+    def highest_usd(self, provider: Provider, usage: Usage) -> float | None:
+        """Return the price of this usage if its input is charged at the provider's highest rate; None if unknown.
+
+        Input may be read from the provider's prompt cache or written to it, which have prices of their own.
+        """
+        return highest_usd(self._price, provider, usage)
 
     def over(self, cost_usd: float, *, free: bool = False) -> Over | None:
-        """The limit that one more request, of this cost at most, could pass; None when it passes none.
+        """Return the limit that one more request, of at most this cost, could exceed; None if it exceeds none.
 
-        `free`: it is no request to a model, so only the time counts.
+        `free`: it is not a request to a model, so only the time counts.
         """
         budget = self._budget
         if self.seconds_left <= 0:
             return Over(Limited.OVER, self.time_is_up)
         if free:
             return None
-        if budget.max_requests is not None and self.sent >= budget.max_requests:
-            said = f"The limit of {budget.max_requests:,} requests (max_requests, --max-requests) is reached."
-            return Over(Limited.OVER, said)
+        if budget.max_requests is not None and self.requests >= budget.max_requests:
+            return Over(Limited.OVER, self._requests_reached(budget.max_requests))
         if budget.max_cost_usd is None:
             return None
-        left = budget.max_cost_usd * (1 + _ROUNDING) - self.cost_usd - cost_usd
+        left = budget.max_cost_usd * (1 + _ROUNDING) - self.cost_usd - self.withheld_usd - cost_usd
         if left < 0:
-            return Over(Limited.DEAR)
-        return Over(Limited.LATER) if self._aside_usd > left else None
+            return Over(Limited.EXPENSIVE)
+        return Over(Limited.LATER) if self._reserved_usd > left else None
 
-    def begin(self, aside_usd: float) -> None:
-        """A request is begun, and so much set aside for it."""
-        self.sent += 1
-        self._flying += 1
-        self._aside_usd += aside_usd
+    def begin(self, reserved_usd: float, charge: Charge) -> int:
+        """Reserve this much for a request and enter it, with the charge for its input; return its entry."""
+        entry = self.ledger.sent(charge)
+        self._in_flight += 1
+        self._reserved_usd += reserved_usd
+        return entry
 
-    def end(self, aside_usd: float, cost_usd: float) -> None:
-        """A request has ended; `cost_usd` is what it cost."""
-        self._flying -= 1
-        self._aside_usd = max(0.0, self._aside_usd - aside_usd) if self._flying else 0.0  # no rest of rounding
-        self.cost_usd += cost_usd
+    def replied(self, entry: int, reserved_usd: float, provider: Provider, settled: Settled) -> float | None:
+        """Settle a request that was answered; return what it cost, None if unknown."""
+        usage = settled.usage
+        price = self.highest_usd if settled.input_estimated else self._price
+        cost, estimated = price(provider, usage), settled.estimated
+        if cost is None and self.needs_price:  # a provider may know the price of one usage and not of another
+            cost, estimated = reserved_usd, True
+        self.ledger.replied(entry, Charge(usage.input_tokens, usage.output_tokens, cost, estimated))
+        self._release(reserved_usd)
+        return cost
+
+    def failed(self, entry: int, reserved_usd: float, error: ProviderError) -> None:
+        """Settle a request that brought no usable reply: by whether it was sent, and whether it may be billed."""
+        if not error.sent:
+            self.ledger.not_sent(entry)
+        elif _may_be_billed(error):
+            self.ledger.leave(entry)
+        else:
+            self.ledger.not_billed(entry)
+        self._release(reserved_usd)
+
+    def refused(self, entry: int, reserved_usd: float) -> None:
+        """Settle a request that was answered with an error that providers do not bill."""
+        self.ledger.not_billed(entry)
+        self._release(reserved_usd)
+
+    def cancelled(self, entry: int, reserved_usd: float) -> None:
+        """Strike out a request that was not sent after all."""
+        self.ledger.not_sent(entry)
+        self._release(reserved_usd)
+
+    def _release(self, reserved_usd: float) -> None:
+        self._in_flight -= 1
+        self._reserved_usd = max(0.0, self._reserved_usd - reserved_usd) if self._in_flight else 0.0  # no rounding rest
+
+
+def highest_usd(price: Pricer, provider: Provider, usage: Usage) -> float | None:
+    """See `Spending.highest_usd`."""
+    usages = (usage, *(replace(usage, **{name: usage.input_tokens}) for name in ("cached_tokens", "written_tokens")))
+    return max((cost for each in usages if (cost := price(provider, each)) is not None), default=None)
+
+
+def _may_be_billed(error: ProviderError) -> bool:
+    """Return True if the server may have run a model for a request that brought no usable reply.
+
+    Providers do not bill a request that they answer with another error: it was refused before a model ran, or failed.
+    A content filter is the exception, since it reads the input.
+    """
+    if error.status is None:
+        return isinstance(error, Temporary)
+    return error.status in _MAY_BE_BILLED or isinstance(error, Refused)
+
+
+def spent_record(balance: Balance, unanswered: Unanswered) -> dict[str, object]:
+    """Return what a run has spent, as `usage.json` has it; None for what is unknown."""
+    charged = balance.answered + balance.unanswered if unanswered == "charged" else balance.answered
+    known = not charged.uncounted
+    return {
+        "requests": balance.requests,
+        "input_tokens": charged.input_tokens if known else None,
+        "output_tokens": charged.output_tokens if known else None,
+        "cost_usd": None if charged.unpriced else charged.usd,
+        "estimated_usd": None if charged.unpriced else charged.estimated_usd,
+        "unanswered": balance.unanswered.requests,
+    }
+
+
+def price_again(ledger: Ledger, price: Pricer, judges: Iterable[Judge]) -> None:
+    """Estimate what requests cost that were sent when their price was unknown.
+
+    Each is taken to have had their mean tokens, and to have gone to the most expensive of these judges. Nothing changes
+    if tokens or a price are still unknown.
+    """
+    judges = tuple(judges)
+    ledger.answered = _priced(ledger.answered, price, judges)
+    ledger.unanswered = _priced(ledger.unanswered, price, judges)
+
+
+def _priced(charges: Charges, price: Pricer, judges: Sequence[Judge]) -> Charges:
+    if not charges.unpriced or charges.uncounted:
+        return charges
+    each = Usage(
+        ceil(charges.unpriced_input_tokens / charges.unpriced), ceil(charges.unpriced_output_tokens / charges.unpriced)
+    )
+    costs = [highest_usd(price, provider, each) for _, provider in providers_of(judges)]
+    known = [cost for cost in costs if cost is not None]
+    if not known or len(known) < len(costs):
+        return charges
+    usd = max(known) * charges.unpriced
+    return replace(
+        charges,
+        usd=charges.usd + usd,
+        estimated_usd=charges.estimated_usd + usd,
+        unpriced=0,
+        unpriced_input_tokens=0,
+        unpriced_output_tokens=0,
+    )
+
+
+def _requests(number: int, kind: str = "") -> str:
+    return f"{number:,} {kind}request{'s' * (number != 1)}"
 
 
 def _dollars(usd: float) -> str:
-    """At least four digits behind the point, two that count where it is less, rounded up: `$1.2000`, `$0.0000032`."""
+    """Two to four decimals, and two digits that count for less than a cent, rounded up: `$1.25`, `$0.0000032`."""
     if not _UNSEEN**2 <= usd < _MUCH:
-        return f"${usd:.4f}" if usd < 1 else f"${usd:.4g}"
+        return f"${usd:.2f}" if usd < 1 else f"${usd:.4g}"
     digits = 4 if usd >= _CENT else 1 - floor(log10(usd))
-    return f"${ceil(usd * 10**digits - _UNSEEN) / 10**digits:.{digits}f}"
+    text = f"{ceil(usd * 10**digits - _UNSEEN) / 10**digits:.{digits}f}"
+    whole, _, decimals = text.partition(".")
+    return f"${whole}.{decimals.rstrip('0'):0<2}"

@@ -15,17 +15,20 @@ from merilo.engine.lane import Lane
 from merilo.engine.limits import Limits, asks_no_model, title_of
 from merilo.engine.parcel import Parcel
 from merilo.engine.traffic import Event, EventKind, Traffic
+from merilo.providers.base import AdaptingConnection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from types import TracebackType
 
+    from merilo.engine.amounts import Settled
     from merilo.engine.budget import Pricer
     from merilo.engine.parcel import Order, Recipient
     from merilo.errors import ProviderError
     from merilo.judges.base import Send
     from merilo.judging.verdicts import Failure
-    from merilo.providers.base import Connection, Provider, Reply, Usage
+    from merilo.providers.base import Connection, Provider, Reply, Request
+    from merilo.runs.ledger import Balance, Ledger
 
 UNTIMED_S = 600.0
 """How long a provider may take that names no time of its own."""
@@ -38,10 +41,12 @@ _LONGEST_CLOSING_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """An open connection, and how long one request may take before it is broken off."""
+    """An open connection, and how long one request may take before it is cancelled."""
 
     connection: Connection
     limit_s: float
+    send: Callable[[Request], Awaitable[Reply | None]]
+    """Sends a request once: None if it has to be sent again in another form."""
 
 
 class Carrier:
@@ -56,12 +61,16 @@ class Carrier:
         limits: Limits | None = None,
         *,
         budget: Budget | None = None,
+        ledger: Ledger | None = None,
+        elsewhere: Balance | None = None,
         price: Pricer = own_price,
         known: Mapping[str, Mapping[str, str]] | None = None,
         tell: Callable[[str], None] = lambda _: None,
         listen: Callable[[Event], None] | None = None,
     ) -> None:
-        """`known` are the `adaptations` of an earlier part of the run, so as not to learn them again.
+        """`ledger` is that of the run directory, `elsewhere` what other directories have spent of the same budget.
+
+        `known` are the `adaptations` of an earlier part of the run, so as not to learn them again.
 
         `tell` is told once of each kind of trouble that makes requests wait; `listen` of every event.
         """
@@ -73,7 +82,7 @@ class Carrier:
         """The limit that ended this call, as a sentence; None where none did."""
         self.over = False
         """True once nothing more can land."""
-        self.spending = Spending(budget or Budget(), price)
+        self.spending = Spending(budget or Budget(), price, ledger, elsewhere=elsewhere)
         self._say = tell
         self._listen = listen
         self._told: set[str] = set()
@@ -170,17 +179,17 @@ class Carrier:
 
     @property
     def _stuck(self) -> bool:
-        """Whether all that is left to send is too dear."""
+        """Whether everything left to send is too expensive."""
         lanes = self._lanes.values()
-        return any(lane.dear_usd is not None for lane in lanes) and all(lane.idle for lane in lanes)
+        return any(lane.left_out_usd is not None for lane in lanes) and all(lane.idle for lane in lanes)
 
     def _end_stuck(self, sent: int) -> None:
         """Halt where nothing has moved since; plans that have just got an answer may ask for something cheaper."""
         self._ending = None
         if self._stuck and not self.halted:
             if sent == self.spending.sent:
-                cheapest = min(lane.dear_usd for lane in self._lanes.values() if lane.dear_usd is not None)
-                self.halt(self.spending.too_dear(cheapest))
+                cheapest = min(lane.left_out_usd for lane in self._lanes.values() if lane.left_out_usd is not None)
+                self.halt(self.spending.cost_reached(cheapest))
             else:
                 self.landed()
 
@@ -204,7 +213,6 @@ class Carrier:
             input_tokens=self._input_tokens,
             output_tokens=self._output_tokens,
             cost_usd=self._cost_usd,
-            counted_usd=self.spending.cost_usd,
             paused_s=max((lane.limiter.paused_s for lane in lanes), default=0.0),
         )
 
@@ -221,15 +229,12 @@ class Carrier:
             self._told.add(sentence)
             self._say(sentence)
 
-    def paid(self, send: Send, usage: Usage, aside_usd: float) -> None:
-        """A reply came, and took so much."""
-        self._input_tokens += usage.input_tokens or 0
-        self._output_tokens += usage.output_tokens or 0
-        cost = self.price(send.provider, usage)
+    def paid(self, parcel: Parcel, settled: Settled) -> None:
+        """Settle a request that was answered, and count what it took."""
+        self._input_tokens += settled.usage.input_tokens or 0
+        self._output_tokens += settled.usage.output_tokens or 0
+        cost = self.spending.replied(parcel.entry, parcel.reserved_usd, parcel.send.provider, settled)
         self._cost_usd = None if cost is None or self._cost_usd is None else self._cost_usd + cost
-        self.spending.end(
-            aside_usd, aside_usd if cost is None else cost
-        )  # a reply that does not tell: what was set aside
 
     def notices(self) -> list[str]:
         """What the open connections want the user to see once."""
@@ -259,7 +264,8 @@ class Carrier:
         timed, limit_s = _timed(provider, self.limits.timeout_s)
         known = self._known.get(title_of(provider), {})
         connection = await self._stack.enter_async_context(timed.connect(known=known))
-        opened = self._opened[id(provider)] = Opened(connection, limit_s)
+        send = connection.attempt if isinstance(connection, AdaptingConnection) else connection.send
+        opened = self._opened[id(provider)] = Opened(connection, limit_s, send)
         self._shortest_s = min(self._shortest_s, limit_s)
         if self._watching is None and limit_s < inf:
             self._watch()

@@ -20,21 +20,25 @@ from heapq import heapify, heappop, heappush
 from math import inf
 from typing import TYPE_CHECKING
 
+from merilo.engine.amounts import Settled, charged_tokens_of, settled
 from merilo.engine.breaker import FIRST, Breaker, Doubt
 from merilo.engine.budget import UNPAID, Limited
 from merilo.engine.event_loop import call_after
-from merilo.engine.limits import Expected, Limits, Permit, asks_no_model, limiter_for
+from merilo.engine.limits import PRICED, Expected, Limits, Permit, asks_no_model, limiter_for
 from merilo.engine.parcel import LONGEST_PAUSE_S, Order, Parcel, jitter_s
 from merilo.engine.traffic import EventKind
 from merilo.errors import ProviderDown, ProviderError, RateLimited, Refused, Temporary, Unreachable
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.providers.base import ReplyPath
+from merilo.providers.base import ReplyPath, Usage
 from merilo.runs.database import MOST_UNREAD
+from merilo.runs.ledger import Charge
 
 if TYPE_CHECKING:
-    from merilo.engine.carry import Carrier
+    from merilo.engine.carry import Carrier, Opened
     from merilo.providers.base import Provider, Reply
 
+_UNCOUNTED = Charge(None, 0, None, estimated=True)
+"""The charge for the input of a request that holds no text for a model, such as a question to a callable."""
 _log = logging.getLogger("merilo")
 
 GONE_S = 15.0
@@ -71,7 +75,9 @@ class Lane:
         self._weighs = limits.tokens_per_minute is not None
         self._remote = "base_url" in provider.fingerprint()
         self._expected = Expected()
-        self.dear_usd: float | None = None
+        self._priced = carrier.price(provider, PRICED) is not None
+        self._estimates = self._remote or self._priced
+        self.left_out_usd: float | None = None
         """What the cheapest of those requests can cost that were left out, since each could pass the limit of cost."""
         self._breaker = Breaker[Parcel]()
         self._heap: list[tuple[Order, int, Parcel]] = []
@@ -216,7 +222,7 @@ class Lane:
         self._take_out(index)
         parcel.permit = permit
         if not self._local:
-            self._carrier.spending.begin(parcel.aside_usd)
+            parcel.entry = self._carrier.spending.begin(parcel.reserved_usd, self._input_charge(parcel))
         self.flying += 1
         return parcel
 
@@ -233,14 +239,25 @@ class Lane:
             cost = spending.most_usd(send.provider, self._expected.most(send.provider, send.request))
         over = spending.over(cost, free=self._local)
         if over is None:
-            parcel.aside_usd = cost
+            parcel.reserved_usd = cost
             return True
-        if over.limited is Limited.DEAR:
+        if over.limited is Limited.EXPENSIVE:
             self._take_out(index)  # nobody asks for it again in this call: what is spent is spent
-            self.dear_usd = cost if self.dear_usd is None else min(cost, self.dear_usd)
+            self.left_out_usd = cost if self.left_out_usd is None else min(cost, self.left_out_usd)
         elif over.limited is Limited.OVER:
             self._carrier.halt(over.sentence)
         return False
+
+    def _input_charge(self, parcel: Parcel) -> Charge:
+        if parcel.input_charge is None:
+            send, charge = parcel.send, _UNCOUNTED
+            if self._estimates:
+                tokens, usd = charged_tokens_of(send.request), None
+                if self._priced:
+                    usd = self._carrier.spending.highest_usd(send.provider, Usage(tokens, 0, 0))
+                charge = Charge(tokens, 0, usd, estimated=True)
+            parcel.input_charge = charge
+        return parcel.input_charge
 
     def _again_in(self, seconds: float) -> None:
         if seconds < inf and (self._timer is None or self._timer.when() > self._loop.time() + seconds):
@@ -273,15 +290,16 @@ class Lane:
         except BaseException as error:  # noqa: BLE001  a missing key, a bug, a callable that exits: told by whoever waits
             self._carrier.stop(error)
 
-    async def _sent(self, worker: _Worker, parcel: Parcel) -> Reply | ProviderError:
+    async def _sent(self, worker: _Worker, parcel: Parcel) -> Reply | ProviderError | None:
+        """What came back for a request; None if it has to be sent again in another form."""
         carrier, send = self._carrier, parcel.send
         carrier.tell(EventKind.SENT, self.title)
         worker.parcel, worker.began = parcel, time.monotonic()
         try:
-            opened = carrier.opened(send.provider) or await carrier.open(send.provider)
+            opened = carrier.opened(send.provider) or await self._open(parcel)
             worker.limit_s = opened.limit_s
             worker.deadline = time.monotonic() + opened.limit_s
-            return await opened.connection.send(send.request)
+            return await opened.send(send.request)
         except ProviderError as error:
             return error
         except asyncio.CancelledError:
@@ -294,15 +312,34 @@ class Lane:
                 worker.overdue = False
                 worker.task.uncancel()
 
+    async def _open(self, parcel: Parcel) -> Opened:
+        """The connection for a request; one that is not opened (no key, a cancelled run) has sent nothing."""
+        try:
+            return await self._carrier.open(parcel.send.provider)
+        except ProviderError:
+            raise
+        except BaseException:
+            self._cancel(parcel)
+            raise
+
+    def _cancel(self, parcel: Parcel) -> None:
+        """Take back what was reserved for a request that was not sent after all."""
+        if parcel.entry:
+            self._carrier.spending.cancelled(parcel.entry, parcel.reserved_usd)
+            parcel.entry = 0
+
     def _too_late(self, worker: _Worker) -> Temporary:
         return Temporary(f"{self.title} gave no reply within {worker.limit_s:g} s and was broken off.")
 
-    def _ended(self, parcel: Parcel, told: Reply | ProviderError) -> None:
-        """A request has come to an end: hand over what it gave, or send it again."""
+    def _ended(self, parcel: Parcel, told: Reply | ProviderError | None) -> None:
+        """Hand over what a request brought, or send it again."""
         self.flying -= 1
-        if isinstance(told, ProviderError):
-            if not self._local:
-                self._carrier.spending.end(parcel.aside_usd, 0.0)
+        if told is None:
+            self._adapted(parcel)
+        elif isinstance(told, ProviderError):
+            if parcel.entry:
+                self._carrier.spending.failed(parcel.entry, parcel.reserved_usd, told)
+                parcel.entry = 0
             self._failed(parcel, told)
         else:
             self._replied(parcel, told)
@@ -310,19 +347,37 @@ class Lane:
             self._settle()
         self._carrier.landed()
 
+    def _adapted(self, parcel: Parcel) -> None:
+        """Send a request again of which a parameter was refused: it counts, and it costs nothing."""
+        self._share.land(parcel.permit, good=True)
+        if parcel.entry:
+            self._carrier.spending.refused(parcel.entry, parcel.reserved_usd)
+            parcel.entry = 0
+        parcel.order = (parcel.order[0], 0, *parcel.order[2:])
+        self.post(parcel)
+
     def _replied(self, parcel: Parcel, reply: Reply) -> None:
-        usage, carrier = reply.usage, self._carrier
+        carrier, found = self._carrier, self._settled(parcel, reply)
+        usage = found.usage
         total = None if usage.input_tokens is None else usage.input_tokens + (usage.output_tokens or 0)
         self._share.land(parcel.permit, good=True, tokens=total)
         self._gone_since, self._failures = inf, 0
         if self._weighs or carrier.spending.needs_price:
             self._expected.learn(parcel.send.provider, parcel.send.request, usage)
-        if not self._local:
-            carrier.paid(parcel.send, usage if reply.path is not ReplyPath.LOCAL else UNPAID, parcel.aside_usd)
+        if parcel.entry:
+            carrier.paid(parcel, found)
+            parcel.entry = 0
         carrier.tell(EventKind.REPLIED, self.title, reply.seconds)
         for waiting, failure in self._breaker.good():
             self._hand_over(waiting, failure)
         self._hand_over(parcel, reply)
+
+    def _settled(self, parcel: Parcel, reply: Reply) -> Settled:
+        """What the request is charged for, now that its reply is known."""
+        if self._estimates and reply.path is not ReplyPath.LOCAL:
+            return settled(parcel.send.request, reply)
+        usage = UNPAID if reply.path is ReplyPath.LOCAL else reply.usage
+        return Settled(usage, estimated=False, input_estimated=False)
 
     def _failed(self, parcel: Parcel, error: ProviderError) -> None:
         if not isinstance(error, Unreachable):
@@ -335,6 +390,10 @@ class Lane:
         else:
             self._share.land(parcel.permit, good=False)
         if isinstance(error, ProviderDown):
+            if not error.sent:  # no server was ever there, so the others in flight have not been sent either
+                for worker in self._workers:
+                    if worker.parcel is not None:
+                        self._cancel(worker.parcel)
             self._carrier.stop(error)
         elif isinstance(error, Refused):
             self._failures = 0

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from merilo.judges.base import Send
     from merilo.judging.verdicts import Failure
     from merilo.providers.base import Reply
+    from merilo.runs.ledger import Charge
 
 RETRIES = 5
 """How often a request is sent again that failed for a passing reason."""
@@ -40,7 +41,20 @@ class Recipient(Protocol):
 class Parcel:
     """A request in the queue or in the air."""
 
-    __slots__ = ("aside_usd", "limited", "order", "permit", "place", "proven", "send", "to", "tries", "unreached")
+    __slots__ = (
+        "entry",
+        "input_charge",
+        "limited",
+        "order",
+        "permit",
+        "place",
+        "proven",
+        "reserved_usd",
+        "send",
+        "to",
+        "tries",
+        "unreached",
+    )
 
     def __init__(self, send: Send, to: Recipient, place: int, order: Order, *, proven: bool) -> None:
         self.send = send
@@ -50,7 +64,11 @@ class Parcel:
         self.proven = proven
         self.tries = self.limited = self.unreached = 0
         self.permit = _NONE_YET
-        self.aside_usd = 0.0
+        self.reserved_usd = 0.0
+        self.entry = 0
+        """Its number in the ledger while it is in flight."""
+        self.input_charge: Charge | None = None
+        """What it is charged if it is never answered; the same for each time that it is sent."""
 
     def failed_again_s(self) -> float | None:
         """How long to wait after one more passing failure; None when that was one too many."""

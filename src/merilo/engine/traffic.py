@@ -45,11 +45,9 @@ class Traffic:
     known: int = 0
     """Answers that the run or the cache held, so that nothing was sent for them."""
     input_tokens: int = 0
-    """Of the replies that told; likewise output."""
+    """Of the replies, as reported or else estimated; likewise output."""
     output_tokens: int = 0
     cost_usd: float | None = 0.0
     """Of what was answered; None when the price of any part is unknown."""
-    counted_usd: float = 0.0
-    """What counts against a limit of cost: for a reply that does not tell its tokens, the most that it can cost."""
     paused_s: float = 0.0
     """Seconds until a paused endpoint may be asked again; 0 when none is paused."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from merilo.probing.probes import Effect
+from merilo.reports.overview import cost_text
 from merilo.reports.page import Page, Span, Tone, columns
 from merilo.reports.words import NONE, count
 from merilo.stats.gate import Verdict
@@ -101,7 +102,7 @@ def _took(page: Page, found: Probing) -> None:
     parts = [count(usage.get("requests") or 0, "request")]
     if usage.get("cached"):
         parts.append(f"{count(usage['cached'], 'answer')} from the cache")
-    parts.append("price unknown" if cost is None else f"{cost:.4f} USD" if cost else "free of charge")
+    parts.append("price unknown" if cost is None else cost_text(cost, usage) if cost else "free of charge")
     parts.append(f"{usage.get('seconds') or 0.0:.1f} s")
     page.heading("What asking took")
     page.text(", ".join(parts), indent=2)

@@ -167,7 +167,7 @@ async def run_probes(wanted: Wanted, options: Options) -> Probing:
     work = _Work.of(wanted, options)
     with nullcontext(options.out) if options.out is not None else tempfile.TemporaryDirectory() as directory:
         run = await run_evaluation(work.dataset(), replace(work.options(options), out=Path(directory, "run")))
-        names = ("requests", "cached", "input_tokens", "output_tokens", "cost_usd", "seconds")
+        names = ("requests", "cached", "input_tokens", "output_tokens", "cost_usd", "estimated_usd", "seconds")
         return Probing(
             judge=work.judge,
             wanted=wanted,

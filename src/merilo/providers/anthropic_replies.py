@@ -42,6 +42,7 @@ def message_of(
         path=path,
         model=clean(str(told.get("model") or "")),
         seconds=seconds,
+        reasoning="".join(map(_thinking, blocks)),
     )
 
 
@@ -50,6 +51,11 @@ def _text(block: object) -> str:
     fields = as_object(block) or {}
     text = fields.get("text") if fields.get("type") == "text" else None
     return text if isinstance(text, str) else ""
+
+
+def _thinking(block: object) -> str:
+    thinking = (as_object(block) or {}).get("thinking")
+    return thinking if isinstance(thinking, str) else ""
 
 
 def _usage(told: Json) -> Usage:

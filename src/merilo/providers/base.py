@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from hashlib import sha256
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol, runtime_checkable
 
 from merilo.judging.reading import MAX_REPLY_CHARACTERS
 
@@ -117,6 +117,8 @@ class Reply:
     seconds: float = field(default=0.0, compare=False)
     truncated: tuple[TruncatedText, ...] = ()
     """One entry for each text that was longer than is read; empty for nearly all replies."""
+    reasoning: str = field(default="", compare=False, repr=False)
+    """What the model wrote before its answer, if the server shows it; read only to estimate what the reply costs."""
 
     @property
     def text(self) -> str:
@@ -155,6 +157,15 @@ class Connection(Protocol):
 
     def notices(self) -> Sequence[str]:
         """Sentences a user should see once (a parameter was dropped, a reply path was given up)."""
+        ...
+
+
+@runtime_checkable
+class AdaptingConnection(Connection, Protocol):
+    """A connection that leaves it to the engine to send a request again whose parameters were refused."""
+
+    async def attempt(self, request: Request) -> Reply | None:
+        """Send a request once; None if it has to be sent again in another form. Raises as `send` does."""
         ...
 
 

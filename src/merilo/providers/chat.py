@@ -31,24 +31,28 @@ class ChatConnection:
         self._read = read
 
     async def send(self, request: Request) -> Reply:
-        """The reply to one request. Raises the provider errors.
+        """The reply to one request, sent again without a parameter that is refused. Raises the provider errors."""
+        while (reply := await self.attempt(request)) is None:
+            pass
+        return reply
 
-        A request that is refused for a parameter is sent again without it; what one request learned
-        holds for all that follow, and for those that were on their way.
+    async def attempt(self, request: Request) -> Reply | None:
+        """Send a request once; None if a parameter was refused, so that it has to be sent again without it.
+
+        What one request learned holds for all that follow, and for those in flight. Raises the provider errors.
         """
         started = perf_counter()
-        while True:
-            body = self._bodies.body_for(request)
-            path = self._bodies.path_for(request)
-            answer = await self._wire.post(self._route, body)
-            told = told_in(answer.text)
-            problem = problem_in(answer.status, told, answer.text)
-            if problem is None:
-                return self._read(told, answer.text, path, perf_counter() - started)
-            problem = problem.cleaned(self._wire.clean)
-            if body != self._bodies.body_for(request) or self._bodies.learn(problem):
-                continue
-            raise error_of(problem, answer.headers, self._address)
+        body = self._bodies.body_for(request)
+        path = self._bodies.path_for(request)
+        answer = await self._wire.post(self._route, body)
+        told = told_in(answer.text)
+        problem = problem_in(answer.status, told, answer.text)
+        if problem is None:
+            return self._read(told, answer.text, path, perf_counter() - started)
+        problem = problem.cleaned(self._wire.clean)
+        if body != self._bodies.body_for(request) or self._bodies.learn(problem):
+            return None
+        raise error_of(problem, answer.headers, self._address)
 
     def adaptations(self) -> Mapping[str, str]:
         """Each parameter that was refused, with what was done."""

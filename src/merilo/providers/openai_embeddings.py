@@ -107,7 +107,7 @@ def _matrix(data: list[object], wanted: int, address: str) -> MatrixVerdict:
     """The vectors in their order. Raises Permanent for vectors that do not fit."""
     fault, rows = _in_order([as_object(item) or {} for item in data], wanted)
     if fault:
-        raise Permanent(f"{address} sent embeddings that cannot be used: {fault}.")
+        raise Permanent(f"{address} sent embeddings that cannot be used: {fault}.", status=OK)
     return MatrixVerdict.of(rows)
 
 

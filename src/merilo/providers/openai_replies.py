@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from merilo.judging.untyped import Json
     from merilo.providers.base import ReplyPath
 
-_MOST_TOKENS = 10**12  # more than any request has: a count beyond is a fault of the server
+_MOST_TOKENS = 10**7  # no model takes or writes more at once: the server is wrong about a larger count
 _FINISH = {"length": Finish.LENGTH, "max_tokens": Finish.LENGTH, "content_filter": Finish.REFUSED}
 
 
@@ -36,12 +36,14 @@ def reply_of(
         path=path,
         model=clean(str(told.get("model") or "")),
         seconds=seconds,
+        reasoning="".join(choice.reasoning for choice in read),
     )
 
 
 class _Choice(NamedTuple):
     text: str
     finish: Finish
+    reasoning: str = ""
 
 
 def _choice(choice: object) -> _Choice:
@@ -52,23 +54,29 @@ def _choice(choice: object) -> _Choice:
     content = message.get("content")
     if not isinstance(content, str):
         content = "".join(str((json_object(part) or {}).get("text") or "") for part in as_list(content) or ())
-    return _Choice(content, _FINISH.get(str(fields.get("finish_reason")), Finish.STOP))
+    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    finish = _FINISH.get(str(fields.get("finish_reason")), Finish.STOP)
+    return _Choice(content, finish, reasoning if isinstance(reasoning, str) else "")
 
 
 def usage_of(told: Json, *, output: int | None = None) -> Usage:
-    """The tokens that a reply's usage tells; `output`: what stands where it tells none."""
+    """The tokens that a reply's usage reports; `output`: what to take if it reports none.
+
+    Counts that cannot be true are None. A server that reports more cached tokens than input counts the two apart.
+    """
     made = count(told.get("completion_tokens"))
     details = json_object(told.get("prompt_tokens_details"))
-    cached = told.get("prompt_cache_hit_tokens") if details is None else details.get("cached_tokens")
-    written = None if details is None else details.get("cache_write_tokens")
+    cached = count(told.get("prompt_cache_hit_tokens") if details is None else details.get("cached_tokens"))
+    written = count(None if details is None else details.get("cache_write_tokens"))
+    read, apart = count(told.get("prompt_tokens")), (cached or 0) + (written or 0)
     return Usage(
-        input_tokens=count(told.get("prompt_tokens")),
+        input_tokens=read + apart if read is not None and apart > read else read,
         output_tokens=output if made is None else made,
-        cached_tokens=count(cached),
-        written_tokens=count(written),
+        cached_tokens=cached,
+        written_tokens=written,
     )
 
 
 def count(value: object) -> int | None:
-    """The value when it can be a number of tokens; else None."""
+    """Return the value if it can be a number of tokens, otherwise None."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS else None

@@ -62,9 +62,10 @@ class Wire:
         except self._errors as error:
             why = self.clean(f"{type(error).__name__}: {error}")
             if isinstance(error, self._unconnected) and not self._reached:
-                raise ProviderDown(f"{url} cannot be reached ({why}). Check the base URL and the network.") from None
+                said = f"{url} cannot be reached ({why}). Check the base URL and the network."
+                raise ProviderDown(said, sent=False) from None
             if isinstance(error, self._unconnected):
-                raise Unreachable(f"{url} cannot be reached any more ({why}).") from None
+                raise Unreachable(f"{url} cannot be reached any more ({why}).", sent=False) from None
             raise Temporary(f"The connection to {url} failed ({why}).") from None
 
 
@@ -76,7 +77,7 @@ async def _read(response: ClientResponse, url: str, most: int) -> bytes:
     async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
         read += chunk
         if len(read) > most:
-            raise Permanent(f"{url} sent more than {most} bytes as one reply.")
+            raise Permanent(f"{url} sent more than {most} bytes as one reply.", status=response.status)
     return bytes(read)
 
 

@@ -36,6 +36,8 @@ def overview_record(
 ) -> dict[str, Any]:  # Any: JSON
     """The run as a JSON-able object; `cost_usd` is None when it is unknown and 0.0 only when it was free.
 
+    `estimated_usd` is the part of it that no server reported; `unanswered` counts requests that were never answered.
+
     `stopped`: the limit that ended its last call, as a sentence; None where none did.
 
     `metrics`: to be told in the place of those that the run keeps. `corrections`: what labels of people make of
@@ -62,7 +64,7 @@ def overview_record(
         "left_out": dict(manifest.left_out),
         "notes": list(manifest.notes),
         **{name: usage.get(name) for name in ("requests", "cached", "input_tokens", "output_tokens")},
-        **{name: usage.get(name) for name in ("cost_usd", "seconds", "adaptations")},
+        **{name: usage.get(name) for name in ("cost_usd", "estimated_usd", "unanswered", "seconds", "adaptations")},
     }
 
 
@@ -337,7 +339,8 @@ def _agreement_text(run: Run) -> str:
 
 def spent_text(usage: Mapping[str, Any]) -> str:  # Any: numbers and nulls
     """Requests, cached answers, tokens, money and time in one line."""
-    parts = [count(usage.get("requests") or 0, "request")]
+    unanswered = usage.get("unanswered")
+    parts = [count(usage.get("requests") or 0, "request") + (f" ({unanswered:,} unanswered)" if unanswered else "")]
     if cached := usage.get("cached"):
         parts.append(f"{count(cached, 'answer')} from the cache")
     given, made = usage.get("input_tokens"), usage.get("output_tokens")
@@ -348,9 +351,15 @@ def spent_text(usage: Mapping[str, Any]) -> str:  # Any: numbers and nulls
     cost = usage.get("cost_usd")
     if cached and not usage.get("requests"):
         return ", ".join([*parts, "nothing spent now", f"{usage.get('seconds') or 0:.1f} s"])
-    parts.append("price unknown" if cost is None else f"{cost:.4f} USD" if cost else "free of charge")
+    parts.append("price unknown" if cost is None else cost_text(cost, usage) if cost else "free of charge")
     parts.append(f"{usage.get('seconds') or 0:.1f} s")
     return ", ".join(parts)
+
+
+def cost_text(cost: float, usage: Mapping[str, Any]) -> str:  # Any: numbers and nulls
+    """A cost, with the part of it that was estimated."""
+    estimated = usage.get("estimated_usd")
+    return f"{cost:.4f} USD" + (f", of which {estimated:.4f} USD estimated" if estimated else "")
 
 
 def _next(run: Run, again: str) -> list[str]:

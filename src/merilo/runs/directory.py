@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from merilo.errors import RunError
+from merilo.runs.ledger import LEDGER
 from merilo.runs.lock import LOCK
 from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, USAGE
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 RUNS = Path(".merilo") / "runs"
 """Runs that were not given a place, under the working directory."""
-RUN_FILES: Final = (MANIFEST, OUTCOMES, SUMMARY, USAGE, STORE, f"{STORE}-wal", f"{STORE}-shm", LOCK)
+RUN_FILES: Final = (MANIFEST, OUTCOMES, SUMMARY, USAGE, STORE, f"{STORE}-wal", f"{STORE}-shm", LOCK, LEDGER)
 """What a run's directory holds, but for what people have added."""
 
 

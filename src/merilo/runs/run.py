@@ -8,6 +8,7 @@
       summary.json     the aggregates
       usage.json       requests, tokens, money and time: everything that may differ between equal runs
       store.sqlite     samples, questions, verdicts, raw replies
+      ledger.jsonl     every request that was sent and what it cost, if a model was asked that may cost something
       labels.jsonl     labels of people, where some were attached
 
 The module is long because what the files hold stands beside what reads them.

@@ -28,6 +28,7 @@ from merilo.runs.database import (
     read_only,
     seal,
 )
+from merilo.runs.ledger import Charges
 from merilo.runs.migrations import FORMAT
 from merilo.runs.records import Asked, Conversation, Damaged, Exchange
 from merilo.runs.telling import Telling, demand, newer, told
@@ -367,6 +368,11 @@ class Store:
         self.commit()
         with self._telling:
             self._db.execute("VACUUM INTO ?", (str(path),))
+            copy = sqlite3.connect(path, isolation_level=None)
+            try:
+                copy.execute("DELETE FROM meta WHERE name = 'ledger'")  # it stays with this run
+            finally:
+                copy.close()
 
     def spent(self) -> Spent:
         """Requests, tokens and money over all conversations; None where any part is unknown."""
@@ -383,6 +389,34 @@ class Store:
             output_tokens=(tokens_out or 0) if known_out == count else None,
             cost_usd=(cost or 0.0) if known_cost == count else None,
         )
+
+    def charges(self) -> Charges:
+        """Add up what all conversations have recorded: the usage that servers reported, without retries."""
+        self.commit()
+        uncounted, unpriced = "input_tokens IS NULL OR output_tokens IS NULL", "cost_usd IS NULL"
+        parts = (
+            "requests",
+            "input_tokens",
+            "output_tokens",
+            "cost_usd",
+            "0",
+            f"CASE WHEN {uncounted} THEN requests END",
+            *(f"CASE WHEN {unpriced} THEN {name} END" for name in ("requests", "input_tokens", "output_tokens")),
+        )
+        sums = ", ".join(f"coalesce(sum({part}), 0)" for part in parts)
+        return Charges(*self._one(f"SELECT {sums} FROM exchanges WHERE requests > 0"))  # noqa: S608  our own constants
+
+    @property
+    def ledger_lines(self) -> int:
+        """The number of lines that this run's ledger has at least; 0 if it has none."""
+        row = self._one("SELECT value FROM meta WHERE name = 'ledger'")
+        with self._telling:
+            return 0 if row is None else int(row[0])
+
+    def note_ledger(self, lines: int) -> None:
+        """Record how many lines this run's ledger has, so that a shorter or missing one is noticed."""
+        with self._telling:
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES ('ledger', ?)", (str(lines),))
 
     # writing
 

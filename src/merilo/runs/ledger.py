@@ -1,0 +1,314 @@
+"""The ledger of a run directory: every request that was sent, what it cost, and which ones were never answered.
+
+An append-only file with one JSON array per line. A request is entered before it is sent and settled when its reply or
+a refusal has arrived. A process that is killed therefore leaves its requests in flight as open entries, which the next
+call counts as unanswered. The last item of each line is a checksum that also covers all lines before it.
+
+::
+
+    ["ledger", 1, {...}, "5b0c1a2f"]              format, and the balance of a run that had no ledger
+    ["sent", 1, 412, 0.000165, "..."]             number, estimated input tokens, their price in USD
+    ["reply", 1, 380, 41, 0.000218, 0, "..."]     number, tokens in and out, price in USD, 1 if estimated
+    ["unbilled", 2, "..."]                        answered with an error that providers do not bill
+    ["unsent", 3, "..."]                          never left this machine, so it does not count as a request
+
+A line holds numbers only: no text, no address and no key.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field, fields, replace
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Final, Self
+from zlib import crc32
+
+from merilo.errors import RunError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LEDGER: Final = "ledger.jsonl"
+FORMAT: Final = 1
+_SEAL_BYTES: Final = len(b',"00000000"]')
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """The tokens and the price of one request; None if unknown."""
+
+    input_tokens: int | None
+    output_tokens: int | None
+    usd: float | None
+    estimated: bool = False
+    """The tokens come from the texts, because the server reported none or an implausible number."""
+
+
+@dataclass(slots=True)
+class Charges:
+    """Charges added up. What is unknown is counted apart, never taken as 0."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float = 0.0
+    estimated_usd: float = 0.0
+    """The part of `usd` that was estimated from texts."""
+    uncounted: int = 0
+    """Requests whose tokens are unknown."""
+    unpriced: int = 0
+    """Requests whose price is unknown, and their tokens."""
+    unpriced_input_tokens: int = 0
+    unpriced_output_tokens: int = 0
+
+    def add(self, charge: Charge) -> None:
+        """Add the charge of one request."""
+        read, written = charge.input_tokens, charge.output_tokens
+        self.requests += 1
+        self.input_tokens += read or 0
+        self.output_tokens += written or 0
+        self.uncounted += read is None or written is None
+        if charge.usd is None:
+            self.unpriced += 1
+            self.unpriced_input_tokens += read or 0
+            self.unpriced_output_tokens += written or 0
+        else:
+            self.usd += charge.usd
+            self.estimated_usd += charge.usd if charge.estimated else 0.0
+
+    def __add__(self, other: Charges) -> Charges:
+        return Charges(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """What a run directory has sent and spent."""
+
+    answered: Charges = field(default_factory=Charges)
+    unanswered: Charges = field(default_factory=Charges)
+    """Requests sent that no reply came for and that may have been billed; each is charged for its input."""
+    unbilled: int = 0
+    """Requests answered with an error that providers do not bill."""
+    excess_usd: float = 0.0
+    """The largest amount by which an answered request cost more than its input charge."""
+
+    @property
+    def requests(self) -> int:
+        """Requests sent, retries included."""
+        return self.answered.requests + self.unanswered.requests + self.unbilled
+
+    def __add__(self, other: Balance) -> Balance:
+        return Balance(
+            self.answered + other.answered,
+            self.unanswered + other.unanswered,
+            self.unbilled + other.unbilled,
+            max(self.excess_usd, other.excess_usd),
+        )
+
+
+class Ledger:
+    """An open ledger; `path` None keeps it in memory only. Belongs to one thread, under the lock of its directory."""
+
+    def __init__(self, path: Path | None = None, opening: Charges | None = None) -> None:
+        """`opening`: what a run without a ledger has spent."""
+        self.lines = 0
+        """Lines in the file; 0 until the first request is entered."""
+        self.answered = opening or Charges()
+        self.unanswered = Charges()
+        self.unbilled = 0
+        self.excess_usd = 0.0
+        self._in_flight: dict[int, Charge] = {}
+        self._number = 0
+        self._seal = 0
+        self._size = 0
+        self._path = path
+        self._opening = replace(self.answered)
+        self._file: int | None = None
+
+    @classmethod
+    def open(cls, path: Path, opening: Charges, *, lines: int = 0) -> Self:
+        """The ledger at `path`; if there is none, one with this opening balance, created with its first entry.
+
+        `lines`: how many lines it must hold. Raises RunError if it is damaged or missing.
+        """
+        return cls.read(path, lines=lines) if lines or path.exists() else cls(path, opening)
+
+    @classmethod
+    def read(cls, path: Path, *, lines: int) -> Self:
+        """Read the ledger at `path`, which must hold this many lines. Raises RunError if it is damaged or missing."""
+        ledger = cls(path)
+        ledger._read(lines)
+        return ledger
+
+    def close(self) -> None:
+        """Write everything to the disk and close the file."""
+        if self._file is not None:
+            os.fsync(self._file)
+            os.close(self._file)
+            self._file = None
+
+    @property
+    def balance(self) -> Balance:
+        """What was sent and spent so far; requests in flight count as unanswered."""
+        unanswered = replace(self.unanswered)
+        for charge in self._in_flight.values():
+            unanswered.add(charge)
+        return Balance(replace(self.answered), unanswered, self.unbilled, self.excess_usd)
+
+    @property
+    def requests(self) -> int:
+        """Requests sent, those in flight included."""
+        return self.answered.requests + self.unanswered.requests + self.unbilled + len(self._in_flight)
+
+    def sent(self, charge: Charge) -> int:
+        """Enter a request that is about to be sent, with the charge for its input; return its number."""
+        number = self._number + 1
+        self._write(f'["sent",{number},{_text(charge.input_tokens)},{_text(charge.usd)}')
+        self._number = number
+        self._in_flight[number] = charge
+        return number
+
+    def replied(self, number: int, charge: Charge) -> None:
+        """Settle a request that was answered."""
+        tokens = f"{_text(charge.input_tokens)},{_text(charge.output_tokens)}"
+        self._write(f'["reply",{number},{tokens},{_text(charge.usd)},{int(charge.estimated)}')
+        self._settle(self._in_flight.pop(number), charge)
+
+    def not_billed(self, number: int) -> None:
+        """Settle a request that was answered with an error that providers do not bill."""
+        self._write(f'["unbilled",{number}')
+        del self._in_flight[number]
+        self.unbilled += 1
+
+    def not_sent(self, number: int) -> None:
+        """Strike out a request that never left this machine."""
+        self._write(f'["unsent",{number}')
+        del self._in_flight[number]
+
+    def leave(self, number: int) -> None:
+        """Give a request up that was sent and not answered: its entry stays open, which charges it for its input."""
+        self.unanswered.add(self._in_flight.pop(number))
+
+    def _settle(self, input_charge: Charge, charge: Charge) -> None:
+        self.answered.add(charge)
+        if charge.usd is not None and input_charge.usd is not None:
+            self.excess_usd = max(self.excess_usd, charge.usd - input_charge.usd)
+
+    def _write(self, line: str) -> None:
+        """Append a line. One write is enough to survive a killed process; only `close` waits for the disk."""
+        if self._path is None:
+            return
+        if self._file is None:
+            self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+            os.ftruncate(self._file, self._size)  # a killed process may have left half a line
+        if not self.lines:
+            self._append(self._file, f'["ledger",{FORMAT},{json.dumps(asdict(self._opening))}')
+        self._append(self._file, line)
+
+    def _append(self, file: int, line: str) -> None:
+        body = line.encode()
+        seal = crc32(body, self._seal)
+        data = b'%s,"%08x"]\n' % (body, seal)
+        try:
+            written = os.write(file, data)
+            while written < len(data):
+                written += os.write(file, data[written:])
+        except OSError:
+            os.ftruncate(file, self._size)  # later lines must not be appended to half a line
+            raise
+        self._seal, self._size, self.lines = seal, self._size + len(data), self.lines + 1
+
+    def _read(self, lines: int) -> None:
+        if self._path is None:
+            return
+        try:
+            for line in self._path.read_bytes().split(b"\n")[
+                :-1
+            ]:  # after the last end of a line: nothing, or half a line
+                self._take(line)
+        except FileNotFoundError:
+            raise _damaged(self._path, "it is missing") from None
+        except (ValueError, TypeError, LookupError, RecursionError) as error:
+            raise _damaged(self._path, f"line {self.lines + 1}: {error}") from error
+        if self.lines < max(lines, 1):
+            raise _damaged(self._path, f"it holds {self.lines:,} of at least {max(lines, 1):,} lines")
+        for charge in self._in_flight.values():
+            self.unanswered.add(charge)
+        self._in_flight.clear()
+
+    def _take(self, line: bytes) -> None:
+        """Take in one line. Raises ValueError, TypeError or LookupError if it is not what this module writes."""
+        body = line[:-_SEAL_BYTES]
+        self._seal = crc32(body, self._seal)
+        if line[-_SEAL_BYTES:] != b',"%08x"]' % self._seal:
+            raise ValueError("its checksum is wrong")
+        kind, number, *values = json.loads(body + b"]")
+        if (kind == "ledger") is not (self.lines == 0):
+            raise ValueError("it is in the wrong place")
+        match kind:
+            case "ledger":
+                _check_format(self._path, number)
+                self.answered = Charges(**values[0])
+                _check(*asdict(self.answered).values())
+            case "sent":
+                if number != self._number + 1:
+                    raise ValueError("a number is missing")
+                self._number = number
+                self._in_flight[number] = _charge(values[0], 0, values[1], estimated=True)
+            case "reply":
+                charge = _charge(*values[:3], estimated=bool(values[3]))
+                self._settle(self._in_flight.pop(number), charge)
+            case "unbilled":
+                del self._in_flight[number]
+                self.unbilled += 1
+            case "unsent":
+                del self._in_flight[number]
+            case _:
+                raise ValueError("its first item is unknown")
+        self.lines += 1
+        self._size += len(line) + 1
+
+
+def balance_in(directory: Path) -> Balance:
+    """Return what the run in this directory has sent and spent; nothing if there is no run. Raises RunError."""
+    from merilo.runs.run import STORE
+    from merilo.runs.store import Store
+
+    if not (directory / STORE).exists():
+        return Balance()
+    store = Store.read(directory / STORE)
+    try:
+        lines = store.ledger_lines
+        if lines or (directory / LEDGER).exists():
+            return Ledger.read(directory / LEDGER, lines=lines).balance
+        return Balance(store.charges())
+    finally:
+        store.close()
+
+
+def _charge(read: Any, written: Any, usd: Any, *, estimated: bool) -> Charge:  # Any: JSON
+    _check(*(each for each in (read, written, usd) if each is not None))
+    return Charge(read, written, usd, estimated)
+
+
+def _check(*numbers: object) -> None:
+    for each in numbers:
+        if not isinstance(each, int | float) or isinstance(each, bool) or not isfinite(each) or each < 0:
+            raise TypeError(f"{each!r:.40} is not an amount")
+
+
+def _check_format(path: Path | None, found: object) -> None:
+    if isinstance(found, int) and found > FORMAT:
+        raise RunError(f"{path} has format {found}; this merilo reads up to {FORMAT}. Upgrade merilo.")
+
+
+def _text(number: float | None) -> str:
+    return "null" if number is None else repr(number)
+
+
+def _damaged(path: Path, why: str) -> RunError:
+    return RunError(
+        f"{path} is damaged ({why}), so it is unknown what this run has spent. Start a new run in another directory "
+        "(--out): answers in the verdict cache are not paid for again."
+    )

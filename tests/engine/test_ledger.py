@@ -1,0 +1,473 @@
+"""What a run is charged, and that its limit holds against a bill that the server keeps on its own.
+
+The server bills every request that arrives, and every reply that it writes, whether or not anyone reads it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from command_line import COMMAND, Here
+from embedding_server import EmbeddingServer, embeddings
+from judged_rivers import Evaluate, rows
+from server import Fault, JudgeServer, hang, malformed, rate_limited, reset, status, truncated
+
+import merilo
+from merilo.judging.ask import ask
+from merilo.judging.questions import Embeddings
+from merilo.metrics.base import Card, Kinds, Ordinary, Score, Undefined
+from merilo.runs.run import STORE
+from merilo.runs.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+
+METRIC = "context_relevance"
+PRICES = [{"model": "m", "input": 1_000.0, "output": 1_000.0}]  # a tenth of a cent per token
+TOKEN_USD = 0.001
+
+
+@pytest.fixture
+def server() -> Iterator[JudgeServer]:
+    with JudgeServer() as running:
+        yield running
+
+
+@pytest.fixture
+def options(server: JudgeServer, tmp_path: Path) -> dict[str, Any]:
+    return {
+        "judge": "openai:m",
+        "base_url": server.base_url,
+        "metrics": [METRIC],
+        "out": tmp_path / "r",
+        "prices": PRICES,
+        "cache": False,
+    }
+
+
+def bill_usd(server: JudgeServer) -> float:
+    return server.billed.total() * TOKEN_USD
+
+
+def entries(run: Path) -> list[list[Any]]:
+    """The lines of a ledger, without their checksums."""
+    return [json.loads(line)[:-1] for line in (run / "ledger.jsonl").read_text().splitlines()]
+
+
+def every_other() -> Callable[[Any], Any]:
+    told = iter(range(10_000))
+    return lambda usage: usage if next(told) % 2 else None
+
+
+WRONG_USAGE: dict[str, Callable[[], Callable[[Any], Any]]] = {
+    "zero": lambda: lambda _: {"prompt_tokens": 0, "completion_tokens": 0},
+    "one": lambda: lambda _: {"prompt_tokens": 1, "completion_tokens": 1},
+    "missing": lambda: lambda _: None,
+    "empty": lambda: lambda _: {},
+    "null": lambda: lambda _: {"prompt_tokens": None, "completion_tokens": None},
+    "negative": lambda: lambda _: {"prompt_tokens": -5, "completion_tokens": -1},
+    "text": lambda: lambda _: {"prompt_tokens": "812", "completion_tokens": "40"},
+    "fractions": lambda: lambda _: {"prompt_tokens": 0.5, "completion_tokens": float("1e300")},
+    "too large for any model": lambda: lambda _: {"prompt_tokens": 10**11, "completion_tokens": 10**11},
+    "no object": lambda: lambda _: [1, 2],
+    "only the input": lambda: lambda usage: {"prompt_tokens": usage["prompt_tokens"]},
+    "every other reply": every_other,
+}
+
+
+@pytest.mark.parametrize("usage", WRONG_USAGE)
+def test_a_limit_holds_whatever_replies_report(
+    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any], usage: str
+) -> None:
+    """Usage that is missing or cannot be true is estimated from the texts, so the bill stays below the limit."""
+    server.reporting = WRONG_USAGE[usage]()
+    run = evaluated(rows(60), max_cost_usd=30.0, **options)
+    assert not run.complete
+    assert 12.0 < bill_usd(server) <= 30.0
+    assert bill_usd(server) <= run.usage["cost_usd"] <= 30.0
+    assert 0 < run.usage["estimated_usd"] <= run.usage["cost_usd"]
+    assert run.usage["input_tokens"] * TOKEN_USD <= run.usage["cost_usd"]
+
+
+def test_plausible_usage_is_charged_as_reported(
+    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]
+) -> None:
+    """A server that reports its tokens is never charged more than it reports, and nothing is marked as estimated."""
+    run = evaluated(rows(6), **options)
+    assert run.usage["cost_usd"] == pytest.approx((run.usage["input_tokens"] + run.usage["output_tokens"]) * TOKEN_USD)
+    assert (run.usage["estimated_usd"], run.usage["unanswered"]) == (0.0, 0)
+    assert [line[0] for line in entries(run.path)].count("reply") == server.count
+
+
+def test_tokens_are_estimated_without_a_price(
+    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]
+) -> None:
+    """Without a price the cost is unknown, never 0, and the tokens are estimated all the same."""
+    server.reporting = lambda _: None
+    run = evaluated(rows(3), **{**options, "prices": None})
+    assert run.usage["cost_usd"] is run.usage["estimated_usd"] is None
+    assert run.usage["input_tokens"] >= server.billed["input"] > 0
+
+
+@pytest.mark.parametrize("fault", [reset(), status(408), status(504), status(524)], ids=lambda fault: fault.name)
+def test_each_unanswered_attempt_is_charged_for_its_input(
+    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any], fault: Fault
+) -> None:
+    """A connection broken after sending, and a timeout reported by a gateway, may be billed: retries add up."""
+    whole = evaluated(rows(8), **options)
+    server.fail(fault, share=0.4, seed=2)
+    run = evaluated(rows(8), **{**options, "out": options["out"].with_name("faulty")})
+    lost = server.given[fault.name]
+    assert lost > 3
+    assert run.usage["unanswered"] == lost
+    assert run.usage["requests"] == whole.usage["requests"] + lost
+    input_usd = (run.usage["cost_usd"] - whole.usage["cost_usd"]) / lost
+    assert input_usd == pytest.approx(run.usage["estimated_usd"] / lost)
+    assert 1.0 < input_usd / (whole.usage["input_tokens"] * TOKEN_USD / whole.usage["requests"]) < 2.0
+
+
+@pytest.mark.parametrize("fault", [status(500), status(503), status(400), rate_limited()], ids=lambda fault: fault.name)
+def test_an_error_is_not_charged(
+    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any], fault: Fault
+) -> None:
+    """A request that was answered with an error is counted as sent and costs nothing: providers do not bill it."""
+    server.fail(fault, share=0.3, seed=2)
+    run = evaluated(rows(12), **options)
+    failed = server.given[fault.name]
+    assert failed > 1
+    assert run.usage["unanswered"] == 0
+    assert run.usage["estimated_usd"] == 0.0
+    assert run.usage["requests"] == server.count
+    assert [line[0] for line in entries(run.path)].count("unbilled") == failed
+
+
+def test_a_request_that_never_left_is_not_counted(evaluated: Evaluate, options: dict[str, Any]) -> None:
+    """Where no server listens, nothing was sent and nothing is charged."""
+    with pytest.raises(merilo.ProviderDown):
+        evaluated(rows(4), **{**options, "base_url": "http://127.0.0.1:9/v1"})
+    usage = merilo.Run.open(options["out"]).usage
+    assert (usage["requests"], usage["cost_usd"], usage["unanswered"]) == (0, 0.0, 0)
+
+
+def test_a_missing_key_is_not_counted(
+    evaluated: Evaluate, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A connection that cannot be opened has sent nothing."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(merilo.UsageError, match="OPENAI_API_KEY"):
+        evaluated(rows(4), **{**options, "base_url": "https://api.openai.com/v1"})
+    assert merilo.Run.open(options["out"]).usage["requests"] == 0
+
+
+def test_a_silent_server_is_charged_up_to_the_limit(
+    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]
+) -> None:
+    """Requests that time out are charged for their input in every call, until the limit of the directory is reached."""
+    server.fail(hang())
+    said = ""
+    for _ in range(30):
+        with suppress(merilo.ProviderDown):
+            run = evaluated(rows(40), max_cost_usd=20.0, timeout_s=0.15, concurrency=16, **options)
+            said = run.usage["stopped"] or ""
+        sent = server.count
+        if "--max-cost" in said:
+            break
+    assert re.search(r"Cost limit of \$20\.00 reached .* spent in this run directory so far", said)
+    assert 10.0 < bill_usd(server) <= 20.0
+    assert not evaluated(rows(40), max_cost_usd=20.0, **options).complete
+    assert server.count == sent
+
+
+def test_unanswered_requests_can_be_free(evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]) -> None:
+    """`unanswered="free"` frees exactly the charge of unanswered requests, those of earlier calls included."""
+    server.fail(reset(), first_attempt_only=True)
+    charged = evaluated(rows(3), **options).usage
+    free = evaluated(rows(3), unanswered="free", **options).usage
+    again = evaluated(rows(3), **options).usage
+    assert charged["unanswered"] == free["unanswered"] > 0
+    assert free["cost_usd"] == pytest.approx(charged["cost_usd"] - charged["estimated_usd"])
+    assert free["estimated_usd"] == 0.0
+    assert again["cost_usd"] == charged["cost_usd"]
+
+
+def test_retries_count_as_requests(evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]) -> None:
+    """The limit of requests counts every request of the directory that arrived, retries and re-asks included."""
+    for fault in (reset(), rate_limited(), malformed(), status(500)):
+        server.fail(fault, share=0.2, seed=4)
+    for most in (7, 19, 40):
+        run = evaluated(rows(40), max_requests=most, **options)
+        assert not run.complete
+        assert server.count == run.usage["requests"] == most
+
+
+def test_requests_refused_for_a_parameter_count(
+    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]
+) -> None:
+    """A request that is sent again without a parameter that was refused is two requests, one of them free."""
+    server.refuse("response_format", "seed", "temperature")
+    run = evaluated(rows(40), max_requests=30, **options)
+    assert server.count == run.usage["requests"] == 30
+    assert run.usage["unanswered"] == 0
+    assert run.usage["estimated_usd"] == 0.0
+    whole = evaluated(rows(40), **options)
+    assert whole.complete
+    assert server.count == whole.usage["requests"]
+
+
+def test_a_larger_retry_reserves_its_own_cost(
+    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]
+) -> None:
+    """A reply that was cut off is asked for again with more room only if that fits the limit too."""
+    server.fail(truncated())
+    run = evaluated(rows(1), max_cost_usd=8.0, concurrency=1, **options)
+    assert all(body["max_tokens"] == 2048 for body in map(json.loads, server.sent))
+    told = re.search(r"the next request can cost up to \$(\S+)\.", run.usage["stopped"])
+    assert told is not None
+    assert float(told[1]) > 4 * 2048 * TOKEN_USD
+
+
+def test_a_run_of_an_earlier_version_opens_with_its_recorded_usage(
+    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]
+) -> None:
+    """A directory without a ledger starts with what its store recorded; the limit counts that too."""
+    first = evaluated(rows(12), max_requests=9, **options)
+    forget_ledger(first.path)
+    spent = first.usage["cost_usd"]
+    assert spent > 0
+    assert not evaluated(rows(12), max_requests=9, **options).complete
+    stopped = evaluated(rows(12), max_cost_usd=spent + 0.5, **options)
+    assert server.count == 9
+    assert stopped.usage["cost_usd"] == pytest.approx(spent)
+    whole = evaluated(rows(12), **options)
+    assert whole.usage["requests"] == server.count > 9
+    assert whole.usage["cost_usd"] > spent
+
+
+def forget_ledger(path: Path) -> None:
+    """Make a run as an earlier version left it."""
+    (path / "ledger.jsonl").unlink()
+    store = Store.open(path / STORE)
+    store.note_ledger(0)
+    store.close()
+
+
+def test_a_price_that_comes_later_is_applied_to_what_was_sent(
+    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]
+) -> None:
+    """Requests sent without a price are estimated from their tokens once the price is known, and count."""
+    first = evaluated(rows(12), max_requests=9, **{**options, "prices": None})
+    assert first.usage["cost_usd"] is None
+    run = evaluated(rows(12), max_cost_usd=1.0, **options)
+    assert server.count == 9
+    tokens = first.usage["input_tokens"] + first.usage["output_tokens"]
+    assert run.usage["cost_usd"] == run.usage["estimated_usd"] == pytest.approx(tokens * TOKEN_USD, abs=0.02)
+
+
+def test_an_unknown_balance_refuses_a_cost_limit(evaluated: Evaluate, options: dict[str, Any]) -> None:
+    """If an earlier version recorded neither cost nor tokens, a cost limit is refused, not counted from 0."""
+    with JudgeServer() as silent:
+        silent.reporting = lambda _: None
+        first = evaluated(rows(12), max_requests=9, **{**options, "base_url": silent.base_url, "prices": None})
+        forget_ledger(first.path)
+        with pytest.raises(merilo.UsageError, match=r"holds requests of unknown price, .*--max-requests.*--out"):
+            evaluated(rows(12), max_cost_usd=100.0, **{**options, "base_url": silent.base_url})
+        assert silent.count == 9
+
+
+@dataclass(frozen=True, slots=True)
+class Near(Ordinary):
+    """The cosine of response and reference."""
+
+    name = "made:near"
+    version = 1
+    range = (-1.0, 1.0)
+    card = Card("How near the response is to the reference.", family="made")
+    needs = frozenset({"response", "reference"})
+    asks = Kinds({Embeddings})
+
+    def at_most(self, sample: Sample) -> int:
+        del sample
+        return 1
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        yield from ask(Embeddings((sample.require("response"), sample.require("reference"))))
+        return Score(1.0)
+
+
+def test_embeddings_are_charged_by_their_texts(evaluated: Evaluate, tmp_path: Path) -> None:
+    """An embedder that reports no tokens is charged for its texts alone, since vectors are not billed."""
+
+    def silent(body: Any) -> Any:
+        code, told = embeddings(body)
+        return code, {name: value for name, value in told.items() if name != "usage"}
+
+    with EmbeddingServer(silent) as embedder:
+        run = evaluated(
+            rows(3),
+            embedder="openai:m",
+            base_url=embedder.base_url,
+            metrics=[Near()],
+            prices=PRICES,
+            out=tmp_path / "r",
+            cache=False,
+        )
+        charged = sum(-(-len("".join(body["input"]).encode()) // 3) for body in embedder.asked)
+    assert run.usage["requests"] == 3
+    assert charged > 10
+    assert run.usage["cost_usd"] == run.usage["estimated_usd"] == pytest.approx(charged * TOKEN_USD)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text.replace('"sent",2,', '"sent",7,'),
+        lambda text: "".join(text.splitlines(keepends=True)[:-4]),
+        lambda text: "".join(text.splitlines(keepends=True)[:3] + text.splitlines(keepends=True)[4:]),
+        lambda _: "",
+        lambda _: "\0" * 4_096 + "\n",
+        lambda text: text.replace("0.", "1.", 1),
+        lambda text: '["sent",1,5,0.1,"00000000"]\n' + text,
+        lambda _: "not a ledger\n",
+        None,
+    ],
+)
+def test_a_damaged_ledger_is_an_error(
+    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any], damage: Callable[[str], str] | None
+) -> None:
+    """A changed, truncated, emptied or missing ledger ends the next call before anything is sent."""
+    run = evaluated(rows(12), max_requests=9, **options)
+    path = run.path / "ledger.jsonl"
+    if damage is None:
+        path.unlink()
+    else:
+        path.write_text(damage(path.read_text()))
+    with pytest.raises(
+        merilo.RunError, match=r"ledger\.jsonl is damaged \(.*\), so it is unknown what this run has spent"
+    ):
+        evaluated(rows(12), **options)
+    assert server.count == 9
+
+
+def test_half_a_line_at_the_end_is_no_damage(evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]) -> None:
+    """A line that a killed process did not finish is dropped: its request was not sent, or stays charged."""
+    run = evaluated(rows(12), max_requests=9, **options)
+    with (run.path / "ledger.jsonl").open("a") as ledger:
+        ledger.write('["sent",10,41')
+    assert evaluated(rows(12), **options).complete
+    assert evaluated(rows(12), **options).usage["requests"] == server.count
+
+
+def test_a_ledger_holds_numbers_only(
+    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No key, no address and no text goes into the ledger."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-of-this-test")
+    server.fail(reset(), share=0.3, seed=1)
+    run = evaluated(rows(4), **options)
+    text = (run.path / "ledger.jsonl").read_text()
+    words = set(re.findall(r"[A-Za-z_]{3,}", re.sub(r'"[0-9a-f]{8}"\]', "", text)))
+    fields = set(re.findall(r"[a-z_]{3,}", text.splitlines()[0]))
+    assert words - fields <= {"sent", "reply", "unbilled", "unsent", "null"}
+    assert "127.0.0.1" not in text
+
+
+def start(here: Here, server: JudgeServer, *more: str) -> subprocess.Popen[bytes]:
+    words = ["run", "data.jsonl", "--judge", "openai:m", "--base-url", server.base_url, "--metrics", METRIC]
+    words += ["--prices", "prices.toml", "--no-cache", "--out", "r", "--quiet"]
+    with (here.path / "said").open("wb") as said:
+        return subprocess.Popen([COMMAND, *words, *more], cwd=here.path, env=here.environment, stderr=said)
+
+
+def stderr(here: Here) -> str:
+    """What the last command has said."""
+    return (here.path / "said").read_text()
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Here:
+    found = Here(tmp_path)
+    found.write("data.jsonl", rows(40))
+    prices = '[[price]]\nmodel = "m"\ninput = 1000.0\noutput = 1000.0\n'
+    (tmp_path / "prices.toml").write_text(f"read = 2026-01-01\n{prices}")
+    return found
+
+
+def test_what_was_in_flight_at_a_kill_is_charged(here: Here, server: JudgeServer) -> None:
+    """Sixteen requests in flight at a kill -9 are charged for their input when the run is resumed."""
+    server.fail(hang())
+    process = start(here, server)
+    while server.count < 16 and process.poll() is None:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    server.behave()
+    assert start(here, server).wait() == 0
+    run = merilo.Run.open(here.path / "r")
+    assert run.usage["unanswered"] == 16
+    assert run.usage["requests"] == server.count
+    assert bill_usd(server) <= run.usage["cost_usd"]
+    assert start(here, server, "--unanswered", "free").wait() == 0
+    assert run.usage["estimated_usd"] == 0.0
+
+
+def test_kills_and_resumes_never_exceed_the_limit(here: Here, server: JudgeServer) -> None:
+    """However often a run is killed and resumed, the server's bill stays below the limit of its directory."""
+    server._delay_s = 0.02
+    for _ in range(12):
+        process = start(here, server, "--max-cost", "20")
+        enough = server.count + 12
+        while server.count < enough and process.poll() is None:
+            time.sleep(0.001)
+        if process.poll() is not None:
+            break
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert process.wait() == 5
+    assert "Cost limit of $20.00 reached (--max-cost): $" in stderr(here)
+    time.sleep(0.1)
+    assert 8.0 < bill_usd(server) <= 20.0
+
+
+def test_a_resumed_run_names_what_was_spent_and_the_limit_to_raise(here: Here, server: JudgeServer) -> None:
+    """The message says what the directory has cost and to what the limit must be raised, which suffices."""
+    assert start(here, server, "--max-cost", "9").wait() == 5
+    sent = server.count
+    assert start(here, server, "--max-cost", "9").wait() == 5
+    said = stderr(here)
+    assert server.count == sent
+    told = re.search(
+        r"\$(\S+) spent in this run directory so far; .* Raise --max-cost to at least \$(\S+) to continue", said
+    )
+    assert told is not None
+    assert float(told[1]) == pytest.approx(merilo.Run.open(here.path / "r").usage["cost_usd"], abs=1e-4)
+    assert "To resume with a higher limit: merilo run data.jsonl" in said
+    assert "--max-cost USD" in said
+    start(here, server, "--max-cost", told[2]).wait()
+    assert server.count > sent
+
+
+def test_the_summary_tells_what_was_estimated(here: Here, server: JudgeServer) -> None:
+    """Text and JSON give the part of the cost that no server reported, and the requests without an answer."""
+    server.reporting = lambda _: None
+    server.fail_next(reset())
+    words = ["--judge", "openai:m", "--base-url", server.base_url, "--metrics", METRIC, "--prices", "prices.toml"]
+    done = here.merilo("run", "data.jsonl", *words, "--limit", "2", "--out", "r")
+    shown = " ".join(done.stdout.split())
+    assert re.search(
+        r"\d requests \(1 unanswered\), [\d,]+ tokens in, [\d,]+ out, (\S+) USD, of which \1 USD estimated", shown
+    )
+    found = here.json("run", "data.jsonl", *words, "--limit", "2", "--out", "r")
+    assert found["unanswered"] == 1
+    assert found["estimated_usd"] == found["cost_usd"] > 0

@@ -1,0 +1,166 @@
+"""What a reply is charged for: the usage that was reported, or an estimate from the texts."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from merilo.engine.amounts import charged_tokens_of, settled
+from merilo.engine.budget import Budget, Spending
+from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Refused, Temporary, Unreachable
+from merilo.providers.base import Finish, Message, Reply, Request, Usage
+from merilo.providers.openai import OpenAIProvider
+from merilo.providers.openai_embeddings import EmbeddingsRequest
+from merilo.providers.openai_replies import usage_of
+from merilo.providers.prices import prices_from
+from merilo.runs.ledger import Charge
+
+REQUEST = Request((Message("system", "r" * 10 + " judge the text. " * 20), Message("user", "a sentence or two. " * 21)))
+READ = 250  # its 749 bytes / 3
+WROTE = 40
+TEXT = "so it is, and so on; " * 6  # 126 characters, of which 120 bytes / 3
+
+
+def replied(read: int | None, wrote: int | None, text: str = TEXT[:120], **more: object) -> Reply:
+    return Reply((text,), usage=Usage(read, wrote), **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("reply", "usage", "estimated"),
+    [
+        (replied(190, 30), (190, 30), False),
+        (replied(95, 15), (95, 15), False),
+        (replied(100_000, 9_000), (100_000, 9_000), False),
+        (replied(0, 0), (READ, WROTE), True),
+        (replied(1, 1), (READ, WROTE), True),
+        (replied(91, 30), (READ, 30), True),
+        (replied(190, 14), (190, WROTE), True),
+        (replied(None, None), (READ, WROTE), True),
+        (replied(None, 30), (READ, 30), True),
+        (replied(190, None), (190, WROTE), True),
+        (replied(190, 0, ""), (190, 0), False),
+        (replied(190, 0, "We cannot answer that.", finish=Finish.REFUSED), (190, 0), False),
+        (replied(190, None, TEXT[:120], reasoning="First I read it, then" * 10), (190, 110), True),
+    ],
+)
+def test_a_reply_is_charged_as_reported_if_that_can_be_true(
+    reply: Reply, usage: tuple[int, int], estimated: bool
+) -> None:
+    """Each count is taken as it is reported; one that is missing, or would make tokens too long, is estimated."""
+    found = settled(REQUEST, reply)
+    assert charged_tokens_of(REQUEST) == READ
+    assert (found.usage.input_tokens, found.usage.output_tokens) == usage
+    assert found.estimated is estimated
+    assert found.input_estimated is (usage[0] != reply.usage.input_tokens)
+
+
+def test_blanks_and_lines_may_be_few_tokens() -> None:
+    """A table that is mostly blanks and rules takes few tokens, and its server is believed."""
+    table = Request((Message("user", f"name{' ' * 800}value\n{'-' * 800}\n"),))
+    assert not settled(table, replied(9, 30)).estimated
+    assert settled(table, replied(0, 30)).estimated
+
+
+def test_other_scripts_are_charged_by_their_bytes() -> None:
+    """Tokenizers make more tokens of a character outside ASCII, and servers that make few are believed."""
+    request = Request((Message("user", "河流有多长" * 100),))
+    assert charged_tokens_of(request) == 500
+    assert not settled(request, replied(300, 30)).estimated
+
+
+def test_vectors_are_not_charged() -> None:
+    """The reply of an embedder, however long, has no output tokens."""
+    found = settled(EmbeddingsRequest((), inputs=("abc" * 100,)), replied(None, 0, "[0.1]" * 1_000))
+    assert (found.usage.input_tokens, found.usage.output_tokens) == (100, 0)
+
+
+@given(st.integers(0, 2_000), st.integers(0, 500))
+def test_no_report_is_settled_below_what_is_plausible(read: int, wrote: int) -> None:
+    """A charge is never below what was reported, or one token for eight characters."""
+    usage = settled(REQUEST, replied(read, wrote)).usage
+    assert usage.input_tokens is not None
+    assert usage.output_tokens is not None
+    assert usage.input_tokens >= max(read, 740 // 8)
+    assert usage.output_tokens >= max(wrote, 120 // 8)
+
+
+@pytest.mark.parametrize(
+    ("told", "usage"),
+    [
+        ({"prompt_tokens": 900, "prompt_tokens_details": {"cached_tokens": 800}}, Usage(900, None, 800)),
+        ({"prompt_tokens": 50, "prompt_tokens_details": {"cached_tokens": 800}}, Usage(850, None, 800)),
+        ({"prompt_tokens": 50, "prompt_cache_hit_tokens": 800, "completion_tokens": 7}, Usage(850, 7, 800)),
+        ({"prompt_tokens": 10**7, "completion_tokens": 10**7 + 1}, Usage(10**7, None)),
+        ({"prompt_tokens": -1, "completion_tokens": "7"}, Usage()),
+        ({"prompt_tokens": True, "completion_tokens": 7.0}, Usage()),
+    ],
+)
+def test_cached_input_belongs_to_the_input(told: dict[str, object], usage: Usage) -> None:
+    """Input that a server counts apart from the rest is added to it, and counts that cannot be are unknown."""
+    assert usage_of(told) == usage
+
+
+PROVIDER = OpenAIProvider("m", base_url="http://127.0.0.1:1/v1")
+CACHING = [{"model": "m", "input": 100.0, "output": 0.0, "cached_input": 10.0, "cache_write": 125.0}]
+
+
+@pytest.mark.parametrize(
+    ("usage", "usd"),
+    [
+        (Usage(1_000, 0), 0.1),
+        (Usage(1_000, 0, 900), 0.019),
+        (Usage(1_000, 0, None, 900), 0.1225),
+        (Usage(None, 0), READ * 125.0 / 1e6),
+        (Usage(3, 0, 2), READ * 125.0 / 1e6),
+    ],
+)
+def test_cached_input_costs_what_it_costs_and_estimates_the_most(usage: Usage, usd: float) -> None:
+    """Cached tokens are charged at their own price; estimated input is charged at the highest of its prices."""
+    spending = Spending(Budget(max_cost_usd=1.0), prices_from(CACHING).usd)
+    entry = spending.begin(0.5, Charge(READ, 0, 0.0, estimated=True))
+    found = settled(REQUEST, Reply(("",), usage=usage))
+    assert spending.replied(entry, 0.5, PROVIDER, found) == pytest.approx(usd)
+    assert spending.cost_usd == pytest.approx(usd)
+
+
+@pytest.mark.parametrize(
+    ("error", "requests", "charged"),
+    [
+        (Temporary("no reply in time"), 1, True),
+        (Temporary("the connection failed"), 1, True),
+        (Temporary("no chat completion in it", status=200), 1, True),
+        (Permanent("vectors that do not fit", status=200), 1, True),
+        (Temporary("timeout", status=408), 1, True),
+        (Temporary("bad gateway", status=502), 1, True),
+        (Temporary("gateway timeout", status=504), 1, True),
+        (Refused("filtered", status=400), 1, True),
+        (Permanent("too long", status=400), 1, False),
+        (ProviderDown("wrong key", status=401), 1, False),
+        (RateLimited("slow down", status=429), 1, False),
+        (RateLimited("slow down"), 1, False),
+        (Temporary("internal", status=500), 1, False),
+        (Temporary("overloaded", status=529), 1, False),
+        (ProviderDown("no server", sent=False), 0, False),
+        (Unreachable("no server any more", sent=False), 0, False),
+    ],
+)
+def test_an_error_is_charged_if_a_model_may_have_run(error: ProviderError, requests: int, charged: bool) -> None:
+    """A request without a usable reply is charged for its input, unless an error says that no model has run."""
+    for unanswered in ("charged", "free"):
+        spending = Spending(Budget(max_cost_usd=1.0, unanswered=unanswered), prices_from(CACHING).usd)
+        spending.failed(spending.begin(0.5, Charge(READ, 0, 0.25, estimated=True)), 0.5, error)
+        assert spending.requests == requests
+        assert spending.cost_usd == (0.25 if charged and unanswered == "charged" else 0.0)
+        assert spending.over(0.7) is None or charged
+
+
+def test_replies_that_were_never_read_are_kept_back() -> None:
+    """For each unanswered request, as much is kept back as the most expensive reply cost more than its input."""
+    spending = Spending(Budget(max_cost_usd=1.0), prices_from([{"model": "m", "input": 100.0, "output": 400.0}]).usd)
+    charge = Charge(READ, 0, READ * 1e-4, estimated=True)
+    spending.failed(spending.begin(0.2, charge), 0.2, Temporary("no reply in time"))
+    assert spending.withheld_usd == 0.0
+    spending.replied(spending.begin(0.2, charge), 0.2, PROVIDER, settled(REQUEST, replied(200, 100)))
+    assert spending.withheld_usd == pytest.approx(200 * 1e-4 + 100 * 4e-4 - READ * 1e-4)
+    assert "and up to $0.035 for replies to 1 unanswered request;" in spending.cost_reached(0.9)

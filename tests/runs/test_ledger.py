@@ -1,0 +1,142 @@
+"""The ledger of a run directory: what it keeps whatever ends its process."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from merilo.errors import RunError
+from merilo.runs.ledger import Balance, Charge, Charges, Ledger
+
+tokens = st.none() | st.integers(0, 10**7)
+dollars = st.none() | st.floats(0, 1e6, allow_subnormal=False)
+inputs = st.builds(Charge, tokens, st.just(0), dollars, st.just(True))
+replies = st.builds(Charge, tokens, tokens, dollars, st.booleans())
+Step = Callable[[Ledger, int], None]
+ends: st.SearchStrategy[Step | None] = st.one_of(
+    st.none(),
+    replies.map(lambda charge: lambda ledger, number: ledger.replied(number, charge)),
+    st.just(Ledger.not_billed),
+    st.just(Ledger.not_sent),
+    st.just(Ledger.leave),
+)
+
+
+def filled(path: Path, opening: Charges, steps: list[tuple[Charge, Step | None]]) -> Ledger:
+    """A ledger with these requests, each with what ended it; None: it is in flight."""
+    ledger = Ledger.open(path, opening)
+    numbers = [ledger.sent(charge) for charge, _ in steps]
+    for number, (_, end) in zip(reversed(numbers), reversed(steps), strict=True):
+        if end is not None:
+            end(ledger, number)
+    return ledger
+
+
+@given(st.lists(st.tuples(inputs, ends), min_size=1, max_size=8))
+def test_a_killed_process_leaves_the_same_balance(steps: list[tuple[Charge, Step | None]]) -> None:
+    """What another process reads without the first having closed its file equals what the first one knew."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "ledger.jsonl")
+        ledger = filled(path, Charges(requests=3, usd=0.5), steps)
+        found, known = Ledger.open(path, Charges()).balance, ledger.balance
+        assert found.answered == known.answered
+        assert found.requests == known.requests == ledger.requests
+        assert found.unanswered.requests == known.unanswered.requests
+        assert found.unanswered.usd == pytest.approx(known.unanswered.usd)
+        assert found.excess_usd == known.excess_usd
+        ledger.close()
+
+
+@given(st.lists(st.tuples(inputs, ends), min_size=1, max_size=5), st.data())
+def test_a_ledger_cut_anywhere_is_continued_or_refused(
+    steps: list[tuple[Charge, Step | None]], data: st.DataObject
+) -> None:
+    """Cut at any byte, a ledger is read up to its last whole line and continued there; nothing is read as 0."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "ledger.jsonl")
+        filled(path, Charges(requests=3, usd=0.5), steps).close()
+        whole = path.read_bytes()
+        end = data.draw(st.integers(0, len(whole)))
+        path.write_bytes(whole[:end])
+        lines = whole[:end].count(b"\n")
+        if not lines:
+            with pytest.raises(RunError, match="damaged"):
+                Ledger.open(path, Charges())
+            return
+        ledger = Ledger.open(path, Charges())
+        assert ledger.lines == lines
+        assert ledger.answered.requests >= 3
+        before = ledger.requests
+        ledger.sent(Charge(1, 0, 0.1, estimated=True))
+        ledger.close()
+        assert Ledger.read(path, lines=lines + 1).requests == before + 1
+
+
+@given(st.integers(0, 10_000), st.integers(0, 255))
+def test_a_changed_byte_is_noticed(place: int, value: int) -> None:
+    """Any other byte anywhere before the last line's end makes the ledger damaged."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "ledger.jsonl")
+        ledger = Ledger.open(path, Charges())
+        for _ in range(3):
+            ledger.replied(ledger.sent(Charge(400, 0, 0.25, estimated=True)), Charge(380, 20, 0.5))
+        ledger.close()
+        whole = bytearray(path.read_bytes())
+        place %= len(whole) - 1
+        if whole[place] == value:
+            value ^= 1
+        whole[place] = value
+        path.write_bytes(whole)
+        with pytest.raises(RunError, match="damaged"):
+            Ledger.open(path, Charges())
+
+
+def test_a_line_is_written_before_its_request_is_sent(tmp_path: Path) -> None:
+    """`sent` returns once the entry is in the file; the opening balance stands before it."""
+    ledger = Ledger.open(tmp_path / "l", Charges(requests=2, usd=0.75))
+    assert not (tmp_path / "l").exists()
+    ledger.sent(Charge(400, 0, 0.25, estimated=True))
+    assert Ledger.read(tmp_path / "l", lines=2).balance == Balance(
+        Charges(requests=2, usd=0.75), Charges(1, 400, 0, 0.25, 0.25)
+    )
+    ledger.close()
+
+
+def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write that fails is taken back, and its request is not counted as sent."""
+    ledger = Ledger.open(tmp_path / "l", Charges())
+    ledger.sent(Charge(400, 0, 0.25, estimated=True))
+    whole = (tmp_path / "l").read_bytes()
+    write = os.write
+
+    def full(file: int, data: bytes) -> int:
+        if len(data) < 20:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(file, data[:-19])
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(OSError, match="No space left"):
+        ledger.sent(Charge(400, 0, 0.25, estimated=True))
+    monkeypatch.undo()
+    assert (tmp_path / "l").read_bytes() == whole
+    assert ledger.requests == 1
+    ledger.sent(Charge(400, 0, 0.25, estimated=True))
+    ledger.close()
+    assert Ledger.read(tmp_path / "l", lines=3).requests == 2
+
+
+def test_a_newer_ledger_is_refused(tmp_path: Path) -> None:
+    """A ledger of a later format is not read as this one."""
+    ledger = Ledger(tmp_path / "l")
+    ledger._file = os.open(tmp_path / "l", os.O_WRONLY | os.O_CREAT)
+    ledger._append(ledger._file, '["ledger",2,{}')
+    ledger.close()
+    with pytest.raises(RunError, match="has format 2; this merilo reads up to 1"):
+        Ledger.open(tmp_path / "l", Charges())
