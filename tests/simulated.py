@@ -232,7 +232,7 @@ def corrected(labelled: int, *, studies: int, seed: int, contexts: int = 5, samp
         chosen = source.choice(samples, labelled, replace=False)
         places = np.repeat(chosen, contexts)
         people, judge = truth[chosen].ravel(), says[chosen].ravel()
-        whole = Labels.of(places.tolist(), people.tolist(), judge.tolist(), items=[contexts] * len(places))
+        whole = Labels.of(places.tolist(), people.tolist(), judge.tolist())
         found = correct(says.mean(axis=1), whole, UNIT)
         single = (chosen[:, None] * contexts + np.arange(contexts)).ravel()
         naive = correct(says.ravel(), Labels.of(single.tolist(), people.tolist(), judge.tolist()), UNIT)

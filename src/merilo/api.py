@@ -386,8 +386,8 @@ def label(
         metric: whose judge is to be held against people; None: the only one that has a judge.
         samples: so many are drawn, from those with a score.
         items: at most so many contexts or statements of each; all of them where whole samples are needed.
-        stratify: draw samples at the ends of the metric's range and between them alike, none with less than a fifth
-            of the probability that all would have.
+        stratify: draw from the samples at each end of the metric's range and from those between in proportion to their
+            numbers, and at least one of each.
         seed: which are drawn; the same seed draws the same ones, whatever the judge said (unless stratified).
 
     Raises:

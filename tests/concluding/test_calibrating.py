@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -41,8 +43,6 @@ from merilo.reports.overview import overview_page, overview_record
 from merilo.stats.correction import Reported
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from merilo.judging.questions import Question
 
 PRECISION = "context_precision"
@@ -53,6 +53,7 @@ METRICS = (
     PRECISION,
 )
 ROWS = contexts_rows(120)
+FILES = Path(__file__).parent / "files"
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +79,8 @@ def test_every_label_of_every_sample_gives_the_mean_of_people(run: merilo.Run, t
     assert correction.raw.value == pytest.approx(run.metrics["context_relevance"].mean)
 
 
-def test_three_estimates_stand_side_by_side_and_one_is_reported(run: merilo.Run, labels: Path) -> None:
-    """The corrected one where 20 samples are labelled and it is surer, with the reason in a sentence."""
+def test_the_corrected_estimate_is_reported_among_three(run: merilo.Run, labels: Path) -> None:
+    """The mean by the judge, by the labels alone, and the corrected one, which is reported, with the reason."""
     found = calibrate_run(run, labels).metrics["context_relevance"]
     assert found.correction.reported is Reported.CORRECTED
     assert found.correction.reason.startswith("The corrected estimate is reported: its interval is")
@@ -165,11 +166,11 @@ def test_csv_from_a_spreadsheet_gives_the_same(run: merilo.Run, labels: Path, tm
 
 
 def test_labels_of_one_judge_calibrate_another_over_the_same_samples(labels: Path, tmp_path: Path) -> None:
-    """Tasks were drawn blind to the verdicts, so they hold for a second judge too, who agrees with people fully."""
+    """Tasks of a uniform draw are valid for a second judge, who agrees with the annotators fully."""
     other = judged_run(tmp_path / "run", ROWS, ["context_relevance"], strict)
     found = calibrate_run(other, labels).metrics["context_relevance"]
-    assert found.correction.reported is Reported.HUMAN
-    assert "people and judge differ in 0 of 40 labelled samples" in found.correction.reason
+    assert found.correction.reported is Reported.CORRECTED
+    assert found.correction.corrected.value == pytest.approx(true_mean(ROWS), abs=0.01)
     (agreement,) = found.agreement
     assert agreement.grades is not None
     assert agreement.grades.kappa.value == 1.0
@@ -217,13 +218,11 @@ def test_labels_that_were_not_asked_for_are_told(run: merilo.Run, tmp_path: Path
     assert "t.jsonl, line 1: expected 0 or 1 or 2, got 'maybe'." in found.remarks[0]
 
 
-@pytest.mark.parametrize(
-    ("samples", "reported"), [(9, Reported.NOTHING), (12, Reported.HUMAN), (30, Reported.CORRECTED)]
-)
+@pytest.mark.parametrize(("samples", "reported"), [(9, Reported.NOTHING), (10, Reported.CORRECTED)])
 def test_what_is_reported_depends_on_how_many_are_labelled(
     run: merilo.Run, tmp_path: Path, samples: int, reported: Reported
 ) -> None:
-    """Nothing below 10 samples, people's own mean below 20, then the surer one."""
+    """Nothing below 10 samples, then the corrected mean."""
     label_run(run, tmp_path / "t.jsonl", metric="context_relevance", samples=samples, items=9)
     found = calibrate_run(run, fill_in(tmp_path / "t.jsonl", by_grade), metrics=["context_relevance"])
     assert found.metrics["context_relevance"].correction.reported is reported
@@ -243,21 +242,38 @@ def test_two_uniform_draws_are_one(run: merilo.Run, tmp_path: Path) -> None:
     assert "36 labels of other draws left aside" in found.remarks[0]
 
 
-def test_stratified_draws_are_undone_by_their_probabilities(tmp_path: Path) -> None:
-    """Rare scores are labelled more often than they occur; weighted, the estimate is near the truth all the same."""
-
-    def rarely(question: Question[Any]) -> Row:
-        said = lenient(question)
-        return said if said["grade"] else {"grade": 0}
-
+def test_draws_by_verdict_are_corrected_by_verdict(tmp_path: Path) -> None:
+    """A draw by verdict has a corrected mean with an interval, and a sentence on its agreement."""
     rows = contexts_rows(300, contexts=2)
-    run = judged_run(tmp_path / "run", rows, ["context_relevance"], rarely)
+    run = judged_run(tmp_path / "run", rows, ["context_relevance"])
     label_run(run, tmp_path / "t.jsonl", samples=90, stratify=True)
     found = calibrate_run(run, fill_in(tmp_path / "t.jsonl", by_grade)).metrics["context_relevance"]
     low, high = found.correction.corrected.interval.ends or (0.0, 0.0)
     assert low < true_mean(rows) < high
     assert found.stratified
     assert any("drawn by verdict" in each for each in found.remarks)
+
+
+def test_tickets_of_equal_halves_are_estimated_by_verdict(tmp_path: Path) -> None:
+    """Tasks that 0.1.0 drew with unequal probabilities are still read; each verdict counts by its share of the run."""
+    rows = contexts_rows(150, contexts=1, seed=3)
+    run = judged_run(tmp_path / "run", rows, ["context_relevance"])
+    path = FILES / "stratified-0.1.0.jsonl"
+    found = calibrate_run(run, path).metrics["context_relevance"]
+    assert (found.correction.labelled, found.stratified) == (30, True)
+    judged = {sample.id: sample.scores["context_relevance"].value for sample in run.samples}
+    shares = Counter(judged.values())
+    labels = dict[float, list[float]]()
+    for line in read_tasks(path):
+        ticket = unsealed(line["ticket"])
+        assert ticket is not None
+        labels.setdefault(judged[ticket.sample], []).append(line["label"] / 2)
+    expected = sum(shares[score] / 150 * sum(each) / len(each) for score, each in labels.items())
+    assert found.correction.corrected.value == pytest.approx(expected, abs=1e-12)
+    assert found.correction.reported is Reported.CORRECTED
+    assert found.correction.human.interval.ends is None
+    low, high = found.correction.corrected.interval.ends or (0.0, 0.0)
+    assert low < true_mean(rows) < high
 
 
 def test_the_agreement_of_judge_and_people_comes_with_intervals(run: merilo.Run, labels: Path) -> None:

@@ -11,10 +11,9 @@ from merilo.cli.options import Cluster, Debug, Json, given, metric_texts
 
 HELP = """Hold a run against labels of people: the judge's mean, people's and the corrected one, side by side.
 
-RUN is the directory that merilo run printed; the labels are tasks that merilo label drew from it, filled in. Reported
-is the corrected mean where at least 20 samples are labelled and its interval is shorter than that of the labels alone;
-else people's own mean, from 10 samples. --attach keeps the labels with the run, and merilo show then reports the
-corrected means.
+RUN is the directory that merilo run printed; the labels are tasks that merilo label drew from it, filled in. The
+corrected mean is reported if at least 10 samples are labelled. --attach keeps the labels with the run, and merilo show
+then reports the corrected means.
 
 Exit codes: 0 done, 2 wrong use or no label that can be used, 3 too few labels to report a mean.
 """

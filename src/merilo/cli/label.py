@@ -52,7 +52,7 @@ def label(
         ),
     ] = 3,
     stratify: Annotated[
-        bool, typer.Option("--stratify", help="Draw more of the scores that are rare: lowest, highest, between.")
+        bool, typer.Option("--stratify", help="Draw from the lowest, highest and other scores in proportion.")
     ] = False,
     seed: Annotated[int, typer.Option(metavar="N", help="Draw other samples.")] = 0,
     ask: Annotated[bool, typer.Option("--ask", help="Ask the tasks of the file in this terminal.")] = False,

@@ -159,8 +159,8 @@ def _beside(found: Matched, scored: int) -> Iterator[str]:
         )
     if found.stratified and found.items:
         yield (
-            "The items were drawn by verdict, so the agreement is over these items and not over the run; the estimates "
-            "undo the drawing."
+            "The samples were drawn by verdict, so the agreement is that on these items and not over the run. The "
+            "corrected mean accounts for how they were drawn."
         )
 
 

@@ -80,14 +80,18 @@ def correction_of(scores: RunScores, metric: str, found: Matched, *, level: floa
 
 
 def rate_of(scores: RunScores, metric: str, found: Matched, *, level: float) -> CorrectedRate | None:
-    """The metric's mean as a rate, by Rogan and Gladen; None unless every number is 0 or 1 and samples stand alone."""
+    """Return the metric's mean as a rate, by Rogan and Gladen.
+
+    None unless every number is 0 or 1, samples are independent, and all were drawn with the same probability.
+    """
     column = scores.columns[metric]
     judged = column.values[column.scored]
     numbers = {*judged.tolist(), *found.people, *found.judge}
     if scores.clusters is not None or not found.samples or found.elsewhere or not numbers <= _RATE:
         return None
-    weights = [1 / chance for chance in found.probabilities]
-    return corrected_rate(judged, found.people, found.judge, weights=weights, level=level)
+    if len(set(found.probabilities)) > 1:  # its limits take labels as binomial counts, so weights make them too narrow
+        return None
+    return corrected_rate(judged, found.people, found.judge, level=level)
 
 
 def _places(scores: RunScores, metric: str) -> dict[str, int]:

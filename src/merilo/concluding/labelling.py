@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import blake2b
-from math import ceil, isfinite
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 SAMPLES: Final = 40
 ITEMS: Final = 3
-LEAST_SHARE: Final = 0.2
-"""No sample is drawn with less than this share of the probability that all would have."""
 _LOOKED_AT: Final = 40
 """So many of the drawn samples tell whether a metric's value is a sum over its items."""
 _WHY_VALUE: Final = (
@@ -157,7 +155,7 @@ class _Drawing:
             value = float(column.values[place])
             groups.setdefault(0 if value <= column.span[0] else 2 if value >= column.span[1] else 1, []).append(place)
         strata = [groups[each] for each in sorted(groups)]
-        if len(strata) > 1 and min(self.samples, len(places)) >= 2 * len(strata):
+        if len(strata) > 1 and min(self.samples, len(places)) >= len(strata):
             return strata, []
         why = "the scores are all of one kind" if len(strata) == 1 else "too few samples are drawn"
         return [places], [f"Drawn uniformly: {why}, so there is nothing to draw by."]
@@ -223,12 +221,15 @@ def drawn(strata: Sequence[Sequence[str]], *, wanted: int, key: str) -> dict[str
 
 
 def allotted(wanted: int, sizes: Sequence[int]) -> list[int]:
-    """How many of each stratum: alike where there are so many, and none below a fifth of its uniform share."""
+    """How many samples of each stratum: in proportion to its size, and at least one if `wanted` allows it.
+
+    Each sample goes to the stratum that is furthest below its proportional number.
+    """
     total = sum(sizes)
-    found = [min(size, ceil(LEAST_SHARE * wanted * size / total)) for size in sizes]
+    found = [int(wanted >= len(sizes))] * len(sizes)
     while sum(found) < wanted:
         room = [place for place, size in enumerate(sizes) if found[place] < size]
-        found[min(room, key=lambda place: found[place])] += 1
+        found[max(room, key=lambda place: wanted * sizes[place] / total - found[place])] += 1
     return found
 
 

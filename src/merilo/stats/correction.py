@@ -1,14 +1,15 @@
-"""Estimates from many labels of a judge, corrected by a few labels of people (design/correction.md)."""
+"""Estimates from many labels of a judge, corrected by a few human labels (design/correction.md)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import fsum, isfinite, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
-from merilo.stats.intervals import FEW_CLUSTERS, FEWEST_CLUSTERS, LEVEL, SEED, Interval, Method, check_level, t_quantile
-from merilo.stats.means import Estimate, mean_interval, ratio_interval
+from merilo.stats.intervals import LEVEL, SEED, Interval, Method, check_level, few_clusters, t_quantile, too_few_clusters
+from merilo.stats.means import Estimate, mean_interval
+from merilo.stats.strata import Stratum, stratified_limits
 from merilo.stats.sums import coded, numbers, same_length, summed
 
 if TYPE_CHECKING:
@@ -18,9 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FEWEST_LABELLED = 10
-FEWEST_ERRORS = 3
-ENOUGH_LABELLED = 20
 FOLDS = 10
+_BY_VERDICT = "the labels were drawn by verdict, so they have an interval only together with the verdicts"
 
 
 class Reported(StrEnum):
@@ -33,14 +33,14 @@ class Reported(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Labels:
-    """What people and the judge said of the labelled items (contexts, statements or whole samples), one each."""
+    """The labels of annotators and of the judge for the labelled items (contexts, statements or whole samples)."""
 
     sample: NDArray[np.int64]
     """The position of the item's sample among all that were judged."""
     human: NDArray[np.float64]
     judge: NDArray[np.float64]
     weight: NDArray[np.float64]
-    """The item's share of its sample's mean over the probability with which it was drawn."""
+    """1 over the probability with which the item's sample was drawn."""
 
     @classmethod
     def of(
@@ -50,40 +50,36 @@ class Labels:
         judge: Sequence[float],
         *,
         probability: Sequence[float] | None = None,
-        items: Sequence[int] | None = None,
     ) -> Labels:
-        """Labels of items, in any order; each item once.
+        """Labels of items, in any order; each item once. A sample's number is the mean of its labelled items.
 
-        `probability`: with which the item was drawn, in (0, 1]; all alike where left out (then only its being equal
-        counts). `items`: how many items the item's sample has, labelled or not; 1 (labels of whole samples) where
-        left out. Raises ValueError for unequal lengths and values that cannot be.
+        `probability`: with which the item's sample was drawn, in (0, 1]; without it all are equal. Raises ValueError
+        for unequal lengths and impossible values.
         """
         import numpy as np
 
         places = np.asarray(sample, dtype=np.int64)
         people, judged = numbers(human, "labels of people"), numbers(judge, "labels of the judge")
         chances = np.ones(len(places)) if probability is None else numbers(probability, "probabilities")
-        sizes = np.ones(len(places)) if items is None else numbers(items, "numbers of items")
-        named = {"labels of people": people, "labels of the judge": judged, "probabilities": chances, "sizes": sizes}
+        named = {"labels of people": people, "labels of the judge": judged, "probabilities": chances}
         for what, each in named.items():
             same_length(len(places), len(each), what)
         if len(places) and (chances.min() <= 0 or chances.max() > 1):
             raise ValueError("The probability with which an item was drawn lies above 0 and is at most 1.")
-        if len(places) and sizes.min() < 1:
-            raise ValueError("A sample with a labelled item has at least one item.")
-        return cls(places, people, judged, 1 / (chances * sizes))
+        return cls(places, people, judged, 1 / chances)
 
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """A mean by the judge, by people, and by the judge corrected by people; and which to report."""
+    """A mean by the judge, by human labels, and by the judge corrected by human labels; and which to report."""
 
     raw: Estimate
-    """The judge's mean over all samples; its interval knows nothing of the judge's errors."""
+    """The judge's mean over all samples; its interval does not include the judge's error."""
     human: Estimate
+    """The mean of the labelled samples; without an interval if they were drawn with unequal probabilities."""
     corrected: Estimate
     tuning: float | None
-    """λ: how far the judge is trusted, 0 (not) to 1; the mean over the folds. None where nothing is corrected."""
+    """λ: the weight of the judge's numbers between the ends of the range, 0 to 1; None if none was fitted."""
     labelled: int
     """Samples with a label."""
     reported: Reported
@@ -107,30 +103,30 @@ def correct(
     level: float = LEVEL,
     seed: int = SEED,
 ) -> Correction:
-    """The mean that people would give, over all samples, from the judge's numbers and people's labels of a few.
+    """The mean that annotators would give, over all samples, from the judge's numbers and a few human labels.
 
     `judged`: the judge's number for each sample, in `span`: the mean over all its items. `labels`: of items drawn
     with known probabilities from these samples. `clusters`: the name of each sample's cluster. `seed`: which
     labelled units share a fold.
 
-    Prediction-powered inference with power tuning, as a mean of one number for each sample: estimate = the weighted
-    mean of human - λ · (judge - mean of judged). Where all of a sample's items are labelled with one probability
-    these are the sample's own means. λ = cov(human, judge) / var(judge) among the labelled units, clipped to
-    [0, 1], each unit with the λ of the other nine folds, so that it does not fit its own errors. Variance: squares
-    of what each sample (or cluster) adds, its part of the judge's mean and of the correction together; L / (L - 2)
-    and t(L - 2) for L labelled units, as mean and λ are fitted. The human-only estimate is `mean_interval` of the
-    labelled samples' means, or the weighted ratio where their weights differ.
+    The judged samples form up to three strata: at the low end of the range, at the high end, and between. Their
+    sizes are known. Estimate: sum over strata of share · mean label. Between the ends, from 10 labelled samples on, the
+    label is replaced by human - λ · (judge - mean of judged in the stratum). λ = cov(human, judge) / var(judge) among
+    the labelled samples of the stratum, clipped to [0, 1], each sample with the λ of the other nine folds. Limits:
+    `strata.py`, with the variance of the strata's sizes, as the judged samples are a sample of questions. With
+    clusters each stratum has the effective number of its labelled clusters, the excess of the cluster-robust variance
+    is added, and Student's t replaces the normal quantile.
 
-    Assumes that units were drawn independently of each other, with the probabilities given, and that people are
-    right. The corrected one cannot be told from fewer than 10 labelled units (6 clusters), nor where people and
-    judge differ in fewer than 3, or people say the same of all but fewer than 3: how often the judge errs, or what
-    else people say, is then known from next to nothing. Sources:
-    Angelopoulos et al., Science 382 (2023); Angelopoulos, Duchi & Zrnic, "PPI++" (2023), section 6 (there labelled
-    samples are not among the judged ones, here they are: λ has no factor 1/(1 + n/N), and the variance has the
-    covariance of both parts); Zrnic & Candès, "Cross-prediction", PNAS 121 (2024), for folds.
+    Labels drawn by verdict need no weights, as their draw is uniform within each stratum. Labels drawn by the
+    verdicts of another judge are weighted by 1 / probability within the strata.
 
-    Which to report: the corrected one with at least 20 labelled samples and an interval shorter than the human-only
-    one; else the human-only one from 10; else nothing.
+    Assumes that samples were drawn independently, with the probabilities given, and that the human labels are right.
+    There is no corrected mean from fewer than 10 labelled samples or 6 labelled clusters, nor in a range without
+    finite ends. Sources: Cochran, "Sampling Techniques" (3rd ed., 1977), 5A.9 (post-stratification); Angelopoulos,
+    Duchi & Zrnic, "PPI++" (2023), section 6 (λ); Zrnic & Candès, "Cross-prediction", PNAS 121 (2024) (folds).
+
+    Which to report: the corrected mean if there is one. In a range without finite ends the human-only mean, from 10
+    labelled samples on. Otherwise nothing.
     """
     check_level(level)
     numbers_of_judge = numbers(judged, "judge's numbers")
@@ -150,12 +146,12 @@ def correct(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Design:
-    """The labelled samples' weighted sums, and how they lie among all samples."""
+    """The labelled samples, one number of each kind for each, and their places among all samples."""
 
     judged: NDArray[np.float64]
     codes: NDArray[np.int64] | None
     places: NDArray[np.int64]
-    """Positions of the labelled samples, ascending; the sums below are in the same order."""
+    """Positions of the labelled samples, ascending; the arrays below are in the same order."""
     weights: NDArray[np.float64]
     people: NDArray[np.float64]
     judge: NDArray[np.float64]
@@ -164,11 +160,18 @@ class _Design:
     def of(cls, judged: NDArray[np.float64], labels: Labels, codes: NDArray[np.int64] | None) -> _Design:
         import numpy as np
 
-        places, own = np.unique(labels.sample, return_inverse=True)
-        sums = [
-            summed(own, labels.weight * each, len(places)) for each in (np.ones(len(own)), labels.human, labels.judge)
-        ]
-        return cls(judged, codes, places, sums[0], sums[1], sums[2])
+        places, own, items = np.unique(labels.sample, return_inverse=True, return_counts=True)
+        weights, people, judge = (
+            summed(own, each, len(places)) / items for each in (labels.weight, labels.human, labels.judge)
+        )
+        return cls(judged, codes, places, weights, people, judge)
+
+    @property
+    def uniform(self) -> bool:
+        """True if all samples were drawn with the same probability."""
+        import numpy as np
+
+        return not len(self.weights) or bool(np.ptp(self.weights) <= 1e-9 * self.weights.max())
 
     @property
     def units(self) -> NDArray[np.int64]:
@@ -178,100 +181,156 @@ class _Design:
         names = self.places if self.codes is None else self.codes[self.places]
         return np.unique(names, return_inverse=True)[1].astype(np.int64)
 
-    def by_unit(self, parts: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Sums over the units of all samples, from one number for each sample."""
-        return parts if self.codes is None else summed(self.codes, parts)
+    def scaled(self, span: tuple[float, float]) -> _Design:
+        """The same with the range moved to [0, 1]."""
+        low, high = span
+        judged, people, judge = ((each - low) / (high - low) for each in (self.judged, self.people, self.judge))
+        return replace(self, judged=judged, people=people, judge=judge)
 
 
 def _human(design: _Design, span: tuple[float, float], level: float, seed: int) -> Estimate:
     names = None if design.codes is None else design.codes[design.places].tolist()
-    return ratio_interval(design.people, design.weights, span, clusters=names, level=level, seed=seed)
+    if design.uniform:
+        return mean_interval(design.people, span, clusters=names, level=level, seed=seed)
+    found = mean_interval(design.people, span, clusters=names, weights=design.weights, level=level, seed=seed)
+    # A weighted interval knows nothing of a stratum whose few labels agree, however many samples each stands for.
+    return replace(found, interval=Interval(None, _BY_VERDICT, level=level), error=None)
 
 
 def _corrected(design: _Design, span: tuple[float, float], level: float, seed: int) -> tuple[Estimate, float | None]:
-    import numpy as np
-
-    units = design.units
-    count = int(units.max()) + 1 if len(units) else 0
-    total, mean = design.weights.sum(), float(design.judged.mean()) if len(design.judged) else 0.0
-    clusters = None if design.codes is None else count
-    gaps = summed(units, design.people - design.judge, count)
-    slack = 1e-12 * max(1.0, float(total))
-    said = summed(units, design.people, count) / summed(units, design.weights, count)
-    alike = int(np.unique(said.round(9), return_counts=True)[1].max()) if count else 0
-    why = _too_few(count, int((abs(gaps) > slack).sum()), count - alike, clustered=design.codes is not None)
+    count = len(design.places)
+    clusters = None if design.codes is None else len(set(design.codes[design.places].tolist()))
+    why = "" if all(map(isfinite, span)) else "a correction needs a range with two finite ends"
+    if not why and count < FEWEST_LABELLED:
+        why = f"cannot tell from {count} labelled samples, at least {FEWEST_LABELLED} needed"
+    if not why and clusters is not None:
+        why = (too_few_clusters(clusters) or "").replace(" cluster", " labelled cluster")
     if why:
-        return Estimate(None, Interval(None, why, level=level), len(design.places), clusters), None
-    centred = design.judge - design.weights * mean
-    tunings = _tunings(design, units, count, seed)[units]
-    tuning = float(design.weights @ tunings / total)
-    value = float((design.people - tunings * centred).sum() / total)
-    parts = tuning * (design.judged - mean) / len(design.judged)
-    parts[design.places] += (design.people - tunings * centred - design.weights * value) / total
-    error = sqrt(count / (count - 2) * float((design.by_unit(parts) ** 2).sum()))
-    half = t_quantile(count - 2, level) * error  # two numbers are fitted: the mean and λ
-    ends = (max(span[0], value - half), min(span[1], value + half))
-    few = clusters is not None and count < FEW_CLUSTERS
-    remark = f"only {count} labelled clusters: the interval is less sure than its level says" if few else ""
-    value = min(max(value, span[0]), span[1])
-    interval = Interval(ends, remark=remark, method=Method.CORRECTED, level=level, seed=seed)
-    return Estimate(value, interval, len(design.places), clusters, error), tuning
+        return Estimate(None, Interval(None, why, level=level), count, clusters), None
+    low, high = span
+    found = _Stratified.of(design.scaled(span), seed)
+    ends = stratified_limits(found.strata, found.other_variance, found.quantile(level))
+    scaled = (low + ends[0] * (high - low), low + ends[1] * (high - low))
+    remark = "" if clusters is None else few_clusters(clusters)
+    interval = Interval(scaled, remark=remark, method=Method.CORRECTED, level=level, seed=seed)
+    value, error = low + found.value * (high - low), (high - low) * found.error
+    return Estimate(value, interval, count, clusters, error), found.tuning
 
 
-def _too_few(count: int, unlike: int, varied: int, *, clustered: bool) -> str:
-    least, what = (FEWEST_CLUSTERS, "clusters") if clustered else (FEWEST_LABELLED, "samples")
-    if count < least:
-        return f"cannot tell from {count} labelled {what}, at least {least} needed"
-    if unlike < FEWEST_ERRORS:
-        return (
-            f"cannot tell: people and judge differ in {unlike} of {count} labelled {what}, at least "
-            f"{FEWEST_ERRORS} needed to know how far it is off"
-        )
-    if varied < FEWEST_ERRORS:
-        return (
-            f"cannot tell: people said the same of all but {varied} of {count} labelled {what}, so next to nothing is "
-            "known of the others"
-        )
-    return ""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stratified:
+    """The estimate by strata of the judge's numbers, on the scale from 0 to 1."""
+
+    strata: tuple[Stratum, ...]
+    value: float
+    other_variance: float
+    """Of the estimate, apart from that of the strata's means."""
+    clusters: float | None
+    """Effective number of labelled clusters; None without clusters."""
+    tuning: float | None
+
+    @classmethod
+    def of(cls, design: _Design, seed: int) -> _Stratified:
+        import numpy as np
+
+        of_judged = np.where(design.judged <= 0, 0, np.where(design.judged >= 1, 2, 1))
+        of_labelled = of_judged[design.places]
+        strata, tuning = list[Stratum](), None
+        expected = np.zeros(len(design.judged))  # the estimated label of each judged sample
+        residuals = np.zeros(len(design.judged))  # what each labelled sample adds to the error of its stratum's mean
+        for kind in np.unique(of_judged):
+            inside, own = of_judged == kind, of_labelled == kind
+            mean = float(design.judged[inside].mean())
+            values, weights, slope = design.people[own], design.weights[own], 0.0
+            if kind == 1 and len(values) >= FEWEST_LABELLED:
+                slopes = _tunings(values, design.judge[own], weights, design.units[own], seed)
+                values = values - slopes * (design.judge[own] - mean)
+                slope = tuning = float(np.average(slopes, weights=weights))
+            share = float(inside.mean())
+            centre = float(np.average(values, weights=weights)) if len(values) else mean
+            count = _effective(design.units[own], weights) if len(values) else 0.0
+            strata.append(Stratum(share, min(max(centre, 0.0), 1.0), values, weights, count))
+            expected[inside] = strata[-1].mean + slope * (design.judged[inside] - mean)
+            if len(values):
+                residuals[design.places[own]] = share * weights * (values - centre) / weights.sum()
+        value = sum(each.share * each.mean for each in strata)
+        sampling = (expected - value) / len(expected)
+        others = float((sampling**2).sum())
+        if design.codes is None:
+            return cls(tuple(strata), value, others, None, tuning)
+        labelled = np.unique(design.codes[design.places])
+        together = summed(design.codes, sampling + residuals) ** 2
+        robust = float(together.sum()) * len(labelled) / (len(labelled) - 1)
+        others = max(others, robust - sum(each.share**2 * each.variance for each in strata))
+        shares = np.array([strata[place].share for place in np.searchsorted(np.unique(of_judged), of_labelled)])
+        totals = summed(of_labelled, design.weights)[of_labelled]
+        clusters = _effective(design.units, shares * design.weights / totals)
+        return cls(tuple(strata), value, others, clusters, tuning)
+
+    @property
+    def error(self) -> float:
+        """The standard error of the estimate."""
+        return sqrt(sum(each.share**2 * each.variance for each in self.strata) + self.other_variance)
+
+    def quantile(self, level: float) -> float:
+        """The two-sided quantile: normal, or Student's t by the effective number of clusters."""
+        from scipy.special import ndtri
+
+        if self.clusters is None:
+            return float(ndtri((1 + level) / 2))
+        return t_quantile(max(self.clusters - 1, 1.0), level)
 
 
-def _tunings(design: _Design, units: NDArray[np.int64], count: int, seed: int) -> NDArray[np.float64]:
-    """λ for each labelled unit, from the units of the other folds."""
+def _effective(units: NDArray[np.int64], weights: NDArray[np.float64]) -> float:
+    """Kish's effective number of units: sum(weights)² / sum(squared weights of the units)."""
+    sums = summed(units, weights)
+    return float(sums.sum() ** 2 / (sums @ sums))
+
+
+def _tunings(
+    people: NDArray[np.float64],
+    judge: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    units: NDArray[np.int64],
+    seed: int,
+) -> NDArray[np.float64]:
+    """λ for each labelled sample, from the units of the other folds."""
     import numpy as np
 
+    units = np.unique(units, return_inverse=True)[1]
+    count = int(units.max()) + 1
     keys = np.atleast_1d(np.random.PCG64(seed).random_raw(count))
     folds = np.empty(count, dtype=np.int64)
     folds[np.argsort(keys, kind="stable")] = np.arange(count) % min(FOLDS, count)
-    found = np.empty(count)
+    found = np.empty(len(people))
     for fold in range(min(FOLDS, count)):
-        rest = folds[units] != fold
-        found[folds == fold] = _tuning(design, units, rest)
+        out = folds[units] == fold
+        found[out] = _tuning(people[~out], judge[~out], weights[~out])
     return found
 
 
-def _tuning(design: _Design, units: NDArray[np.int64], kept: NDArray[np.bool_]) -> float:
-    """cov(human, judge) / var(judge) of the kept units' sums, in [0, 1]; 0 where the judge says one thing."""
-    weights, people, judge = design.weights[kept], design.people[kept], design.judge[kept]
-    left, right = (summed(units[kept], each - weights * each.sum() / weights.sum()) for each in (people, judge))
-    variance = float(right @ right)
-    return min(max(float(left @ right) / variance, 0.0), 1.0) if variance > 1e-24 else 0.0
+def _tuning(people: NDArray[np.float64], judge: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
+    """cov(human, judge) / var(judge), in [0, 1]; 0 if the judge's numbers are all equal."""
+    if not len(people):
+        return 0.0
+    left, right = (each - weights @ each / weights.sum() for each in (people, judge))
+    variance = float(weights @ (right * right))
+    return min(max(float(weights @ (left * right)) / variance, 0.0), 1.0) if variance > 1e-24 else 0.0
 
 
 def _choice(human: Estimate, corrected: Estimate, labelled: int) -> tuple[Reported, str]:
-    if labelled < FEWEST_LABELLED or human.interval.ends is None:
-        why = human.interval.note or f"{labelled} samples are labelled"
-        return Reported.NOTHING, f"Nothing is reported: {why}; at least {FEWEST_LABELLED} labelled samples are needed."
-    if labelled < ENOUGH_LABELLED:
-        why = f"{labelled} samples are labelled, and a correction needs {ENOUGH_LABELLED}"
-        return Reported.HUMAN, f"The human-only estimate is reported: {why}."
-    if corrected.interval.ends is None:
-        why = corrected.interval.note.removeprefix("cannot tell: ")
-        return Reported.HUMAN, f"The human-only estimate is reported: {why}."
-    widths = [each.interval.ends[1] - each.interval.ends[0] for each in (corrected, human) if each.interval.ends]
-    said = f"its interval is {widths[0]:.3g} wide, that of the labels alone {widths[1]:.3g}"
-    if widths[0] < widths[1]:
-        return Reported.CORRECTED, f"The corrected estimate is reported: {said}."
-    return Reported.HUMAN, f"The human-only estimate is reported, for the judge adds nothing to it: {said}."
+    ends, alone = corrected.interval.ends, human.interval.ends
+    if ends is not None and alone is not None:
+        return Reported.CORRECTED, (
+            f"The corrected estimate is reported: its interval is {ends[1] - ends[0]:.3g} wide, that of the labels "
+            f"alone {alone[1] - alone[0]:.3g}."
+        )
+    if ends is not None:
+        return Reported.CORRECTED, f"The corrected estimate is reported: {human.interval.note}."
+    if labelled >= FEWEST_LABELLED and alone is not None:
+        return Reported.HUMAN, f"The human-only estimate is reported: {corrected.interval.note}."
+    why = human.interval.note or f"{labelled} samples are labelled"
+    return Reported.NOTHING, f"Nothing is reported: {why}; at least {FEWEST_LABELLED} labelled samples are needed."
 
 
 # -- as ARES computes it -------------------------------------------------------------------------------

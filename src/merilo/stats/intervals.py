@@ -25,7 +25,7 @@ class Method(StrEnum):
     FLIPS = "exact sign flips"
     SCORE = "score"
     BETTING = "hedged capital"
-    CORRECTED = "prediction-powered t"
+    CORRECTED = "stratified score"
     ROGAN_GLADEN = "Rogan-Gladen"
 
 
