@@ -126,6 +126,31 @@ def cluster_coverage(name: str, clusters: int, *, studies: int, seed: int, membe
     return _coverage(found, means, shape.mean, float(np.std([each.mean() for each in means])))
 
 
+UNEQUAL = {
+    "20 clusters of 2 to 40": (20, 0),
+    "8 clusters of 2 to 40": (8, 0),
+    "20 clusters, one with half of the samples": (20, 1),
+}
+"""Clusters whose sizes differ: how many, and how many of them have as many samples as all others together."""
+
+
+def unequal_coverage(name: str, clusters: str, *, studies: int, seed: int) -> Coverage:
+    """Of the mean over clusters of 2 to 40 samples, with a correlation of .3 between the members' normal scores."""
+    count, large = UNEQUAL[clusters]
+    shape, source = SHAPES[name], np.random.default_rng([seed, count, large, 4])
+    values, names = list["Numbers"](), list[list[int]]()
+    for _ in range(studies):
+        sizes = source.integers(2, 41, count)
+        sizes[:large] = sizes[large:].sum()
+        codes = np.repeat(np.arange(count), sizes)
+        scores = np.sqrt(0.3) * source.normal(size=count)[codes] + np.sqrt(0.7) * source.normal(size=len(codes))
+        values.append(shape.quantile(ndtr(scores)))
+        names.append(codes.tolist())
+    found = [mean_interval(each, UNIT, clusters=own) for each, own in zip(values, names, strict=True)]
+    error = float(np.std([each.mean() for each in values]))
+    return _coverage(found, values, shape.mean, error)
+
+
 def nested(source: np.random.Generator, groups: int, members: int, correlation: float) -> Numbers:
     """Uniform numbers, groups × members, whose normal scores correlate within a group."""
     shared, own = source.normal(size=(groups, 1)), source.normal(size=(groups, members))

@@ -261,7 +261,8 @@ def test_tickets_of_equal_halves_are_estimated_by_verdict(tmp_path: Path) -> Non
     path = FILES / "stratified-0.1.0.jsonl"
     found = calibrate_run(run, path).metrics["context_relevance"]
     assert (found.correction.labelled, found.stratified) == (30, True)
-    judged = {sample.id: sample.scores["context_relevance"].value for sample in run.samples}
+    scores = read_scores(run, metrics=["context_relevance"])
+    judged = dict(zip(scores.ids, scores.columns["context_relevance"].values.tolist(), strict=True))
     shares = Counter(judged.values())
     labels = dict[float, list[float]]()
     for line in read_tasks(path):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from robust import bell_mccaffrey
 
 from merilo.stats.bootstrap import bca_ends, resampled_ratios
 from merilo.stats.intervals import Method, wilson_ends
@@ -91,26 +92,37 @@ def test_a_range_scales() -> None:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_clusters_have_the_robust_error_of_statsmodels(weighted: bool) -> None:
-    """The error between clusters is the cluster-robust one of a regression on a constant; t has G - 1 degrees."""
-    api = pytest.importorskip("statsmodels.api")
+def test_clusters_have_the_error_of_bell_and_mccaffrey(weighted: bool) -> None:
+    """The error between unequal clusters is CR2, t has Satterthwaite's degrees of freedom: both as by the matrices."""
     from scipy import stats
 
     weights = WEIGHTS if weighted else np.ones(300)
-    found = mean_interval(MANY, UNIT, clusters=CLUSTERS, weights=weights)
-    fit = api.WLS(MANY, np.ones(300), weights=weights).fit(cov_type="cluster", cov_kwds={"groups": np.array(CLUSTERS)})
-    assert found.error == pytest.approx(float(np.sqrt(fit.cov_params()[0, 0])), abs=1e-9)
-    assert found.value == pytest.approx(float(fit.params[0]), abs=1e-9)
-    groups = len(set(CLUSTERS))
-    assert found.clusters == groups
-    known = stats.t.interval(0.95, groups - 1, fit.params[0], np.sqrt(fit.cov_params()[0, 0]))
+    names = np.repeat(np.arange(25), [60, 40, 30, 20, *[10] * 9, *[5] * 12]).tolist()
+    found = mean_interval(MANY, UNIT, clusters=names, weights=weights)
+    error, freedom = bell_mccaffrey(MANY, names, weights)
+    assert found.error == pytest.approx(error, abs=1e-12)
+    assert found.freedom == pytest.approx(freedom, rel=1e-9)
+    assert freedom < 12
+    assert found.clusters == 25
+    assert found.value is not None
+    known = stats.t.interval(0.95, freedom, found.value, error)
     assert found.interval.ends == pytest.approx(known, abs=1e-9)
 
 
+def test_equal_clusters_have_the_usual_error() -> None:
+    """With equal clusters: the standard error of the clusters' means, and one degree of freedom less than clusters."""
+    from scipy import stats
+
+    names = np.repeat(np.arange(30), 10)
+    found = mean_interval(MANY, UNIT, clusters=names.tolist())
+    assert found.error == pytest.approx(stats.sem(MANY.reshape(30, 10).mean(axis=1)), abs=1e-12)
+    assert found.freedom == pytest.approx(29)
+
+
 def test_weights_have_the_robust_error_of_statsmodels() -> None:
-    """With weights and no clusters: HC1 of a weighted regression on a constant."""
+    """With weights and no clusters: HC2 of a weighted regression on a constant."""
     api = pytest.importorskip("statsmodels.api")
-    fit = api.WLS(MANY, np.ones(300), weights=WEIGHTS).fit(cov_type="HC1")
+    fit = api.WLS(MANY, np.ones(300), weights=WEIGHTS).fit(cov_type="HC2")
     found = mean_interval(MANY, UNIT, weights=WEIGHTS)
     assert found.error == pytest.approx(float(np.sqrt(fit.cov_params()[0, 0])), abs=1e-9)
     assert found.interval.method is Method.LINEARISED
@@ -143,7 +155,7 @@ def test_shares_in_clusters_stay_in_range() -> None:
     assert found.value is not None
     assert found.error is not None
     count = found.value * (1 - found.value) / found.error**2
-    known = wilson_ends(found.value, count, UNIT, quantile=stats.t.ppf(0.975, 24))
+    known = wilson_ends(found.value, count, UNIT, quantile=stats.t.ppf(0.975, found.freedom))
     assert found.interval.ends == pytest.approx(known, abs=1e-12)
 
 
@@ -158,6 +170,16 @@ def test_few_clusters(clusters: int, told: bool, remark: str) -> None:
     assert found.remark.startswith(remark)
     assert bool(found.remark) is bool(remark)
     assert (f"{clusters} clusters, at least 6" in found.note) is not told
+
+
+def test_unequal_clusters_are_reported_by_their_effective_number() -> None:
+    """Twenty-five clusters of which one has half of the samples are worth fewer than 5 equal ones."""
+    names = [0] * 150 + [1 + place % 24 for place in range(150)]
+    found = mean_interval(MANY, UNIT, clusters=names)
+    assert found.freedom is not None
+    assert found.freedom < 4
+    expected = f"the effective number of clusters is {found.freedom + 1:.1f} of 25: the interval is less reliable"
+    assert found.interval.remark.startswith(expected)
 
 
 def test_a_ratio_of_sums_is_the_usual_linearisation() -> None:

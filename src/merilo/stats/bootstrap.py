@@ -7,7 +7,7 @@ from math import sqrt
 from typing import TYPE_CHECKING
 
 from merilo.stats.intervals import LEVEL, SEED, Interval, Method, few_clusters, t_quantile, too_few_clusters
-from merilo.stats.sums import summed
+from merilo.stats.sums import Sums, summed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -51,7 +51,8 @@ def percentile_interval(
         sizes = np.bincount(codes).astype(np.float64)
         if (note := too_few_clusters(len(sizes))) is not None:
             return Interval(None, note, level=level)
-        table, remark = np.array([summed(codes, column) for column in table]), few_clusters(len(sizes))
+        table = np.array([summed(codes, column) for column in table])
+        remark = few_clusters(len(sizes), Sums(sizes, sizes).spread.effective)
     bits = np.random.PCG64(seed)
     found: list[float] = []
     for _ in range(resamples):

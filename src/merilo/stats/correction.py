@@ -248,7 +248,7 @@ class _Stratified:
                 slope = tuning = float(np.average(slopes, weights=weights))
             share = float(inside.mean())
             centre = float(np.average(values, weights=weights)) if len(values) else mean
-            count = _effective(design.units[own], weights) if len(values) else 0.0
+            count = _independent(design.units[own], weights, values - centre) if len(values) else 0.0
             strata.append(Stratum(share, min(max(centre, 0.0), 1.0), values, weights, count))
             expected[inside] = strata[-1].mean + slope * (design.judged[inside] - mean)
             if len(values):
@@ -285,6 +285,23 @@ def _effective(units: NDArray[np.int64], weights: NDArray[np.float64]) -> float:
     """Kish's effective number of units: sum(weights)² / sum(squared weights of the units)."""
     sums = summed(units, weights)
     return float(sums.sum() ** 2 / (sums @ sums))
+
+
+def _independent(units: NDArray[np.int64], weights: NDArray[np.float64], residuals: NDArray[np.float64]) -> float:
+    """Effective number of independent values: by Kish for the weights, over the observed design effect of the units.
+
+    If all values are equal they show no design effect, so each unit counts once.
+    """
+    import numpy as np
+
+    alone = _effective(np.arange(len(weights)), weights)
+    together = _effective(units, weights)
+    parts = weights * residuals
+    variance = float(parts @ parts)
+    if variance < 1e-24:
+        return together
+    effect = float((summed(units, parts) ** 2).sum()) / variance
+    return alone / min(max(effect, 1.0), alone / together)
 
 
 def _tunings(

@@ -79,10 +79,16 @@ def too_few_clusters(clusters: int) -> str | None:
     return f"cannot tell from {clusters} cluster{'s' * (clusters != 1)}, at least {FEWEST_CLUSTERS} needed"
 
 
-def few_clusters(clusters: int) -> str:
-    """What must be said beside an interval over so many clusters; empty from twenty on."""
-    many = clusters >= FEW_CLUSTERS
-    return "" if many else f"only {clusters} clusters: the interval is less sure than its level says"
+def few_clusters(clusters: int, effective: float | None = None) -> str:
+    """Return a remark on an interval over few clusters; empty for an effective number of 20 or more.
+
+    `effective`: the number of clusters of equal size that the interval is worth; all of them without it.
+    """
+    if effective is None or effective > clusters - 1:
+        few = "" if clusters >= FEW_CLUSTERS else f"only {clusters} clusters"
+    else:
+        few = "" if effective >= FEW_CLUSTERS else f"the effective number of clusters is {effective:.1f} of {clusters}"
+    return few and f"{few}: the interval is less reliable than its level says"
 
 
 def t_quantile(freedom: float, level: float) -> float:

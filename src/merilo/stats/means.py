@@ -18,7 +18,7 @@ from merilo.stats.intervals import (
     too_few_clusters,
     wilson_ends,
 )
-from merilo.stats.sums import Sums, coded, numbers, same_length
+from merilo.stats.sums import Spread, Sums, coded, numbers, same_length
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -46,7 +46,9 @@ class Estimate:
     clusters: int | None = None
     """How many clusters they come from; None where each sample stands alone."""
     error: float | None = None
-    """The linearised standard error; None where units are fewer than two or all equal."""
+    """The standard error, bias-reduced for clusters or unequal weights; None for fewer than two units, or equal ones."""
+    freedom: float | None = None
+    """The degrees of freedom of the error; None without it."""
 
 
 class Ends(NamedTuple):
@@ -114,14 +116,17 @@ def ratio_interval(
         note = f"cannot tell from {rows.count} scored sample{'s' * (rows.count != 1)}"
         value = rows.value if rows.count else None
         return Estimate(value, Interval(None, note, level=level), rows.count, many)
-    error = units.error if units.count > 1 and not _equal(units) else None
+    error = freedom = None
+    if units.count > 1 and not _equal(units):
+        spread = units.spread
+        error, freedom = (spread.error, spread.freedom) if data.grouped else (units.error, units.count - 1)
     if data.grouped:
         clustered = data.codes is not None
         inner = _ends(rows, span)
         interval = grouped_interval(units, inner, span, clustered=clustered, weighted=data.weighted, level=level)
     else:
         interval = _plain(units, span, level, seed)
-    return Estimate(rows.value, interval, rows.count, many, error)
+    return Estimate(rows.value, interval, rows.count, many, error, freedom)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,9 +206,9 @@ def _alike(sums: Sums, span: tuple[float, float], level: float, what: str) -> In
     return Interval(ends, remark=f"all {sums.count} {what} are equal", method=Method.WILSON, level=level)
 
 
-def _student(units: Sums, span: tuple[float, float], level: float, method: Method, remark: str = "") -> Interval:
-    half = t_quantile(units.count - 1, level) * units.error
-    ends = (max(span[0], units.value - half), min(span[1], units.value + half))
+def _student(spread: Spread, span: tuple[float, float], level: float, method: Method, remark: str = "") -> Interval:
+    half = t_quantile(spread.freedom, level) * spread.error
+    ends = (max(span[0], spread.value - half), min(span[1], spread.value + half))
     return Interval(ends, remark=remark, method=method, level=level)
 
 
@@ -219,7 +224,7 @@ def _plain(units: Sums, span: tuple[float, float], level: float, seed: int) -> I
         note = f"cannot tell: only {ends.off} of {units.count} scores differ from the end of a range without another"
         return Interval(None, note, level=level)
     if units.count >= MANY or units.count < FEW_OFF:
-        return _student(units, span, level, Method.STUDENT)
+        return _student(Spread(units.value, units.error, units.count - 1), span, level, Method.STUDENT)
     found = bca_ends(units.tops, units.bottoms, level=level, seed=seed)
     if found is None:
         return Interval(None, f"cannot tell: the scores are too skewed for a level of {level}", level=level, seed=seed)
@@ -235,7 +240,7 @@ def grouped_interval(
     weighted: bool = False,
     level: float = LEVEL,
 ) -> Interval:
-    """For samples in clusters or with weights that differ: by the linearised standard error between units.
+    """For samples in clusters or with weights that differ: by the bias-reduced standard error between units.
 
     `units`: the clusters, or where there are none the samples. `inner`: how the samples lie in the range.
     """
@@ -244,22 +249,23 @@ def grouped_interval(
         what = "clusters' means"
         if (note := too_few_clusters(units.count)) is not None:
             return Interval(None, note, level=level)
-        remark = few_clusters(units.count)
+        remark = few_clusters(units.count, units.spread.effective)
     if _equal(units):
         alike = _alike(units, span, level, what)
         return replace(alike, remark="; ".join(filter(None, (alike.remark, remark))))
+    spread = units.spread
     if not all(map(isfinite, span)):
-        return _student(units, span, level, Method.LINEARISED, remark)
+        return _student(spread, span, level, Method.LINEARISED, remark)
     outer = _ends(units, span)
     low, high = span
     share = (units.value - low) / (high - low)
-    count = share * (1 - share) / (units.error / (high - low)) ** 2
+    count = share * (1 - share) / (spread.error / (high - low)) ** 2
     if outer.off < FEW_OFF and 2 * outer.at >= units.count:
         count = min(count, units.effective) if weighted else units.effective
         return Interval(
             wilson_ends(units.value, count, span, level=level), remark=remark, method=Method.WILSON, level=level
         )
     if 2 * inner.at >= inner.total or not inner.between:
-        found = wilson_ends(units.value, count, span, quantile=t_quantile(units.count - 1, level))
+        found = wilson_ends(units.value, count, span, quantile=t_quantile(spread.freedom, level))
         return Interval(found, remark=remark, method=Method.EFFECTIVE, level=level)
-    return _student(units, span, level, Method.LINEARISED, remark)
+    return _student(spread, span, level, Method.LINEARISED, remark)

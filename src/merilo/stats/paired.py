@@ -7,7 +7,7 @@ from math import floor, isfinite, sqrt
 from typing import TYPE_CHECKING
 
 from merilo.stats.intervals import LEVEL, Interval, Method, check_level, t_quantile, wilson_ends
-from merilo.stats.sums import Sums, coded, numbers, same_length
+from merilo.stats.sums import Spread, Sums, coded, numbers, same_length
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -32,9 +32,11 @@ class PairedTest:
     p: float | None
     """Two-sided; at most 1 - level if, and only if, 0 lies outside the interval. None where it cannot be told."""
     error: float | None
-    """The linearised standard error; None where units are fewer than two or all equal."""
+    """The standard error, bias-reduced for clusters; None for fewer than two units, or equal ones."""
     units: int
     """Pairs, or clusters of them."""
+    freedom: float | None = None
+    """The degrees of freedom of the error; None without it."""
 
 
 def paired_test(
@@ -54,8 +56,8 @@ def paired_test(
     unit's samples), studentised by sqrt(sum(e²)), which no flip changes; so it is exact if, under the null, a unit
     is as likely to be off in either direction. Its inversion is closed: the ends are order statistics of the ratios
     of sums of all subsets of units. Source: Hartigan, "Using subsample values as typical values", JASA 64 (1969).
-    More: (difference - 0) / linearised standard error, by t with units - 1 degrees; for pairs it is the paired t
-    test. Assumes a near normal mean; benchmarks/coverage.py measures how far skewed differences are off.
+    More: (difference - 0) / standard error, by t; for pairs it is the paired t test with units - 1 degrees of
+    freedom, for clusters the error and the degrees of freedom are those of `Sums.spread`. Assumes a near normal mean; benchmarks/coverage.py measures how far skewed differences are off.
     All differences equal, and not 0: the score test on `span`, whose inversion is Wilson's interval.
     """
     check_level(level)
@@ -81,27 +83,28 @@ def paired_of(
     unlike = int((abs(sums.tops) > slack).sum())
     ratios = sums.tops / sums.bottoms
     same = float(ratios.max() - ratios.min()) <= slack
-    error = None if same or sums.count < 2 else sums.error
+    spread = None if same or sums.count < 2 else sums.spread
+    error, freedom = (None, None) if spread is None else (spread.error, spread.freedom)
     if unlike < FEWEST_DIFFERENT:
         what = "differences are not 0" if codes is None else "clusters have differences that do not cancel"
         note = f"cannot tell: {unlike} of {sums.count} {what}, at least {FEWEST_DIFFERENT} needed"
-        return PairedTest(sums.value, Interval(None, note, level=level), None, error, sums.count)
-    if same:
+        return PairedTest(sums.value, Interval(None, note, level=level), None, error, sums.count, freedom)
+    if spread is None:
         interval, p = _score(sums, span, level)
     elif sums.count <= EXACT:
         interval, p = _flips(sums, span, level)
     else:
-        interval, p = _student(sums, span, level)
-    return PairedTest(sums.value, interval, p, error, sums.count)
+        interval, p = _student(spread, span, level)
+    return PairedTest(sums.value, interval, p, error, sums.count, freedom)
 
 
-def _student(sums: Sums, span: tuple[float, float], level: float) -> tuple[Interval, float]:
+def _student(spread: Spread, span: tuple[float, float], level: float) -> tuple[Interval, float]:
     from scipy.special import stdtr
 
-    error, value = sums.error, sums.value
-    half = t_quantile(sums.count - 1, level) * error
-    p = 2 * float(stdtr(sums.count - 1, -abs(value) / error))
-    return Interval(_clipped(value - half, value + half, span), method=Method.LINEARISED, level=level), p
+    half = t_quantile(spread.freedom, level) * spread.error
+    p = 2 * float(stdtr(spread.freedom, -abs(spread.value) / spread.error))
+    ends = _clipped(spread.value - half, spread.value + half, span)
+    return Interval(ends, method=Method.LINEARISED, level=level), p
 
 
 def _flips(sums: Sums, span: tuple[float, float], level: float) -> tuple[Interval, float]:

@@ -95,15 +95,16 @@ def samples_needed(
         raise ValueError(f"Samples are counted for a difference other than 0, got {difference}.")
     sums = Sums.of(found, np.ones(len(found)), codes)
     unlike = int((abs(sums.tops) > 1e-12).sum())
-    error = sums.error if unlike >= FEWEST_DIFFERENT else 0.0
-    if error <= 1e-12 * max(1.0, abs(difference)):
+    spread = sums.spread if unlike >= FEWEST_DIFFERENT else None
+    error = 0.0 if spread is None else spread.error
+    if spread is None or error <= 1e-12 * max(1.0, abs(difference)):
         note = (
             f"cannot tell: {unlike} of the pilot's {sums.count} differences are not 0, {FEWEST_DIFFERENT} needed"
             if unlike < FEWEST_DIFFERENT
             else f"cannot tell: all {sums.count} differences of the pilot are equal"
         )
         return SamplesNeeded(None, None, difference, None, power, level, note=note)
-    freedom = sums.count - 1
+    freedom = spread.freedom
     unit, size = error * sqrt(sums.count), len(found) / sums.count
     upper = unit * sqrt(freedom / (2 * float(gammaincinv(freedom / 2, 1 - POWER))))
     needed, cautious = (_units(abs(difference) / each, power, level) for each in (unit, upper))

@@ -122,10 +122,12 @@ class RunningRatio:
             ends = wilson_ends(value, self.bottoms**2 / below, self.span, level=level)
             remark = f"all {self.count} scores are equal" if equal else ""
             found = Interval(ends, remark=remark, method=Method.WILSON, level=level)
-            return Estimate(value, found, self.count, error=None if equal else error)
+            kept = (None, None) if equal else (error, self.count - 1)
+            return Estimate(value, found, self.count, None, *kept)
         half = t_quantile(self.count - 1, level) * error
         ends = (max(self.span[0], value - half), min(self.span[1], value + half))
-        return Estimate(value, Interval(ends, method=Method.STUDENT, level=level), self.count, error=error)
+        interval = Interval(ends, method=Method.STUDENT, level=level)
+        return Estimate(value, interval, self.count, None, error, self.count - 1)
 
     def _by_cluster(self, level: float) -> Estimate:
         import numpy as np
@@ -138,4 +140,6 @@ class RunningRatio:
         at = max(self.at)
         inner = Ends(off=self.count - at, at=at, between=self.count - sum(self.at))
         interval = grouped_interval(units, inner, self.span, level=level)
-        return Estimate(self.value, interval, self.count, units.count, units.error if units.count > 1 else None)
+        spread = units.spread if units.count > 1 else None
+        error, freedom = (None, None) if spread is None else (spread.error, spread.freedom)
+        return Estimate(self.value, interval, self.count, units.count, error, freedom)

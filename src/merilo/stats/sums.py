@@ -49,6 +49,22 @@ def summed(codes: NDArray[np.int64], parts: NDArray[np.float64], count: int = 0)
     return np.bincount(codes, weights=parts, minlength=count).astype(np.float64, copy=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A mean or ratio with all that a limit by Student's t needs, one-sided or two-sided."""
+
+    value: float
+    error: float
+    """The standard error."""
+    freedom: float
+    """Degrees of freedom, from 1 to the number of units less 1."""
+
+    @property
+    def effective(self) -> float:
+        """The number of equal units that would give these degrees of freedom."""
+        return self.freedom + 1
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Sums:
     """A ratio of sums, and what each unit (sample or cluster) adds to both."""
@@ -81,11 +97,27 @@ class Sums:
         """The linearised standard error of the ratio, units being independent; needs two units.
 
         sqrt(G/(G - 1) · sum(e²)), e = (top - ratio · bottom) / sum(bottoms), whose sum is 0. With bottoms of 1 it
-        is the usual standard error of a mean; with bottoms of 1 summed by cluster, the cluster-robust one (CR1).
-        Source: Cochran, "Sampling Techniques" (3rd ed., 1977), 6.3 and 9A; Liang & Zeger, Biometrika 73 (1986).
+        is the usual standard error of a mean. Too small for few units with unequal bottoms: see `spread`.
+        Source: Cochran, "Sampling Techniques" (3rd ed., 1977), 6.3.
         """
         parts = (self.tops - self.value * self.bottoms) / self.bottoms.sum()
         return sqrt(self.count / (self.count - 1) * float((parts**2).sum()))
+
+    @property
+    def spread(self) -> Spread:
+        """The ratio with its bias-reduced standard error and Satterthwaite's degrees of freedom; needs two units.
+
+        CR2 for a regression on a constant, weighted by the bottoms, with clusters as units: each residual e of a unit
+        is divided by sqrt(1 - h), where h is the unit's share of the bottoms. The degrees of freedom are those of the
+        sum of squares if samples are independent and equally noisy per bottom. Equal bottoms give the usual error
+        and G - 1. Linear in the number of units. Sources: Bell & McCaffrey, Survey Methodology 28 (2002); closed form
+        for a mean: Imbens & Kolesár, Review of Economics and Statistics 98 (2016), section II.
+        """
+        shares = self.bottoms / self.bottoms.sum()
+        parts = (self.tops - self.value * self.bottoms) / self.bottoms.sum()
+        crossed = shares * shares / (1 - shares)
+        squares = (shares * shares).sum() + crossed.sum() ** 2 - (crossed * crossed).sum()
+        return Spread(self.value, sqrt(float((parts * parts / (1 - shares)).sum())), 1 / float(squares))
 
     @property
     def effective(self) -> float:
