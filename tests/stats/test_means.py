@@ -182,6 +182,14 @@ def test_unequal_clusters_are_reported_by_their_effective_number() -> None:
     assert found.interval.remark.startswith(expected)
 
 
+def test_one_cluster_with_nearly_all_samples_is_not_enough() -> None:
+    """A cluster with 19 of 20 samples decides the mean alone, however many others there are."""
+    names = [0] * 285 + [1 + place for place in range(15)]
+    found = mean_interval(MANY, UNIT, clusters=names).interval
+    assert found.ends is None
+    assert found.note == "cannot tell: one cluster has 95% of the samples, more than 90%"
+
+
 def test_a_ratio_of_sums_is_the_usual_linearisation() -> None:
     """A context-level share: ratio of sums over samples, its error by Cochran's formula for ratios."""
     from scipy import stats

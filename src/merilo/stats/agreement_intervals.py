@@ -1,4 +1,4 @@
-"""How far judges and people agree, each measure with its interval: a bootstrap over clusters (resampling.py).
+"""How well judges and annotators agree, each measure with its interval over clusters (resampling.py).
 
 Where a measure compares labels, the clusters of the rarer label are the number that an interval rests on. Intervals
 speak of other items from where these came from, with people's labels taken as true.
@@ -25,6 +25,7 @@ from merilo.stats.agreement_tables import (
     ac1s,
     alphas,
     aurocs,
+    aurocs_without,
     calibration_errors,
     kappas,
     pair_ac1s,
@@ -33,7 +34,7 @@ from merilo.stats.agreement_tables import (
     taus,
 )
 from merilo.stats.intervals import Interval, Method
-from merilo.stats.resampling import Clusters, Measured, Resampling
+from merilo.stats.resampling import Clusters, Measure, Measured, Resampling, Scale, of_sums
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -101,13 +102,12 @@ def agreement(
     group = Clusters.of(clusters or range(len(people)), resampling)
     table = confusion(people, judge, labels=(False, True))
     totals = group.crossed(table.labels, people, judge)
-    tables = group.tables(totals, 2)
     yes = sum(people)
     classes = "" if 0 < yes < len(people) else _one_class(len(people))
     rarer = min(int((totals[:, :2].sum(axis=1) > 0).sum()), int((totals[:, 2:].sum(axis=1) > 0).sum()))
     chances, ranks = [*probabilities] or [None] * len(people), [*(scores or probabilities)] or [None] * len(people)
     found, error = _calibrated(group, people, chances)
-    balanced = group.measured(lambda weights: recalls(tables(weights)).mean(axis=1), classes, units=rarer)
+    balanced = group.tabled(totals, 2, lambda tables: recalls(tables).mean(axis=1), classes, units=rarer)
     sensitivity = group.share(totals[:, 3], totals[:, 2:].sum(axis=1))
     specificity = group.share(totals[:, 0], totals[:, :2].sum(axis=1))
     return Agreement(
@@ -119,9 +119,9 @@ def agreement(
         sensitivity=sensitivity,
         specificity=specificity,
         balanced_accuracy=_balanced(balanced, sensitivity, specificity),
-        kappa=group.measured(lambda weights: kappas(tables(weights), Distance.NOMINAL), classes, units=rarer),
-        ac1=group.measured(lambda weights: pair_ac1s(tables(weights)), classes),
-        alpha=group.measured(lambda weights: pair_alphas(tables(weights), Distance.NOMINAL), classes),
+        kappa=group.tabled(totals, 2, lambda tables: kappas(tables, Distance.NOMINAL), classes, units=rarer),
+        ac1=group.tabled(totals, 2, pair_ac1s, classes),
+        alpha=group.tabled(totals, 2, lambda tables: pair_alphas(tables, Distance.NOMINAL), classes),
         auroc=_ranked(group, people, ranks, classes, units=rarer),
         calibration_error=error,
         calibration=found,
@@ -158,14 +158,14 @@ def grade_agreement(
     """
     table = confusion(people, judge, labels=labels)
     group = Clusters.of(clusters or range(len(people)), resampling)
-    tables = group.tables(group.crossed(table.labels, people, judge), len(table.labels))
+    totals, size = group.crossed(table.labels, people, judge), len(table.labels)
     classes = "" if len({*people}) > 1 else _one_class(len(people))
     return GradeAgreement(
         items=len(people),
         confusion=table,
-        kappa=group.measured(lambda weights: kappas(tables(weights), Distance.QUADRATIC), classes),
-        kappa_linear=group.measured(lambda weights: kappas(tables(weights), Distance.LINEAR), classes),
-        alpha=group.measured(lambda weights: pair_alphas(tables(weights), Distance.ORDINAL), classes),
+        kappa=group.tabled(totals, size, lambda tables: kappas(tables, Distance.QUADRATIC), classes),
+        kappa_linear=group.tabled(totals, size, lambda tables: kappas(tables, Distance.LINEAR), classes),
+        alpha=group.tabled(totals, size, lambda tables: pair_alphas(tables, Distance.ORDINAL), classes),
         resampling=resampling,
     )
 
@@ -192,27 +192,26 @@ def annotator_agreement(
     resampling: Resampling = _AS_USUAL,
 ) -> AnnotatorAgreement:
     """Krippendorff's alpha (by `distance`) and Gwet's AC1 of rows of ratings; see those functions for their form."""
+    import numpy as np
+
     sums = rating_sums(ratings, labels=labels)
     if sums is None:
         nobody = Measured(None, Interval(None, "cannot tell: nobody rated an item"))
         return AnnotatorAgreement(0, 0, nobody, nobody, distance, resampling)
     group = Clusters.of(clusters or range(len(ratings)), resampling)
-    size = len(sums.labels)
-    pairs = group.tables(group.sums(sums.coincidences.reshape(len(ratings), -1)), size)
-    parts = [
-        group.sums(each.reshape(len(ratings), -1)) for each in (sums.agreeing, sums.twice, sums.shares, sums.rated)
-    ]
+    size, rows = len(sums.labels), len(ratings)
+    pairs = group.sums(sums.coincidences.reshape(rows, -1))
+    parts = group.sums(np.column_stack([sums.agreeing, sums.twice, sums.rated, sums.shares]))
 
-    def ac1(weights: Floats) -> Floats:
-        agreeing, twice, shares, rated = (weights @ part for part in parts)
-        return ac1s(agreeing[:, 0], twice[:, 0], shares, rated[:, 0])
+    def ac1(found: Floats) -> Floats:
+        return ac1s(found[:, 0], found[:, 1], found[:, 3:], found[:, 2])
 
     nothing = _all_alike(sums.labels) if sums.twice.any() else "cannot tell: no item has two ratings"
     return AnnotatorAgreement(
         items=int(sums.twice.sum()),
         ratings=sum(each is not None for row in ratings for each in row),
-        alpha=group.measured(lambda weights: alphas(pairs(weights), distance), nothing),
-        ac1=group.measured(ac1, nothing),
+        alpha=group.tabled(pairs, size, lambda tables: alphas(tables, distance), nothing),
+        ac1=group.measured(of_sums(parts, ac1), nothing),
         distance=distance,
         resampling=resampling,
     )
@@ -243,19 +242,17 @@ def system_agreement(
     group = Clusters.of(clusters or range(len(systems)), resampling)
     place = {name: index for index, name in enumerate(names)}
     which = np.eye(len(names))[[place[name] for name in systems]]
-    counts = group.sums(which)
-    ours = group.sums(which * np.asarray(people, dtype=np.float64)[:, None])
-    theirs = group.sums(which * np.asarray(judge, dtype=np.float64)[:, None])
+    ours, theirs = (which * np.asarray(each, dtype=np.float64)[:, None] for each in (people, judge))
+    parts = group.sums(np.concatenate([which, ours, theirs], axis=1))
 
-    def tau(weights: Floats) -> Floats:
-        there = weights @ counts
+    def tau(sums: Floats) -> Floats:
+        there, left, right = np.split(sums, 3, axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            left, right = weights @ ours / there, weights @ theirs / there
-        found = taus(np.nan_to_num(left), np.nan_to_num(right))
+            found = taus(np.nan_to_num(left / there), np.nan_to_num(right / there))
         found[~np.all(there > 0, axis=1)] = np.nan
         return found
 
-    return group.measured(tau, "", accelerated=False)
+    return group.measured(of_sums(parts, tau), "", accelerated=False)
 
 
 def auroc_difference(
@@ -278,12 +275,10 @@ def auroc_difference(
     yes, left, right = (np.asarray(each, dtype=np.float64) for each in (people, first, second))
     held = [{cluster for cluster, own in zip(group.of_item, yes, strict=True) if own == label} for label in (0, 1)]
 
-    def difference(weights: Floats) -> Floats:
-        drawn = weights[:, group.of_item]
-        return aurocs(yes, left, drawn) - aurocs(yes, right, drawn)
-
+    one, other = (of_ranks(group, yes, scores) for scores in (left, right))
+    difference = Measure(lambda weights: one.at(weights) - other.at(weights), lambda: one.without() - other.without())
     nothing = "" if 0 < sum(people) < len(people) else _one_class(len(people))
-    return group.measured(difference, nothing, units=min(map(len, held)))
+    return group.measured(difference, nothing, units=min(map(len, held)), scale=Scale.PLAIN)
 
 
 def clustered_share(
@@ -338,7 +333,8 @@ def _calibrated(
     size = int(bins.max()) + 1
     parts = np.eye(size)[bins][:, :, None] * np.stack([np.ones_like(yes), yes, values], axis=1)[:, None, :]
     totals = own.sums(parts.reshape(len(values), -1))
-    return found, own.measured(lambda weights: calibration_errors((weights @ totals).reshape(-1, size, 3)), "")
+    error = of_sums(totals, lambda sums: calibration_errors(sums.reshape(-1, size, 3)))
+    return found, own.measured(error, "", scale=Scale.PLAIN)
 
 
 def _ranked(
@@ -354,7 +350,15 @@ def _ranked(
         np.asarray(people, dtype=np.float64)[places],
         np.asarray([rank for _, rank in given], dtype=np.float64),
     )
-    return own.measured(lambda weights: aurocs(yes, scores, weights[:, own.of_item]), nothing, units=units)
+    return own.measured(of_ranks(own, yes, scores), nothing, units=units)
+
+
+def of_ranks(group: Clusters, yes: Floats, scores: Floats) -> Measure:
+    """AUROC as a measure of clusters. `yes`: 1.0 or 0.0 for each item."""
+    return Measure(
+        lambda weights: aurocs(yes, scores, weights[:, group.of_item]),
+        lambda: aurocs_without(yes, scores, group.of_item),
+    )
 
 
 def _balanced(found: Measured, *rates: Measured) -> Measured:

@@ -66,13 +66,12 @@ def pair_agreement(
     group = Clusters.of(clusters or range(len(first)), resampling)
     size = len(table.labels)
     totals = group.crossed(table.labels, first, second)
-    tables = group.tables(totals, size)
     nothing = _one_label(first, second)
     units = _rarer(totals.reshape(-1, size, size))
     more = ordered and size > _TWO
 
     def kappa(distance: Distance) -> Measured:
-        return group.measured(lambda weights: _kappas(tables(weights), distance), nothing, units=units)
+        return group.tabled(totals, size, lambda tables: _kappas(tables, distance), nothing, units=units)
 
     alike = "cannot tell: both gave one and the same label" if len({*first, *second}) == 1 else ""
     distance = Distance.ORDINAL if more else Distance.NOMINAL
@@ -84,8 +83,8 @@ def pair_agreement(
         kappa=kappa(Distance.NOMINAL),
         kappa_quadratic=kappa(Distance.QUADRATIC) if more else None,
         kappa_linear=kappa(Distance.LINEAR) if more else None,
-        alpha=group.measured(lambda weights: pair_alphas(tables(weights), distance), _or_none(first, alike)),
-        ac1=group.measured(lambda weights: pair_ac1s(tables(weights)), _or_none(first, "")),
+        alpha=group.tabled(totals, size, lambda tables: pair_alphas(tables, distance), _or_none(first, alike)),
+        ac1=group.tabled(totals, size, pair_ac1s, _or_none(first, "")),
         resampling=resampling,
     )
 

@@ -146,6 +146,44 @@ def aurocs(yes: Floats, scores: Floats, weights: Floats) -> Floats:
     return ratio((above * beaten).sum(axis=1), above.sum(axis=1) * below.sum(axis=1))
 
 
+def aurocs_without(yes: Floats, scores: Floats, clusters: Places) -> Floats:
+    """AUROC without each of the clusters; NaN if one label is left. In n log n, by midranks.
+
+    `yes`: 1.0 or 0.0 for each item; `clusters`: the number of each item's cluster, from 0. The pairs that a cluster takes
+    part in are counted for its items of yes and for those of no, and those within the cluster twice. Sources: Hanley &
+    McNeil, Radiology 143 (1982); placements by midranks: Sun & Xu, IEEE Signal Processing Letters 21 (2014).
+    """
+    import numpy as np
+
+    count, ours = int(clusters.max()) + 1, yes > 0
+    among_all = _midranks(scores, np.zeros(len(scores), dtype=np.int64))
+    among_equal = _midranks(scores, ours.astype(np.int64))
+    others_below = among_all - among_equal  # of the other label, ties counted half
+    won = np.where(ours, others_below, ours.sum() - others_below)
+    positives = np.bincount(clusters, yes, count)
+    negatives = np.bincount(clusters, minlength=count) - positives
+    within_ranks = np.bincount(clusters, np.where(ours, _midranks(scores, clusters), 0.0), count)
+    within = within_ranks - positives * (positives + 1) / 2
+    total = float(others_below[ours].sum())
+    left = total - np.bincount(clusters, won, count) + within
+    return ratio(left, (positives.sum() - positives) * (negatives.sum() - negatives))
+
+
+def _midranks(values: Floats, groups: Places) -> Floats:
+    """The rank of each value within its group, from 1; equal values share the mean of their ranks."""
+    import numpy as np
+
+    order = np.lexsort((values, groups))
+    ranked, own = values[order], groups[order]
+    first = np.flatnonzero(np.concatenate(([True], (ranked[1:] != ranked[:-1]) | (own[1:] != own[:-1]))))
+    sizes = np.diff(np.append(first, len(values)))
+    starts = np.flatnonzero(np.concatenate(([True], own[1:] != own[:-1])))
+    before = np.repeat(starts, np.diff(np.append(starts, len(values))))
+    found = np.empty(len(values))
+    found[order] = np.repeat(first + (sizes + 1) / 2, sizes) - before
+    return found
+
+
 def calibration_errors(totals: Floats) -> Floats:
     """The mean of |observed share - mean probability| over bins, weighted by the items in them.
 

@@ -19,6 +19,7 @@ class Method(StrEnum):
     STUDENT = "t"
     BCA = "BCa bootstrap"
     PERCENTILE = "percentile bootstrap"
+    JACKKNIFE = "jackknife t"
     WILSON = "Wilson"
     LINEARISED = "linearised t"
     EFFECTIVE = "Wilson with effective n"

@@ -30,6 +30,8 @@ MANY = 200
 """From so many units on Student's t; below, the bootstrap."""
 FEW_OFF = 10
 """With fewer units off the commoner end of the range, neither is to be trusted."""
+MOST_IN_ONE = 0.9
+"""The largest share of one cluster: above it, Student's t no longer covers (design/intervals.md)."""
 _NEAR = 1e-12
 
 
@@ -248,6 +250,10 @@ def grouped_interval(
     if clustered:
         what = "clusters' means"
         if (note := too_few_clusters(units.count)) is not None:
+            return Interval(None, note, level=level)
+        largest = float(units.bottoms.max() / units.bottoms.sum())
+        if largest > MOST_IN_ONE:
+            note = f"cannot tell: one cluster has {largest:.0%} of the samples, more than {MOST_IN_ONE:.0%}"
             return Interval(None, note, level=level)
         remark = few_clusters(units.count, units.spread.effective)
     if _equal(units):

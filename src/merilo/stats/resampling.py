@@ -1,17 +1,19 @@
-"""A measure of items with its interval: a bootstrap over clusters of items.
+"""A measure of items with its interval, by clusters of items.
 
-Items that share a document or a question are not independent, so whole clusters are drawn, with replacement. Intervals
-are BCa: bias-corrected and accelerated, the acceleration from leaving out one cluster at a time (Efron, "Better
-bootstrap confidence intervals", JASA 82 (1987), sections 2-6; clusters as units: Field & Welsh, JRSS B 69 (2007),
-section 3). They are widened for few clusters as Student's t is wider than the normal (Hesterberg, "What teachers should
-know about the bootstrap", The American Statistician 69 (2015), section 3.3). What was measured of them:
-design/agreement.md.
+Items that share a document or a question are not independent, so whole clusters are resampled or left out. Fewer than
+MANY clusters: a bootstrap. Intervals are BCa: bias-corrected and accelerated, the acceleration from leaving out one
+cluster at a time (Efron, "Better bootstrap confidence intervals", JASA 82 (1987), sections 2-6; clusters as units:
+Field & Welsh, JRSS B 69 (2007), section 3). They are widened for few clusters as Student's t is wider than the normal
+(Hesterberg, "What teachers should know about the bootstrap", The American Statistician 69 (2015), section 3.3). From
+MANY clusters on: the jackknife, which draws nothing at random and is linear in the number of clusters (Efron & Tibshirani,
+"An Introduction to the Bootstrap" (1993), 11.5). Measured coverage: design/agreement.md.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isnan, sqrt
+from enum import Enum
+from math import exp, isnan, log, sqrt
 from typing import TYPE_CHECKING, Final
 
 from merilo.stats.bootstrap import RESAMPLES
@@ -23,12 +25,14 @@ if TYPE_CHECKING:
     from merilo.stats.agreement_tables import Floats, Places
 
     Statistic = Callable[[Floats], Floats]
-    """Weights of clusters, shape (resamples, clusters), to one number for each resample; NaN where there is none."""
+    """Sums over clusters, shape (resamples, columns), to one number for each resample; NaN if it is undefined."""
 
 LEAST_CLUSTERS: Final = 6
 FEW_CLUSTERS: Final = 20
 LEAST_OFF: Final = 10
 """Of a share: with fewer clusters off its more common side a bootstrap is too sure."""
+MANY: Final = 1_000
+"""Number of clusters from which the jackknife replaces the bootstrap."""
 _MOST_UNDEFINED: Final = 0.05
 _NO_WIDTH: Final = 1e-12
 _BLOCK: Final = 4_000_000
@@ -51,6 +55,29 @@ class Resampling:
     """From 0 to 2^64 - 1."""
     resamples: int = RESAMPLES
     level: float = LEVEL
+
+
+class Scale(Enum):
+    """The scale on which a measure is nearly normal, for the jackknife."""
+
+    PLAIN = "plain"
+    BELOW_ONE = "below one"
+    """log(1 - measure): for measures that are 1 minus a ratio of disagreements."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A statistic of items in clusters, in the two ways in which intervals ask for it; NaN where it is undefined."""
+
+    at: Callable[[Floats], Floats]
+    """With these weights of the clusters, shape (resamples, clusters): one number for each resample."""
+    without: Callable[[], Floats]
+    """Without each of the clusters: one number for each cluster."""
+
+
+def of_sums(parts: Floats, statistic: Statistic) -> Measure:
+    """A function of sums over items. `parts`: what each cluster adds to the sums, shape (clusters, columns)."""
+    return Measure(lambda weights: statistic(weights @ parts), lambda: statistic(parts.sum(axis=0) - parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +115,6 @@ class Clusters:
         pairs = [size * place[one] + place[other] for one, other in zip(first, second, strict=True)]
         return self.sums(np.eye(size * size)[pairs].reshape(-1, size * size))
 
-    def tables(self, totals: Floats, size: int) -> Callable[[Floats], Floats]:
-        """Weights of clusters to square tables, from the tables of the clusters as rows."""
-        return lambda weights: (weights @ totals).reshape(-1, size, size)
-
     def some(self, items: Sequence[int]) -> tuple[Clusters, Places]:
         """The clusters of some items only, and the items' places as an array."""
         import numpy as np
@@ -101,6 +124,8 @@ class Clusters:
 
     def share(self, hits: Floats, cases: Floats) -> Measured:
         """A share of items; Wilson's interval over clusters where too few are off its more common side."""
+        import numpy as np
+
         total = float(cases.sum())
         if not total:
             return Measured(None, Interval(None, "cannot tell: there is no such item"))
@@ -111,38 +136,71 @@ class Clusters:
             level = self.resampling.level
             ends = wilson_ends(share, units, (0.0, 1.0), level=level)
             return Measured(share, Interval(ends, remark=_few(units), method=Method.WILSON, level=level))
-        return self.measured(lambda weights: (weights @ hits) / _positive(weights @ cases), "", units=units)
+        both = of_sums(np.stack([hits, cases], axis=1), lambda sums: sums[:, 0] / _positive(sums[:, 1]))
+        return self.measured(both, "", units=units)
+
+    def tabled(
+        self, totals: Floats, size: int, statistic: Callable[[Floats], Floats], nothing: str, *, units: int | None = None
+    ) -> Measured:
+        """A function of square tables of this size, from the clusters' tables as rows."""
+        return self.measured(
+            of_sums(totals, lambda sums: statistic(sums.reshape(-1, size, size))), nothing, units=units
+        )
 
     def measured(
-        self, statistic: Statistic, nothing: str, *, units: int | None = None, accelerated: bool = True
+        self,
+        measure: Measure,
+        nothing: str,
+        *,
+        units: int | None = None,
+        accelerated: bool = True,
+        scale: Scale = Scale.BELOW_ONE,
     ) -> Measured:
-        """A statistic with its interval; `nothing`: why there is none, where that is known beforehand.
+        """A measure with its interval; `nothing`: why there is none, where that is known beforehand.
 
-        `units`: clusters that the statistic really rests on, where they are fewer than all.
+        `units`: clusters that the statistic really rests on, where they are fewer than all. `accelerated`: False for a
+        percentile bootstrap whatever the number of clusters.
         """
         import numpy as np
 
         if nothing:
             return Measured(None, Interval(None, nothing))
-        value = float(statistic(np.ones((1, self.count)))[0]) if self.count else float("nan")
+        value = float(measure.at(np.ones((1, self.count)))[0]) if self.count else float("nan")
         if isnan(value):
             return Measured(None, Interval(None, "cannot tell: the data gives no value"))
         units = self.count if units is None else units
         if units < LEAST_CLUSTERS:
             reason = f"cannot tell from {units} cluster{'s' * (units != 1)}; {LEAST_CLUSTERS} are the least"
             return Measured(value, Interval(None, reason))
-        found = np.concatenate([statistic(weights) for weights in self._draws()])
+        if accelerated and self.count >= MANY:
+            return Measured(value, self._jackknifed(value, measure.without(), units, scale))
+        found = np.concatenate([measure.at(weights) for weights in self._draws()])
         defined = np.sort(found[~np.isnan(found)])
         if len(defined) < (1 - _MOST_UNDEFINED) * len(found):
             return Measured(value, Interval(None, "cannot tell: too many resamples of the data give no value"))
         if defined[-1] - defined[0] < _NO_WIDTH:
             return Measured(value, Interval(None, "cannot tell: all resamples of the data give one value"))
-        left_out = np.concatenate([statistic(weights) for weights in self._left_out()]) if accelerated else None
+        left_out = measure.without() if accelerated else None
         ends = _ends(value, defined, left_out, _quantile(units, self.resampling.level))
         made = Method.BCA if accelerated else Method.PERCENTILE
         drawn_from, level = self.resampling.seed, self.resampling.level
         interval = Interval(ends, remark=_few(units), method=made, level=level, seed=drawn_from)
         return Measured(value, interval)
+
+    def _jackknifed(self, value: float, left_out: Floats, units: int, scale: Scale) -> Interval:
+        """Student's interval from the spread of the measure without one cluster at a time."""
+        import numpy as np
+
+        level = self.resampling.level
+        off = left_out[~np.isnan(left_out)]
+        error = sqrt((self.count - 1) / self.count * float(((off - off.mean()) ** 2).sum()))
+        if error < _NO_WIDTH:
+            return Interval(None, "cannot tell: the data without any one cluster gives the same value", level=level)
+        reach = t_quantile(units - 1, level) * error
+        ends = (value - reach, value + reach)
+        if scale is Scale.BELOW_ONE:
+            ends = (1 - exp(log(1 - value) + reach / (1 - value)), 1 - exp(log(1 - value) - reach / (1 - value)))
+        return Interval(ends, remark=_few(units), method=Method.JACKKNIFE, level=level)
 
     def _draws(self) -> Iterator[Floats]:
         """How often each cluster is in each resample, in blocks."""
@@ -157,15 +215,6 @@ class Clusters:
             flat = (drawn + size * np.arange(block)[:, None]).ravel()
             yield np.bincount(flat, minlength=block * size).reshape(block, size).astype(np.float64)
             left -= block
-
-    def _left_out(self) -> Iterator[Floats]:
-        """All clusters but one, for each of them, in blocks."""
-        import numpy as np
-
-        block = max(1, _BLOCK // max(len(self.of_item), self.count))
-        for start in range(0, self.count, block):
-            stop = min(self.count, start + block)
-            yield np.ones((stop - start, self.count)) - np.eye(self.count)[start:stop]
 
 
 def _quantile(units: int, level: float) -> float:
