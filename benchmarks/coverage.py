@@ -1,10 +1,12 @@
-"""Whether intervals cover, comparisons cry wolf and looking often is safe: 2,000 made-up studies a cell.
+"""Coverage of intervals, false alarms of comparisons and repeated looks, in synthetic studies of known truth.
 
-    python benchmarks/coverage.py                 one line a figure, with its limit; some six minutes of CPU
+    python benchmarks/coverage.py                 one line a figure, with its limit; about half an hour of CPU
     python benchmarks/coverage.py --studies 200   a tenth
-    python benchmarks/coverage.py intervals       one part: intervals, compare, sequential, correction, speed
+    python benchmarks/coverage.py intervals       one part: speed, intervals, clusters, compare, sequential,
+                                                  correction, labels, agreement
 
-Too long for a plain `make bench`; run it by `make bench ARGS=coverage.py`.
+Too long for a plain `make bench`; run it by `make bench ARGS=coverage.py`, or one part by
+`make bench ARGS="coverage.py labels"`.
 """
 
 from __future__ import annotations
@@ -15,12 +17,14 @@ import time
 from math import sqrt
 from pathlib import Path
 
+import agreement as agreement_cells
 import numpy as np
 from figures import peak_mb, report
 
 sys.path.append(str(Path(__file__).parent.parent / "tests"))
 
 import simulated
+import simulated_labels
 
 SEED = 20
 FULL = 2_000
@@ -45,6 +49,19 @@ def intervals(studies: int) -> None:
             report(f"width: {name}, {where}", cell.width, at_most=1.35 if cell.off > ENOUGH_OFF else None)
     report("coverage: mean over all cells, at least", float(np.mean(found)), at_least=0.94)
     report("coverage: mean over all cells, at most", float(np.mean(found)), at_most=0.98)
+
+
+def clusters(studies: int) -> None:
+    """Coverage over clusters of unequal size, and with one cluster that has half of the samples."""
+    slack = _slack(0.92, studies) if studies < FULL else 0.0
+    found = list[float]()
+    for where in simulated.UNEQUAL:
+        for name in simulated.SHAPES:
+            cell = simulated.unequal_coverage(name, where, studies=studies, seed=SEED)
+            found.append(cell.covered)
+            report(f"coverage: {name}, {where}", cell.covered, at_least=0.92 - slack)
+            report(f"width: {name}, {where}", cell.width)
+    report("coverage: mean over unequal clusters, at least", float(np.mean(found)), at_least=0.94)
 
 
 def compare(studies: int) -> None:
@@ -77,11 +94,31 @@ def correction(studies: int) -> None:
             where = f"{labelled} labelled, {contexts} contexts"
             report(f"corrected: {where}", found.corrected, at_least=0.93 - slack)
             report(f"reported: {where}", found.reported, at_least=0.93 - slack)
-            report(f"corrected told: {where}", found.told)
             report(f"human only: {where}", found.human)
             report(f"width over human only: {where}", found.narrower)
             report(f"context by context: {where}", found.by_context, at_most=0.85)
             report(f"raw judge: {where}", found.raw, at_most=0.05)
+
+
+def labels(studies: int) -> None:
+    """Coverage of the reported mean by the judge's kind, the mean, the number of labels and how they were drawn."""
+    slack = _slack(0.93, studies) if studies < FULL else 0.0
+    found = list[float]()
+    for study in simulated_labels.studies_of_labels():
+        cell = simulated_labels.coverage(study, studies=studies, seed=SEED)
+        found.append(cell.reported)
+        report(f"coverage: {study}", cell.reported, at_least=0.93 - slack)
+        report(f"width: {study}", cell.width)
+        if study.draw == "uniform":
+            report(f"coverage of labels alone: {study}", cell.human)
+            report(f"width over labels alone: {study}", cell.narrower)
+    report("coverage: labels, mean over all cells", float(np.mean(found)), at_least=0.94)
+
+
+def agreement(studies: int) -> None:
+    """Coverage of measures of agreement, and the CPU time of all of them for 10,000 items."""
+    agreement_cells.coverage(max(20, studies // 10))
+    agreement_cells.speed()
 
 
 def speed(studies: int) -> None:
@@ -118,9 +155,12 @@ def _slack(share: float, studies: int) -> float:
 PARTS = {  # speed first: the peak is that of the whole process
     "speed": speed,
     "intervals": intervals,
+    "clusters": clusters,
     "compare": compare,
     "sequential": sequential,
     "correction": correction,
+    "labels": labels,
+    "agreement": agreement,
 }
 
 

@@ -237,10 +237,8 @@ class Corrected:
     raw: float
     human: float
     corrected: float
-    """Of the studies in which it could be told."""
-    told: float
     reported: float
-    """Of whichever estimate the rule takes, where it takes one."""
+    """Of the estimate to report, if there is one."""
     by_context: float
     """The same correction with contexts for units, as if each stood alone."""
     narrower: float
@@ -269,7 +267,6 @@ def corrected(labelled: int, *, studies: int, seed: int, contexts: int = 5, samp
                 hit(found.raw, 0.6),
                 hit(found.human, 0.6),
                 np.nan if ends is None else hit(found.corrected, 0.6),
-                ends is not None,
                 np.nan if chosen_one is None else hit(chosen_one, 0.6),
                 hit(naive.corrected, 0.6),
                 ratio,

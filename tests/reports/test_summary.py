@@ -175,7 +175,7 @@ def test_clusters_are_the_units_where_they_are_named(told: Callable[..., merilo.
     ("clusters", "note", "remark"),
     [
         (5, "cannot tell from 5 clusters, at least 6 needed", ""),
-        (6, "", "only 6 clusters: the interval is less sure than its level says"),
+        (6, "", "only 6 clusters: the interval is less reliable than its level says"),
         (20, "", ""),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from math import sqrt
 
+import numpy as np
 import pytest
 from scipy.special import ndtri
 
@@ -19,6 +20,7 @@ from merilo.stats.agreement_intervals import (
     mean_of,
     system_agreement,
 )
+from merilo.stats.agreement_tables import aurocs, aurocs_without
 from merilo.stats.intervals import Interval, Method
 from merilo.stats.resampling import Measured, Resampling
 
@@ -262,3 +264,48 @@ def test_the_mean_of_sources() -> None:
     assert found.interval.ends == (pytest.approx(0.45), pytest.approx(0.55))
     assert mean_of([*parts, Measured(0.5, Interval(None, "few"))]).interval.ends is None
     assert mean_of([]).value is None
+
+
+def test_auroc_without_each_cluster_is_that_of_the_others() -> None:
+    """By midranks: the value that the items of all other clusters have, with ties and with clusters of one label."""
+    source = np.random.default_rng(3)
+    yes = (source.random(60) < 0.4).astype(float)
+    scores = np.round(source.random(60) + 0.4 * yes, 1)
+    clusters = source.integers(0, 12, 60)
+    left_out = np.ones((12, 12)) - np.eye(12)
+    assert aurocs_without(yes, scores, clusters) == pytest.approx(aurocs(yes, scores, left_out[:, clusters]), abs=1e-12)
+
+
+def test_a_label_in_one_cluster_only_has_no_auroc_without_it() -> None:
+    """Without the only cluster of yes there is nothing to rank."""
+    found = aurocs_without(np.array([1.0, 0.0, 0.0]), np.array([0.9, 0.1, 0.2]), np.array([0, 1, 2]))
+    assert np.isnan(found).tolist() == [True, False, False]
+
+
+def test_many_clusters_are_left_out_and_not_resampled() -> None:
+    """From 1,000 clusters on nothing is drawn, and the intervals are close to those of the bootstrap just below."""
+    many, few = (judged(size, 1, base=0.4, separation=1.5, seed=9) for size in (1_000, 999))
+    large, small = (agreement(*each[:2], scores=each[2], clusters=each[3], resampling=QUICK) for each in (many, few))
+    for name in ("accuracy", "balanced_accuracy", "kappa", "ac1", "alpha", "auroc"):
+        found, known = (getattr(each, name).interval for each in (large, small))
+        assert (found.method, known.method) == (Method.JACKKNIFE, Method.BCA)
+        assert found.seed is None
+        width = known.ends[1] - known.ends[0]
+        assert found.ends == pytest.approx(known.ends, abs=0.15 * width)
+
+
+def test_ten_thousand_items_are_no_square(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No array of the 10,000 items has a row for each of them, in a single agreement or between raters."""
+    largest = 0
+    known = np.ones
+
+    def ones(shape: int | tuple[int, ...], *rest: object, **named: object) -> object:
+        nonlocal largest
+        largest = max(largest, int(np.prod(shape)))
+        return known(shape, *rest, **named)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(np, "ones", ones)
+    people, judge, scores, where = judged(10_000, 1, base=0.3, separation=1.5, seed=2)
+    found = agreement(people, judge, scores=scores, clusters=where)
+    assert found.auroc.interval.ends is not None
+    assert 0 < largest <= 10_000

@@ -72,7 +72,7 @@ def test_the_estimate_of_yes_and_no_is_that_by_verdict() -> None:
 
 
 def test_labels_drawn_by_verdict_have_no_interval_of_their_own() -> None:
-    """Twenty equal labels of the common verdict would stand for 460 samples: only the corrected mean has an interval."""
+    """Twenty equal labels of the common verdict would stand for 460 samples, so the weighted mean has no interval."""
     judged = np.array([1.0] * 460 + [0.0] * 40)
     drawn = [*range(20), *range(460, 480)]
     human = [1.0] * 20 + [1.0] * 5 + [0.0] * 15

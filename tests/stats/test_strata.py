@@ -87,7 +87,9 @@ def test_other_variance_alone_gives_the_normal_interval() -> None:
 
 
 @given(
-    st.lists(st.lists(st.integers(0, 10).map(lambda tenth: tenth / 10), min_size=1, max_size=12), min_size=1, max_size=3)
+    st.lists(
+        st.lists(st.integers(0, 10).map(lambda tenth: tenth / 10), min_size=1, max_size=12), min_size=1, max_size=3
+    )
 )
 def test_limits_are_ordered_and_mirror(groups: list[list[float]]) -> None:
     """The estimate is between the limits, these are in the range, and 1 - values gives 1 - limits."""

@@ -149,9 +149,9 @@ def aurocs(yes: Floats, scores: Floats, weights: Floats) -> Floats:
 def aurocs_without(yes: Floats, scores: Floats, clusters: Places) -> Floats:
     """AUROC without each of the clusters; NaN if one label is left. In n log n, by midranks.
 
-    `yes`: 1.0 or 0.0 for each item; `clusters`: the number of each item's cluster, from 0. The pairs that a cluster takes
-    part in are counted for its items of yes and for those of no, and those within the cluster twice. Sources: Hanley &
-    McNeil, Radiology 143 (1982); placements by midranks: Sun & Xu, IEEE Signal Processing Letters 21 (2014).
+    `yes`: 1.0 or 0.0 for each item; `clusters`: the number of each item's cluster, from 0. The pairs that include an
+    item of the cluster are subtracted from all pairs. Sources: Hanley & McNeil, Radiology 143 (1982); by midranks: Sun
+    & Xu, IEEE Signal Processing Letters 21 (2014).
     """
     import numpy as np
 
@@ -165,7 +165,7 @@ def aurocs_without(yes: Floats, scores: Floats, clusters: Places) -> Floats:
     within_ranks = np.bincount(clusters, np.where(ours, _midranks(scores, clusters), 0.0), count)
     within = within_ranks - positives * (positives + 1) / 2
     total = float(others_below[ours].sum())
-    left = total - np.bincount(clusters, won, count) + within
+    left = total - np.bincount(clusters, won, count) + within  # pairs within the cluster were subtracted twice
     return ratio(left, (positives.sum() - positives) * (negatives.sum() - negatives))
 
 

@@ -7,7 +7,16 @@ from enum import StrEnum
 from math import fsum, isfinite, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
-from merilo.stats.intervals import LEVEL, SEED, Interval, Method, check_level, few_clusters, t_quantile, too_few_clusters
+from merilo.stats.intervals import (
+    LEVEL,
+    SEED,
+    Interval,
+    Method,
+    check_level,
+    few_clusters,
+    t_quantile,
+    too_few_clusters,
+)
 from merilo.stats.means import Estimate, mean_interval
 from merilo.stats.strata import Stratum, stratified_limits
 from merilo.stats.sums import coded, numbers, same_length, summed
@@ -217,6 +226,38 @@ def _corrected(design: _Design, span: tuple[float, float], level: float, seed: i
     return Estimate(value, interval, count, clusters, error), found.tuning
 
 
+class _Part(NamedTuple):
+    """One stratum of the judge's numbers, and what it adds to the estimate."""
+
+    stratum: Stratum
+    expected: NDArray[np.float64]
+    """The estimated label of each judged sample of the stratum."""
+    residuals: NDArray[np.float64]
+    """What each labelled sample of the stratum adds to the error of the estimate."""
+    tuning: float | None
+
+    @classmethod
+    def of(cls, design: _Design, inside: NDArray[np.bool_], seed: int) -> _Part:
+        """The stratum of the judged samples for which `inside` is true."""
+        import numpy as np
+
+        judged, own = design.judged[inside], inside[design.places]
+        values, judge, weights = design.people[own], design.judge[own], design.weights[own]
+        mean, share, tuning = float(judged.mean()), float(inside.mean()), None
+        if not len(values):
+            return cls(Stratum(share, mean, values, weights, 0.0), np.full(len(judged), mean), values, None)
+        units = design.units[own]
+        if 0 < judged[0] < 1 and len(values) >= FEWEST_LABELLED:
+            slopes = _tunings(values, judge, weights, units, seed)
+            values = values - slopes * (judge - mean)
+            tuning = float(np.average(slopes, weights=weights))
+        centre = float(np.average(values, weights=weights))
+        estimate = min(max(centre, 0.0), 1.0)
+        stratum = Stratum(share, estimate, values, weights, _independent(units, weights, values - centre))
+        residuals = share * weights * (values - centre) / weights.sum()
+        return cls(stratum, estimate + (tuning or 0.0) * (judged - mean), residuals, tuning)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Stratified:
     """The estimate by strata of the judge's numbers, on the scale from 0 to 1."""
@@ -231,41 +272,30 @@ class _Stratified:
 
     @classmethod
     def of(cls, design: _Design, seed: int) -> _Stratified:
+        """From judged numbers and labels in [0, 1]; at least one label."""
         import numpy as np
 
-        of_judged = np.where(design.judged <= 0, 0, np.where(design.judged >= 1, 2, 1))
-        of_labelled = of_judged[design.places]
-        strata, tuning = list[Stratum](), None
-        expected = np.zeros(len(design.judged))  # the estimated label of each judged sample
-        residuals = np.zeros(len(design.judged))  # what each labelled sample adds to the error of its stratum's mean
-        for kind in np.unique(of_judged):
-            inside, own = of_judged == kind, of_labelled == kind
-            mean = float(design.judged[inside].mean())
-            values, weights, slope = design.people[own], design.weights[own], 0.0
-            if kind == 1 and len(values) >= FEWEST_LABELLED:
-                slopes = _tunings(values, design.judge[own], weights, design.units[own], seed)
-                values = values - slopes * (design.judge[own] - mean)
-                slope = tuning = float(np.average(slopes, weights=weights))
-            share = float(inside.mean())
-            centre = float(np.average(values, weights=weights)) if len(values) else mean
-            count = _independent(design.units[own], weights, values - centre) if len(values) else 0.0
-            strata.append(Stratum(share, min(max(centre, 0.0), 1.0), values, weights, count))
-            expected[inside] = strata[-1].mean + slope * (design.judged[inside] - mean)
-            if len(values):
-                residuals[design.places[own]] = share * weights * (values - centre) / weights.sum()
+        judged = design.judged
+        kinds = [each for each in (judged <= 0, (judged > 0) & (judged < 1), judged >= 1) if each.any()]
+        parts = [_Part.of(design, inside, seed) for inside in kinds]
+        strata = tuple(part.stratum for part in parts)
         value = sum(each.share * each.mean for each in strata)
-        sampling = (expected - value) / len(expected)
-        others = float((sampling**2).sum())
+        tuning = next((part.tuning for part in parts if part.tuning is not None), None)
+        errors = np.zeros(len(judged))
+        for inside, part in zip(kinds, parts, strict=True):
+            errors[inside] = (part.expected - value) / len(judged)
+        others = float((errors**2).sum())
         if design.codes is None:
-            return cls(tuple(strata), value, others, None, tuning)
-        labelled = np.unique(design.codes[design.places])
-        together = summed(design.codes, sampling + residuals) ** 2
-        robust = float(together.sum()) * len(labelled) / (len(labelled) - 1)
+            return cls(strata, value, others, None, tuning)
+        worth = np.zeros(len(design.places))
+        for inside, part in zip(kinds, parts, strict=True):
+            own = inside[design.places]
+            errors[design.places[own]] += part.residuals
+            worth[own] = part.stratum.share * part.stratum.weights / part.stratum.weights.sum()
+        labelled = len(np.unique(design.units))
+        robust = float((summed(design.codes, errors) ** 2).sum()) * labelled / (labelled - 1)
         others = max(others, robust - sum(each.share**2 * each.variance for each in strata))
-        shares = np.array([strata[place].share for place in np.searchsorted(np.unique(of_judged), of_labelled)])
-        totals = summed(of_labelled, design.weights)[of_labelled]
-        clusters = _effective(design.units, shares * design.weights / totals)
-        return cls(tuple(strata), value, others, clusters, tuning)
+        return cls(strata, value, others, _effective(design.units, worth), tuning)
 
     @property
     def error(self) -> float:

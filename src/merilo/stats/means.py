@@ -48,7 +48,7 @@ class Estimate:
     clusters: int | None = None
     """How many clusters they come from; None where each sample stands alone."""
     error: float | None = None
-    """The standard error, bias-reduced for clusters or unequal weights; None for fewer than two units, or equal ones."""
+    """The standard error, bias-reduced for clusters or unequal weights; None for fewer than 2 units, or equal ones."""
     freedom: float | None = None
     """The degrees of freedom of the error; None without it."""
 

@@ -57,7 +57,8 @@ def paired_test(
     is as likely to be off in either direction. Its inversion is closed: the ends are order statistics of the ratios
     of sums of all subsets of units. Source: Hartigan, "Using subsample values as typical values", JASA 64 (1969).
     More: (difference - 0) / standard error, by t; for pairs it is the paired t test with units - 1 degrees of
-    freedom, for clusters the error and the degrees of freedom are those of `Sums.spread`. Assumes a near normal mean; benchmarks/coverage.py measures how far skewed differences are off.
+    freedom, for clusters the error and the degrees of freedom are those of `Sums.spread`. Assumes a near normal mean;
+    benchmarks/coverage.py measures how far skewed differences are off.
     All differences equal, and not 0: the score test on `span`, whose inversion is Wilson's interval.
     """
     check_level(level)

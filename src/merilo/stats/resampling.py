@@ -5,8 +5,8 @@ MANY clusters: a bootstrap. Intervals are BCa: bias-corrected and accelerated, t
 cluster at a time (Efron, "Better bootstrap confidence intervals", JASA 82 (1987), sections 2-6; clusters as units:
 Field & Welsh, JRSS B 69 (2007), section 3). They are widened for few clusters as Student's t is wider than the normal
 (Hesterberg, "What teachers should know about the bootstrap", The American Statistician 69 (2015), section 3.3). From
-MANY clusters on: the jackknife, which draws nothing at random and is linear in the number of clusters (Efron & Tibshirani,
-"An Introduction to the Bootstrap" (1993), 11.5). Measured coverage: design/agreement.md.
+MANY clusters on: the jackknife, which draws nothing at random and is linear in the number of clusters (Efron &
+Tibshirani, "An Introduction to the Bootstrap" (1993), 11.5). Measured coverage: design/agreement.md.
 """
 
 from __future__ import annotations
@@ -140,7 +140,13 @@ class Clusters:
         return self.measured(both, "", units=units)
 
     def tabled(
-        self, totals: Floats, size: int, statistic: Callable[[Floats], Floats], nothing: str, *, units: int | None = None
+        self,
+        totals: Floats,
+        size: int,
+        statistic: Callable[[Floats], Floats],
+        nothing: str,
+        *,
+        units: int | None = None,
     ) -> Measured:
         """A function of square tables of this size, from the clusters' tables as rows."""
         return self.measured(

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
+from merilo.stats.sums import summed
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -20,9 +22,9 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-STEPS = 100
+STEPS = 50
 """Equal parts into which the squared quantile is divided among the strata."""
-_HALVINGS = 42
+_HALVINGS = 33
 _EXPONENTS = (-30.0, 12.0)
 """Range of the logarithm of the multiplier that is searched."""
 
@@ -89,8 +91,7 @@ def _reach(stratum: Stratum, statistics: Floats, *, up: bool) -> Floats:
         return np.full(STEPS, room)
     sign = 1.0 if up else -1.0
     values, places = np.unique((sign * stratum.values).round(12), return_inverse=True)
-    counts = np.bincount(places, weights=stratum.weights)
-    counts *= stratum.count / counts.sum()
+    counts = summed(places, stratum.weights * stratum.count / stratum.weights.sum())
     end = max(1.0 if up else 0.0, float(values[-1]))
     return np.minimum(_largest_means(values, counts, end, statistics) - sign * stratum.mean, room)
 
