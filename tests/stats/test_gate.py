@@ -9,6 +9,7 @@ from scipy import stats
 from merilo.stats.column import Column, Missing
 from merilo.stats.compare import Policy
 from merilo.stats.gate import Verdict, gate_drop, gate_minimum
+from merilo.stats.one_sided import mean_limits
 
 UNIT = (0.0, 1.0)
 SOURCE = np.random.default_rng(9)
@@ -23,8 +24,12 @@ def shifted(by: float, spread: float = 0.02) -> Column:
 
 
 def test_a_minimum_is_read_from_one_sided_limits() -> None:
-    """Pass at the lower 95 % limit, fail above the upper one, cannot tell between."""
-    low, high = stats.t.interval(0.9, 299, np.mean(SCORES), stats.sem(SCORES))
+    """Pass at the lower 95 % limit, fail above the upper one, cannot tell between; t limits lie near, further in."""
+    limits = mean_limits(np.array(SCORES), UNIT)
+    low, high = limits.lower or 0, limits.upper or 0
+    near = stats.t.interval(0.9, 299, np.mean(SCORES), stats.sem(SCORES))
+    assert near[0] - 0.003 < low < near[0]
+    assert near[1] < high < near[1] + 0.002
     for asked, verdict in (
         (low - 1e-6, Verdict.PASS),
         (low + 1e-6, Verdict.CANNOT_TELL),
@@ -47,7 +52,7 @@ def test_missing_outcomes_are_read_at_worst_and_best() -> None:
     assert worst.verdict is Verdict.FAIL
     assert worst.lower == pytest.approx(found.lower)
     filled = np.array([*SCORES, *[0.0] * 63])
-    assert found.lower == pytest.approx(stats.t.interval(0.9, 362, filled.mean(), stats.sem(filled))[0])
+    assert found.lower == pytest.approx(mean_limits(filled, UNIT).lower)
 
 
 def test_lower_may_be_better() -> None:
@@ -60,7 +65,7 @@ def test_lower_may_be_better() -> None:
 
 def test_a_drop_passes_fails_or_is_named() -> None:
     """Pass when the lower limit is above -d, fail when the upper one is below, else say which drop is excluded."""
-    assert gate_drop(BASE, shifted(-0.01), 0.02).verdict is Verdict.PASS
+    assert gate_drop(BASE, shifted(-0.01), 0.03).verdict is Verdict.PASS
     assert gate_drop(BASE, shifted(-0.05), 0.02).verdict is Verdict.FAIL
     found = gate_drop(BASE, shifted(-0.02, 0.1), 0.04)
     assert found.verdict is Verdict.CANNOT_TELL
@@ -68,13 +73,13 @@ def test_a_drop_passes_fails_or_is_named() -> None:
     assert found.excluded_drop == -found.lower
     assert f"a drop of more than {found.excluded_drop:.3g} can be excluded" in found.reason
     differences = shifted(-0.02, 0.1).values - BASE.values
-    known = stats.t.interval(0.9, 299, differences.mean(), stats.sem(differences))
-    assert (found.lower, found.upper) == pytest.approx(known, abs=1e-9)
+    known = mean_limits(differences, (-1.0, 1.0))
+    assert (found.lower, found.upper) == pytest.approx((known.lower, known.upper), abs=1e-9)
 
 
 def test_strict_fails_at_any_drop_that_is_shown() -> None:
     """A drop that is within what is allowed passes, but not with `strict`."""
-    new = shifted(-0.01)
+    new = shifted(-0.02)
     assert gate_drop(BASE, new, 0.05).verdict is Verdict.PASS
     assert gate_drop(BASE, new, 0.05, strict=True).verdict is Verdict.FAIL
     assert gate_drop(BASE, shifted(0.01), 0.05, strict=True).verdict is Verdict.PASS
@@ -89,12 +94,11 @@ def test_a_drop_of_a_metric_where_lower_is_better_is_a_rise() -> None:
     assert gate_drop(mixed, base, 0.05).verdict is Verdict.PASS
 
 
-def test_a_change_that_changed_nothing_can_pass() -> None:
-    """Equal runs: the drop that so many equal pairs exclude is Wilson's upper limit for no loss, z² / (n + z²)."""
+def test_equal_scores_exclude_a_drop_of_three_in_n() -> None:
+    """Equal scores: 300 of them exclude a drop of 1 - 0.05^(1/300), by as much as a loss could hide."""
     found = gate_drop(BASE, BASE, 0.02)
-    z = stats.norm.ppf(0.95)
     assert found.verdict is Verdict.PASS
-    assert found.excluded_drop == pytest.approx(z**2 / (300 + z**2))
+    assert found.excluded_drop == pytest.approx(1 - 0.05 ** (1 / 300))
     small = Column.of(SCORES[:20], UNIT)
     assert gate_drop(small, small, 0.02).verdict is Verdict.CANNOT_TELL
 
@@ -106,44 +110,50 @@ def test_one_sided_missing_outcomes_can_hide_a_drop() -> None:
     assert gate_drop(BASE, new, 0.02).verdict is Verdict.CANNOT_TELL
     assert gate_drop(BASE, new, 0.02, undefined=Policy.DROP).verdict is Verdict.PASS
     assert gate_drop(BASE, new, 0.01, undefined=Policy.WORST).verdict is Verdict.FAIL
-    found = gate_drop(BASE, new, 0.02)
-    assert found.deciding
-    assert set(found.deciding) <= set(range(15))
+    assert gate_drop(BASE, new, 0.02).deciding == ()  # they are undefined, and nothing failed
 
 
-def test_the_samples_that_would_decide() -> None:
-    """Were these samples not lower, it would pass; with one of them fewer it would not."""
+def test_failed_outcomes_that_would_decide_are_named() -> None:
+    """With so many failed outcomes at the best it would pass; with one fewer it would not."""
+    outcomes: list[float | Missing] = [*[Missing.FAILED] * 10, *SCORES]
+    column = Column.of(outcomes, UNIT)
+    found = gate_minimum(column, 0.64)
+    assert found.verdict is Verdict.CANNOT_TELL
+    assert found.would is Verdict.PASS
+    assert found.deciding == tuple(range(len(found.deciding)))
+    for count, verdict in ((len(found.deciding), Verdict.PASS), (len(found.deciding) - 1, Verdict.CANNOT_TELL)):
+        changed = Column.of([*[1.0] * count, *outcomes[count:]], UNIT)
+        assert gate_minimum(changed, 0.64).verdict is verdict
+
+
+def test_failed_pairs_that_would_decide_are_named() -> None:
+    """Scores that fell are not named, although without them it would pass; a failed outcome is."""
     steps = np.zeros(300)
     steps[:30] = np.linspace(-0.3, -0.1, 30)
-    new = Column.of(np.clip(np.array(SCORES) + steps, 0, 1).tolist(), UNIT)
-    found = gate_drop(BASE, new, 0.02)
-    assert found.verdict is Verdict.CANNOT_TELL
-    assert found.deciding
-    assert set(found.deciding) <= set(range(30))
-    assert found.would is Verdict.PASS
-    for places, verdict in ((found.deciding, Verdict.PASS), (found.deciding[:-1], Verdict.CANNOT_TELL)):
-        values = new.values.copy()
-        values[list(places)] = BASE.values[list(places)]
-        assert gate_drop(BASE, Column.of(values.tolist(), UNIT), 0.02).verdict is verdict
+    scores = np.clip(np.array(SCORES) + steps, 0, 1).tolist()
+    assert gate_drop(BASE, Column.of(scores, UNIT), 0.03).verdict is Verdict.CANNOT_TELL
+    assert gate_drop(BASE, Column.of(scores, UNIT), 0.03).deciding == ()
+    found = gate_drop(BASE, Column.of([*SCORES[:295], *[Missing.FAILED] * 5], UNIT), 0.02)
+    assert (found.verdict, found.would) == (Verdict.CANNOT_TELL, Verdict.PASS)
+    assert set(found.deciding) <= set(range(295, 300))
 
 
-def test_where_no_few_samples_would_pass_those_that_would_fail_are_named() -> None:
-    """Of 1,000 with a mean of 0.26 not even 20 at the best reach 0.28, but a few more at the worst rule it out."""
-    large = Column.of([1.0] * 260 + [0.0] * 740, UNIT)
-    found = gate_minimum(large, 0.28)
+def test_if_no_failed_outcomes_would_pass_those_that_would_fail_are_named() -> None:
+    """Of 1,000 with a mean of 0.26 twenty at the best do not reach 0.28, but a few at the worst rule it out."""
+    outcomes: list[float | Missing] = [*[Missing.FAILED] * 12, *[1.0] * 254, *[0.0] * 734]
+    found = gate_minimum(Column.of(outcomes, UNIT), 0.28)
     assert (found.verdict, found.would) == (Verdict.CANNOT_TELL, Verdict.FAIL)
-    for places, verdict in ((found.deciding, Verdict.FAIL), (found.deciding[:-1], Verdict.CANNOT_TELL)):
-        changed = large.values.copy()
-        changed[list(places)] = 0.0
-        assert gate_minimum(Column.of(changed.tolist(), UNIT), 0.28).verdict is verdict
+    for count, verdict in ((len(found.deciding), Verdict.FAIL), (len(found.deciding) - 1, Verdict.CANNOT_TELL)):
+        changed = Column.of([*[0.0] * count, *outcomes[count:]], UNIT)
+        assert gate_minimum(changed, 0.28).verdict is verdict
 
 
 def test_nothing_to_judge_cannot_tell() -> None:
     """No score, one score, all failed, or a range that bounds nothing: cannot tell, and why."""
     gone: list[float | Missing] = [Missing.FAILED] * 40
     for column, why in (
-        (Column.of([], UNIT), "0 scored samples"),
-        (Column.of([0.5], UNIT), "1 scored sample"),
+        (Column.of([], UNIT), "there are no scores"),
+        (Column.of([0.5], UNIT), "between 0.025 and 0.975"),
         (Column.of([*SCORES, Missing.FAILED], (0.0, float("inf"))), "range is infinite"),
     ):
         found = gate_minimum(column, 0.5)

@@ -8,10 +8,10 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from merilo.stats.compare import Policy, difference_span, differences_of
-from merilo.stats.intervals import LEVEL, SEED, check_level, wilson_ends
-from merilo.stats.means import mean_interval
+from merilo.stats.intervals import LEVEL, check_level
+from merilo.stats.one_sided import OneSidedLimits, clustered_limits, mean_limits
 from merilo.stats.paired import paired_of
-from merilo.stats.sums import Sums, coded, same_length
+from merilo.stats.sums import coded, same_length
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from merilo.stats.column import Column
 
 MOST_DECIDING = 20
-"""More samples than that, nobody looks at before a decision."""
+"""Maximum number of failed samples that are named because they could decide a gate."""
 
 
 class Verdict(StrEnum):
@@ -50,18 +50,18 @@ class Decision:
     excluded_drop: float | None = None
     """The smallest drop that can be excluded, 0 or more; None for a minimum, and where none can."""
     deciding: tuple[int, ...] = ()
-    """Where it cannot tell: positions of the fewest samples (at most 20) that would decide it if they came out
-    otherwise: missing ones first. Empty where no 20 would.
+    """If it cannot tell: positions of the fewest Failed outcomes (at most 20) that would decide it if they had a score.
+    Empty if 20 would not. Scores that exist are never named: to judge only those again that hurt would bias the mean.
     """
     would: Verdict | None = None
-    """What the verdict would be if these came out otherwise: pass where so many can bring it about, else fail. A
-    minimum: at the best of the range for pass, at the worst for fail; a drop: alike in both runs. None without any.
+    """The verdict if these outcomes had the best score of the range (pass) or the worst (fail); for a drop, if both
+    runs had the same score. None if `deciding` is empty.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Two one-sided confidence limits."""
+    """Two one-sided confidence limits and the mean."""
 
     lower: float | None
     upper: float | None
@@ -76,15 +76,13 @@ def gate_minimum(
     clusters: Sequence[Hashable] | None = None,
     undefined: Policy | None = None,
     level: float = LEVEL,
-    seed: int = SEED,
 ) -> Decision:
-    """Passes if the lower one-sided limit of the mean is at least `at_least`, fails if the upper one is below it.
+    """Pass if the lower one-sided limit of the mean is at least `at_least`, fail if the upper one is below it.
 
-    Where lower is better the value asked for is a most, and the sides are exchanged. The limits are the ends of
-    `mean_interval` at level 2 · level - 1. They reach over both kinds of bounds: missing outcomes stand at the lower
-    end of the range for the lower limit and at the upper end for the upper one; `Policy.DROP` leaves the Undefined
-    out, `Policy.WORST` puts them at the worst for both limits. Failed ones always stand at both. Cannot tell
-    where an interval cannot, nor in an infinite range with missing outcomes.
+    If lower is better, `at_least` is a maximum and the sides are exchanged. Limits: `mean_limits`. Missing outcomes
+    count as the lower end of the range for the lower limit and as the upper end for the upper one. `Policy.DROP` leaves
+    Undefined outcomes out, `Policy.WORST` counts them as the worst value for both limits; Failed ones always count both
+    ways. Cannot tell in an infinite range with missing outcomes, or if there are no limits.
     """
     _check_one_sided(level)
     codes = _codes(clusters, len(column))
@@ -93,17 +91,17 @@ def gate_minimum(
     unknown = column.failed if undefined is Policy.DROP else ~column.scored
 
     def limits(changed: Column, missing: NDArray[np.bool_]) -> Limits:
-        return _limits(changed, missing, codes, level, seed)
+        return _limits(changed, missing, codes, level)
 
     found = limits(column, unknown)
     verdict = _minimum(found, at_least, higher=column.higher_is_better)
     deciding: tuple[int, ...] = ()
     would: Verdict | None = None
     if verdict is Verdict.CANNOT_TELL and found.value is not None and isfinite(column.best) and isfinite(column.worst):
+        order = _first(column.failed)
         for aim, target in ((Verdict.PASS, column.best), (Verdict.FAIL, column.worst)):
-            order = _order(column.values * (1 if target == column.span[1] else -1), unknown, column.scored)
 
-            def decided(count: int, order: list[int] = order, aim: Verdict = aim, target: float = target) -> bool:
+            def decided(count: int, aim: Verdict = aim, target: float = target) -> bool:
                 places = _places(order[:count], len(column))
                 changed = limits(column.filled(target, places), unknown & ~places)
                 return _minimum(changed, at_least, higher=column.higher_is_better) is aim
@@ -128,17 +126,14 @@ def gate_drop(
     undefined: Policy | None = None,
     level: float = LEVEL,
 ) -> Decision:
-    """Passes if the lower one-sided limit of (new - base) is above -max_drop, fails if the upper one is below.
+    """Pass if the lower one-sided limit of (new - base) is above -max_drop, fail if the upper one is below.
 
-    `base`, `new`: columns over the common samples, in one order. `max_drop` ≥ 0, in the unit of the metric;
-    `strict` fails also where the upper limit is below 0: any drop that is shown. Where lower is better, a rise is
-    the drop, and value and limits are those of base - new. One-sided missing outcomes stand at the end that is worst
-    for each limit; `Policy.DROP` leaves the Undefined out, `Policy.WORST` counts them as the worst value.
-
-    Limits are the ends of `paired_test` at level 2 · level - 1. Where that cannot tell for want of differences
-    that are not 0 (a change that changed next to nothing), the losses alone bound the mean: at most Wilson's upper
-    limit of the mean loss, over units, in the range of a loss; the gains likewise. So 100 equal pairs exclude a
-    drop of 2.6 % of the range.
+    `base`, `new`: columns over the common samples, in one order. `max_drop` ≥ 0, in the unit of the metric. `strict`
+    also fails if the upper limit is below 0: any drop that is shown. If lower is better, a rise is the drop, and value
+    and limits are those of base - new. Limits: `mean_limits` of the paired differences in their range, so that n equal
+    pairs exclude a mean drop of 1 - (1 - level)^(1/n) of the range: 3 % with 100. A score that is missing in one run
+    counts as the worst for each limit; `Policy.DROP` leaves Undefined outcomes out, `Policy.WORST` counts them as the
+    worst value.
     """
     _check_one_sided(level)
     if not 0 <= max_drop < float("inf"):
@@ -150,10 +145,10 @@ def gate_drop(
     deciding: tuple[int, ...] = ()
     would: Verdict | None = None
     if verdict is Verdict.CANNOT_TELL and found.value is not None:
-        for aim, lean in ((Verdict.PASS, 1), (Verdict.FAIL, -1)):
-            order = _order(lean * pairing.differences, pairing.missing, pairing.paired)
+        order = _first(pairing.missing & (base.failed | new.failed))
+        for aim in (Verdict.PASS, Verdict.FAIL):
 
-            def decided(count: int, order: list[int] = order, aim: Verdict = aim) -> bool:
+            def decided(count: int, aim: Verdict = aim) -> bool:
                 places = _places(order[:count], len(base))
                 differences = pairing.differences.copy()
                 differences[places] = 0.0
@@ -222,54 +217,43 @@ class Drop:
         paired = self.paired if paired is None else paired
         value = float(differences[paired].mean()) if paired.any() else None
         if not missing.any():
-            ends, note = self._test(differences[paired], paired)
-            return Limits(ends[0], ends[1], value, note)
+            both = self._one_sided(differences[paired], paired)
+            return Limits(both.lower, both.upper, value, both.note)
         if not all(map(isfinite, self.span)):
             return Limits(None, None, value, "scores are missing and the metric's range is infinite")
         every = paired | missing
-        low, note = self._test(np.where(missing, self.lowest, differences)[every], every)
-        high, _ = self._test(np.where(missing, self.highest, differences)[every], every)
-        return Limits(low[0], high[1], value, note)
+        low, high = (
+            self._one_sided(np.where(missing, ends, differences)[every], every) for ends in (self.lowest, self.highest)
+        )
+        return Limits(low.lower, high.upper, value, low.note)
 
-    def _test(
-        self, differences: NDArray[np.float64], kept: NDArray[np.bool_]
-    ) -> tuple[tuple[float | None, float | None], str]:
-        codes = None if self.codes is None else self.codes[kept]
-        test = paired_of(differences, codes, self.span, 2 * self.level - 1)
-        if test.interval.ends is not None:
-            return test.interval.ends, ""
-        if test.units < 2 or not all(map(isfinite, self.span)):
-            return (None, None), test.interval.note.removeprefix("cannot tell: ")
-        loss, gain = (self._wilson(abs(differences) * (differences * sign > 0), codes) for sign in (-1, 1))
-        return (-loss, gain), ""
-
-    def _wilson(self, amounts: NDArray[np.float64], codes: NDArray[np.int64] | None) -> float:
-        """The upper limit of a mean of losses or gains."""
+    def _one_sided(self, differences: NDArray[np.float64], kept: NDArray[np.bool_]) -> OneSidedLimits:
         import numpy as np
 
-        kept = None if codes is None else np.unique(codes, return_inverse=True)[1]
-        sums = Sums.of(amounts, np.ones(len(amounts)), kept)
-        return wilson_ends(sums.value, sums.effective, (0.0, self.span[1]), level=2 * self.level - 1)[1]
+        finite = all(map(isfinite, self.span))
+        if self.codes is None and finite:
+            return mean_limits(differences, self.span, level=self.level)
+        codes = None if self.codes is None else np.unique(self.codes[kept], return_inverse=True)[1]
+        test = paired_of(differences, codes, self.span, 2 * self.level - 1)
+        symmetric = (test.interval.ends, test.error, test.interval.note)
+        if codes is None or not len(codes):
+            low, high = test.interval.ends or (None, None)
+            return OneSidedLimits(low, high, test.interval.note)
+        return clustered_limits(differences, self.span, codes, symmetric, self.level)
 
 
-def _limits(
-    column: Column, missing: NDArray[np.bool_], codes: NDArray[np.int64] | None, level: float, seed: int
-) -> Limits:
+def _limits(column: Column, missing: NDArray[np.bool_], codes: NDArray[np.int64] | None, level: float) -> Limits:
     known = column.scored
     value = float(column.values[known].mean()) if known.any() else None
     if missing.any() and not all(map(isfinite, column.span)):
         return Limits(None, None, value, "scores are missing and the metric's range is infinite")
-    ends: list[float | None] = []
-    note = ""
-    for side, end in enumerate(column.span):
-        filled = column.filled(end, missing) if missing.any() else column
-        groups = None if codes is None else codes[filled.scored].tolist()
-        interval = mean_interval(
-            filled.values[filled.scored], column.span, clusters=groups, level=2 * level - 1, seed=seed
-        ).interval
-        ends.append(None if interval.ends is None else interval.ends[side])
-        note = note or interval.note
-    return Limits(ends[0], ends[1], value, note)
+    ends = [_mean_limits(column.filled(end, missing), codes, level) for end in column.span[: 1 + bool(missing.any())]]
+    return Limits(ends[0].lower, ends[-1].upper, value, ends[0].note)
+
+
+def _mean_limits(column: Column, codes: NDArray[np.int64] | None, level: float) -> OneSidedLimits:
+    groups = None if codes is None else codes[column.scored]
+    return mean_limits(column.values[column.scored], column.span, codes=groups, level=level)
 
 
 def _minimum(found: Limits, threshold: float, *, higher: bool) -> Verdict:
@@ -297,14 +281,11 @@ def _reason(verdict: Verdict, found: Limits, asked: str) -> str:
     return f"Asked for {asked}; it lies {between} (one-sided limits), {said[verdict]}."
 
 
-def _order(values: NDArray[np.float64], missing: NDArray[np.bool_], scored: NDArray[np.bool_]) -> list[int]:
-    """Positions: missing ones, then scored ones by value, lowest first; no more than the most that are looked at."""
+def _first(failed: NDArray[np.bool_]) -> list[int]:
+    """Return the first positions, at most `MOST_DECIDING`."""
     import numpy as np
 
-    first = np.flatnonzero(missing)[:MOST_DECIDING]
-    others = np.flatnonzero(scored & ~missing)
-    rest = others[np.argsort(values[others], kind="stable")[:MOST_DECIDING]]
-    return [int(place) for place in (*first, *rest)][:MOST_DECIDING]
+    return [int(place) for place in np.flatnonzero(failed)[:MOST_DECIDING]]
 
 
 def _places(positions: list[int], length: int) -> NDArray[np.bool_]:
@@ -316,7 +297,7 @@ def _places(positions: list[int], length: int) -> NDArray[np.bool_]:
 
 
 def _fewest(order: list[int], decided: Callable[[int], bool]) -> tuple[int, ...]:
-    """The shortest beginning of the order that decides, by halving; empty where not even all of it does."""
+    """Return the shortest start of the order that decides, by halving; empty if all of it does not."""
     if not order or not decided(len(order)):
         return ()
     low, high = 1, len(order)

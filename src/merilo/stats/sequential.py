@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from merilo.stats.gate import Verdict
 from merilo.stats.intervals import LEVEL, SEED, Interval, Method, check_level
-from merilo.stats.means import mean_interval
+from merilo.stats.one_sided import mean_limits
 from merilo.stats.sums import numbers
 
 if TYPE_CHECKING:
@@ -191,8 +191,8 @@ def sequential_outlook(
 ) -> Outlook:
     """What `sequential_gate` would cost, if units were like the pilot's: means over `runs` made-up runs of `most`.
 
-    `pilot`: at least 10 values in `span`, drawn from with replacement. The fixed interval is the t of
-    `mean_interval` at level 2 · level - 1. Cannot be told from a pilot of fewer or equal values.
+    `pilot`: at least 10 values in `span`, sampled with replacement. The gate that reads all units once has the limits
+    of `mean_limits`. There is no forecast from a pilot of fewer or equal values.
     """
     import numpy as np
 
@@ -221,10 +221,10 @@ def sequential_outlook(
         end = min(_crossing(run, mean, 1 - level), _crossing(1 - run, 1 - mean, 1 - level))
         decided += end <= most
         taken.append(min(end, most))
-        fixed = mean_interval(run, (0.0, 1.0), level=2 * level - 1, seed=seed).interval.ends
-        if fixed is not None:
-            decided_fixed += not fixed[0] < mean <= fixed[1]
-            fixed_widths.append(fixed[1] - fixed[0])
+        fixed = mean_limits(run, (0.0, 1.0), level=level)
+        if fixed.lower is not None and fixed.upper is not None:
+            decided_fixed += not fixed.lower < mean <= fixed.upper
+            fixed_widths.append(fixed.upper - fixed.lower)
         if number < _WIDTHS:
             widths.append(1 - _last(1 - run, 1 - level) - _last(run, 1 - level))
     units = float(np.mean(taken))
