@@ -274,9 +274,10 @@ def compare(
     undefined: str = "drop",
     level: float = 0.95,
     across_judges: bool = False,
+    across_data: bool = False,
     samples: int = SHOWN,
 ) -> RunComparison:
-    """Each run but the first compared with the first, over the samples that all of them have, paired by id.
+    """Compare each run but the first with the first, over the samples that all have: same id and equal question.
 
     The result prints as `merilo compare` does; `metrics` of it holds the first two runs' comparisons by metric,
     `to_frame()` is a pandas data frame, and a notebook shows its table.
@@ -290,11 +291,13 @@ def compare(
         undefined: "drop" or "worst": what an undefined outcome counts for where the other run has a score. Dropped
             ones are put at the ends of the range to see whether they could decide.
         level: of intervals and readings.
-        across_judges: compare also where judges, rubrics or versions of metrics differ.
+        across_judges: compare also if judges, rubrics or versions of metrics differ.
+        across_data: compare also if more than one in ten of the common ids name other questions. Samples with other
+            questions are never compared.
         samples: so many of the samples that moved most are looked up.
 
     Raises:
-        UsageError: a metric or argument cannot be used, or the runs' yardsticks differ; it says in what.
+        UsageError: a metric or argument cannot be used, or the runs' judges or questions differ; it says in what.
         DataError: there is nothing to pair, or samples are in no cluster.
         RunError: a run cannot be read.
     """
@@ -308,6 +311,7 @@ def compare(
         undefined=undefined,
         level=level,
         across_judges=across_judges,
+        across_data=across_data,
         samples=samples,
     )
     return compare_runs(runs, wanted)
@@ -325,8 +329,9 @@ def gate(
     undefined: str | None = None,
     cluster: str | None = None,
     level: float | None = None,
+    across_data: bool = False,
 ) -> Gates:
-    """Whether a run is good enough, and no worse than a baseline; `passed` of it is for an assertion.
+    """Check a run against minimum scores or a baseline; `passed` of the result is for an assertion.
 
     Nothing is raised for a gate that fails or cannot tell: `verdict` says which, `gates` holds the decisions with
     their numbers, and `str` gives a sentence for each.
@@ -342,9 +347,10 @@ def gate(
         undefined: "drop" or "worst": what undefined outcomes count as. None: a gate must hold whatever they are.
         cluster: as in `evaluate`; None: the one that the run was made with, "": none.
         level: confidence of each one-sided limit, 0.95 by default.
+        across_data: as in `compare`.
 
     Raises:
-        UsageError: nothing is asked for, a metric or argument cannot be used, or the runs' yardsticks differ.
+        UsageError: nothing is asked for, a metric or argument cannot be used, or the runs' judges or questions differ.
         DataError: the runs have no sample in common, or samples are in no cluster.
         RunError: a run cannot be read, or was stopped before its end.
     """
@@ -361,7 +367,7 @@ def gate(
         cluster=cluster,
         level=level,
     )
-    return gate_run(run, asked, baseline=baseline)
+    return gate_run(run, asked, baseline=baseline, across_data=across_data)
 
 
 def label(

@@ -48,7 +48,7 @@ def test_the_exit_code_is_the_verdict(gated: Here, words: str, code: int, verdic
     """0 passes, 1 fails, 3 cannot tell, unless that is given a meaning; JSON says the same word."""
     done = gated.merilo("gate", "new", *words.split())
     assert (done.returncode, done.stderr) == (code, "")
-    assert done.stdout.startswith(f"{verdict}: new")
+    assert done.stdout.startswith(f"{verdict}: 1 ")
     found = gated.json("gate", "new", *words.split())
     assert (found["verdict"], found["passed"]) == (verdict, code == 0)
 
@@ -60,6 +60,8 @@ def test_the_exit_code_is_the_verdict(gated: Here, words: str, code: int, verdic
         ("--min id_recall", "--min takes metric=number, such as faithfulness=0.8; got 'id_recall'."),
         ("--min id_recall=high", "--min takes a number, such as faithfulness=0.8; got 'high'."),
         ("--min id_recal=0.5", "new has no metric 'id_recal'; did you mean id_recall?"),
+        ("--min id_recall=0.3 --min id_recall=0.4", "--min names id_recall twice, with 0.3 and 0.4; give it once."),
+        ("--baseline old --max-drop id_recall=0.1 --max-drop id_recall=0.2", "--max-drop names id_recall twice"),
         ("--max-drop 0.1", "name the run before (--baseline RUN)"),
         ("--baseline old", "say so (--max-drop 0.02)"),
         ("--baseline old --max-drop 0.1 --max-drop id_recall=0.1", "one drop for every metric, or metrics with"),
@@ -80,17 +82,36 @@ def test_wrong_use_is_told_in_a_sentence(gated: Here, words: str, sentence: str)
 
 
 def test_the_page_says_what_would_decide(gated: Here) -> None:
-    """The drop that can be excluded, and the samples to look at, with the command for each."""
-    done = gated.merilo("gate", "new", "--baseline", "old", "--max-drop", "0.02")
-    text = " ".join(done.stdout.split())
-    found = gated.json("gate", "new", "--baseline", "old", "--max-drop", "0.02")
-    (gate,) = found["gates"]
+    """The drop that can be excluded, and one that would pass."""
+    words = ("gate", "new", "--baseline", "old", "--max-drop")
+    text = " ".join(gated.merilo(*words, "0.02").stdout.split())
+    (gate,) = gated.json(*words, "0.02")["gates"]
     assert f"A drop of more than {gate['excluded_drop']:.3f} can be excluded." in text
-    assert gate["deciding"]
-    shown = f"merilo show new --sample {gate['deciding'][0]}"
-    assert shown in text
-    assert gated.merilo(*shown.split()[1:]).returncode == 0
+    assert gate["deciding"] == []
+    allowed = text.split("or a drop of ")[1].split()[0]
+    assert gated.merilo(*words, allowed).returncode == 0
     assert "the judge's own error is not in it" in text
+
+
+def test_other_questions_need_a_flag(gated: Here) -> None:
+    """A baseline with other questions under the same ids is a usage error, unless --across-data leaves them out."""
+    for name, word in (("who", "Who"), ("where", "Where")):
+        rows = [
+            {
+                "id": f"q{n}",
+                "user_input": f"{word if n < 30 else 'Why'} {n}?",
+                "retrieved_context_ids": ["a"],
+                "reference_context_ids": ["a"],
+            }
+            for n in range(SAMPLES)
+        ]
+        words = ("--metrics", "id_recall", "--out", name, "--quiet")
+        assert gated.merilo("run", gated.write(f"{name}.jsonl", rows), *words).returncode == 0
+    for words in (("gate", "where", "--baseline", "who", "--max-drop", "0.2"), ("compare", "where", "who")):
+        refused = gated.merilo(*words)
+        assert refused.returncode == 2
+        assert "30 of 120 samples have another user_input in" in " ".join(refused.stderr.split())
+        assert gated.merilo(*words, "--across-data").returncode == 0
 
 
 def test_a_suite_gates_and_its_junit_is_read_by_servers(gated: Here) -> None:
@@ -100,7 +121,7 @@ def test_a_suite_gates_and_its_junit_is_read_by_servers(gated: Here) -> None:
     done = gated.merilo("gate", "new", "--suite", "gates.toml", "--baseline", "old", "--junit", "gates.xml")
     assert done.returncode == 1
     found = ET.parse(gated.path / "gates.xml").getroot()  # noqa: S314  our own
-    assert found.attrib == {"name": "merilo gate", "tests": "2", "failures": "1", "errors": "0"}
+    assert found.attrib == {"name": "merilo gate", "tests": "2", "failures": "1", "errors": "0", "skipped": "0"}
     (failed,) = found.iter("failure")
     assert failed.attrib["message"].startswith("id_recall is 0.750 over 120 samples")
     words = ["--suite", "gates.toml", "--baseline", "old", "--min", "id_recall=0.5"]

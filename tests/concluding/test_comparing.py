@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import pytest
-from graded_runs import FAILS, graded, many
+from graded_runs import FAILS, graded, judge, many
 
 import merilo
 from merilo import api
@@ -147,15 +147,31 @@ def test_an_id_that_comes_twice_is_an_error(tmp_path: Path) -> None:
         compare_runs([first, second])
 
 
-def test_other_questions_under_the_same_ids_are_noticed(tmp_path: Path) -> None:
-    """Ids that were counted up pair questions that have nothing in common; it is said before the numbers."""
-    first = graded(tmp_path / "a", many(8, 2))
-    second = graded(tmp_path / "b", many(8, 1), user_input="What else?")
-    found = compare_runs([first, second])
+def test_other_questions_under_the_same_ids_are_refused(tmp_path: Path) -> None:
+    """Ids that were counted up pair questions that have nothing in common; with --across-data only equal ones pair."""
+    first = graded(tmp_path / "a", many(30, 2))
+    second = graded(tmp_path / "b", {**many(25, 1), **{f"s{n}": [0] for n in range(25, 30)}})
+    rows = [replace_question(each.sample, "What else?" if each.sample.id > "s25" else None) for each in second.samples]
+    other = merilo.evaluate(
+        rows, metrics=[METRIC], judge=merilo.ScriptedJudge.by(judge, version="1"), out=tmp_path / "c", cache=False
+    )
+    unlike = sum(row.user_input == "What else?" for row in rows)
+    with pytest.raises(
+        UsageError, match=rf"{unlike} of 30 samples have another user_input in c than in a .*across-data"
+    ):
+        compare_runs([first, other])
+    found = compare_runs([first, other], Comparing(across_data=True))
+    assert (found.common, found.other_questions) == (30 - unlike, unlike)
+    assert comparison_record(found)["other_questions"] == unlike
     (note,) = found.notes
-    assert note.startswith("8 of 8 samples have another user input in b under the same id, such as 's0': 'What is s0?'")
     assert note in " ".join(str(found).split())
-    assert compare_runs([first, graded(tmp_path / "c", many(8, 1))]).notes == ()
+    assert compare_runs([first, second]).notes == ()
+
+
+def replace_question(sample: merilo.Sample, question: str | None) -> merilo.Sample:
+    """The sample with this question, or as it is."""
+    record = {**sample.to_record(), **({} if question is None else {"user_input": question})}
+    return merilo.Sample.from_record(record)
 
 
 def test_three_runs_are_each_held_against_the_first(tmp_path: Path) -> None:

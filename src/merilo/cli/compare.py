@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merilo.cli.options import Cluster, Debug, Json, metric_texts
+from merilo.cli.options import AcrossData, Cluster, Debug, Json, metric_texts
 from merilo.errors import UsageError
 from merilo.reports.comparison import SHOWN
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 HELP = """Compare runs over the same questions: what differs, whether that may be said, and on which samples.
 
-Each run but the first is compared with the first, sample by sample, over the samples that all of them have. Runs whose
-judge, rubrics or versions of metrics differ are refused with the list of what differs.
+Every run is compared with the first one, over the samples that all runs share: same id and equal question. Runs whose
+judge, rubrics or metric versions differ are refused, with a list of the differences.
 """
 EXAMPLES = """\b
 Examples:
@@ -56,6 +56,7 @@ def compare(
     across_judges: Annotated[
         bool, typer.Option("--across-judges", help="Compare also where judges, rubrics or versions differ.")
     ] = False,
+    across_data: AcrossData = False,
     html: Annotated[str | None, typer.Option(metavar="FILE", help="Write one static page there.")] = None,
     markdown: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write a comment for a pull request there; - for the output.")
@@ -79,6 +80,7 @@ def compare(
             undefined=undefined,
             level=level,
             across_judges=across_judges,
+            across_data=across_data,
             samples=SHOWN if samples is None else samples,
         ),
     )

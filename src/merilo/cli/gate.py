@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from merilo.cli.exits import Exit
-from merilo.cli.options import Cluster, Debug, Json, given
+from merilo.cli.options import AcrossData, Cluster, Debug, Json, given
 from merilo.errors import RunError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from merilo.reports.gate import Gates
 
-HELP = """Decide whether RUN is good enough, and no worse than a baseline: pass, fail, or cannot tell.
+HELP = """Check a run against minimum scores or a baseline: pass, fail or cannot tell.
 
-A gate passes when even the low end of what the mean may be is good enough, and fails when even the high end is not.
-Where a metric is better the lower it is, --min is the most that it may be. A baseline of another judge, rubric or
-version of a metric is refused with what differs.
+A gate passes if the lower confidence limit meets the target and fails if the upper limit misses it. For metrics where
+lower is better, --min is a maximum. Samples are paired with the baseline by id if their question is equal. A baseline
+with another judge, rubric or metric version, or with other questions under the same ids, is refused.
 
-Exit codes: 0 passed, 1 failed, 2 wrong use or runs that cannot be compared, 3 cannot tell.
+Exit codes: 0 pass, 1 fail, 2 usage error or runs not comparable, 3 cannot tell.
 """
 EXAMPLES = """\b
 Examples:
@@ -65,6 +67,7 @@ def gate(
     level: Annotated[
         float | None, typer.Option(metavar="L", help="Confidence of each one-sided limit, by default 0.95.")
     ] = None,
+    across_data: AcrossData = False,
     junit: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write the gates as tests for a build server.")
     ] = None,
@@ -78,7 +81,7 @@ def gate(
 
     asked = suite_from(
         suite,
-        minimums=dict(_pair(text, "--min") for text in minimum or ()),
+        minimums=_pairs(minimum or (), "--min"),
         max_drop=_drops(max_drop) if max_drop else None,
         strict=strict,
         cannot_tell=cannot_tell,
@@ -86,7 +89,7 @@ def gate(
         cluster=cluster,
         level=level,
     )
-    found = gate_run(run, asked, baseline=baseline)
+    found = gate_run(run, asked, baseline=baseline, across_data=across_data)
     _report(found, junit, json=json)
     raise typer.Exit({"pass": Exit.DONE, "fail": Exit.GATE_FAILED}.get(found.verdict.value, Exit.CANNOT_TELL))
 
@@ -94,10 +97,19 @@ def gate(
 def _drops(texts: list[str]) -> float | dict[str, float]:
     alone = [text for text in texts if "=" not in text]
     if not alone:
-        return dict(_pair(text, "--max-drop") for text in texts)
+        return _pairs(texts, "--max-drop")
     if len(texts) > 1:
-        raise UsageError("--max-drop takes one drop for every metric, or metrics with a drop each, not both.")
+        raise UsageError("--max-drop takes one drop for every metric, or metrics with a drop each: give one number.")
     return _number(alone[0], "--max-drop", "0.02 or faithfulness=0.02")
+
+
+def _pairs(texts: Sequence[str], option: str) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for metric, number in (_pair(text, option) for text in texts):
+        if metric in found:
+            raise UsageError(f"{option} names {metric} twice, with {found[metric]:g} and {number:g}; give it once.")
+        found[metric] = number
+    return found
 
 
 def _pair(text: str, option: str) -> tuple[str, float]:

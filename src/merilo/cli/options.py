@@ -78,6 +78,10 @@ Cluster = Annotated[
         "document; intervals are over these clusters.",
     ),
 ]
+AcrossData = Annotated[
+    bool,
+    typer.Option("--across-data", help="Allow more than one in ten ids with other questions; leave those out."),
+]
 Rpm = Annotated[float | None, typer.Option(metavar="N", help="Requests a minute, per model.")]
 Tpm = Annotated[float | None, typer.Option(metavar="N", help="Tokens a minute, per model.")]
 Timeout = Annotated[

@@ -7,15 +7,14 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, TypeVar
 
 from merilo.concluding.attached import LABELS
+from merilo.concluding.contents import equal_questions
 from merilo.concluding.same import differences_that_move_numbers, stopped_early, unlike
 from merilo.concluding.scores import RunScores, read_scores
 from merilo.errors import DataError, UsageError
 from merilo.reports.cases import cases_of
 from merilo.reports.comparison import SHOWN, Moved, Row, RunComparison, Side
 from merilo.reports.overview import command
-from merilo.runs.run import STORE, ByMetric, opened
-from merilo.runs.store import Store
-from merilo.runs.telling import without_text
+from merilo.runs.run import ByMetric, opened
 from merilo.stats.compare import Policy, against_first, moved
 from merilo.stats.compare import compare as compare_columns
 from merilo.stats.intervals import LEVEL, check_level
@@ -32,9 +31,6 @@ T = TypeVar("T")
 
 _NAMED = 5
 """So many ids are named as examples."""
-_LOOKED_AT = 1_000
-"""Of so many common samples it is looked up whether all runs asked the same."""
-_EXAMPLE_CHARS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +48,18 @@ class Comparing:
     undefined: Policy | str = Policy.DROP
     level: float = LEVEL
     across_judges: bool = False
-    """Compare also where judges, rubrics or versions of metrics differ."""
+    """Compare also if judges, rubrics or versions of metrics differ."""
+    across_data: bool = False
+    """Compare also if more than one in ten of the common ids name other questions, which are left out."""
     samples: int = SHOWN
     """How many of the samples that moved most are looked up."""
 
 
 def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: Comparing | None = None) -> RunComparison:
-    """Each run but the first compared with the first, sample by sample, over the samples that all of them have.
+    """Compare each run but the first with the first, over the samples that all of them have with an equal question.
 
-    Raises UsageError for a metric or an option that cannot be used, and for runs whose yardsticks differ, with what
-    differs; DataError where there is nothing to pair; RunError where a run cannot be read.
+    Raises UsageError for a metric or an option that cannot be used, and for runs whose judges or questions differ, with
+    what differs; DataError if there is nothing to pair; RunError if a run cannot be read.
     """
     wanted = wanted or Comparing()
     policy = _checked(runs, wanted)
@@ -73,7 +71,9 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: Comparing | 
         read_scores(run, metrics=metrics, cluster=wanted.cluster if not place else "")
         for place, run in enumerate(measured)
     ]
-    kept, sides = _paired(scores, names)
+    paired, sides = _paired(scores, names)
+    questions = equal_questions(paired, names, metrics, across_data=wanted.across_data)
+    kept = [each.at(questions.positions) for each in paired] if questions.other else paired
     _check_ranges(kept, names)
     primary = None if wanted.primary is None else _primary(measured[0], metrics, wanted.primary)
     found = _compared(kept, primary, policy, wanted.level)
@@ -94,7 +94,8 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: Comparing | 
         movers=movers,
         left_out=left_out,
         differing=differing,
-        notes=(*stopped_early(measured, names), *unlike_questions(kept, names), *labels_aside(measured)),
+        other_questions=questions.other,
+        notes=(*stopped_early(measured, names), *questions.notes, *labels_aside(measured)),
         level=wanted.level,
         undefined=policy,
         cluster=(wanted.cluster or measured[0].manifest.cluster) if kept[0].clusters is not None else None,
@@ -336,29 +337,6 @@ def _moved(scores: Sequence[RunScores], metric: str, most: int) -> tuple[tuple[M
 # -- what to look out for -----------------------------------------------------------------------------
 
 
-def unlike_questions(scores: Sequence[RunScores], names: Sequence[str]) -> tuple[str, ...]:
-    """A warning for each run whose user inputs are not those of the first, under the same ids in the same order."""
-    ids = scores[0].ids
-    some = ids if len(ids) <= _LOOKED_AT else [ids[at * len(ids) // _LOOKED_AT] for at in range(_LOOKED_AT)]
-    asked = [_user_inputs(each.run, some) for each in scores]
-    found: list[str] = []
-    for name, other in zip(names[1:], asked[1:], strict=True):
-        unlike = [
-            sample
-            for sample in some
-            if None not in (asked[0][sample], other[sample]) and asked[0][sample] != other[sample]
-        ]
-        if unlike:
-            example = unlike[0]
-            texts = " and ".join(repr((each[example] or "")[:_EXAMPLE_CHARS]) for each in (asked[0], other))
-            found.append(
-                f"{len(unlike):,} of {len(some):,} samples have another user input in {name} under the same id, such "
-                f"as {example!r}: {texts}. If they are not the same questions, the pairs are wrong: give the data ids "
-                "of its own."
-            )
-    return tuple(found)
-
-
 def labels_aside(runs: Sequence[Run]) -> tuple[str, ...]:
     """A sentence for each run with labels of people attached: they change nothing here."""
     with_labels = dict.fromkeys(str(run.path) for run in runs if (run.path / LABELS).exists())
@@ -367,14 +345,3 @@ def labels_aside(runs: Sequence[Run]) -> tuple[str, ...]:
         f"with {command('show', path)}."
         for path in with_labels
     )
-
-
-def _user_inputs(run: Run, samples: Sequence[str]) -> dict[str, str | None]:
-    store = Store.read(run.path / STORE)
-    try:
-        found = {sample: store.sample(sample) for sample in samples}
-    finally:
-        store.close()
-    if lacking := [sample for sample, each in found.items() if each is None]:
-        raise without_text(run.path, lacking[0])
-    return {sample: None if each is None else each.user_input for sample, each in found.items()}

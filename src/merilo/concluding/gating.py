@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from merilo.concluding.comparing import labels_aside, unlike_questions
+from merilo.concluding.comparing import labels_aside
+from merilo.concluding.contents import equal_inputs, equal_questions
 from merilo.concluding.same import differences_that_move_numbers, unlike
 from merilo.concluding.scores import read_scores
 from merilo.errors import DataError, RunError, UsageError
@@ -17,7 +18,7 @@ from merilo.runs.scales import check_asked
 from merilo.stats.column import align
 from merilo.stats.compare import Policy
 from merilo.stats.early import early_drop, early_minimum
-from merilo.stats.gate import gate_drop, gate_minimum
+from merilo.stats.gate import Verdict, gate_drop, gate_minimum
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,13 +33,18 @@ _SHOWN = 5
 
 
 def gate_run(
-    run: Run | str | PathLike[str], suite: Suite, *, baseline: Run | str | PathLike[str] | None = None
+    run: Run | str | PathLike[str],
+    suite: Suite,
+    *,
+    baseline: Run | str | PathLike[str] | None = None,
+    across_data: bool = False,
 ) -> Gates:
-    """What the gates of a suite say of a run.
+    """Check a run against the gates of a suite.
 
-    Of a run that could stop early (`--until-decided`) all limits are those of confidence sequences. Raises UsageError
-    for a suite that asks nothing or asks it of a metric that is not there, and where runs are not comparable; DataError
-    where the runs have no sample in common or samples lack a cluster; RunError where a run is incomplete or unreadable.
+    All limits of a run that could stop early (`--until-decided`) are those of confidence sequences. `across_data`: as
+    `equal_questions` takes it. Raises UsageError for a suite without gates or with a metric that the run does not have,
+    and if runs are not comparable; DataError if the runs have no sample in common or samples lack a cluster; RunError
+    if a run is incomplete or unreadable.
     """
     this = opened(run)
     _check_asked(suite, baseline)
@@ -60,10 +66,12 @@ def gate_run(
     minimums, largest = _by_text(this, suite.minimums), _by_text(this, drops)
     gates = [_minimum(scores, text, asked, suite, early=early) for text, asked in minimums.items()]
     notes: list[str] = []
+    other = 0
     if base is not None:
-        pair = _paired(base, scores, list(largest))
+        pair = _paired(base, scores, list(largest), across_data=across_data)
         gates += [_drop(pair, text, asked, suite) for text, asked in largest.items()]
-        notes += pair.notes
+        notes += [*pair.notes, *_judge_noise(pair, gates)]
+        other = pair.other_questions
     notes += labels_aside([this] if base is None else [this, base])
     if any(gate.sequential for gate in gates):
         notes.append("The run could stop early, so its limits are those of confidence sequences, which are wider.")
@@ -75,6 +83,7 @@ def gate_run(
         cluster=None if scores.clusters is None else suite.cluster or this.manifest.cluster,
         cannot_tell=suite.cannot_tell,
         notes=tuple(notes),
+        other_questions=other,
         foreign=this.manifest.origin is not None,
     )
 
@@ -163,10 +172,14 @@ class _Pair:
     new: RunScores
     early: bool
     notes: tuple[str, ...]
+    other_questions: int
+    """How many common ids name other questions; they are left out."""
+    equal_inputs: frozenset[str]
+    """The metrics whose inputs are equal in both runs."""
 
 
-def _paired(base: Run, new: RunScores, metrics: Sequence[str]) -> _Pair:
-    """The runs over the samples that both have, in the order of the one that could stop early, if one could."""
+def _paired(base: Run, new: RunScores, metrics: Sequence[str], *, across_data: bool) -> _Pair:
+    """Return the runs over the samples that both have, in the order of the one that could stop early, if one could."""
     lacking = [text for text in metrics if text not in base.manifest.metrics]
     if lacking:
         raise UsageError(f"The baseline {base.path} has no metric {', '.join(lacking)}; run it there too.")
@@ -192,9 +205,10 @@ def _paired(base: Run, new: RunScores, metrics: Sequence[str]) -> _Pair:
             "samples are paired by id: give each an id that stays."
         )
     pair = (before.at(first), new.at(second))
-    notes = [*_left(new, only_new, "the run"), *_left(before, only_base, "the baseline")]
-    notes += unlike_questions(pair, [str(base.path), str(new.run.path)])
-    return _Pair(*pair, bool(seeds), tuple(notes))
+    questions = equal_questions(pair, [str(base.path), str(new.run.path)], metrics, across_data=across_data)
+    pair = (pair[0].at(questions.positions), pair[1].at(questions.positions))
+    notes = [*_left(new, only_new, "the run"), *_left(before, only_base, "the baseline"), *questions.notes]
+    return _Pair(*pair, bool(seeds), tuple(notes), questions.other, equal_inputs(*pair, metrics))
 
 
 def _left(scores: RunScores, places: Sequence[int], where: str) -> list[str]:
@@ -217,6 +231,9 @@ def _drop(pair: _Pair, text: str, asked: float, suite: Suite) -> Gate:
     else:
         clusters = pair.new.clusters
         decision = gate_drop(base, new, asked, strict=strict, clusters=clusters, undefined=policy, level=level)
+    same = text in pair.equal_inputs and _equal_outcomes(base, new)
+    if same:
+        decision = replace(decision, verdict=Verdict.PASS, deciding=(), would=None)
     one_sided = base.scored ^ new.scored
     if suite.undefined is Policy.DROP:
         one_sided &= base.failed | new.failed
@@ -231,4 +248,21 @@ def _drop(pair: _Pair, text: str, asked: float, suite: Suite) -> Gate:
         missing=int(one_sided.sum()),
         deciding=tuple(pair.new.ids[place] for place in decision.deciding),
         sequential=pair.early,
+        same_outputs=same,
     )
+
+
+def _equal_outcomes(base: Column, new: Column) -> bool:
+    """Return True if every sample has the same outcome in both runs, and at least one has a score."""
+    states = (base.scored == new.scored).all() and (base.failed == new.failed).all()
+    return bool(states and base.scored.any() and (base.values == new.values)[base.scored].all())
+
+
+def _judge_noise(pair: _Pair, gates: Sequence[Gate]) -> list[str]:
+    """A sentence for each metric with equal inputs and unequal outcomes: the judge differs, not the build."""
+    return [
+        f"{gate.metric} has the same inputs in both runs on all {count(len(pair.new.ids), 'sample')}, but not the same "
+        "scores: the difference comes from the judge, not from the build."
+        for gate in gates
+        if gate.kind is Kind.DROP and gate.samples and gate.metric in pair.equal_inputs and not gate.same_outputs
+    ]

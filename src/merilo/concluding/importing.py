@@ -17,6 +17,7 @@ from merilo.concluding.importing_tables import table_rows
 from merilo.data.sentences import SPLITTER_ID
 from merilo.errors import DataError, Problem, RunError, UsageError
 from merilo.metrics.base import Score, Undefined
+from merilo.metrics.text import FOREIGN
 from merilo.reports.summary import Tally
 from merilo.runs.clusters import check_clusters, cluster_numbers
 from merilo.runs.directory import RUN_FILES, run_directory
@@ -24,7 +25,7 @@ from merilo.runs.intake import take_in
 from merilo.runs.lock import RunLock
 from merilo.runs.outcomes import Result
 from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, UNSPENT, USAGE, Manifest, Run, write_json
-from merilo.runs.scales import FOREIGN, Scale
+from merilo.runs.scales import Scale
 from merilo.runs.store import Store
 from merilo.version import version
 

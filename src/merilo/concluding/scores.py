@@ -13,7 +13,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.errors import RunError, UsageError
-from merilo.metrics.text import bare_name
+from merilo.metrics.text import is_called
 from merilo.runs.clusters import clusters, without_cluster
 from merilo.runs.run import OUTCOMES, STORE, opened
 from merilo.runs.scales import recorded_scale
@@ -258,13 +258,13 @@ def _whole(name: str, there: Sequence[str], run: Run) -> str:
     """The whole text of the one metric that is called so."""
     if name in there:
         return name
-    same = [text for text in there if bare_name(text) == name]
+    same = [text for text in there if is_called(text, name)]
     if len(same) == 1:
         return same[0]
     if same:
         raise UsageError(f"Several metrics of {run.path} are called {name}; write one of {', '.join(same)}.")
     composites = run.manifest.composites
-    if name in composites or any(bare_name(text) == name for text in composites):
+    if name in composites or any(is_called(text, name) for text in composites):
         raise UsageError(f"{name} is made of means and has no value for a sample; name the metrics it is made of.")
     near = get_close_matches(name, there, n=3)
     advice = f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(there[:_SHOWN])}"

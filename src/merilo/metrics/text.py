@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     from merilo.metrics.base import Definition
 
+FOREIGN: Final = "foreign:"
+"""Prefix of the names of all metrics that merilo did not compute."""
+
 NAME: Final = re.compile(r"[^\W_][\w.:/+-]*")
 """What a metric may be called."""
 
@@ -42,6 +45,12 @@ _FORM: Final = "write name, name@k or name(parameter=value, parameter=value)"
 def bare_name(text: str) -> str:
     """The name in a metric's canonical text, without its parameters."""
     return text.partition("(")[0].partition("@")[0]
+
+
+def is_called(text: str, name: str) -> bool:
+    """Return True if a metric with this canonical text may be named so: without parameters, or without `foreign:`."""
+    bare = bare_name(text)
+    return name in {bare, bare.removeprefix(FOREIGN)}
 
 
 @dataclass(frozen=True, slots=True)

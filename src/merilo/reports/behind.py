@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from merilo.judging.verdicts import RelevanceVerdict, UsefulnessVerdict, Verdict
 from merilo.metrics.base import About, Failed, Score, Undefined
+from merilo.metrics.text import FOREIGN
 from merilo.reports.overview import counts_text
 from merilo.reports.words import listed, said
-from merilo.runs.scales import FOREIGN
 
 if TYPE_CHECKING:
     from merilo.metrics.base import Evidence

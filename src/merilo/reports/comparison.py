@@ -82,7 +82,7 @@ class RunComparison:
 
     sides: tuple[Side, ...]
     common: int
-    """How many samples all runs have."""
+    """How many samples all runs have, with an equal question."""
     rows: tuple[Row, ...]
     """By other run, then by metric in the first run's order."""
     primary: tuple[str, ...]
@@ -97,6 +97,8 @@ class RunComparison:
     """How many samples have different scores of that metric."""
     left_out: Mapping[str, str] = field(default_factory=dict[str, str])
     """Metrics that cannot be compared → why."""
+    other_questions: int = 0
+    """How many common ids name other questions in some run; they are not compared."""
     differing: tuple[str, ...] = ()
     """What of the yardstick differs between the runs, a phrase each; only where that was allowed."""
     notes: tuple[str, ...] = ()

@@ -28,6 +28,7 @@ def comparison_record(found: RunComparison) -> dict[str, Any]:  # Any: JSON
             for side in found.sides
         ],
         "common": found.common,
+        "other_questions": found.other_questions,
         "level": found.level,
         "undefined": found.undefined.value,
         "cluster": found.cluster,

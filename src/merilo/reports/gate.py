@@ -48,9 +48,11 @@ class Gate:
     missing: int
     """How many have none; of a drop: in one of the two runs."""
     deciding: tuple[str, ...] = ()
-    """Where it cannot tell: ids of the fewest samples, at most 20, that would decide it if they came out otherwise."""
+    """If it cannot tell: ids of the fewest failed samples, at most 20, that would decide it if they had a score."""
     sequential: bool = False
     """Whether the limits are those of a confidence sequence, since the run could stop early."""
+    same_outputs: bool = False
+    """True if the inputs of the metric and its outcomes are equal in both runs on every sample; a drop then passes."""
 
     @property
     def verdict(self) -> Verdict:
@@ -61,6 +63,11 @@ class Gate:
     def reading(self) -> str:
         """What was found, in a sentence for people who have not read statistics."""
         return _reading(self)
+
+    @property
+    def loss(self) -> bool:
+        """Whether the metric is worse than in the baseline with the gate's confidence, whatever drop is allowed."""
+        return self.kind is Kind.DROP and self.decision.upper is not None and self.decision.upper < 0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -76,7 +83,9 @@ class Gates:
     cannot_tell: CannotTell | None
     """What a gate that cannot tell counts as."""
     notes: tuple[str, ...] = ()
-    """What must be said beside the decisions."""
+    """What must be known to read the decisions, a sentence each."""
+    other_questions: int = 0
+    """How many ids name another question in the baseline; these samples are left out."""
     foreign: bool = False
     """Whether the scores come from elsewhere, and not from a judge of ours."""
 
@@ -101,15 +110,41 @@ class Gates:
         ordered = (Verdict.FAIL, Verdict.CANNOT_TELL)
         return tuple(gate for verdict in ordered for gate in self.gates if gate.verdict is verdict)
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many gates failed, were met and could not be decided."""
+        found = [gate.verdict for gate in self.gates]
+        named = {"failed": Verdict.FAIL, "met": Verdict.PASS, "undecided": Verdict.CANNOT_TELL}
+        return {name: found.count(verdict) for name, verdict in named.items()}
+
+    @property
+    def losses(self) -> tuple[Gate, ...]:
+        """The gates whose metric is certainly worse than in the baseline although they do not fail."""
+        return tuple(gate for gate in self.gates if gate.loss and gate.verdict is not Verdict.FAIL)
+
+    @property
+    def headline(self) -> str:
+        """The verdict with the counts behind it, such as `pass: 1 met, 8 could not be decided`."""
+        words = {"failed": "failed", "met": "met", "undecided": "could not be decided"}
+        told = [f"{amount:,} {words[name]}" for name, amount in self.counts.items() if amount]
+        return f"{self.verdict}: {', '.join(told)}"
+
+    @property
+    def warning(self) -> str:
+        """The losses in one sentence; empty if there are none."""
+        told = [f"{gate.metric} (by at least {_step(gate.decision.upper)})" for gate in self.losses]
+        return f"Worse than the baseline, within what is allowed or undecided: {', '.join(told)}." if told else ""
+
     def __str__(self) -> str:
-        """All decisions, a line for each, the ones that did not pass first."""
+        """The headline and all decisions, a line for each, the ones that did not pass first."""
         rest = [gate for gate in self.gates if gate.verdict is Verdict.PASS]
-        return "\n".join(f"{gate.verdict}: {gate.reading}" for gate in (*self.obstacles, *rest))
+        lines = [f"{gate.verdict}: {gate.reading}" for gate in (*self.obstacles, *rest)]
+        return "\n".join(filter(None, (self.headline, self.warning, *lines)))
 
     def __repr__(self) -> str:
-        """What a failed assertion shows: as short as may be, with the first obstacle."""
-        if not self.obstacles:
-            return f"<{len(self.gates)} gates, passed>"
+        """What a failed assertion shows: as short as possible, with the first obstacle."""
+        if self.passed or not self.obstacles:
+            return f"<{self.headline}>"
         first, more = self.obstacles[0], len(self.obstacles) - 1
         text = f"{first.verdict}: {first.reading}"
         text = text if len(text) <= _REPR else f"{text[: _REPR - 3]}..."
@@ -120,11 +155,22 @@ def _reading(gate: Gate) -> str:
     decision = gate.decision
     if decision.value is None:
         return f"{gate.metric} cannot be told: {_unscored(gate)}."
+    if gate.same_outputs:
+        return _same_reading(gate)
     if decision.lower is None or decision.upper is None:
         return f"{gate.metric}: {decision.reason}"
     if gate.kind is Kind.MINIMUM:
         return _minimum_reading(gate, decision.value, decision.lower, decision.upper)
     return _drop_reading(gate, decision.value, decision.lower, decision.upper)
+
+
+def _same_reading(gate: Gate) -> str:
+    excluded = gate.decision.excluded_drop
+    rest = f" On other questions a drop of up to {excluded:.3f} is possible." if excluded else ""
+    return (
+        f"{gate.metric}: same outputs. The inputs and the scores of all {_samples(gate)} are equal in both runs, so "
+        f"nothing changed on these questions.{rest}"
+    )
 
 
 def _minimum_reading(gate: Gate, value: float, lower: float, upper: float) -> str:
@@ -141,14 +187,15 @@ def _drop_reading(gate: Gate, value: float, lower: float, upper: float) -> str:
     asked = f"a drop of {gate.asked:g} was allowed"
     if gate.strict:
         asked += ", and none that is sure to be one"
+    loss = f" It is worse for sure, by at least {_step(upper)}." if gate.loss else ""
     head = f"{gate.metric} is {_change(value)} than the baseline over {_samples(gate)} of both"
     if gate.verdict is Verdict.PASS:
-        return f"{head}, and with {percent(gate.decision.level)} confidence {_change(lower)} at worst; {asked}."
+        return f"{head}, and with {percent(gate.decision.level)} confidence {_change(lower)} at worst; {asked}.{loss}"
     if gate.verdict is Verdict.FAIL:
         return f"{head}, and with {percent(gate.decision.level)} confidence {_change(upper)} at best; {asked}."
     excluded = gate.decision.excluded_drop
     rest = "" if excluded is None else f" A drop of more than {excluded:.3f} can be excluded."
-    return f"{head}, but may be anything from {_change(lower)} to {_change(upper)}; {asked}.{rest}"
+    return f"{head}, but may be anything from {_change(lower)} to {_change(upper)}; {asked}.{rest}{loss}"
 
 
 def _unscored(gate: Gate) -> str:
@@ -159,6 +206,12 @@ def _unscored(gate: Gate) -> str:
 def _change(difference: float) -> str:
     told = f"{abs(difference):.3f}"
     return "no better" if float(told) == 0 else f"{told} {'worse' if difference < 0 else 'better'}"
+
+
+def _step(change: float | None) -> str:
+    """The size of a change, never shown as none."""
+    size = abs(change or 0.0)
+    return f"{size:.3f}" if size >= 0.0005 else "less than 0.001"
 
 
 def _samples(gate: Gate) -> str:

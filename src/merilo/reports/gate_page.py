@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from math import floor
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 from merilo.reports.clean import clean
-from merilo.reports.gate import Kind
+from merilo.reports.gate import CannotTell, Kind
 from merilo.reports.overview import command
 from merilo.reports.page import Page, Span, Tone
 from merilo.reports.words import OWN_ERROR, foreign_error
@@ -27,6 +28,9 @@ def gates_record(found: Gates) -> dict[str, Any]:  # Any: JSON
         "baseline": None if found.baseline is None else str(found.baseline),
         "verdict": found.verdict.value,
         "passed": found.passed,
+        "counts": found.counts,
+        "losses": [gate.metric for gate in found.losses],
+        "other_questions": found.other_questions,
         "level": found.level,
         "cluster": found.cluster,
         "cannot_tell": None if found.cannot_tell is None else found.cannot_tell.value,
@@ -36,10 +40,13 @@ def gates_record(found: Gates) -> dict[str, Any]:  # Any: JSON
 
 
 def gates_page(found: Gates, width: int) -> Page:
-    """Every decision with its reading, and where it cannot be told what would decide."""
+    """Return the page with every decision, and with what would decide those that cannot tell."""
     page = Page(width)
     against = "" if found.baseline is None else f", against {found.baseline}"
-    page.line(Span(f"{found.verdict.value}: {clean(str(found.run))}{clean(against)}", _TONES[found.verdict]))
+    page.line(Span(found.headline, _TONES[found.verdict]))
+    page.line(Span(clean(f"{found.run}{against}"), Tone.QUIET))
+    if found.warning:
+        page.text(found.warning, tone=Tone.BAD)
     page.blank()
     passed = [gate for gate in found.gates if gate.verdict is Verdict.PASS]
     column = len(Verdict.CANNOT_TELL.value) + 2
@@ -54,27 +61,37 @@ def gates_page(found: Gates, width: int) -> Page:
 
 
 def junit_text(found: Gates) -> str:
-    """One test a gate, for servers that read JUnit's XML; one that cannot tell is an error, or as it counts."""
+    """Return one test per gate, for build servers that read JUnit's XML.
+
+    A gate that cannot tell is an error; if the suite lets it pass, it is skipped, and if the suite lets it fail, a
+    failure.
+    """
     suite = ET.Element("testsuite", name="merilo gate", tests=str(len(found.gates)))
-    counts = {"failures": 0, "errors": 0}
+    counts = {"failures": 0, "errors": 0, "skipped": 0}
     for gate in found.gates:
         asked = f"{'at least' if gate.higher_is_better else 'at most'} {gate.asked:g}"
         asked = asked if gate.kind is Kind.MINIMUM else f"a drop of at most {gate.asked:g}"
         case = ET.SubElement(
             suite, "testcase", classname=f"merilo.{gate.kind.value}", name=clean(f"{gate.metric}: {asked}")
         )
-        verdict = gate.verdict
-        if verdict is Verdict.CANNOT_TELL and found.cannot_tell is not None:
-            verdict = Verdict(found.cannot_tell.value)
-        if verdict is not Verdict.PASS:
-            kind = "failure" if verdict is Verdict.FAIL else "error"
-            counts[f"{kind}s"] += 1
-            ET.SubElement(case, kind, message=clean(gate.reading), type=gate.verdict.value)
-        else:
+        kind = _junit_kind(gate, found)
+        if kind is None:
             ET.SubElement(case, "system-out").text = clean(gate.reading)
+        else:
+            counts[kind if kind == "skipped" else f"{kind}s"] += 1
+            ET.SubElement(case, kind, message=clean(gate.reading), type=gate.verdict.value)
     for name, amount in counts.items():
         suite.set(name, str(amount))
+    ET.SubElement(suite, "system-out").text = clean("\n".join(filter(None, (found.headline, found.warning))))
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(suite, encoding="unicode") + "\n"
+
+
+def _junit_kind(gate: Gate, found: Gates) -> str | None:
+    """Return the element that says how a test ended; None if it passed."""
+    if gate.verdict is Verdict.CANNOT_TELL:
+        known = {None: "error", CannotTell.PASS: "skipped", CannotTell.FAIL: "failure"}
+        return known[found.cannot_tell]
+    return "failure" if gate.verdict is Verdict.FAIL else None
 
 
 def _record(gate: Gate) -> dict[str, Any]:  # Any: JSON
@@ -93,6 +110,8 @@ def _record(gate: Gate) -> dict[str, Any]:  # Any: JSON
         "samples": gate.samples,
         "missing": gate.missing,
         "sequential": gate.sequential,
+        "same_outputs": gate.same_outputs,
+        "loss": gate.loss,
         "deciding": list(gate.deciding),
         "would": None if gate.decision.would is None else gate.decision.would.value,
         "reading": gate.reading,
@@ -116,14 +135,18 @@ def _untold(page: Page, found: Gates) -> None:
 
 def _advice(gate: Gate) -> str:
     if gate.deciding:
-        some = "this one sample" if len(gate.deciding) == 1 else f"these {len(gate.deciding)} samples"
-        if gate.kind is Kind.DROP:
-            return f"it would {gate.decision.would} if {some} came out alike in both runs:"
+        some = "this failed sample" if len(gate.deciding) == 1 else f"these {len(gate.deciding)} failed samples"
         end = "best" if gate.decision.would is Verdict.PASS else "worst"
-        return f"it would {gate.decision.would} if {some} had the {end} score there is:"
+        score = "the same score in both runs" if gate.kind is Kind.DROP else f"the {end} score"
+        return f"it would {gate.decision.would} if {some} had {score}. Run them again with --retry-failed:"
     if gate.decision.lower is None:
         return "more samples, or other ones."
     drop = gate.decision.excluded_drop
     if gate.kind is Kind.DROP and drop is not None:
-        return f"more samples (merilo plan --power says how many), or a drop of {drop:.3f} allowed."
-    return "more samples; no 20 of these decide it."
+        return f"more samples (merilo plan --power says how many), or a drop of {_above(drop):.3f} allowed."
+    return "more samples."
+
+
+def _above(drop: float) -> float:
+    """Return the next thousandth above a drop, which would pass."""
+    return (floor(drop * 1_000) + 1) / 1_000

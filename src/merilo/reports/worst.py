@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from merilo.errors import UsageError
-from merilo.metrics.text import bare_name
+from merilo.metrics.text import is_called
 from merilo.reports.clean import clean
 from merilo.reports.overview import command
 from merilo.reports.page import GAP, Page, Span, Tone, cut, pad
@@ -50,7 +50,7 @@ def metric_of(run: Run, wanted: str | None) -> str:
     texts = tuple(run.manifest.metrics)
     if wanted is None and len(texts) == 1:
         return texts[0]
-    named = [text for text in texts if wanted is not None and (text == wanted or bare_name(text) == wanted)]
+    named = [text for text in texts if wanted is not None and (text == wanted or is_called(text, wanted))]
     if wanted in named:
         return wanted or ""
     if len(named) == 1:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from merilo.errors import RunError
 from merilo.judging.untyped import plain
-from merilo.metrics.text import bare_name
+from merilo.metrics.text import is_called
 from merilo.runs.outcomes import OutcomeRecord, outcome_from
 from merilo.runs.stages import answered_by
 from merilo.runs.store import FORMAT, Asked, Store
@@ -174,10 +174,10 @@ class Manifest:
 
 
 class ByMetric(dict[str, T]):
-    """Values by a metric's whole text; `found["context_precision"]` finds the only one of that name."""
+    """Values by a metric's whole text; `found["context_precision"]` finds the only one that is called so."""
 
     def __missing__(self, name: str) -> T:
-        texts = [text for text in self if bare_name(text) == name]
+        texts = [text for text in self if is_called(text, name)]
         if len(texts) == 1:
             return self[texts[0]]
         which = f"several are called so: {', '.join(texts)}" if texts else f"there are {', '.join(self)}"

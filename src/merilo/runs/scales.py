@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf, isfinite
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 
 from merilo.errors import UsageError
 from merilo.metrics.registry import known_metric
@@ -14,10 +14,6 @@ if TYPE_CHECKING:
 
     from merilo.metrics.base import Metric
     from merilo.runs.run import Manifest
-
-
-FOREIGN: Final = "foreign:"
-"""What the names of all metrics begin with that merilo did not compute."""
 
 
 @dataclass(frozen=True, slots=True)

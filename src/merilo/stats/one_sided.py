@@ -122,9 +122,8 @@ def lower_limit(values: Numbers, floor: float, *, level: float = LEVEL, worth: f
     target = float(ndtri(1 - level))
     low, high, at = 0.0, float(points[-1]), max(mean + target * spread, mean / 10)
     before: tuple[float, float] | None = None
-    for _ in range(
-        _ROUNDS
-    ):  # secant steps on the normal score, which is nearly linear; halving if one leaves the bracket
+    # Secant steps on the normal score, which is nearly linear; halving if a step leaves the bracket.
+    for _ in range(_ROUNDS):
         score = float(ndtri(_below(points, counts, at)))
         if abs(score - target) <= _NEAR:
             break
@@ -157,7 +156,8 @@ def _grouped(values: Numbers) -> tuple[Numbers, Numbers]:
     right = (places - left) * counts
     found = np.bincount(left, counts - right, GRID + 1) + np.bincount(left + 1, right, GRID + 1)
     kept = found > 0
-    return np.linspace(points[0], points[-1], GRID + 1)[kept], found[kept].astype(np.float64)
+    grid = np.linspace(float(points[0]), float(points[-1]), GRID + 1)
+    return grid[kept], found[kept].astype(np.float64)
 
 
 def _below(points: Numbers, counts: Numbers, at: float) -> float:

@@ -1,0 +1,189 @@
+"""What the samples of several runs hold: whether equal ids name equal questions, and whether the outputs are equal.
+
+A *question* is what a sample asks, and the truth it is judged against: `user_input`, and of `reference`,
+`reference_contexts`, `reference_context_ids` and the metadata's `qrels` what the metrics use. *Outputs* are what the
+evaluated system returned: `retrieved_contexts`, `retrieved_context_ids`, `response`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+from merilo.errors import DataError, RunError, UsageError
+from merilo.metrics.registry import known_metric
+from merilo.runs.run import STORE
+from merilo.runs.store import Store
+from merilo.runs.telling import without_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from merilo.concluding.scores import RunScores
+    from merilo.runs.run import Run
+
+    Record = Mapping[str, Any]  # Any: a sample's JSON
+
+D = TypeVar("D")
+
+_TRUTH: Final = ("reference", "reference_contexts", "reference_context_ids")
+_QUESTION: Final = ("user_input", *_TRUTH)
+_OUTPUTS: Final = ("retrieved_contexts", "retrieved_context_ids", "response")
+_QRELS: Final = "qrels"
+MOST_OTHER: Final = 0.1
+"""Maximum share of common ids that may name other questions, unless the caller allows more."""
+_EXAMPLE_CHARS: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class EqualQuestions:
+    """The samples whose question is equal in all runs."""
+
+    positions: tuple[int, ...]
+    """Among the common samples, in their order."""
+    other: int
+    """How many common samples are left out, since their questions differ."""
+    notes: tuple[str, ...]
+    """A sentence for each run whose questions differ from the first run's."""
+
+
+def equal_questions(
+    scores: Sequence[RunScores], names: Sequence[str], metrics: Sequence[str], *, across_data: bool
+) -> EqualQuestions:
+    """Return the samples whose question is equal by content in all runs.
+
+    `scores`: of the common samples, in one order. `across_data`: allow any number of other questions. Raises UsageError
+    if more than one in ten samples differ and that is not allowed, DataError if all differ.
+    """
+    ids = scores[0].ids
+    if len({each.run.manifest.fingerprint for each in scores}) == 1:  # equal samples in equal order
+        return EqualQuestions(tuple(range(len(ids))), 0, ())
+    fields = _question_fields(metrics)
+    found = [_described(each.run, set(ids), lambda record: _digest(_values(record, fields))) for each in scores]
+    first = found[0]
+    told: list[str] = []
+    for place, name in enumerate(names[1:], start=1):
+        unlike = [sample for sample in ids if found[place][sample] != first[sample]]
+        if unlike:
+            what, contents = _difference((scores[0].run, scores[place].run), unlike[0], fields)
+            told.append(
+                f"{len(unlike):,} of {len(ids):,} samples have another {what} in {name} than in {names[0]} under the "
+                f"same id, such as {unlike[0]!r}: {contents}"
+            )
+    kept = [at for at, sample in enumerate(ids) if all(digests[sample] == first[sample] for digests in found[1:])]
+    other = len(ids) - len(kept)
+    if not kept:
+        raise DataError(f"{told[0]}. No question is equal in all runs. Give each question an id that stays the same.")
+    if other > MOST_OTHER * len(ids) and not across_data:
+        raise UsageError(
+            f"{'; '.join(told)}. More than one in ten differ, so the runs are not comparable. Give each question an id "
+            f"that stays the same, or use --across-data to compare the {len(kept):,} samples with equal questions."
+        )
+    return EqualQuestions(tuple(kept), other, tuple(f"{each}. They are not compared." for each in told))
+
+
+def equal_inputs(first: RunScores, second: RunScores, metrics: Sequence[str]) -> frozenset[str]:
+    """Return the metrics whose inputs are equal by content in both runs, on every one of the samples.
+
+    The inputs of a metric are the whole question, the language, and the outputs that the metric needs; of a metric that
+    is not known here, everything that the sample holds. A sample without any such output proves nothing: it counts as
+    different, as do scores from elsewhere that came without the texts.
+    """
+    if first.run.path.resolve() == second.run.path.resolve():
+        return frozenset(metrics)
+    by_run = [_inputs(each, metrics) for each in (first, second)]
+    return frozenset(
+        metric
+        for place, metric in enumerate(metrics)
+        if all(
+            (found := by_run[0][sample][place]) is not None and found == by_run[1][sample][place]
+            for sample in first.ids
+        )
+    )
+
+
+def _inputs(scores: RunScores, metrics: Sequence[str]) -> dict[str, tuple[bytes | None, ...]]:
+    needs = [None if (metric := known_metric(text)) is None else metric.needs for text in metrics]
+    return _described(
+        scores.run, set(scores.ids), lambda record: tuple([_input_digest(record, each) for each in needs])
+    )
+
+
+def _input_digest(record: Record, needs: frozenset[str] | None) -> bytes | None:
+    outputs = [name for name in _OUTPUTS if needs is None or name in needs]
+    values = _values(record, outputs)
+    if all(value is None for value in values):
+        return None
+    if needs is None:
+        return _digest({name: value for name, value in record.items() if name != "id"})
+    return _digest([*_values(record, (*_QUESTION, "language")), *values])
+
+
+def _question_fields(metrics: Sequence[str]) -> tuple[str, ...]:
+    """The fields that make the question of these metrics."""
+    known = [known_metric(text) for text in metrics]
+    used = {name for metric in known for name in (_TRUTH if metric is None else metric.needs)}
+    return tuple(name for name in _QUESTION if name == "user_input" or name in used)
+
+
+def _values(record: Record, fields: Sequence[str]) -> list[object]:
+    return [_value(record, name) for name in fields]
+
+
+def _value(record: Record, field: str) -> object:
+    """The content of a field without what no metric reads, such as a retriever's own scores."""
+    value = record.get(field)
+    if field in {"retrieved_contexts", "reference_contexts"}:
+        return None if value is None else [_context(item) for item in cast("list[Any]", value)]
+    if field in {"retrieved_context_ids", "reference_context_ids"}:
+        contexts = cast("list[Any] | None", record.get(field.removesuffix("_ids") + "s"))
+        if value is None and contexts is not None:
+            ids = [_context(item)[1] for item in contexts]
+            value = None if None in ids else ids
+        qrels = record.get("metadata", {}).get(_QRELS) if field == "reference_context_ids" else None
+        return value if qrels is None else [value, qrels]
+    return value
+
+
+def _context(item: str | Record) -> tuple[object, object, object]:
+    return (item, None, None) if isinstance(item, str) else (item["text"], item.get("id"), item.get("language"))
+
+
+def _digest(value: object) -> bytes:
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _described(run: Run, wanted: Collection[str], describe: Callable[[Record], D]) -> dict[str, D]:
+    """Return the description of every wanted sample by its id. Raises RunError."""
+    found: dict[str, D] = {}
+    store = Store.read(run.path / STORE)
+    try:
+        for text in store.sample_records():
+            try:
+                record: dict[str, Any] = json.loads(text)
+                if record["id"] in wanted:
+                    found[record["id"]] = describe(record)
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
+                raise RunError(f"A sample of {run.path} is damaged ({error}); start a new run.") from error
+    finally:
+        store.close()
+    if lacking := [sample for sample in wanted if sample not in found]:
+        raise without_text(run.path, min(lacking))
+    return found
+
+
+def _difference(runs: tuple[Run, Run], sample: str, fields: Sequence[str]) -> tuple[str, str]:
+    """Return the name of the first field that differs, and its two contents in short."""
+    first, second = (
+        _described(run, {sample}, lambda record: [_value(record, name) for name in fields])[sample] for run in runs
+    )
+    place = next(at for at in range(len(fields)) if first[at] != second[at])
+    return fields[place], f"{_shown(first[place])} and {_shown(second[place])}"
+
+
+def _shown(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return "none" if value is None else repr(text[:_EXAMPLE_CHARS] + ("..." if len(text) > _EXAMPLE_CHARS else ""))
