@@ -28,18 +28,16 @@ BENCHMARKS = (
     "kills.py",
 )
 LONG = ("coverage.py",)
-"""Minutes of CPU each: only where they are named, `make bench ARGS=coverage.py`, or by `ARGS=all`."""
+"""Minutes of CPU each: run only if named, as in `make bench ARGS="coverage.py gates"`, or by `ARGS=all`."""
 
 
 def main() -> int:
-    """Run all, or those named on the command line; 1 when a limit is broken or a benchmark fails."""
-    chosen = sys.argv[1:] or BENCHMARKS
-    if chosen == ["all"]:
-        chosen = (*BENCHMARKS, *LONG)
+    """Run all, or those named on the command line; return 1 if a limit is broken or a benchmark fails."""
+    chosen = commands(sys.argv[1:])
     broken = 0
     print(f"{'figure':<58} {'measured':>12} {'limit':>12}")
-    for name in chosen:
-        done = subprocess.run([sys.executable, HERE / name], stdout=subprocess.PIPE, text=True, check=False)
+    for name, *arguments in chosen:
+        done = subprocess.run([sys.executable, HERE / name, *arguments], stdout=subprocess.PIPE, text=True, check=False)
         broken += done.returncode != 0
         for line in done.stdout.splitlines():
             figure = json.loads(line)
@@ -48,6 +46,19 @@ def main() -> int:
             mark = "" if figure["holds"] else "  BROKEN"
             print(f"{figure['name']:<58} {figure['measured']:>12.4g} {limit:>12}{mark}", flush=True)
     return 1 if broken else 0
+
+
+def commands(words: list[str]) -> list[list[str]]:
+    """Return the scripts to run; words that are not the name of a script are arguments of the script before them."""
+    if words in ([], ["all"]):
+        return [[name] for name in (*BENCHMARKS, *(LONG if words else ()))]
+    found: list[list[str]] = []
+    for word in words:
+        if word.endswith(".py") or not found:
+            found.append([word])
+        else:
+            found[-1].append(word)
+    return found
 
 
 if __name__ == "__main__":

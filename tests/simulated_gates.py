@@ -13,10 +13,11 @@ import numpy as np
 from scipy import stats
 from simulated import SHAPES, Shape, nested
 
-from merilo.stats.gate import Drop
+from merilo.stats.gate import Drop, Verdict
 from merilo.stats.means import mean_interval
 from merilo.stats.one_sided import mean_limits
 from merilo.stats.paired import paired_of
+from merilo.stats.sequential import sequential_gate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -161,6 +162,17 @@ def _beta(first: float, second: float) -> Shape:
     return Shape(law.ppf, float(law.mean()), float(law.std()))
 
 
+def _zeros_and(share: float, other: Shape) -> Shape:
+    """Return the shape with this share of zeros."""
+    mean = (1 - share) * other.mean
+    square = (1 - share) * (other.deviation**2 + other.mean**2)
+    return Shape(
+        lambda u: np.where(u < share, 0.0, other.quantile(np.maximum(u - share, 0) / (1 - share))),
+        mean,
+        float(np.sqrt(square - mean**2)),
+    )
+
+
 GRADED = {
     "Beta(20,1)": _beta(20, 1),
     "Beta(4,2)": _beta(4, 2),
@@ -168,6 +180,7 @@ GRADED = {
     "0, 1/2 or 1, ceiling": _mixed(((0.0, 0.01), (0.5, 0.02), (1.0, 0.97))),
     "0.8 or 1, some 0": _mixed(((0.0, 0.012), (0.8, 0.013), (1.0, 0.975))),
     "mean of 5 items": _mixed(tuple((k / 5, float(stats.binom.pmf(k, 5, 0.9))) for k in range(6))),
+    "3 % zeros, else near 1": _zeros_and(0.03, _beta(40, 2)),
     "92 % ones": SHAPES["92 % ones"],
     "90 % zeros": SHAPES["90 % zeros"],
 }
@@ -234,6 +247,26 @@ def clustered_drop(name: str, clusters: int, *, studies: int, seed: int, members
         limits.append(pairing.limits(differences, ~every))
     lower, upper = (np.array([getattr(each, side) for each in limits], dtype=float) for side in ("lower", "upper"))
     return Wrong(float((lower > 0).mean()), float((upper < 0).mean()))
+
+
+CLUSTERED = ("mean of 5 grades", "Beta(.5,4.5)", "70 % ones", "92 % ones", "rate .8", "rate .95", "Beta(20,1)")
+
+
+def stopped_early(studies: int, *, seed: int) -> tuple[int, int]:
+    """Return how many gates that look after every score decide, and how many of them the scores so far do not claim."""
+    source, decided, contradicted = np.random.default_rng([seed, 4]), 0, 0
+    shapes = list(GRADED.values())
+    for study in range(studies):
+        shape = shapes[study % len(shapes)]
+        values = shape.quantile(source.random(300))
+        asked = float(np.clip(shape.mean + source.uniform(-0.2, 0.2), 0.01, 0.99))
+        found = sequential_gate(values, asked, UNIT)
+        if found.verdict is not Verdict.CANNOT_TELL:
+            limits = mean_limits(values[: found.units], UNIT)
+            claims = (limits.lower or 0) >= asked if found.verdict is Verdict.PASS else (limits.upper or 1) < asked
+            decided += 1
+            contradicted += not claims
+    return decided, contradicted
 
 
 def _columns(found: list[OneSidedLimits]) -> tuple[Numbers, Numbers]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.float64]
 
-GRID = 256
+GRID = 128
 """More distinct values than this are spread over a grid of as many steps between the lowest and the highest."""
 _NODES = 16
 """Of a piece of the path of integration, along which the exponent changes by about `_FALL`."""
@@ -149,7 +149,7 @@ def _grouped(values: Numbers) -> tuple[Numbers, Numbers]:
     if len(points) <= GRID:
         return points, counts.astype(np.float64)
     # Each value is split between its two neighbours on the grid. The mean stays; the variance grows by at most a
-    # quarter of the squared step, which makes limits wider by about one part in 10,000.
+    # quarter of the squared step, which makes limits wider by some parts in 10,000.
     step = float(points[-1] - points[0]) / GRID
     places = (points - points[0]) / step
     left = np.minimum(places.astype(np.int64), GRID - 1)
