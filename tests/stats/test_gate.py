@@ -41,6 +41,24 @@ def test_a_minimum_is_read_from_one_sided_limits() -> None:
         assert (found.lower, found.upper) == pytest.approx((low, high), abs=1e-9)
 
 
+@pytest.mark.parametrize(("size", "asked"), [(200, 0.9), (300, 0.945), (20, 0.99)])
+def test_a_threshold_that_is_the_true_rate_is_decided_wrongly_once_in_twenty_times(size: int, asked: float) -> None:
+    """Enumerated over the number of ones: passing at a rate just below, and failing at the rate itself."""
+    verdicts = [gate_minimum(Column.of([1.0] * ones + [0.0] * (size - ones), UNIT), asked) for ones in range(size + 1)]
+    for wrong in (Verdict.PASS, Verdict.FAIL):
+        ones = [place for place, found in enumerate(verdicts) if found.verdict is wrong]
+        assert stats.binom.pmf(ones, size, asked).sum() <= 0.05
+
+
+def test_a_drop_that_is_just_allowed_is_decided_wrongly_once_in_twenty_times() -> None:
+    """Enumerated over losses among 150 pairs without gains: 5 % are lost, and 5 % are allowed."""
+    base = Column.of([1.0] * 150, UNIT)
+    drops = [gate_drop(base, Column.of([0.0] * lost + [1.0] * (150 - lost), UNIT), 0.05) for lost in range(40)]
+    for wrong in (Verdict.PASS, Verdict.FAIL):
+        lost = [place for place, found in enumerate(drops) if found.verdict is wrong]
+        assert stats.binom.pmf(lost, 150, 0.05).sum() <= 0.05
+
+
 def test_missing_outcomes_are_read_at_worst_and_best() -> None:
     """Failed and Undefined outcomes widen what a gate reads; each policy says what of the Undefined."""
     gaps: list[float | Missing] = [*SCORES, *[Missing.UNDEFINED] * 60, *[Missing.FAILED] * 3]
