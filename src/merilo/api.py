@@ -83,10 +83,11 @@ def evaluate(data: str | PathLike[str] | Records, **arguments: Unpack[EvaluateAr
             - embedder_api_key_env: name of the environment variable that holds the embedder's own key.
             - judged: "each" or "together": whether a judge at an address gets statements one by one, or in packs of
               at most ten (the default).
-            - max_error: of a cascade ("embedded>openai:MODEL": the first judge answers where it is sure enough, the
-              second the rest): the most that may be wrong of what is answered before the last judge, 0.05 by default.
-            - cascade_check: what `merilo judge check --json` wrote about a cascade's first judge, where that brings no
-              figures of its own: a path, or several.
+            - max_error: of a cascade ("embedded>openai:MODEL": the first judge answers if it is confident enough, the
+              second answers the rest): the largest share of the first judge's answers that may differ from the
+              second's, 0.05 by default.
+            - cascade_pilot: of a cascade: the number of questions of each kind that all its judges are asked first, to
+              measure how confident is enough. None: 10 / max_error, so 200 by default.
             - skip_invalid: leave bad records out instead of refusing the data.
             - cache: True (the default) for the user's verdict cache, False for none, or the path of a file.
             - retry_failed: ask again what failed in the run that is resumed.

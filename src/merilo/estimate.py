@@ -17,7 +17,7 @@ from merilo.engine.cache import VerdictCache, default_path
 from merilo.engine.dry import DryRun
 from merilo.errors import UsageError
 from merilo.evaluation import prepared
-from merilo.judges.cascade import Cascade, each_judge
+from merilo.judges.cascade import each_judge
 from merilo.judging.verdicts import Failure
 from merilo.options import checked, judges_of
 from merilo.providers.prices import prices_from
@@ -26,7 +26,7 @@ from merilo.runs.run import STORE
 from merilo.runs.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
     from os import PathLike
 
     from merilo.data.load import Records
@@ -73,9 +73,9 @@ async def run_estimate(
             dry.add(each, selection.metrics)
             looked_at += 1
     scale = intake.samples / looked_at
-    cascades = _cascades(dry, judges.values(), scale)
-    metrics = _metrics(dry.counted, scale, _checked_share(cascades))
-    typical = sum((each.added for each in metrics), Amount())
+    metrics = _metrics(dry.counted, scale)
+    cascades = _cascades(dry, scale)
+    typical = sum((*(each.added for each in metrics), *(each.alone for each in cascades)), Amount())
     at_most = sum((each.at_most for each in metrics), Amount())
     return Estimate(
         data=dataset.name,
@@ -134,32 +134,37 @@ class _LookUp:
         return held | found if not rest.whole or len(found) == len(rest.keys) else held
 
 
-def _cascades(dry: DryRun, judges: Iterable[Judge], scale: float) -> tuple[CascadeEstimate, ...]:
-    """What is likely to become of the questions to each cascade, over the whole data."""
-    named = {judge.name: judge for judge in judges if isinstance(judge, Cascade)}
+def _cascades(dry: DryRun, scale: float) -> tuple[CascadeEstimate, ...]:
+    """Return how many questions to each cascade reach its last judge, over the whole data."""
     found: list[CascadeEstimate] = []
     for name, seen in dry.cascaded.items():
-        answered = seen.answered * scale
-        if name in named:
-            checked = min(answered, max(named[name].least_checked, named[name].checked_share * answered))
-            found.append(CascadeEstimate(name, seen.questions * scale, answered, checked))
+        cascade = seen.cascade
+        pilot = audited = fewest = 0.0
+        alone = Amount()
+        for kind, number in seen.questions.items():
+            questions, wanted = number * scale, cascade.pilot * len(cascade.candidates(kind))
+            if not wanted or seen.samples[kind] * scale < wanted:
+                fewest += questions
+                continue
+            most = min(cascade.max_audits, max(cascade.min_audits, cascade.audit_rate * questions))
+            pilot += wanted
+            audited += min(questions, most)
+            fewest += min(questions, wanted + most)
+            if kind in seen.alone:
+                count, total = seen.alone[kind]
+                alone += total.times((wanted + min(questions, most)) / count)
+        found.append(CascadeEstimate(name, sum(seen.questions.values()) * scale, pilot, audited, fewest, alone))
     return tuple(found)
 
 
-def _checked_share(cascades: Sequence[CascadeEstimate]) -> float:
-    """The share of what cascades answer before their last judge about which that one is asked too."""
-    answered = sum(each.answered for each in cascades)
-    return sum(each.checked for each in cascades) / answered if answered else 0.0
-
-
-def _metrics(counted: Mapping[str, Counted], scale: float, checked: float) -> tuple[MetricEstimate, ...]:
+def _metrics(counted: Mapping[str, Counted], scale: float) -> tuple[MetricEstimate, ...]:
     return tuple(
         MetricEstimate(
             text,
             each.questions,
             each.held,
-            (each.alone + each.checked_alone.times(checked)).times(scale),
-            (each.added + each.checked_added.times(checked)).times(scale),
+            each.alone.times(scale),
+            each.added.times(scale),
             each.at_most.times(scale),
         )
         for text, each in counted.items()

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from merilo.cascading import RunCascades
 from merilo.data.load import load
 from merilo.data.sentences import SPLITTER_ID
 from merilo.engine.answers import SPECIAL, Answers, Roles
@@ -18,7 +19,6 @@ from merilo.engine.budget import check_prices, check_spent, price_again, spent_r
 from merilo.engine.cache import VerdictCache, default_path
 from merilo.engine.carry import Carrier
 from merilo.engine.collector import rare_collections
-from merilo.engine.cross_check import cross_check, went_where
 from merilo.engine.drive import AsyncDriver
 from merilo.engine.progress import Audience
 from merilo.engine.rounds import Batches, asks_in_rounds, in_rounds
@@ -27,7 +27,6 @@ from merilo.errors import RunError, UsageError
 from merilo.judges.cascade import each_judge
 from merilo.judging.rubric import rubric_versions
 from merilo.options import checked, judges_of
-from merilo.reports.cascade import cascade_record
 from merilo.reports.log import EventLog
 from merilo.reports.summary import Tallies
 from merilo.reports.words import count
@@ -45,12 +44,13 @@ from merilo.selection import Selection, select
 from merilo.version import version
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
     from os import PathLike
 
     from merilo.data.load import Records
     from merilo.data.sample import Dataset, Sample
     from merilo.judges.base import Judge
+    from merilo.metrics.base import Metric
     from merilo.options import Options
     from merilo.runs.outcomes import Result
     from merilo.stopping import Deciding
@@ -133,7 +133,8 @@ async def _run_in(
                 "A run that may stop early takes single samples in random order, not clusters of them; leave cluster "
                 "out, or run to the end."
             )
-        deciding = None if until is None else until.deciding(selection.metrics)
+        if until is not None:
+            until.deciding(selection.metrics)  # raises for a minimum that cannot be decided
         manifest = _manifest(dataset, intake, selection, roles, options)
         manifest = manifest_to_keep(path, manifest)
         store.accept_samples(None if until is None else until.place)
@@ -159,7 +160,6 @@ async def _run_in(
             ledger=ledger,
             audience=audience,
             rounds=rounds,
-            deciding=deciding,
         )
         try:
             await work.do()
@@ -203,7 +203,6 @@ class _Work:
         ledger: Ledger,
         audience: Audience,
         rounds: bool,
-        deciding: Deciding | None,
     ) -> None:
         self._path = path
         self._manifest = manifest
@@ -214,10 +213,12 @@ class _Work:
         self._options = options
         self._progress = audience
         self._rounds = rounds
-        self._tallies = Tallies(selection.metrics, selection.composites, manifest.fingerprint)
-        self._deciding = deciding
+        self._cascades = RunCascades(store, path / STORE, answers, [*selection.metrics.values()], self._results)
+        self._deciding: Deciding | None = None
         self._part = path / f"{OUTCOMES}.part"
-        self._done = 0
+        self._shown = 0
+        """Samples that whoever watches the run was shown as done."""
+        self._begin_pass()
 
     async def do(self) -> None:
         """All samples; the summary is written also when this is cancelled, a limit reached or a provider down."""
@@ -240,9 +241,7 @@ class _Work:
         try:
             with rare_collections():
                 async with carrier:
-                    await self._all(carrier)
-                    if self._whole and not carrier.halted:
-                        await cross_check(self._store, self._path / STORE, self._answers, carrier)
+                    await self._everything(carrier)
         except BaseException as error:
             self._progress.stopped(error)
             raise
@@ -253,11 +252,35 @@ class _Work:
             finally:
                 self._progress.end()
 
+    async def _everything(self, carrier: Carrier) -> None:
+        """Run all samples; again if an audit of a cascade failed, since some of its verdicts then change."""
+        self._part.write_text("", encoding="utf-8")
+        if not await self._cascades.calibrate(carrier):
+            return
+        while True:
+            self._begin_pass()
+            await self._all(carrier)
+            if self._decided or not self._whole:
+                return
+            failed = await self._cascades.audit(carrier)
+            if not failed:
+                return
+            for each in failed:
+                self._progress.note(each)
+
+    def _begin_pass(self) -> None:
+        """Forget the outcomes so far."""
+        selection, until = self._selection, self._options.until
+        self._tallies = Tallies(selection.metrics, selection.composites, self._manifest.fingerprint)
+        self._deciding = None if until is None else until.deciding(selection.metrics)
+        self._done = 0
+
     async def _all(self, carrier: Carrier) -> None:
         said: set[str] = set()
         clusters = cluster_numbers(self._store, self._manifest.cluster)
         with self._part.open("w", encoding="utf-8", errors="replace") as out:
-            async with aclosing(self._in_rounds(carrier) if self._rounds else self._by_request(carrier)) as coming:
+            samples, metrics = self._store.samples(), self._selection.metrics
+            async with aclosing(self._results(samples, metrics, carrier)) as coming:
                 async for results in coming:
                     cluster = next(clusters)
                     if self._decided:  # what was on its way then has landed and is kept, but is not counted
@@ -265,7 +288,9 @@ class _Work:
                     self._tallies.add({result.metric: result.outcome for result in results}, cluster)
                     out.writelines(result.line() for result in results)
                     self._done += 1
-                    self._progress.sample(results)
+                    if self._done > self._shown:
+                        self._shown += 1
+                        self._progress.sample(results)
                     if self._deciding is not None:
                         self._decide(self._deciding, results, carrier)
                     for notice in (*carrier.notices(), *self._answers.notices()):
@@ -283,21 +308,32 @@ class _Work:
         if deciding.decided:
             carrier.halt("Every gate is decided.")
 
-    async def _by_request(self, carrier: Carrier) -> AsyncGenerator[list[Result], None]:
+    def _results(
+        self, samples: Iterable[Sample], metrics: Mapping[str, Metric], carrier: Carrier
+    ) -> AsyncGenerator[list[Result], None]:
+        """Return the results of each sample, in order."""
+        return (
+            self._in_rounds(samples, metrics, carrier) if self._rounds else self._by_request(samples, metrics, carrier)
+        )
+
+    async def _by_request(
+        self, samples: Iterable[Sample], metrics: Mapping[str, Metric], carrier: Carrier
+    ) -> AsyncGenerator[list[Result], None]:
         """The results of each sample, whose questions are sent one by one."""
         driver, concurrency = AsyncDriver(self._answers, carrier), self._options.concurrency
         room = room_for(concurrency) if self._deciding is None else room_until(concurrency)
         try:
-            async for results in stream(self._store.samples(), self._selection.metrics, driver, room):
+            async for results in stream(samples, metrics, driver, room):
                 yield results
         finally:
             await driver.close()
 
-    def _in_rounds(self, carrier: Carrier) -> AsyncGenerator[list[Result], None]:
+    def _in_rounds(
+        self, samples: Iterable[Sample], metrics: Mapping[str, Metric], carrier: Carrier
+    ) -> AsyncGenerator[list[Result], None]:
         """The same, for judges that are asked what many samples ask at once."""
         batches = Batches()
         carrier.on_stop(batches.stop)
-        samples, metrics = self._store.samples(), self._selection.metrics
         return in_rounds(samples, metrics, self._answers, batches, price=carrier.price, count=carrier.count)
 
     def _finish(self, carrier: Carrier, seconds: float) -> None:
@@ -306,10 +342,10 @@ class _Work:
         if deciding is not None:
             aggregates = [deciding.valid(aggregate) for aggregate in aggregates]
         summary = {
-            "complete": self._whole,
+            "complete": self._complete,
             "samples": self._done,
             "metrics": [asdict(aggregate) for aggregate in aggregates],
-            **self._cascades(),
+            **({"cascades": cascades} if (cascades := self._cascades.records()) else {}),
             **({} if deciding is None else {"until_decided": deciding.record(self._manifest.samples)}),
         }
         if self._part.exists():
@@ -331,20 +367,22 @@ class _Work:
         balance = self._ledger.balance if self._ledger.lines else Balance(self._store.charges())
         return {**spent_record(balance, self._options.unanswered), "cached": self._store.spent().cached}
 
-    def _cascades(self) -> dict[str, object]:
-        """Which judge of a cascade answered what, and how far the last one agrees; nothing where there is none."""
-        found = [went_where(self._path / STORE, cascade, roles) for cascade, roles in self._answers.cascades()]
-        return {"cascades": [cascade_record(each) for each in found]} if found else {}
-
     def _stopped(self, reached: str | None) -> str | None:
         """Which limit ended this call, and how far it came; None where it came to its end, or none did."""
-        if reached is None or self._whole:
+        if reached is None or self._complete:
             return None
+        if self._whole:
+            return f"{reached} All samples are done, but not the audit of the cascade."
         return f"{reached} {self._done:,} of {self._manifest.samples:,} samples are done."
 
     @property
+    def _complete(self) -> bool:
+        """True if there is nothing left to do."""
+        return self._decided or (self._whole and self._cascades.audited)
+
+    @property
     def _whole(self) -> bool:
-        """Whether there is nothing left to do."""
+        """True if there is nothing left to do with any sample."""
         return self._decided or self._done == self._manifest.samples
 
 

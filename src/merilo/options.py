@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from merilo.engine.budget import Budget
 from merilo.engine.limits import CONCURRENCY, Limits
 from merilo.errors import UsageError
-from merilo.judges.spec import Sureness, cross_encoder_from, embedder_from, judges_from, wire_kinds
+from merilo.judges.spec import CascadeOptions, cross_encoder_from, embedder_from, judges_from, wire_kinds
 from merilo.judges.splitter import SplitterJudge
 from merilo.providers.prices import prices_from
 from merilo.reports.log import check_log_path
@@ -21,6 +20,7 @@ from merilo.stopping import Until
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from os import PathLike
 
     from merilo.engine.budget import Pricer, Unanswered
     from merilo.engine.progress import Progress
@@ -56,7 +56,7 @@ class EvaluateArguments(TypedDict, total=False):
     embedder_api_key_env: str | None
     judged: str | None
     max_error: float | None
-    cascade_check: str | PathLike[str] | Sequence[str | PathLike[str]] | None
+    cascade_pilot: int | None
     skip_invalid: bool
     cache: bool | str | PathLike[str]
     retry_failed: bool
@@ -94,7 +94,7 @@ class Options:
     embedder_api_key_env: str | None = None
     judged: str | None = None
     max_error: float | None = None
-    cascade_check: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None
+    cascade_pilot: int | None = None
     skip_invalid: bool = False
     cache: bool | str | PathLike[str] = True
     retry_failed: bool = False
@@ -169,18 +169,11 @@ def judges_of(options: Options) -> dict[str, Judge]:
     shares = bool(wire) and options.embedder_base_url is None and wire_kinds(specs) <= wire
     if shares:
         own = {name: value if value is not None else address[name] for name, value in own.items()}
-    sureness = Sureness(options.max_error, _paths(options.cascade_check))
-    judges = judges_from(specs, **address, judged=options.judged, address_used=shares, sureness=sureness)
+    cascades = CascadeOptions(options.max_error, options.cascade_pilot)
+    judges = judges_from(specs, **address, judged=options.judged, address_used=shares, cascades=cascades)
     instruments: dict[str, Judge] = {
         "embedder": embedder_from(options.embedder, **own),
         "similarity": cross_encoder_from(options.cross_encoder),
         "splitter": SplitterJudge(),
     }
     return instruments | judges
-
-
-def _paths(given: str | PathLike[str] | Sequence[str | PathLike[str]] | None) -> tuple[str | PathLike[str], ...]:
-    """One path or several as several."""
-    if given is None:
-        return ()
-    return (given,) if isinstance(given, str | PathLike) else tuple(given)

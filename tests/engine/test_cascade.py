@@ -1,19 +1,21 @@
-"""Runs with a cascade: who is asked how often, what is checked, and that neither limits nor caches change a score."""
+"""Runs with a cascade: thresholds from a pilot of the data, audits, and that no question is paid for twice."""
 
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from server import Asked, JudgeServer, prose, status
 
+from merilo.engine.cascade_pilot import first_ids
 from merilo.errors import ProviderDown
 from merilo.estimate import run_estimate
 from merilo.evaluation import run_evaluation
-from merilo.judges.cascade import Cascade, Stage
+from merilo.judges.cascade import Cascade, cascade_of
 from merilo.judges.llm import Judged, LLMJudge
-from merilo.judges.reliability import Sure
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.questions import Question, Relevance, Support
 from merilo.judging.verdicts import RelevanceVerdict, SupportLabel, SupportVerdict, Verdict
@@ -23,51 +25,60 @@ from merilo.replaying.replay import replay_run
 from merilo.reports.overview import overview_page, overview_record
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from merilo.runs.run import Run
 
-COUNT = 120
-SURE = 80
-"""Contexts of which the first judge is sure; of every tenth of them it is wrong in the eyes of the last."""
-CHECKED = 50
-REST = COUNT - SURE
+COUNT = 300
+PILOT = 120
+"""Two thirds of the questions are confident noes, so that about 80 of these are: enough to pass without an error."""
+CONFIDENT = 200
+UNSURE = COUNT - CONFIDENT
+AUDITED = 50
+
+
+def number_of(text: str) -> int:
+    found = re.search(r"Context (\d+)", text)
+    assert found is not None
+    return int(found[1])
 
 
 def first_says(question: Question[Any]) -> Verdict:
-    """Sure of contexts below SURE, where even ones are relevant to it; of statements never."""
+    """A confident no to two of three contexts, an unsure yes to the third; statements are never sure."""
     if isinstance(question, Support):
         return SupportVerdict(SupportLabel.SUPPORTED, (0,), probability=0.6)
     assert isinstance(question, Relevance)
-    number = int(question.sentences[0].split()[1])
-    if number >= SURE:
-        return RelevanceVerdict(1, (0,), "unsure", 0.6)
-    even = number % 2 == 0
-    return RelevanceVerdict(int(even), (0,) if even else (), "sure", 0.97 if even else 0.02)
+    if number_of(question.sentences[0]) % 3:
+        return RelevanceVerdict(0, (), "confident", 0.02)
+    return RelevanceVerdict(1, (0,), "unsure", 0.6)
 
 
 FIRST = ScriptedJudge.by(first_says, version="1", answers=frozenset({Relevance, Support}))
 
 
-def last_says(asked: Asked) -> object:
-    """As the first, but for every tenth context, and all of which the first is unsure have grade 2."""
-    if asked.kind != "relevance":
-        return None
-    number = int(asked.user.split("Context ", 1)[1].split()[0].rstrip("."))
-    if number >= SURE:
-        return 2
-    return int((number % 2 == 0) != (number % 10 == 0))
+def agrees(asked: Asked) -> object:
+    """The last judge: as the first if that is confident, and grade 2 if it is not."""
+    return None if asked.kind != "relevance" else 0 if number_of(asked.user) % 3 else 2
+
+
+def disagrees(asked: Asked) -> object:
+    """The last judge, to which everything is relevant: the first is confidently wrong."""
+    return None if asked.kind != "relevance" else 2
+
+
+IDS = [str(n) for n in range(COUNT)]
+IN_PILOT = frozenset(map(int, first_ids(IDS, PILOT, 0)))
+
+
+def agrees_in_pilot(asked: Asked) -> object:
+    """The last judge, which agrees on the pilot by bad luck, and on nothing else."""
+    return agrees(asked) if asked.kind == "relevance" and number_of(asked.user) in IN_PILOT else disagrees(asked)
 
 
 def data(count: int = COUNT) -> list[dict[str, Any]]:
     return [
-        {
-            "id": n,
-            "user_input": "What is asked?",
-            "retrieved_contexts": [f"Context {n} says so."],
-            "response": f"R {n}.",
-        }
-        for n in range(count)
+        {"id": n, "user_input": "What is asked?", "retrieved_contexts": [f"Context {n} says so."]} for n in range(count)
     ]
 
 
@@ -81,9 +92,8 @@ def last(server: JudgeServer) -> LLMJudge:
     return LLMJudge(OpenAIProvider("test-model", base_url=server.base_url), judged=Judged.EACH)
 
 
-def cascade(server: JudgeServer, **fields: Any) -> Cascade:
-    sure = {"relevance": Sure(0.9, SURE / COUNT, 100, 1)}
-    return Cascade((Stage(FIRST, sure),), last(server), **fields)
+def cascade(server: JudgeServer, pilot: int = PILOT) -> Cascade:
+    return cascade_of([FIRST, last(server)], pilot=pilot)
 
 
 async def run(judge: Any, out: Path, records: Any = None, **options: Any) -> Run:
@@ -91,137 +101,372 @@ async def run(judge: Any, out: Path, records: Any = None, **options: Any) -> Run
     return await run_evaluation(data() if records is None else records, Options(judge=judge, out=out, **options))
 
 
-def kept(found: Run) -> tuple[bytes, bytes]:
-    return tuple((found.path / name).read_bytes() for name in ("outcomes.jsonl", "summary.json"))  # type: ignore[return-value]  # two names
+def kept(found: Run) -> tuple[bytes, ...]:
+    return tuple((found.path / name).read_bytes() for name in ("manifest.json", "outcomes.jsonl", "summary.json"))
 
 
-async def test_who_answers_what(tmp_path: Path) -> None:
-    """The last judge gets what the first is unsure of, and fifty of the others; scores are of whoever answered."""
-    with JudgeServer(last_says) as server:
-        found = await run(cascade(server), tmp_path / "run")
-        assert server.count == REST + CHECKED
+def relevance(found: Run) -> dict[str, Any]:
     (record,) = found.cascades
-    relevance = record["kinds"]["relevance"]
-    assert relevance["questions"] == COUNT
-    assert relevance["answered"] == {FIRST.name: SURE, "openai:test-model": REST}
-    assert record["checked"]["wanted"] == record["checked"]["asked"] == CHECKED
-    wrong = CHECKED - record["checked"]["agreeing"]
-    assert 0 < wrong <= SURE / 10
-    low, high = record["checked"]["interval"]
-    assert low < 1 - wrong / CHECKED == record["checked"]["share"] < high
-    assert found.metrics["context_relevance"].mean == pytest.approx((SURE / 2 * 0.5 + REST * 1.0) / COUNT)
-    assert found.usage["requests"] == REST + CHECKED
+    kind: dict[str, Any] = record["kinds"]["relevance"]
+    return kind
 
 
-async def test_what_is_checked_changes_no_score(tmp_path: Path) -> None:
-    """Without any check the outcomes are the same bytes; with a share of 1 everything is checked."""
-    with JudgeServer(last_says) as server:
-        usual = await run(cascade(server), tmp_path / "usual")
-        server.asked.clear()
-        none = await run(cascade(server, checked_share=0.0, least_checked=0), tmp_path / "none")
-        assert server.count == REST
-        server.asked.clear()
-        every = await run(cascade(server, checked_share=1.0), tmp_path / "all")
+def once(server: JudgeServer) -> bool:
+    """Whether no request was sent twice."""
+    return max(Counter(server.sent).values()) == 1
+
+
+def forget(server: JudgeServer) -> None:
+    server.asked.clear()
+    server.sent.clear()
+
+
+async def test_a_pilot_finds_who_answers_what(tmp_path: Path) -> None:
+    """The first judge answers from the laxest threshold that the pilot shows to hold; the last answers the rest."""
+    with JudgeServer(agrees) as server:
+        found = await run(cascade(server), tmp_path / "run")
+        assert once(server)
+        sent = server.count
+    kind = relevance(found)
+    assert kind["questions"] == COUNT
+    assert kind["answered"] == {FIRST.name: CONFIDENT, "openai:test-model": UNSURE}
+    assert (kind["pilot"]["drawn"], kind["pilot"]["wanted"]) == (PILOT, PILOT)
+    yes, no = kind["pilot"]["classes"]
+    assert (yes["verdict"], yes["threshold"]) == ("yes", None)
+    assert (no["verdict"], no["threshold"]) == ("no", 0.98)
+    in_pilot = sum(bool(n % 3) for n in IN_PILOT)
+    (test,) = no["tests"]
+    assert (test["answered"], test["errors"], test["passed"]) == (in_pilot, 0, True)
+    assert test["upper_limit"] == pytest.approx(1 - 0.025 ** (1 / in_pilot), abs=1e-6)
+    assert (kind["audit"]["wanted"], kind["audit"]["asked"], kind["audit"]["failed"]) == (AUDITED, AUDITED, False)
+    unsure_in_pilot = PILOT - in_pilot
+    assert PILOT + UNSURE - unsure_in_pilot <= sent <= PILOT + UNSURE - unsure_in_pilot + AUDITED
+    assert found.usage["requests"] == sent
+    assert found.metrics["context_relevance"].mean == pytest.approx(UNSURE / COUNT)
+
+
+async def test_a_confidently_wrong_judge_answers_nothing(tmp_path: Path) -> None:
+    """If the last judge says otherwise, the run has the last judge's mean, whatever the first one's confidence."""
+    with JudgeServer(disagrees) as server:
+        found = await run(cascade(server), tmp_path / "run")
+        assert once(server)
         assert server.count == COUNT
-
-    def outcomes(found: Run) -> list[Any]:
-        return [(record["outcome"], record.get("value")) for record in found.records()]
-
-    assert outcomes(usual) == outcomes(none) == outcomes(every)
-    assert every.cascades[0]["checked"]["agreeing"] == SURE - SURE / 10
-    assert none.cascades[0]["checked"]["share"] is None
+    kind = relevance(found)
+    assert kind["answered"] == {FIRST.name: 0, "openai:test-model": COUNT}
+    assert all(each["threshold"] is None for each in kind["pilot"]["classes"])
+    assert found.metrics["context_relevance"].mean == 1.0
 
 
-async def test_a_stopped_run_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
-    """Stopped among the samples and again among the checks, it ends as if it had not been, and asks nothing twice."""
-    with JudgeServer(last_says) as server:
+async def test_the_embedded_judge_brings_no_thresholds(tmp_path: Path) -> None:
+    """`embedded>MODEL` takes its thresholds from the data: on contexts on the subject without the answer, none."""
+    records = [
+        {
+            "id": n,
+            "user_input": f"When was bridge number {n} over the river Aln completed?",
+            "retrieved_contexts": [
+                f"Bridge number {n} over the river Aln is built of stone and carries a narrow road."
+            ],
+        }
+        for n in range(220)
+    ]
+    script = tmp_path / "last.jsonl"
+    script.write_text(json.dumps({"kind": "relevance", "verdict": {"grade": 0}}) + "\n", encoding="utf-8")
+    found = await run(f"embedded>scripted:{script}", tmp_path / "run", records)
+    alone = await run("embedded", tmp_path / "alone", records)
+    alone_mean = alone.metrics["context_relevance"].mean
+    assert alone_mean is not None
+    assert alone_mean > 0.4
+    assert found.metrics["context_relevance"].mean == 0.0
+
+
+async def test_an_audit_that_fails_asks_the_last_judge_about_everything(tmp_path: Path) -> None:
+    """If a pilot passed by luck, no verdict of the first judge is left in the end, and nothing is paid for twice."""
+    notes: list[str] = []
+
+    class Watcher:
+        def begin(self, run: Path, samples: int) -> None: ...
+        def advance(self, samples: int) -> None:
+            notes.append(f"{samples}")
+
+        def note(self, text: str) -> None:
+            notes.append(text)
+
+        def end(self) -> None: ...
+
+    with JudgeServer(agrees_in_pilot) as server:
+        found = await run(cascade(server), tmp_path / "run", progress=Watcher())
+        assert once(server)
+        assert server.count == COUNT
+        forget(server)
+        again = await run(cascade(server), tmp_path / "run")
+        assert server.count == 0
+    assert notes.count("1") == COUNT
+    (note,) = (each for each in notes if each != "1")
+    assert "openai:test-model disagrees with" in note
+    kind = relevance(found)
+    assert kind["answered"] == {FIRST.name: 0, "openai:test-model": COUNT}
+    assert kind["pilot"]["classes"][1]["threshold"] == 0.98
+    assert kind["audit"]["failed"]
+    (own,) = kind["audit"]["classes"]
+    assert own["lower_limit"] > 0.05
+    expected = [0.0 if n in IN_PILOT and n % 3 else 1.0 for n in range(COUNT)]
+    assert [record.get("value") for record in found.records()] == expected
+    assert found.complete
+    assert kept(again) == kept(found)
+
+
+STOPS = {
+    "in the pilot": 40,
+    "after the pilot": PILOT,
+    "in the main pass": PILOT + 30,
+    "in the audit": PILOT + 70,
+    "asking again": COUNT - 30,
+}
+
+
+@pytest.mark.parametrize("says", [agrees, disagrees, agrees_in_pilot])
+async def test_a_run_resumes_in_every_phase_to_the_same_bytes(tmp_path: Path, says: Callable[[Asked], object]) -> None:
+    """Stopped in the pilot, the main pass, the audit and the second pass, it ends as if it had never been stopped."""
+    with JudgeServer(says) as server:
         whole = await run(cascade(server), tmp_path / "whole")
-        server.asked.clear()
-        first = await run(cascade(server), tmp_path / "parts", max_requests=25)
-        assert not first.complete
-        second = await run(cascade(server), tmp_path / "parts", max_requests=50)
-        assert second.complete
-        assert second.cascades[0]["checked"]["asked"] == 50 - REST
-        assert "go on" in str(overview_page(second, 80)) or "goes on" in str(overview_page(second, 80))
-        third = await run(cascade(server), tmp_path / "parts")
-        assert server.count == REST + CHECKED
-    assert kept(third) == kept(whole)
+        needed = server.count
+        for stop in STOPS.values():
+            if stop >= needed:
+                continue
+            forget(server)
+            out = tmp_path / str(stop)
+            part = await run(cascade(server), out, max_requests=stop)
+            assert not part.complete
+            assert server.count == stop
+            done = await run(cascade(server), out)
+            assert done.complete
+            assert kept(done) == kept(whole)
+            assert server.count == needed
+        forget(server)
+        for turn in range(needed // 31 + 2):
+            done = await run(cascade(server), tmp_path / "parts", max_requests=31 * (turn + 1))
+        assert kept(done) == kept(whole)
+        assert once(server)
+
+
+async def test_order_of_arrival_changes_nothing(tmp_path: Path) -> None:
+    """One request at a time or sixteen: the same bytes."""
+    with JudgeServer(agrees_in_pilot) as server:
+        one = await run(cascade(server), tmp_path / "one", concurrency=1)
+        many = await run(cascade(server), tmp_path / "many", concurrency=16)
+    assert kept(one) == kept(many)
+
+
+async def test_an_audit_that_a_limit_stops_is_no_finished_run(tmp_path: Path) -> None:
+    """Until the audit is done, the run is incomplete and says why."""
+    with JudgeServer(agrees) as server:
+        whole = await run(cascade(server), tmp_path / "whole")
+        stop = server.count - 5
+        part = await run(cascade(server), tmp_path / "part", max_requests=stop)
+    assert whole.complete
+    assert not part.complete
+    assert part.done == COUNT
+    assert "the audit of the cascade" in part.usage["stopped"]
+    assert "run the same command to resume" in " ".join(str(overview_page(part, 200)).split())
+
+
+async def test_too_little_data_goes_to_the_last_judge(tmp_path: Path) -> None:
+    """With fewer samples than pilot questions nothing is tested, and the page says so."""
+    with JudgeServer(agrees) as server:
+        found = await run(cascade(server, pilot=200), tmp_path / "run", data(150))
+        assert server.count == 150
+    kind = relevance(found)
+    assert kind["answered"] == {FIRST.name: 0, "openai:test-model": 150}
+    assert kind["pilot"] == {"wanted": 200, "drawn": 0, "without_verdict": 0, "classes": []}
+    assert "everything goes to openai:test-model" in " ".join(str(overview_page(found, 200)).split())
+
+
+async def test_pilot_questions_come_from_different_samples(tmp_path: Path) -> None:
+    """One question at most is drawn from a sample: with 3 contexts each, 100 samples are too few for a pilot of 120."""
+    records = [
+        {"id": n, "user_input": "Q?", "retrieved_contexts": [f"Context {3 * n + k} says so." for k in range(3)]}
+        for n in range(130)
+    ]
+    with JudgeServer(agrees) as server:
+        few = await run(cascade(server), tmp_path / "few", records[:100])
+        enough = await run(cascade(server), tmp_path / "enough", records)
+        assert relevance(few)["pilot"]["drawn"] == 0
+        assert relevance(enough)["pilot"]["drawn"] == PILOT
 
 
 async def test_verdicts_are_shared_with_each_judge_alone(tmp_path: Path) -> None:
-    """A warm cache answers all of it, checks too; the last judge alone is then asked only what it has not seen."""
-    with JudgeServer(last_says) as server:
+    """A warm cache answers pilot and audit too; the last judge alone is then asked only what it has not seen."""
+    with JudgeServer(agrees) as server:
         cold = await run(cascade(server), tmp_path / "cold", cache=True)
-        server.asked.clear()
+        asked = server.count
+        forget(server)
         warm = await run(cascade(server), tmp_path / "warm", cache=True)
         assert server.count == 0
         assert kept(warm) == kept(cold)
         await run(last(server), tmp_path / "alone", cache=True)
-        assert server.count == COUNT - REST - CHECKED
-        server.asked.clear()
-        await run(cascade(server, seed=1), tmp_path / "other", cache=True)
-        assert server.count == 0  # what another seed chooses has been asked meanwhile
+        assert server.count == COUNT - asked
 
 
-async def test_statements_that_stay_are_judged_together(tmp_path: Path) -> None:
-    """Statements of which the first is unsure go to the last in one request, as if it were alone."""
-    record = {"id": 1, "user_input": "Q?", "retrieved_contexts": ["Text."], "response": "One. Two. Three."}
-    with JudgeServer() as server:
-        provider = OpenAIProvider("test-model", base_url=server.base_url)
-        judge = Cascade((Stage(FIRST, {"support": Sure(0.9, 0.5, 100, 1)}),), LLMJudge(provider))
-        found = await run(judge, tmp_path / "run", [record], metrics=["faithfulness"])
-        (asked,) = (each for each in server.asked if each.kind == "support")
-        assert asked.together
-    assert found.cascades[0]["kinds"]["support"]["answered"]["openai:test-model"] == 3
+SURE_OF = re.compile(r"Fact (\d+)")
 
 
-async def test_unreadable_replies_of_the_last_fail(tmp_path: Path) -> None:
-    """A question that the last judge cannot answer fails; re-asks and faults are its own affair."""
-    with JudgeServer(last_says) as server:
-        server.fail(prose(), share=0.3, seed=1)
+def sure_of_most(question: Question[Any]) -> Verdict:
+    """A judge of statements that is confident about two of three."""
+    assert isinstance(question, Support)
+    found = SURE_OF.search(question.statement)
+    confident = found is not None and bool(int(found[1]) % 3)
+    return SupportVerdict(SupportLabel.SUPPORTED, (0,), probability=0.97 if confident else 0.6)
+
+
+def responses(samples: int, facts: int = 6) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": n,
+            "user_input": "Q?",
+            "retrieved_contexts": ["Text."],
+            "response": " ".join(f"Fact {n * facts + k} holds." for k in range(facts)),
+        }
+        for n in range(samples)
+    ]
+
+
+def supported_in_pilot(ids: frozenset[str]) -> Callable[[Asked], object]:
+    def says(asked: Asked) -> object:
+        found = SURE_OF.search(asked.about)
+        if asked.kind != "support" or found is None:
+            return None
+        number = int(found[1])
+        return "supported" if number % 3 and str(number // 6) in ids else "not_stated"
+
+    return says
+
+
+@pytest.mark.parametrize("lucky", [False, True])
+async def test_statements_are_packed_and_none_is_judged_twice(tmp_path: Path, *, lucky: bool) -> None:
+    """Unsure statements go to the last judge in packs, pilot questions alone; also if an audit fails."""
+    first = ScriptedJudge.by(sure_of_most, version="1", answers=frozenset({Support}))
+    ids = first_ids([str(n) for n in range(150)], 120, 0) if lucky else [str(n) for n in range(150)]
+    judged: Counter[str] = Counter()
+    says = supported_in_pilot(frozenset(ids))
+
+    def counting(asked: Asked) -> object:
+        if asked.kind == "support":
+            judged[asked.about] += 1
+        return says(asked)
+
+    with JudgeServer(counting) as server:
+        judge = cascade_of([first, LLMJudge(OpenAIProvider("test-model", base_url=server.base_url))], pilot=120)
+        found = await run(judge, tmp_path / "run", responses(150), metrics=["faithfulness"])
+        assert any(asked.together for asked in server.asked if asked.kind == "support")
+    kind = found.cascades[0]["kinds"]["support"]
+    assert kind["audit"]["failed"] is lucky
+    assert kind["answered"][first.name] == (0 if lucky else 600)
+    assert max(judged.values()) == 1
+    assert len(judged) == 900 if lucky else len(judged) < 500
+
+
+async def test_each_judge_of_a_chain_has_its_own_pilot(tmp_path: Path) -> None:
+    """Of three judges, the second is tested on what the first leaves, with questions that tested nothing before."""
+
+    def second_says(question: Question[Any]) -> Verdict:
+        assert isinstance(question, Relevance)
+        number = number_of(question.sentences[0])
+        return RelevanceVerdict(2, (0,), "", 0.99) if number % 3 == 0 else RelevanceVerdict(1, (0,), "", 0.7)
+
+    second = ScriptedJudge.by(second_says, version="1", answers=frozenset({Relevance}))
+    with JudgeServer(agrees) as server:
+        judge = cascade_of([FIRST, second, last(server)], pilot=250)
+        found = await run(judge, tmp_path / "run", data(600))
+        assert once(server)
+    kind = relevance(found)
+    assert kind["pilot"]["wanted"] == 500
+    assert kind["answered"] == {FIRST.name: 400, second.name: 200, "openai:test-model": 0}
+    assert found.metrics["context_relevance"].mean == pytest.approx(200 / 600)
+
+
+async def test_questions_that_the_last_judge_cannot_answer(tmp_path: Path) -> None:
+    """They are left out of pilot and audit and counted; re-asks after unreadable replies change nothing."""
+    with JudgeServer(agrees) as server:
         fine = await run(cascade(server), tmp_path / "fine")
-        assert fine.metrics["context_relevance"].failed == 0
-    with JudgeServer(lambda asked: {"grade": 7} if "Context 100 " in asked.user else last_says(asked)) as server:
+    with JudgeServer(agrees) as server:
+        server.fail(prose(), share=0.3, seed=1)
+        reasked = await run(cascade(server), tmp_path / "reasked")
+    assert relevance(reasked) == relevance(fine)
+    refused = min(IN_PILOT)
+    with JudgeServer(lambda asked: {"grade": 7} if f"Context {refused} " in asked.user else agrees(asked)) as server:
         found = await run(cascade(server), tmp_path / "run")
-    assert found.metrics["context_relevance"].failed == 1
-    assert found.cascades[0]["kinds"]["relevance"]["failed"] == 1
-    assert found.cascades[0]["kinds"]["relevance"]["answered"]["openai:test-model"] == REST - 1
+    assert relevance(found)["pilot"]["without_verdict"] == 1
+    assert relevance(found)["failed"] == (refused % 3 == 0)
+
+
+async def test_retried_failures_measure_the_thresholds_again(tmp_path: Path) -> None:
+    """After `retry_failed` the pilot may decide otherwise: no verdict of the cascade under old thresholds is left."""
+    broken = {"on": True}
+
+    def says(asked: Asked) -> object:
+        if broken["on"] and asked.kind == "relevance" and number_of(asked.user) in IN_PILOT:
+            return {"grade": 7}
+        return agrees(asked)
+
+    with JudgeServer(says) as server:
+        found = await run(cascade(server), tmp_path / "run")
+        assert relevance(found)["answered"][FIRST.name] == 0
+        broken["on"] = False
+        retried = await run(cascade(server), tmp_path / "run", retry_failed=True)
+        fresh = await run(cascade(server), tmp_path / "fresh")
+    assert relevance(retried)["answered"][FIRST.name] == CONFIDENT
+    assert kept(retried) == kept(fresh)
 
 
 async def test_a_server_that_refuses_everything_ends_the_run(tmp_path: Path) -> None:
-    """A wrong key is no failure of single questions, also where the first judge has answered many."""
+    """A wrong key is not a failure of single questions."""
     with JudgeServer() as server:
         server.fail(status(401, "no such key"))
         with pytest.raises(ProviderDown):
             await run(cascade(server), tmp_path / "run")
 
 
-async def test_a_plan_counts_what_is_likely_and_bounds_it(tmp_path: Path) -> None:
-    """Typical: what is not answered before, by the share measured, and the check; at most: all of it, at its worst."""
-    with JudgeServer(last_says) as server:
+async def test_a_plan_gives_both_ends(tmp_path: Path) -> None:
+    """Amounts count every question; beside them stand pilot, audit and the fewest that can reach the last judge."""
+    with JudgeServer(agrees) as server:
         options = Options(judge=cascade(server), metrics=["context_relevance"], cache=False)
         found = await run_estimate(data(), options)
         assert server.count == 0
-        (told,) = found.cascades
-        assert (round(told.questions), round(told.answered), round(told.checked)) == (COUNT, SURE, CHECKED)
-        assert found.typical.requests == pytest.approx(REST + CHECKED)
-        assert found.at_most.requests >= COUNT
+        (planned,) = found.cascades
+        counts = (planned.questions, planned.pilot, planned.audited, planned.fewest)
+        assert counts == (COUNT, PILOT, AUDITED, PILOT + AUDITED)
         alone = await run_estimate(data(), Options(judge=last(server), metrics=["context_relevance"], cache=False))
+        assert found.typical == alone.typical
         assert found.at_most.requests == alone.at_most.requests
-        assert found.typical.input_tokens == pytest.approx(alone.typical.input_tokens * (REST + CHECKED) / COUNT)
+        (small,) = (await run_estimate(data(100), options)).cascades
+        assert (small.pilot, small.fewest) == (0, 100)
         out = tmp_path / "run"
         await run(cascade(server), out)
         done = await run_estimate(data(), Options(judge=cascade(server), metrics=["context_relevance"], out=out))
     assert done.typical.requests == 0
 
 
-async def test_the_summary_tells_it(tmp_path: Path) -> None:
-    """The page and the record of a run say who answered how much, and the realised agreement with its interval."""
-    with JudgeServer(last_says) as server:
+async def test_a_plan_counts_pilot_questions_that_leave_their_packs(tmp_path: Path) -> None:
+    """Statements come in packs, pilot and audit questions alone: these are requests of their own."""
+    with JudgeServer() as server:
+        judge = LLMJudge(OpenAIProvider("test-model", base_url=server.base_url))
+        first = ScriptedJudge.by(sure_of_most, version="1", answers=frozenset({Support}))
+        records, options = responses(150), {"metrics": ["faithfulness"], "cache": False}
+        alone = await run_estimate(records, Options(judge=judge, **options))
+        found = await run_estimate(records, Options(judge=cascade_of([first, judge], pilot=120), **options))
+    assert found.typical.requests == alone.typical.requests + 120 + AUDITED
+    del tmp_path
+
+
+async def test_the_summary_shows_pilot_and_audit(tmp_path: Path) -> None:
+    """Page and record of a run hold who answered how much, the thresholds with their tests, the promise, the audit."""
+    with JudgeServer(agrees) as server:
         found = await run(cascade(server), tmp_path / "run")
-    page = " ".join(str(overview_page(found, 100)).split())
-    assert f"relevance: 120 questions, answered by {FIRST.name} 80, openai:test-model 40" in page
-    assert "checked by lot: openai:test-model agrees with" in page
+    page = " ".join(str(overview_page(found, 200)).split())
+    assert f"relevance: 300 questions, answered by {FIRST.name} 200, openai:test-model 100" in page
+    assert f"pilot of {PILOT} questions: {FIRST.name} yes never; {FIRST.name} no from 0.98 (0 of " in page
+    assert f"audit: 0 of {AUDITED} differ from openai:test-model; passed" in page
+    assert "of its yes and of its no answers, each at most 5% differ from openai:test-model" in page
     record = overview_record(found)
     assert record["cascades"] == [dict(each) for each in found.cascades]
     json.dumps(record)
@@ -229,9 +474,9 @@ async def test_the_summary_tells_it(tmp_path: Path) -> None:
 
 async def test_a_sample_shows_who_answered(tmp_path: Path) -> None:
     """What was asked names the judge of the cascade that gave the answer, with its raw reply."""
-    with JudgeServer(last_says) as server:
+    with JudgeServer(agrees) as server:
         found = await run(cascade(server), tmp_path / "run")
-    for sample, name, replies in (("3", FIRST.name, 0), ("100", "openai:test-model", 1)):
+    for sample, name, replies in (("4", FIRST.name, 0), ("3", "openai:test-model", 1)):
         record = found.sample(sample).records["context_relevance"]
         (asked,) = found.asked(record["trail"])
         assert (asked.judge, len(asked.replies)) == (name, replies)
@@ -239,18 +484,20 @@ async def test_a_sample_shows_who_answered(tmp_path: Path) -> None:
         assert asked.key.hex() == record["trail"][0]
 
 
-async def test_a_replay_keeps_what_is_known_of_it(tmp_path: Path) -> None:
-    """Scores are recomputed bit-equal, and who answered what is told as it was recorded."""
-    with JudgeServer(last_says) as server:
-        found = await run(cascade(server), tmp_path / "run")
-    again = replay_run(found.path)
-    assert again.same
-    assert again.run.cascades == found.cascades
+NEW = "context_relevance(unit=context)"
 
 
-async def test_thresholds_that_do_not_fit_are_told(tmp_path: Path) -> None:
-    """Where the last judge disagrees with much of what was checked, the page says what to do."""
-    with JudgeServer(lambda _: 2) as server:
-        found = await run(cascade(server), tmp_path / "run")
-    assert found.cascades[0]["checked"]["interval"][1] < 0.9
-    assert "--max-error" in str(overview_page(found, 100))
+@pytest.mark.parametrize("says", [agrees, agrees_in_pilot])
+async def test_a_replay_and_a_tape_keep_it(tmp_path: Path, says: Callable[[Asked], object]) -> None:
+    """Scores are recomputed bit-equal from run and tape; a metric that is new gets the cascade's own verdicts."""
+    with JudgeServer(says) as server:
+        found = await run(cascade(server), tmp_path / "run", record=tmp_path / "tape.jsonl.gz")
+    for source in (found.path, tmp_path / "tape.jsonl.gz"):
+        again = replay_run(source)
+        assert again.same
+        assert again.run.cascades == found.cascades
+        other = replay_run(source, metrics=["context_relevance", NEW])
+        means = [other.run.metrics["context_relevance"].mean, found.metrics["context_relevance"].mean]
+        assert means[0] == means[1]
+        new = [record.get("value") for record in other.run.records() if record["metric"] == NEW]
+        assert new == [record.get("value") for record in found.records()]

@@ -1,21 +1,29 @@
-"""Cascades: who is asked what, the thresholds they take, and what names them."""
+"""Cascades: which judge is asked what, and what names a cascade."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from merilo.errors import UsageError
-from merilo.judges.blended import BlendedModel
-from merilo.judges.cascade import Cascade, Stage, cascade_of, each_judge, with_stages
+from merilo.judges.cascade import (
+    Cascade,
+    Decision,
+    Stage,
+    cascade_of,
+    each_judge,
+    is_stage_role,
+    min_pilot,
+    stage_role,
+    with_stages,
+)
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.llm import LLMJudge
-from merilo.judges.reliability import Reliability, Sure
 from merilo.judges.scripted import ScriptedJudge
-from merilo.judges.spec import Sureness, judge_from, judges_from
+from merilo.judges.spec import CascadeOptions, judge_from, judges_from
 from merilo.judging.questions import Completion, Pack, Question, Relevance, Statements, Support
 from merilo.judging.verdicts import (
     CompletionVerdict,
@@ -28,9 +36,6 @@ from merilo.judging.verdicts import (
     Verdict,
 )
 from merilo.options import Options, judges_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 URL = "http://127.0.0.1:9/v1"
 
@@ -63,12 +68,16 @@ def last_says(question: Question[Any]) -> Verdict:
 
 
 LAST = ScriptedJudge.by(last_says, version="1")
-SURE = Sure(0.9, 0.5, 100, 1)
 CHANCES = {"sure yes": 0.95, "sure no": 0.04, "unsure": 0.7, "at the edge": 0.9}
 
 
-def cascade(**sure: Sure) -> Cascade:
-    return Cascade((Stage(supports(CHANCES), sure or {"support": SURE}),), LAST)
+def from_(kind: str, threshold: float = 0.9) -> dict[Decision, float]:
+    """The same threshold for yes and no."""
+    return {Decision(kind, yes=True): threshold, Decision(kind, yes=False): threshold}
+
+
+def cascade(kind: str = "support") -> Cascade:
+    return Cascade((Stage(supports(CHANCES), from_(kind)),), LAST)
 
 
 def said(judge: Cascade, question: Question[Any] | Pack) -> tuple[Any, ...]:
@@ -91,8 +100,8 @@ def test_the_first_answers_where_it_is_sure(statement: str, by_first: bool) -> N
 
 
 def test_kinds_without_a_threshold_go_on() -> None:
-    """What the first is never sure of, or does not answer, only the last is asked."""
-    judge = cascade(relevance=SURE)
+    """Only the last judge is asked what the first has no threshold for, or does not answer."""
+    judge = cascade("sufficiency")
     assert judge.places(Support) == (1,)
     assert judge.places(Relevance) == (1,)
     assert said(judge, Support("sure yes", ("Text.",)))[0].reason == "the last"
@@ -127,103 +136,124 @@ def test_a_pack_is_split_by_sureness() -> None:
     assert [each.reason == "the last" for each in stop.value.value] == [True, False, True]
 
 
-def test_a_language_that_the_first_does_not_know_goes_on() -> None:
-    """Its own table is of English records; by a table of the user's own labels it is asked in every language."""
-    first, sure = EmbeddedJudge(), {"relevance": Sure(0.0, 0.5, 100, 1)}
+def test_yes_and_no_have_their_own_thresholds() -> None:
+    """A decision without a threshold goes on, however confident it is."""
+    judge = Cascade((Stage(supports(CHANCES), {Decision("support", yes=False): 0.9}),), LAST)
+    assert said(judge, Support("sure no", ("Text.",)))[0].probability == 0.04
+    assert said(judge, Support("sure yes", ("Text.",)))[0].reason == "the last"
+
+
+def test_a_judge_without_probabilities_has_confidence_0() -> None:
+    """It answers if everything of a kind may be answered by it, and nothing otherwise."""
+
+    def plain(question: Question[Any]) -> Verdict:
+        del question
+        return SupportVerdict(SupportLabel.SUPPORTED, (0,), reason="the first")
+
+    first = ScriptedJudge.by(plain, version="1", answers=frozenset({Support}))
+    for threshold, reason in ((0.5, "the last"), (0.0, "the first")):
+        judge = Cascade((Stage(first, from_("support", threshold)),), LAST)
+        assert said(judge, Support("any", ("Text.",)))[0].reason == reason
+
+
+def test_a_revoked_kind_goes_to_the_last_judge() -> None:
+    """It is asked about confident answers too, apart from those that it was asked about before."""
+    judge = replace(cascade(), revoked=frozenset({"support"}))
+    assert said(judge, Support("sure yes", ("Text.",)))[0].reason == "the last"
+    statements = ("sure yes", "unsure", "sure no", "refused")
+    plan = judge.consult(Pack(tuple(Support(each, ("Text.",)) for each in statements)))
+    step = next(plan)
+    step = plan.send(tuple(supports(CHANCES).script.find(each) for each in step[0]))  # type: ignore[arg-type]
+    assert [[each.statement for each in group] for group in step] == [["unsure", "refused"], ["sure yes", "sure no"]]  # type: ignore[attr-defined]
+    with pytest.raises(StopIteration) as stop:
+        plan.send(tuple(last_says(each) for group in step for each in group))
+    assert all(each.reason == "the last" for each in stop.value.value)
+
+
+def test_pilot_questions_are_asked_alone() -> None:
+    """A question that the last judge has answered alone does not join a pack, so it is not paid for again."""
+    packing = ScriptedJudge.by(last_says, version="1", packs=frozenset({Support}))
+    questions = tuple(Support(each, ("Text.",)) for each in ("a", "b", "c"))
+    judge = Cascade((Stage(supports({})),), packing, alone=frozenset({questions[1].content}))
+    step = next(judge.consult(Pack(questions)))
+    assert [[each.statement for each in group] for group in step] == [["b"], ["a", "c"]]  # type: ignore[attr-defined]
+
+
+def test_a_language_that_the_first_does_not_support_goes_on() -> None:
+    """The embedded judge is asked about English only: a pilot on mixed data would hide its errors elsewhere."""
     german = Relevance("Wie hoch ist der Turm?", ("Der Turm ist 330 Meter hoch.",))
     english = Relevance("How tall is the tower?", ("The tower is 330 metres tall.",))
 
-    def roles(question: Question[Any], *, in_any_language: bool) -> list[str]:
-        stage = Stage(first, sure, in_any_language=in_any_language)
+    def roles(question: Question[Any]) -> list[str]:
+        stage = Stage(EmbeddedJudge(), from_("relevance", 0.0))
         return [each.role for group in next(Cascade((stage,), LAST).consult(question)) for each in group]
 
-    assert roles(english, in_any_language=False) == ["judge>1"]
-    assert roles(german, in_any_language=False) == ["judge>2"]
-    assert roles(german, in_any_language=True) == ["judge>1"]
+    assert roles(english) == ["judge>1"]
+    assert roles(german) == ["judge>2"]
 
 
-def test_a_judge_stands_in_a_cascade_once() -> None:
-    """Asked again it would say the same again."""
-    with pytest.raises(UsageError, match="embedded stands twice in a cascade"):
+def test_a_judge_appears_in_a_cascade_once() -> None:
+    """Asked again it would answer the same; and a cascade is not a judge of another one."""
+    with pytest.raises(UsageError, match="embedded appears twice in a cascade"):
         cascade_of([EmbeddedJudge(), EmbeddedJudge()])
+    with pytest.raises(UsageError, match="cannot be a judge of another cascade"):
+        cascade_of([cascade(), EmbeddedJudge()])
 
 
 def test_a_chain_of_three() -> None:
     """Each judge is asked what the one before was not sure of."""
     second = supports({"unsure": 0.99, "refused": 0.5})
-    judge = Cascade((Stage(supports(CHANCES), {"support": SURE}), Stage(second, {"support": SURE})), LAST)
+    judge = Cascade((Stage(supports(CHANCES), from_("support")), Stage(second, from_("support"))), LAST)
     assert said(judge, Support("unsure", ("Text.",)))[0].probability == 0.99
     assert said(judge, Support("sure yes", ("Text.",)))[0].probability == 0.95
     assert said(judge, Support("refused", ("Text.",)))[0].reason == "the last"
     assert [*each_judge([judge])] == [*judge.judges]
     assert [*with_stages({"judge": judge})] == ["judge", "judge>1", "judge>2", "judge>3"]
+    assert is_stage_role(stage_role(judge.name, 0))
+    assert not is_stage_role(judge.name)
 
 
-def test_what_is_known_of_the_first_judge_is_told_with_the_cascade() -> None:
-    """The summary of a cascade gives the first judge's agreement with people: its verdicts stand in the scores."""
-    first = supports(CHANCES)
-    assert cascade().rates == f"{first.name} answers where it is sure enough (support from 0.90); {LAST.name} all else"
+def test_what_may_be_compared() -> None:
+    """A pilot compares decisions that both judges give; lists and texts go to the last judge."""
+    judge = cascade_of([EmbeddedJudge(), LAST])
+    assert judge.candidates(Relevance) == judge.candidates(Support) == (0,)
+    assert judge.candidates(Statements) == judge.candidates(Completion) == ()
+    assert cascade_of([EmbeddedJudge(), supports({})]).candidates(Relevance) == ()
+
+
+def test_the_agreement_of_the_first_judge_is_shown_with_the_cascade() -> None:
+    """The summary names the rule and the first judge's agreement with human labels: its verdicts are in the scores."""
     embedded = EmbeddedJudge()
-    told = Cascade((Stage(embedded, {"support": SURE}),), LAST).rates
-    assert told is not None
-    assert told.endswith(f". embedded: {embedded.rates}")
+    rates = cascade_of([embedded, LAST]).rates
+    assert rates is not None
+    assert rates.startswith("embedded answers if a pilot on the run's own data shows that at most 5% of its answers")
+    assert rates.endswith(f". embedded: {embedded.rates}")
 
 
-def test_the_fingerprint_names_judges_thresholds_and_checks() -> None:
-    """Another threshold, judge, share or seed is another cascade; the fingerprint is JSON."""
-    base = cascade()
+def test_the_fingerprint_names_judges_and_procedure() -> None:
+    """Another judge, rate, pilot or seed is another cascade; the measured thresholds are not, they are a result."""
+    base = cascade_of([EmbeddedJudge(), LAST])
     marks = json.dumps(base.fingerprint(), sort_keys=True)
     others = [
-        cascade(support=Sure(0.8, 0.5, 100, 1)),
-        Cascade(base.stages, EmbeddedJudge()),
-        Cascade(base.stages, LAST, checked_share=0.1),
-        Cascade(base.stages, LAST, seed=1),
+        cascade_of([EmbeddedJudge(), LAST], max_error=0.1),
+        cascade_of([EmbeddedJudge(), LAST], pilot=300),
+        cascade_of([supports(CHANCES), LAST]),
+        replace(base, seed=1),
+        replace(base, audit_rate=0.1),
     ]
     assert all(json.dumps(each.fingerprint(), sort_keys=True) != marks for each in others)
-    assert base.rates is not None
-    assert "support from 0.90" in base.rates
+    measured = replace(base, stages=(Stage(EmbeddedJudge(), from_("relevance")),), revoked=frozenset({"support"}))
+    assert json.dumps(measured.fingerprint(), sort_keys=True) == marks
 
 
-def check_file(folder: Path, judge: Any, errors: int = 0) -> Path:
-    """What `merilo judge check --json` writes of a judge, as far as a cascade reads it."""
-    table = Reliability.of("r", [(0.97, False)] * 200 + [(0.8, n < errors) for n in range(200)])
-    path = folder / f"{judge.name.replace(':', '-').replace('<', '').replace('>', '')[-20:]}-{errors}.json"
-    fields = {"name": judge.name, "fingerprint": judge.fingerprint()}
-    path.write_text(json.dumps({"judge": fields, "cascade": {"support": table.to_fields()}}), encoding="utf-8")
-    return path
-
-
-def test_thresholds_come_from_a_check(tmp_path: Path) -> None:
-    """The file of the first judge gives the smallest threshold; the largest error decides where it lies."""
-    first = supports(CHANCES)
-    path = check_file(tmp_path, first, errors=30)
-    assert cascade_of([first, LAST], checks=[path]).stages[0].sure["support"].least == 0.97
-    assert cascade_of([first, LAST], max_error=0.2, checks=[path]).stages[0].sure["support"].least == 0.8
-    assert cascade_of([first, LAST]).stages[0].sure == {}
-
-
-def test_a_model_card_may_hold_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The embedded judge brings the tables that its model file holds under `agreement`, `cascade`."""
-    model = BlendedModel.load()
-    table = Reliability.of("r", [(0.9, False)] * 100)
-    agreement = {**model.agreement, "cascade": {"sufficiency": table.to_fields()}}
-    monkeypatch.setattr(BlendedModel, "load", lambda: replace(model, agreement=agreement))
-    sure = cascade_of([EmbeddedJudge(), LAST]).stages[0].sure
-    assert [*sure] == ["sufficiency"]
-    assert sure["sufficiency"].least == 0.9
-
-
-def test_a_check_of_another_judge_is_refused(tmp_path: Path) -> None:
-    """A file about a judge that is none of the first ones, or no such file, is an error."""
-    path = check_file(tmp_path, LAST)
-    with pytest.raises(UsageError, match="was measured on"):
-        cascade_of([supports(CHANCES), LAST], checks=[path])
-    strange = tmp_path / "strange.json"
-    strange.write_text("{}", encoding="utf-8")
-    with pytest.raises(UsageError, match="is not what merilo judge check"):
-        cascade_of([supports(CHANCES), LAST], checks=[strange])
-    with pytest.raises(UsageError, match="cannot be read"):
-        cascade_of([supports(CHANCES), LAST], checks=[tmp_path / "none.json"])
+def test_a_pilot_must_be_able_to_show_something() -> None:
+    """200 questions at 5 %, more for less; with fewer than 72 nothing could ever pass at 5 %."""
+    assert cascade_of([EmbeddedJudge(), LAST]).pilot == 200
+    assert cascade_of([EmbeddedJudge(), LAST], max_error=0.01).pilot == 1_000
+    assert (min_pilot(0.05), min_pilot(0.01)) == (72, 368)
+    assert cascade_of([EmbeddedJudge(), LAST], pilot=72).pilot == 72
+    with pytest.raises(UsageError, match=r"A pilot of 71 questions cannot show .* at least 72"):
+        cascade_of([EmbeddedJudge(), LAST], pilot=71)
 
 
 def test_a_cascade_in_words() -> None:
@@ -234,10 +264,10 @@ def test_a_cascade_in_words() -> None:
     assert isinstance(judge.last, LLMJudge)
     assert judge.last.judged.value == "each"
     assert judge.max_error == 0.05
-    named = judges_from(["cheap=embedded > openai:m"], base_url=URL, sureness=Sureness(0.1))
+    named = judges_from(["cheap=embedded > openai:m"], base_url=URL, cascades=CascadeOptions(0.1, 150))
     assert [*named] == ["cheap", "judge"]
     assert isinstance(named["judge"], Cascade)
-    assert named["judge"].max_error == 0.1
+    assert (named["judge"].max_error, named["judge"].pilot) == (0.1, 150)
 
 
 @pytest.mark.parametrize(
@@ -256,9 +286,9 @@ def test_wrong_words(spec: str, options: dict[str, str], says: str) -> None:
 
 
 def test_options_of_cascades_need_one() -> None:
-    """max_error and cascade_check without a cascade are an error, as is an error that cannot be."""
-    for options in (Options(max_error=0.1), Options(cascade_check="check.json")):
-        with pytest.raises(UsageError, match="are for cascades"):
+    """max_error and cascade_pilot without a cascade are an error, as is a rate of 1."""
+    for options in (Options(max_error=0.1), Options(cascade_pilot=300)):
+        with pytest.raises(UsageError, match="are options of a cascade"):
             judges_of(options)
     with pytest.raises(UsageError, match="between 0 and 1"):
         judges_of(Options(judge="embedded>embedded", max_error=1.0))

@@ -32,7 +32,6 @@ from merilo.judges.blended import FORMAT
 from merilo.judges.blended_rows import TASKS, BlendedRows
 from merilo.judges.encoder.weights import Weights
 from merilo.judges.lexical import LexicalModel
-from merilo.judges.reliability import Reliability
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,13 +58,6 @@ LEAST_BENT: Final = 2_000
 """From so many rows on a curve may bend; with fewer it is a straight line through the numbers."""
 STATEMENTS: Final = ("fever-symmetric", "fm2", "snli")
 """Sources in which people judged statements; support is fitted on these and on what a model really wrote."""
-CASCADED: Final = {
-    "relevance": (("relevant",), "chunk_relevance, English; yes is grade 1 or 2; negatives made by rule among them"),
-    "sufficiency": (("sufficient",), "sufficiency, English"),
-    "support": (("supported", "answered", "yes_or_no"), "groundedness and nli, English, one statement each"),
-    "addresses": (("addresses",), "answer_relevance, English"),
-}
-"""Kinds of question that a cascade may leave to this judge: the tasks and the records behind their tables."""
 LEAST_MISSED: Final = 0.1
 """Below the "partly" threshold at most this share of the records was in truth sufficient."""
 
@@ -139,19 +131,6 @@ def _tables(found: Fitted, people: Flags, every: Flags) -> dict[str, Any]:
     }
 
 
-def reliability(found: Mapping[str, tuple[Units, Fitted]]) -> dict[str, Any]:
-    """How often verdicts on held-out groups are wrong, by how sure they are: what a cascade asks of its first judge."""
-    tables: dict[str, Any] = {}
-    for kind, (tasks, rule) in CASCADED.items():
-        sure: list[tuple[float, bool]] = []
-        for units, curve in (found[task] for task in tasks):
-            judged = curve.judged(np.bincount(units.record)[np.unique(units.record)] == 1)
-            chance = np.where(judged.decision, judged.chance, 1 - judged.chance)
-            sure += zip(chance.tolist(), (judged.decision != judged.label).tolist(), strict=True)
-        tables[kind] = Reliability.of(rule, sure).to_fields()
-    return tables
-
-
 def told(name: str, units: Units, found: Fitted) -> None:
     """Print AUROC of the curve, and of each number alone over what is judged in one piece, by source."""
     rows, records = units.rows, found.records
@@ -197,7 +176,6 @@ def main() -> None:
         "format": FORMAT, "seed": SEED, "weights": weights.fingerprint, "curves": {}, "agreement": {},
         "trained_on": _licences(chosen.data / "train"),
     }  # fmt: skip
-    every: dict[str, tuple[Units, Fitted]] = {}
     for name, units in all_units(chosen.data / "dev", seen):
         found = fitted(name, units)
         found = replace(found, curve=kept.get(name, found.curve))
@@ -206,8 +184,6 @@ def main() -> None:
         shown(tables)
         fields["curves"][name] = found.curve
         fields["agreement"] |= tables
-        every[name] = units, found
-    fields["agreement"]["cascade"] = reliability(every)
     text = json.dumps(fields, ensure_ascii=False, sort_keys=True, separators=(",", ":")) + "\n"
     chosen.out.write_text(text, encoding="utf-8")
     print(f"{chosen.out}: SHA-256 {sha256(text.encode()).hexdigest()}")

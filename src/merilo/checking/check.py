@@ -217,7 +217,7 @@ class _Asking:
             api_key_env=None,
             judged=None,
             max_error=None,
-            cascade_check=None,
+            cascade_pilot=None,
             mapping=None,
             limit=None,
             language=None,

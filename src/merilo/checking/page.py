@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from merilo.checking.reliability import reliability_of
 from merilo.checking.tables import LEAST_OF_EACH, LEAST_POOLED
 from merilo.data.labels import Task
-from merilo.judges.cascade import MAX_ERROR
 from merilo.reports.page import Page, Span, Tone, columns, cut
 from merilo.reports.words import NONE, count
 
@@ -42,7 +40,6 @@ def check_page(check: Check, width: int) -> Page:
         page.text(f"{count(check.constructed, 'record')} made by rule left out; --include-constructed takes them in.")
     for task, reason in check.left_out.items():
         page.text(f"{task} left out: {reason}.")
-    _as_first(page, check)
     _took(page, check)
     if check.stopped is not None:
         page.blank()
@@ -155,20 +152,6 @@ def _calibration(page: Page, table: TaskTable) -> None:
 def _graded(sources: Mapping[str, Figures]) -> str:
     found = [(name, each.grades.kappa) for name, each in sources.items() if each.grades is not None]
     return ", ".join(f"{name} {_cell(kappa)}" for name, kappa in found if kappa.value is not None)
-
-
-def _as_first(page: Page, check: Check) -> None:
-    """What the judge would answer as the first of a cascade; nothing where it gives no probability."""
-    rows: list[tuple[str, str]] = []
-    for kind, table in reliability_of(check.items).items():
-        sure = table.sure(MAX_ERROR)
-        told = f"nothing: no threshold keeps the error of its answers at {MAX_ERROR:.0%}"
-        if sure is not None:
-            told = f"{sure.answered_rate:.0%} of the questions, where it is at least {sure.least:.0%} sure"
-        rows.append((kind, f"{told}, over {count(table.records, 'record')}"))
-    if rows:
-        page.heading("As the first judge of a cascade it would answer")
-        page.entries(rows)
 
 
 def _took(page: Page, check: Check) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from merilo.checking.reliability import reliability_of
 from merilo.checking.tables import LEAST_OF_EACH, LEAST_POOLED
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ _DIGITS = 6
 def check_record(check: Check) -> JSON:
     """The check as a JSON-able object.
 
-    `cascade` is what `--cascade-check` reads: by kind of question, how often the judge is wrong by how sure it is.
     `people` and `all` (null where records made by rule were left out) hold task → source → figures; `tasks` what is
     over all sources of a task.
     """
@@ -50,7 +48,6 @@ def check_record(check: Check) -> JSON:
             "people": _tasks(check.people),
             "all": None if check.everything is None else _tasks(check.everything),
         },
-        "cascade": {kind: table.to_fields() for kind, table in reliability_of(check.items).items()},
         "left_out": dict(check.left_out),
         "stopped": check.stopped,
         "usage": {task: {source: dict(each) for source, each in own.items()} for task, own in check.usage.items()},

@@ -103,14 +103,12 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no messages."
 MaxError = Annotated[
     str | None,
     typer.Option(
-        metavar="SHARE", help="Of a cascade: the most that may be wrong before its last judge, 5% by default."
+        metavar="RATE", help="Cascade: share of earlier answers that may differ from the last judge. [default: 5%]"
     ),
 ]
-CascadeCheck = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="FILE", help="Of a cascade: what judge check --json wrote about its first judge. May be repeated."
-    ),
+CascadePilot = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Cascade: pilot questions per kind and judge. [default: 10 / --max-error]"),
 ]
 OneJudge = Annotated[
     str,

@@ -10,7 +10,7 @@ import typer
 from merilo.cli.options import (
     ApiKeyEnv,
     BaseUrl,
-    CascadeCheck,
+    CascadePilot,
     ColumnFields,
     Concurrency,
     CrossEncoder,
@@ -85,7 +85,7 @@ def plan(
     embedder_api_key_env: EmbedderApiKeyEnv = None,
     judged: JudgedHow = None,
     max_error: MaxError = None,
-    cascade_check: CascadeCheck = None,
+    cascade_pilot: CascadePilot = None,
     skip_invalid: SkipInvalid = False,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Count what the cache holds, too.")] = False,
     retry_failed: Annotated[
@@ -128,7 +128,7 @@ def plan(
         "embedder_api_key_env": embedder_api_key_env,
         "judged": judged,
         "max_error": None if max_error is None else share(max_error),
-        "cascade_check": cascade_check,
+        "cascade_pilot": cascade_pilot,
         "skip_invalid": skip_invalid,
         "cache": not no_cache,
         "retry_failed": retry_failed,

@@ -147,14 +147,19 @@ class MetricEstimate:
 
 @dataclass(frozen=True, slots=True)
 class CascadeEstimate:
-    """What is likely to become of the questions to a cascade, by what its judges answered of held-out records."""
+    """How many questions to a cascade reach its last judge, by what is known before the pilot."""
 
     name: str
     questions: float
-    answered: float
-    """Those that are answered before the last judge."""
-    checked: float
-    """Those of them about which the last judge is asked too."""
+    """Questions that are not answered yet. If no threshold passes, all of them reach the last judge."""
+    pilot: float
+    """Pilot questions: these reach the last judge in any case."""
+    audited: float
+    """Audit questions if all others are answered before the last judge."""
+    fewest: float
+    """Questions that reach the last judge in that case: the pilot, the audit and kinds that it alone answers."""
+    alone: Amount
+    """What the pilot and the audit add: questions that are packed otherwise, and here are requests of their own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,6 +209,17 @@ class Answers:
                 roles.setdefault(id(judge), []).append(role)
         return [(cascade, tuple(roles[key])) for key, cascade in found.items()]
 
+    def judge_of(self, kind: type[Question[Any]], role: str) -> Judge | None:
+        """Return the judge for questions of this kind and role; None if no judge answers them."""
+        return self._roles.judge(kind, role)
+
+    def recast(self, cascades: Sequence[Cascade]) -> None:
+        """Answer by these cascades from now on, in the order of `cascades`: the same ones with other thresholds."""
+        changed = {id(old): new for (old, _), new in zip(self.cascades(), cascades, strict=True)}
+        judges = {role: changed.get(id(judge), judge) for role, judge in self._roles.judges.items()}
+        self._roles = Roles(judges)
+        self._commons.clear()  # it is keyed by the ids of judges
+
     def commit_if_due(self) -> None:
         """Commit run and cache when enough rows or time have gathered."""
         if self._cache is not None and self._cache.due():

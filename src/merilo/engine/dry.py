@@ -6,25 +6,24 @@ what several metrics ask costs once. Tokens are characters / 4 until the run has
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
-from math import ceil
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from merilo.engine.amounts import Amount, tokens_in, tokens_of
-from merilo.engine.answers import Unit
 from merilo.engine.walk import Walk
 from merilo.judges.cascade import Cascade, stage_role
 from merilo.judges.conversation import ENLARGED, ENLARGEMENTS
 from merilo.judging.digests import digest_text
 from merilo.judging.likely import likely_reply
-from merilo.judging.questions import Pack
+from merilo.judging.questions import Pack, Question
 from merilo.providers.base import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from merilo.data.sample import Sample
-    from merilo.engine.answers import Answers, Held
+    from merilo.engine.answers import Answers, Held, Unit
     from merilo.engine.budget import Pricer
     from merilo.judges.base import Send
     from merilo.metrics.base import Metric
@@ -47,10 +46,6 @@ class Counted:
     """What it adds to the metrics before it."""
     at_most: Amount = field(default_factory=Amount)
     questions: int = 0
-    checked_alone: Amount = field(default_factory=Amount)
-    """What it would cost alone to ask the last judge of a cascade about all that others answer."""
-    checked_added: Amount = field(default_factory=Amount)
-    """The same, of what it adds to the metrics before it."""
     held: int = 0
     """Questions that the run or the cache has answered already."""
     keys: set[bytes] = field(default_factory=set[bytes])
@@ -59,12 +54,18 @@ class Counted:
 
 @dataclass(slots=True)
 class Cascaded:
-    """What is likely to become of the questions to a cascade."""
+    """Questions to a cascade that are not answered yet, by kind."""
 
-    questions: float = 0.0
-    answered: float = 0.0
-    """Those that are not likely to reach the last judge."""
+    cascade: Cascade
+    questions: Counter[type[Question[Any]]] = field(default_factory=Counter[type[Question[Any]]])
+    samples: Counter[type[Question[Any]]] = field(default_factory=Counter[type[Question[Any]]])
+    """Samples that ask such questions."""
     keys: set[bytes] = field(default_factory=set[bytes])
+    alone: dict[type[Question[Any]], tuple[int, Amount]] = field(
+        default_factory=dict[type["Question[Any]"], "tuple[int, Amount]"]
+    )
+    """For kinds that the last judge takes in packs: questions asked alone, and what they took."""
+    last_sample: dict[type[Question[Any]], str] = field(default_factory=dict[type[Question[Any]], str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +75,11 @@ class _Asked:
     unit: Unit
     sends: tuple[Send, ...]
     tokens: tuple[int, ...]
-    times: float = 1.0
-    """How often it is likely to be asked."""
-    checking: bool = False
-    """Whether that is to check what another judge of a cascade has answered."""
 
     @classmethod
-    def of(cls, unit: Unit, times: float = 1.0, *, checking: bool = False) -> _Asked:
+    def of(cls, unit: Unit) -> _Asked:
         sends = _sends(unit)
-        return cls(unit, sends, tuple(tokens_of(send.request) for send in sends), times, checking)
+        return cls(unit, sends, tuple(tokens_of(send.request) for send in sends))
 
 
 class DryRun:
@@ -101,7 +98,7 @@ class DryRun:
         """Providers whose price is unknown, by their name and address."""
         self.measured_used = False
         self.cascaded: dict[str, Cascaded] = {}
-        """What is likely to become of the questions to cascades, by the cascade's name."""
+        """Questions to cascades, by the cascade's name."""
         self._answers = answers
         self._held = held
         self._usd = usd
@@ -129,8 +126,11 @@ class DryRun:
                 if rest is not None:
                     held |= {key: question.guess() for key, question in zip(rest.keys, rest.questions, strict=True)}
                     full = [_Asked.of(each) for each in self._within(rest)]
-                    for asked in self._cascaded(rest) if isinstance(rest.judge, Cascade) else full:
-                        self._count(asked, counted)
+                    if isinstance(rest.judge, Cascade):
+                        self._note(rest, rest.judge, sample)
+                    for asked in full:
+                        if (left := self._unheld(asked)) is not None:
+                            self._count(left, counted)
                     if _size(full) > _size(largest.get(id(rest.judge), [])):
                         largest[id(rest.judge)] = full
             walk.send([(key, held[key]) for unit in units for key in unit.keys])
@@ -140,75 +140,61 @@ class DryRun:
             counted.at_most += worst.times(max(0, metric.at_most(sample) - held_here))
 
     def _within(self, unit: Unit) -> list[Unit]:
-        """The unit as each judge of a cascade would be asked about it; itself where its judge is none."""
-        if not isinstance(unit.judge, Cascade):
+        """Return the unit as each judge of a cascade may be asked it; itself if its judge is not a cascade.
+
+        No threshold is known before a run, so every question counts for every judge that may answer it.
+        """
+        cascade = unit.judge
+        if not isinstance(cascade, Cascade):
             return [unit]
-        places = unit.judge.places(type(unit.questions[0]))
-        return [each for place in places for part in self._staged(unit, place) for each in self._within(part)]
+        kind = type(unit.questions[0])
+        places = dict.fromkeys((*cascade.candidates(kind), *cascade.places(kind)))
+        return [each for place in places for each in self._staged(unit, place)]
 
     def _staged(self, unit: Unit, place: int) -> list[Unit]:
-        """The unit as it goes to the judge at this place of a cascade."""
+        """Return the unit as it goes to the judge at this place of a cascade."""
         return self._answers.units(
             (tuple(replace(each, role=stage_role(each.role, place)) for each in unit.questions),)
         )
 
-    def _cascaded(self, unit: Unit, times: float = 1.0) -> Iterator[_Asked]:
-        """What a cascade is likely to ask, by the shares that its judges answered of their held-out records."""
-        cascade = unit.judge
-        if not isinstance(cascade, Cascade):
-            yield _Asked.of(unit, times)
-            return
-        kind, places = type(unit.questions[0]), cascade.places(type(unit.questions[0]))
-        seen = self.cascaded.setdefault(cascade.name, Cascaded())
-        size, share = len(unit.questions), 1.0
-        for place in places:
-            some = max(1, ceil(size * share))
-            part = Unit(cascade, unit.asked, unit.questions[:some], unit.keys[:some])
-            for each in self._unheld(self._staged(part, place)):
-                yield from self._cascaded(each, times * share * size / some)
-            if place != places[-1]:
-                share *= 1 - cascade.stages[place].sure[kind.kind].answered_rate
+    def _unheld(self, asked: _Asked) -> _Asked | None:
+        """Return what is left to ask; None if a judge of a cascade has answered all of it."""
+        rest = asked.unit.without(self._held(asked.unit))
+        return asked if rest is asked.unit else None if rest is None else _Asked.of(rest)
+
+    def _note(self, unit: Unit, cascade: Cascade, sample: Sample) -> None:
+        """Count the questions to a cascade that a pilot may be drawn from, equal ones once."""
+        seen = self.cascaded.setdefault(cascade.name, Cascaded(cascade))
+        kind = type(unit.questions[0])
         fresh = [key for key in unit.keys if key not in seen.keys]
         seen.keys.update(fresh)
-        seen.questions += times * len(fresh)
-        seen.answered += times * len(fresh) * (1 - share)
-        if share < 1:
-            alone = Unit(cascade, unit.questions[0], unit.questions[:1], unit.keys[:1])
-            for each in self._unheld(self._staged(alone, places[-1])):
-                yield _Asked.of(each, times * size * (1 - share), checking=True)
-
-    def _unheld(self, units: Iterable[Unit]) -> Iterator[Unit]:
-        """What is left of units to be asked."""
-        rests = (unit.without(self._held(unit)) for unit in units)
-        return (rest for rest in rests if rest is not None)
+        seen.questions[kind] += len(fresh)
+        if seen.last_sample.get(kind) != sample.id:
+            seen.last_sample[kind] = sample.id
+            seen.samples[kind] += 1
+            if kind in cascade.together and cascade.candidates(kind):
+                first = replace(unit.questions[0], role=stage_role(unit.questions[0].role, len(cascade.stages)))
+                asked = [_Asked.of(each) for each in self._answers.units(((first,),))]
+                count, total = seen.alone.get(kind, (0, Amount()))
+                seen.alone[kind] = count + 1, sum(map(self._amount, asked), total)
 
     def _count(self, asked: _Asked, counted: Counted) -> None:
         if not asked.sends:
             return
         amount: Amount | None = None  # that of the whole, found once
-        mark = b"checking" if asked.checking else b""
         for keys in (counted.keys, self._keys):
-            rest = asked.unit.without({key for key in asked.unit.keys if mark + key in keys})
+            rest = asked.unit.without(keys)
             if rest is None:
                 continue
-            keys.update(mark + key for key in rest.keys)
+            keys.update(rest.keys)
             if rest is asked.unit:
                 amount = new = self._amount(asked) if amount is None else amount
             else:
                 new = self._amount(_Asked.of(rest))
-            self._put(counted, new if asked.times == 1 else new.times(asked.times), asked, alone=keys is counted.keys)
-
-    @staticmethod
-    def _put(counted: Counted, new: Amount, asked: _Asked, *, alone: bool) -> None:
-        if asked.checking:
-            if alone:
-                counted.checked_alone += new
+            if keys is counted.keys:
+                counted.alone += new
             else:
-                counted.checked_added += new
-        elif alone:
-            counted.alone += new
-        else:
-            counted.added += new
+                counted.added += new
 
     def _amount(self, asked: _Asked) -> Amount:
         unit = asked.unit

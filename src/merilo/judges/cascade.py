@@ -1,149 +1,179 @@
-"""A cascade: the first judge answers where it is sure enough, the next one the rest, and so on.
+"""A cascade: a cheap judge answers if it is confident enough, and the last judge answers the rest.
 
-Each judge of it is asked as if a metric asked it, under its own key: what one of them has answered before, in whatever
-cascade or alone, is not asked again. A part of what an earlier judge answers goes to the last one too, once a run is
-through, to see how far they agree; no verdict depends on that.
+The thresholds are not part of a cascade. Each run measures them on its own data (`merilo.cascading`): it asks every
+judge about a random sample of questions, the pilot, and lets a cheap judge answer only as far as the pilot shows that
+it agrees with the last judge. Until then everything goes to the last judge.
+
+The engine asks each judge of a cascade as if a metric asked it, under that judge's own key. A verdict that one of them
+has given before, in any cascade or alone, is not paid for again.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from itertools import chain
+from math import ceil, log, log1p
+from re import fullmatch
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from merilo.errors import UsageError
 from merilo.judges.conversation import side_by_side
-from merilo.judges.reliability import DIGITS, Sure, tables_from
-from merilo.judging.questions import Pack, Question, kind_of
-from merilo.judging.saying import sureness_of
-from merilo.judging.untyped import as_object, plain
+from merilo.judging.questions import Pack, Question
+from merilo.judging.saying import DECISIONS, says_yes, sureness_of
 from merilo.judging.verdicts import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from os import PathLike
 
     from merilo.judges.base import Conversation, Judge
-    from merilo.judges.reliability import Reliability
     from merilo.judging.ask import Answer, Plan
+    from merilo.judging.verdicts import Verdict
 
 SIGN: Final = ">"
 MAX_ERROR: Final = 0.05
-CHECKED_SHARE: Final = 0.05
-LEAST_CHECKED: Final = 50
+LEVEL: Final = 0.95
+"""Confidence of the promise about one kind of question and one judge."""
+CLASS_LEVEL: Final = 1 - (1 - LEVEL) / 2
+"""Confidence of the promise about yes or no alone, so that both hold together with `LEVEL`."""
+AUDIT_RATE: Final = 0.05
+MIN_AUDITS: Final = 50
+MAX_AUDITS: Final = 2_000
+_PROCEDURE: Final = 1
+"""Version of the pilot and the audit, in the fingerprint."""
+_PILOT_ERRORS: Final = 10
+"""The default pilot is so large that this many errors are expected if the error rate is the largest allowed."""
+_DIGITS: Final = 6
 _ALONE: Final = "A cascade has at least two judges, as in embedded>openai:MODEL."
+
+
+class Decision(NamedTuple):
+    """A kind of question and the yes or no that a judge answered it with. Each has its own threshold."""
+
+    kind: str
+    yes: bool
+
+
+class Attributed(NamedTuple):
+    """An answer, and which judge of the cascade gave it."""
+
+    place: int
+    answer: Answer
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A judge that answers where it is sure enough."""
+    """A judge before the last one."""
 
     judge: Judge
-    sure: Mapping[str, Sure] = field(default_factory=dict[str, Sure])
-    """By kind of question, from which sureness on; kinds that are not there go on to the next judge."""
-    in_any_language: bool = False
-    """Whether it is asked in languages that it does not know, too: the thresholds are from a user's own labels."""
+    thresholds: Mapping[Decision, float] = field(default_factory=dict[Decision, float])
+    """Lowest confidence at which a decision is accepted; decisions that are missing here go to the next judge."""
 
     def asked(self, question: Question[Any]) -> bool:
-        """Whether a question of a kind that it answers is for this judge."""
+        """Return True unless the question is in a language that the judge does not support."""
         knows: Callable[[Sequence[str]], bool] | None = getattr(self.judge, "knows", None)
-        return self.in_any_language or knows is None or knows(question.all_texts)
+        return knows is None or knows(question.all_texts)
 
-    def answered(self, answer: Answer) -> bool:
-        """Whether an answer of this judge stands."""
-        sure = None if isinstance(answer, Failure) else self.sure.get(kind_of(answer))
-        sureness = None if sure is None or isinstance(answer, Failure) else sureness_of(answer)
-        return sureness is not None and sure is not None and round(sureness, DIGITS) >= sure.least
+    def accepts(self, kind: str, answer: Answer) -> bool:
+        """Return True if this answer of the judge to a question of this kind is confident enough."""
+        if isinstance(answer, Failure) or not isinstance(answer, DECISIONS):
+            return False
+        threshold = self.thresholds.get(Decision(kind, says_yes(answer)))
+        return threshold is not None and confidence_of(answer) >= threshold
 
 
 @dataclass(frozen=True)
 class Cascade:
-    """Asks one judge after another, until one is sure enough; make one with `cascade_of`.
+    """Asks one judge after another until one is confident enough; make one with `cascade_of`.
 
-    `checked_share` and `least_checked`: how many of the questions that were answered before the last judge it gets too,
-    chosen by their digests and `seed`.
+    `pilot`: pilot questions per kind of question and judge before the last. `audit_rate`, `min_audits`, `max_audits`:
+    how many of the questions that were not answered by the last judge it is asked afterwards, per kind of question.
     """
 
     stages: tuple[Stage, ...]
     last: Judge
     max_error: float = MAX_ERROR
-    checked_share: float = CHECKED_SHARE
-    least_checked: int = LEAST_CHECKED
+    pilot: int = ceil(_PILOT_ERRORS / MAX_ERROR)
+    audit_rate: float = AUDIT_RATE
+    min_audits: int = MIN_AUDITS
+    max_audits: int = MAX_AUDITS
     seed: int = 0
+    revoked: frozenset[str] = frozenset()
+    """Kinds whose audit failed: their questions go to the last judge, whatever the thresholds say."""
+    alone: frozenset[bytes] = frozenset()
+    """Contents of the pilot and audit questions. The last judge answered them alone, so they are never packed."""
 
     def __post_init__(self) -> None:
         if not self.stages:
             raise UsageError(_ALONE)
+        if any(isinstance(judge, Cascade) for judge in self.judges):
+            raise UsageError("A cascade cannot be a judge of another cascade; list all judges in one cascade.")
 
     @property
     def judges(self) -> tuple[Judge, ...]:
-        """All of them, in the order in which they are asked."""
+        """All judges, in the order in which they are asked."""
         return (*(stage.judge for stage in self.stages), self.last)
 
     @property
     def name(self) -> str:
-        """Their names with `>` between them: `embedded>openai:gpt-4.1-mini`."""
+        """The judges' names, joined by `>`: `embedded>openai:gpt-4.1-mini`."""
         return SIGN.join(judge.name for judge in self.judges)
 
     @property
     def answers(self) -> frozenset[type[Question[Any]]]:
-        """What any of them answers."""
+        """The kinds that any of the judges answers."""
         return frozenset[type[Question[Any]]]().union(*(judge.answers for judge in self.judges))
 
     @property
     def together(self) -> frozenset[type[Question[Any]]]:
-        """What the last judge takes in packs: those that stay are packed anew for each judge."""
+        """The kinds that the last judge takes in packs; questions that reach a judge are packed again for it."""
         return self.last.together
 
     @property
     def cacheable(self) -> bool:
-        """No: its judges' own verdicts are, so that every run knows who answered what, and nothing is asked twice."""
+        """No: the verdicts of its judges are cached, and its own depend on the thresholds of the run."""
         return False
 
     @property
     def batched(self) -> bool:
-        """Where all its judges answer batches."""
+        """True if all its judges answer batches."""
         return all(getattr(judge, "batched", False) for judge in self.judges)
 
     @property
     def unready(self) -> str | None:
-        """Why one of its judges can answer nothing here."""
+        """Why one of its judges cannot answer here; None if all can."""
         reasons = (cast("str | None", getattr(judge, "unready", None)) for judge in self.judges)
         return next((reason for reason in reasons if reason is not None), None)
 
     @property
     def rates(self) -> str | None:
-        """Who answers what, from which sureness on, and how well each but the last agrees with people."""
-        told = [_told(stage, self.max_error) for stage in self.stages]
-        agreeing = [f". {stage.judge.name}: {rates}" for stage in self.stages if (rates := stage.judge.rates)]
-        return f"{'; '.join(told)}; {self.last.name} all else{''.join(agreeing)}"
+        """How the judges share the questions, and the agreement of each but the last with human labels."""
+        first = ", ".join(stage.judge.name for stage in self.stages)
+        rule = (
+            f"{first} answers if a pilot on the run's own data shows that at most {self.max_error:.0%} of its answers "
+            f"differ from {self.last.name}; {self.last.name} answers the rest"
+        )
+        agreement = [f". {stage.judge.name}: {rates}" for stage in self.stages if (rates := stage.judge.rates)]
+        return f"{rule}{''.join(agreement)}"
 
     def fingerprint(self) -> Mapping[str, object]:
-        """All judges, the thresholds, and which part is checked."""
+        """All judges and how the run measures its thresholds; not the thresholds, which are a result of the run."""
         return {
             "judge": "cascade",
-            "stages": [
-                {
-                    "name": stage.judge.name,
-                    "judge": dict(stage.judge.fingerprint()),
-                    "sure": {kind: sure.least for kind, sure in sorted(stage.sure.items())},
-                    "in_any_language": stage.in_any_language,
-                }
-                for stage in self.stages
-            ],
+            "stages": [{"name": stage.judge.name, "judge": dict(stage.judge.fingerprint())} for stage in self.stages],
             "last": {"name": self.last.name, "judge": dict(self.last.fingerprint())},
             "max_error": self.max_error,
-            "checked": {"share": self.checked_share, "least": self.least_checked, "seed": self.seed},
+            "procedure": _PROCEDURE,
+            "pilot": {"questions": self.pilot, "level": LEVEL, "seed": self.seed},
+            "audit": {"rate": self.audit_rate, "min": self.min_audits, "max": self.max_audits},
         }
 
     def rubric(self, question: Question[Any] | Pack) -> str:
-        """The texts of all judges that may be asked, one after the other."""
+        """Return the rubrics of all judges that may be asked, joined."""
         kind = _kind(question)
         return "\n".join(filter(None, [judge.rubric(question) for judge in self.judges if kind in judge.answers]))
 
     def answer(self, question: Question[Any] | Pack) -> Conversation:
-        """The answers, without the engine keeping what each judge said; see `consult`."""
+        """Answer without an engine, which would store what each judge answered; see `consult`."""
         plan = self.consult(question)
         try:
             step = next(plan)
@@ -154,132 +184,152 @@ class Cascade:
             return cast("tuple[Answer, ...]", stop.value)  # what `consult` returns
 
     def consult(self, question: Question[Any] | Pack) -> Plan[tuple[Answer, ...]]:
-        """A plan that asks the judges one after another; each step's questions carry the role of one of them.
+        """Ask the judges one after another; the role of each question that this plan yields names its judge."""
+        found = yield from self.attributed(question)
+        return tuple(each.answer for each in found)
 
-        A judge before the last is not asked in a language that it does not know: its own tables say nothing of how
-        often it is wrong there.
-        """
+    def attributed(self, question: Question[Any] | Pack) -> Plan[tuple[Attributed, ...]]:
+        """Ask as `consult` does, and return with each answer who gave it."""
         questions = question.questions if isinstance(question, Pack) else (question,)
-        answers: dict[int, Answer] = {}
-        left = list(range(len(questions)))
-        places = self.places(_kind(question))
-        for place in places:
-            asked = [n for n in left if place == places[-1] or self.stages[place].asked(questions[n])]
+        kind = _kind(question)
+        answers: dict[int, Attributed] = {}
+        revoked: list[int] = []
+        left = [*range(len(questions))]
+        *earlier, last = self.places(kind)
+        for place in earlier:
+            stage = self.stages[place]
+            asked = [n for n in left if stage.asked(questions[n])]
             if not asked:
                 continue
-            told = yield (tuple(replace(questions[n], role=stage_role(questions[n].role, place)) for n in asked),)
-            for n, answer in zip(asked, told, strict=True):
-                if place == places[-1] or self.stages[place].answered(answer):
-                    answers[n] = answer
-                    left.remove(n)
-            if not left:
-                break
+            given = yield (tuple(_at_stage(questions[n], place) for n in asked),)
+            accepted = [n for n, answer in zip(asked, given, strict=True) if stage.accepts(kind.kind, answer)]
+            left = [n for n in left if n not in accepted]
+            if kind.kind in self.revoked:
+                revoked += accepted
+            else:
+                answers |= {
+                    n: Attributed(place, answer) for n, answer in zip(asked, given, strict=True) if n in accepted
+                }
+        if left or revoked:
+            # Revoked questions form packs of their own: those in `left` were packed without them before the audit.
+            groups = [*self._groups(questions, left), *self._groups(questions, revoked)]
+            given = yield tuple(tuple(_at_stage(questions[n], last) for n in group) for group in groups)
+            order = chain.from_iterable(groups)
+            answers |= {n: Attributed(last, answer) for n, answer in zip(order, given, strict=True)}
         return tuple(answers[n] for n in range(len(questions)))
 
     def places(self, kind: type[Question[Any]]) -> tuple[int, ...]:
-        """Which of the judges are asked questions of a kind, in their order; the last of these answers in any case."""
-        last = len(self.stages)
-        sure = [n for n, stage in enumerate(self.stages) if kind.kind in stage.sure and kind in stage.judge.answers]
+        """Return the positions of the judges that are asked questions of a kind; the last of these always answers."""
         if kind in self.last.answers:
-            return (*sure, last)
+            found = (
+                n for n, stage in enumerate(self.stages) if any(each.kind == kind.kind for each in stage.thresholds)
+            )
+            return (*found, len(self.stages))
         return next(((n,) for n, stage in enumerate(self.stages) if kind in stage.judge.answers), ())
 
+    def candidates(self, kind: type[Question[Any]]) -> tuple[int, ...]:
+        """Return the positions of the judges before the last whose answers a pilot can compare with the last one's."""
+        if kind not in self.last.answers or not issubclass(kind.verdict, DECISIONS):
+            return ()
+        return tuple(n for n, stage in enumerate(self.stages) if kind in stage.judge.answers)
+
+    def trusting(self) -> Cascade:
+        """Return this cascade with every decision of an earlier judge accepted: it leads plans on in a pilot."""
+        stages = tuple(
+            replace(
+                stage,
+                thresholds={
+                    Decision(kind.kind, yes): 0.0
+                    for kind in stage.judge.answers
+                    if n in self.candidates(kind)
+                    for yes in (True, False)
+                },
+            )
+            for n, stage in enumerate(self.stages)
+        )
+        return replace(self, stages=stages, revoked=frozenset(), alone=frozenset())
+
     def judge_for(self, role: str) -> Judge:
-        """The judge of a role that `consult` gave to a question."""
+        """Return the judge of a role that `consult` gave to a question."""
         return self.judges[int(role.rpartition(SIGN)[2]) - 1]
+
+    def _groups(self, questions: Sequence[Question[Any]], places: Sequence[int]) -> list[tuple[int, ...]]:
+        """Return what the last judge is asked together, with the questions in `alone` apart."""
+        if not self.alone or len(questions) == 1 or type(questions[0]) not in self.together:
+            return [tuple(places)] if places else []
+        apart = [n for n in places if questions[n].content in self.alone]
+        rest = tuple(n for n in places if n not in apart)
+        return [*((n,) for n in apart), *([rest] if rest else [])]
+
+
+def confidence_of(verdict: Verdict) -> float:
+    """Return the judge's probability that its own yes or no is right, rounded; 0.0 if it gives none."""
+    return round(sureness_of(verdict) or 0.0, _DIGITS)
 
 
 def stage_role(role: str, place: int) -> str:
-    """The role of a cascade's judge, where the cascade itself has the role `role`: `judge>1`, `judge>2`, ..."""
+    """Return the role of a judge within the cascade that has the role `role`: `judge>1`, `judge>2`, ..."""
     return f"{role}{SIGN}{place + 1}"
 
 
+def is_stage_role(role: str) -> bool:
+    """Return True for a role that `stage_role` made."""
+    return fullmatch(rf".*{SIGN}\d+", role) is not None
+
+
 def with_stages(judges: Mapping[str, Judge]) -> dict[str, Judge]:
-    """Judges by role, those within cascades with roles of their own."""
+    """Return the judges by role, with the judges of cascades under roles of their own."""
     found = dict(judges)
     for role, judge in judges.items():
         if isinstance(judge, Cascade):
-            found |= with_stages({stage_role(role, place): each for place, each in enumerate(judge.judges)})
+            found |= {stage_role(role, place): each for place, each in enumerate(judge.judges)}
     return found
 
 
 def each_judge(judges: Iterable[Judge]) -> Iterator[Judge]:
-    """All judges that are asked themselves: for a cascade those within it."""
+    """Yield all judges that are asked directly: the judges of a cascade instead of the cascade."""
     for judge in judges:
         if isinstance(judge, Cascade):
-            yield from each_judge(judge.judges)
+            yield from judge.judges
         else:
             yield judge
 
 
-def cascade_of(
-    judges: Sequence[Judge], *, max_error: float = MAX_ERROR, checks: Sequence[str | PathLike[str]] = ()
-) -> Cascade:
-    """A cascade of at least two judges, with the thresholds that keep the error of each but the last at `max_error`.
+def cascade_of(judges: Sequence[Judge], *, max_error: float = MAX_ERROR, pilot: int | None = None) -> Cascade:
+    """Return a cascade of at least two judges.
 
-    How reliable a judge is stands in its `reliability` (tables by kind of question), or in the file among `checks`
-    that `merilo judge check --json` wrote about it. A kind without a table, or without a threshold that reaches
-    `max_error`, goes on to the next judge. Raises UsageError for a file that is of none of the judges, and for a judge
-    that stands there twice.
+    Args:
+        judges: in the order in which they are asked, the cheapest first.
+        max_error: largest share of the answers of an earlier judge that may differ from the last judge's.
+        pilot: pilot questions per kind of question and earlier judge; None: 10 / `max_error`, so 200 for 5 %.
+
+    Raises:
+        UsageError: fewer than two judges, the same judge twice, or a pilot that is too small to show anything.
     """
     if not 0 < max_error < 1:
-        raise UsageError(f"The largest error of a cascade is a share between 0 and 1, got {max_error:g}.")
+        raise UsageError(f"max_error (--max-error) is a rate between 0 and 1, got {max_error:g}.")
     if len(judges) < 2:
         raise UsageError(_ALONE)
     for place, judge in enumerate(judges):
         if any(judge.fingerprint() == other.fingerprint() for other in judges[:place]):
-            raise UsageError(f"{judge.name} stands twice in a cascade and would say the same again; name it once.")
-    known = [_Checked.read(path) for path in checks]
-    stages: list[Stage] = []
-    used: set[int] = set()
-    for judge in judges[:-1]:
-        marks = plain(judge.fingerprint())
-        fitting = [n for n, each in enumerate(known) if each.marks == marks]
-        used.update(fitting)
-        tables: Mapping[str, Reliability] = known[fitting[-1]].tables if fitting else getattr(judge, "reliability", {})
-        found = {kind: table.sure(max_error) for kind, table in tables.items()}
-        sure = {kind: least for kind, least in found.items() if least is not None}
-        stages.append(Stage(judge, sure, in_any_language=bool(fitting)))
-    for n, each in enumerate(known):
-        if n not in used:
-            names = ", ".join(stage.judge.name for stage in stages)
-            raise UsageError(
-                f"{each.path} was measured on {each.name}, and no judge before the last is that one ({names}), or not "
-                "with these parameters or weights; check it anew with merilo judge check --json."
-            )
-    return Cascade(tuple(stages), judges[-1], max_error)
+            raise UsageError(f"{judge.name} appears twice in a cascade and would answer the same again; name it once.")
+    wanted = ceil(_PILOT_ERRORS / max_error - 1e-9) if pilot is None else pilot
+    if wanted < (fewest := min_pilot(max_error)):
+        raise UsageError(
+            f"A pilot of {wanted} questions cannot show that at most {max_error:.3g} of the answers differ; "
+            f"that takes at least {fewest} (cascade_pilot, --cascade-pilot)."
+        )
+    return Cascade(tuple(map(Stage, judges[:-1])), judges[-1], max_error, wanted)
 
 
-@dataclass(frozen=True, slots=True)
-class _Checked:
-    """What `merilo judge check --json` wrote about a judge."""
-
-    path: str
-    name: str
-    marks: object
-    tables: Mapping[str, Reliability]
-
-    @classmethod
-    def read(cls, path: str | PathLike[str]) -> _Checked:
-        try:
-            record = as_object(json.loads(Path(path).read_text(encoding="utf-8"))) or {}
-        except (OSError, ValueError, RecursionError) as error:
-            raise UsageError(
-                f"{path} cannot be read as JSON ({error}); it is what judge check --json writes."
-            ) from error
-        judge = as_object(record.get("judge"))
-        if judge is None or "cascade" not in record:
-            raise UsageError(f"{path} is not what merilo judge check --json writes; make it anew.")
-        return cls(str(path), str(judge.get("name")), judge.get("fingerprint"), tables_from(record["cascade"]))
+def min_pilot(max_error: float) -> int:
+    """Return the number of answers without any error that just show, with `CLASS_LEVEL`, an error rate this small."""
+    return ceil(log(1 - CLASS_LEVEL) / log1p(-max_error) - 1e-9)
 
 
 def _kind(question: Question[Any] | Pack) -> type[Question[Any]]:
     return type(question.questions[0]) if isinstance(question, Pack) else type(question)
 
 
-def _told(stage: Stage, max_error: float) -> str:
-    """Where a stage answers, in words."""
-    if not stage.sure:
-        return f"{stage.judge.name} answers nothing: no threshold keeps its error at {max_error:.0%}, or none is known"
-    parts = [f"{kind} from {sure.least:.2f}" for kind, sure in sorted(stage.sure.items())]
-    return f"{stage.judge.name} answers where it is sure enough ({', '.join(parts)})"
+def _at_stage(question: Question[Any], place: int) -> Question[Any]:
+    return replace(question, role=stage_role(question.role, place))

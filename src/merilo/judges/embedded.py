@@ -20,7 +20,6 @@ from merilo.judges.embedded_provider import RULES, EmbeddedProvider
 from merilo.judges.english import is_english, told_apart
 from merilo.judges.lexical_match import RULES_VERSION
 from merilo.judges.ngrams import NAME
-from merilo.judges.reliability import tables_from
 from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.questions import QuestionRequest, answer_in
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.judges.base import Conversation
-    from merilo.judges.reliability import Reliability
     from merilo.judging.ask import Answer
     from merilo.providers.base import Reply
 
@@ -90,12 +88,6 @@ class EmbeddedJudge:
     def weak(self) -> frozenset[str]:
         """Metrics that hold texts against a short reference, or ask whether a statement answers."""
         return _WEAK
-
-    @property
-    def reliability(self) -> Mapping[str, Reliability]:
-        """How often it is wrong by how sure it is, by kind of question: on records that its curves did not see."""
-        found: object = BlendedModel.load().agreement.get("cascade")
-        return {} if found is None else tables_from(found)
 
     @property
     def cacheable(self) -> bool:

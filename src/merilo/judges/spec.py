@@ -16,7 +16,6 @@ from merilo.judging.questions import Embeddings, Question, Similarities
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from os import PathLike
 
     from merilo.judges.base import Judge
     from merilo.providers.anthropic import AnthropicProvider
@@ -36,18 +35,18 @@ _NAMED = re.compile(r"([A-Za-z_][\w-]*)=(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Sureness:
-    """When a judge of a cascade is sure enough."""
+class CascadeOptions:
+    """How cascades measure their thresholds."""
 
     max_error: float | None = None
-    """The most that the error of what it answers may be; None: the usual 5 %."""
-    checks: tuple[str | PathLike[str], ...] = ()
-    """Files that `merilo judge check --json` wrote about judges that bring no tables of their own."""
+    """Largest share of an earlier judge's answers that may differ from the last judge's; None: 5 %."""
+    pilot: int | None = None
+    """Pilot questions per kind of question and earlier judge; None: 10 / `max_error`."""
 
     @property
     def given(self) -> bool:
-        """Whether anything was said of it."""
-        return self.max_error is not None or bool(self.checks)
+        """True if any option was given."""
+        return self.max_error is not None or self.pilot is not None
 
 
 def judge_from(
@@ -56,18 +55,18 @@ def judge_from(
     base_url: str | None = None,
     api_key_env: str | None = None,
     judged: str | None = None,
-    sureness: Sureness = Sureness(),
+    cascades: CascadeOptions = CascadeOptions(),
 ) -> Judge:
     """The judge that a text names; a judge is itself, a callable that takes a question becomes one.
 
     `base_url`, `api_key_env` (the name of the environment variable that holds the key) and `judged`
     ("each" or "together") are for `openai:`, `anthropic:` and `azure:`, in a cascade for its judges of these kinds;
-    elsewhere they are an error. `sureness` is for cascades. Raises UsageError.
+    elsewhere they are an error. `cascades` holds for cascades. Raises UsageError.
     """
     if not isinstance(spec, str):
         return _from_object(spec)
     if SIGN in spec:
-        return _cascade(spec, {"base_url": base_url, "api_key_env": api_key_env, "judged": judged}, sureness)
+        return _cascade(spec, {"base_url": base_url, "api_key_env": api_key_env, "judged": judged}, cascades)
     scheme, _, rest = spec.strip().partition(":")
     if scheme in _WIRES and rest:
         return _llm(scheme, rest, _given(base_url, api_key_env), judged)
@@ -90,12 +89,12 @@ def judges_from(
     api_key_env: str | None = None,
     judged: str | None = None,
     address_used: bool = False,
-    sureness: Sureness = Sureness(),
+    cascades: CascadeOptions = CascadeOptions(),
 ) -> dict[str, Judge]:
     """Judges by role, from `SPEC`, `NAME=SPEC`, judges and callables; an unnamed one is its own name.
 
     The first also has the role `judge`. `base_url`, `api_key_env` and `judged` hold for those at an address,
-    `sureness` for cascades. Raises UsageError when there is none, a name stands twice, an option fits none of them, or
+    `cascades` for cascades. Raises UsageError when there is none, a name stands twice, an option fits none of them, or
     an address or a key is given for several kinds of provider; with `address_used` the address and the key are for
     somebody else too.
     """
@@ -106,17 +105,17 @@ def judges_from(
     judges: dict[str, Judge] = {}
     for given in specs:
         name, spec = _split(given)
-        judge = judge_from(spec, **(options if is_wire(spec) else {}), sureness=sureness)
+        judge = judge_from(spec, **(options if is_wire(spec) else {}), cascades=cascades)
         name = name or judge.name
         if name in judges:
             raise UsageError(f"Two judges are called {name!r}; name them apart, as in 'second={name}'.")
         judges[name] = judge
     if not any(is_wire(_split(given)[1]) for given in specs):
         _refuse_options({"judged": judged} if address_used else options, "these judges")
-    if sureness.given and not any(isinstance(judge, Cascade) for judge in judges.values()):
+    if cascades.given and not any(isinstance(judge, Cascade) for judge in judges.values()):
         raise UsageError(
-            "max_error (--max-error) and cascade_check (--cascade-check) are for cascades, and none is named; write "
-            "one as in --judge 'embedded>openai:MODEL'."
+            "max_error (--max-error) and cascade_pilot (--cascade-pilot) are options of a cascade, and no judge is a "
+            "cascade; write one as in --judge 'embedded>openai:MODEL'."
         )
     first = next(iter(judges.values()))
     if judges.setdefault("judge", first) is not first:
@@ -144,7 +143,7 @@ def is_wire(spec: JudgeLike) -> bool:
     return bool(wire_kinds([spec]))
 
 
-def _cascade(spec: str, options: dict[str, str | None], sureness: Sureness) -> Judge:
+def _cascade(spec: str, options: dict[str, str | None], cascades: CascadeOptions) -> Judge:
     """The cascade of the judges between the signs; the options go to those at an address."""
     parts = [part.strip() for part in spec.split(SIGN)]
     if not all(parts):
@@ -152,10 +151,10 @@ def _cascade(spec: str, options: dict[str, str | None], sureness: Sureness) -> J
     _check_one_kind(parts, {name: options[name] for name in ("base_url", "api_key_env")})
     if not wire_kinds(parts):
         _refuse_options(options, f"the judge {spec!r}")
-    usual = Sureness()  # none of the parts is a cascade
-    judges = [judge_from(part, **(options if is_wire(part) else {}), sureness=usual) for part in parts]
-    max_error = MAX_ERROR if sureness.max_error is None else sureness.max_error
-    return cascade_of(judges, max_error=max_error, checks=sureness.checks)
+    usual = CascadeOptions()  # none of the parts is a cascade
+    judges = [judge_from(part, **(options if is_wire(part) else {}), cascades=usual) for part in parts]
+    max_error = MAX_ERROR if cascades.max_error is None else cascades.max_error
+    return cascade_of(judges, max_error=max_error, pilot=cascades.pilot)
 
 
 def _check_one_kind(specs: Sequence[JudgeLike], options: dict[str, str | None]) -> None:

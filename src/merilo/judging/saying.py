@@ -1,6 +1,8 @@
-"""What a verdict says, whatever its kind: yes or no, and how sure the judge is of it."""
+"""The decision in a verdict of any kind (yes or no), and the judge's confidence in it."""
 
 from __future__ import annotations
+
+from typing import Final
 
 from merilo.judging.verdicts import (
     AddressesVerdict,
@@ -14,6 +16,35 @@ from merilo.judging.verdicts import (
     UsefulnessVerdict,
     Verdict,
 )
+
+DECISIONS: Final[tuple[type[Verdict], ...]] = (
+    RelevanceVerdict,
+    UsefulnessVerdict,
+    SupportVerdict,
+    SufficiencyVerdict,
+    AddressesVerdict,
+    NoncommittalVerdict,
+    AnsweredVerdict,
+    MentionsVerdict,
+)
+"""The types of verdict that are decisions; all others are texts, lists or numbers."""
+
+
+def same_decision(first: Verdict, second: Verdict) -> bool:
+    """Return True if two verdicts on one question decide the same: grade, label or yes and no.
+
+    Reasons, evidence and probabilities are not compared. If one of the judges does not distinguish contradicted from
+    not stated, only supported or not is compared. Raises TypeError for a verdict that is not a decision.
+    """
+    match first, second:
+        case RelevanceVerdict(), RelevanceVerdict():
+            return first.grade == second.grade
+        case SufficiencyVerdict(), SufficiencyVerdict():
+            return first.label is second.label
+        case SupportVerdict(), SupportVerdict() if first.tells_contradicted and second.tells_contradicted:
+            return first.label is second.label
+        case _:
+            return says_yes(first) == says_yes(second)
 
 
 def says_yes(verdict: Verdict) -> bool:

@@ -139,7 +139,7 @@ class _Work:
             api_key_env=None,
             judged=None,
             max_error=None,
-            cascade_check=None,
+            cascade_pilot=None,
             mapping=None,
             limit=None,
             language=None,

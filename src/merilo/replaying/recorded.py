@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, cast
 
 from merilo.engine.answers import SPECIAL, Answers, Roles
+from merilo.judges.cascade import is_stage_role
 from merilo.judges.reread import recalled
 from merilo.judging.digests import digest_json, digest_of
 from merilo.judging.verdicts import Failure
@@ -106,7 +107,7 @@ class Recorded:
         known = {*self._judges, first}
         for key in self._store.keys():  # noqa: SIM118  a store is no dict
             asked = self._store.asked(key)
-            if asked is not None and asked.question.role not in known:
+            if asked is not None and asked.question.role not in known and not is_stage_role(asked.question.role):
                 first = asked.question.role  # the first judge has a name of its own, which the manifest leaves out
                 break
         return (first, *others)
@@ -116,7 +117,7 @@ class Recorded:
         failed: dict[bytes, bytes] = {}
         for key in self._store.keys():  # noqa: SIM118  a store is no dict
             asked = self._store.asked(key)
-            if asked is not None:
+            if asked is not None and not is_stage_role(asked.question.role):  # only the cascade's own verdict counts
                 into = failed if isinstance(asked.answer, Failure) else found
                 into.setdefault(self._address(asked.question), key)
         return failed | found

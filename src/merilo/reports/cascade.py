@@ -1,96 +1,209 @@
-"""What became of the questions to a cascade, for the record of a run and for its page."""
+"""Who answered the questions to a cascade, its pilot and its audit: as JSON for a summary, and as lines of a page."""
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from merilo.judges.cascade import CLASS_LEVEL, LEVEL
 from merilo.reports.words import count
-from merilo.stats.intervals import LEVEL, wilson_ends
+from merilo.stats.acceptance import accepted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from merilo.engine.cross_check import Pairs, Went
+    from merilo.engine.cascade_check import Answered
+    from merilo.judges.cascade import Cascade
+    from merilo.stats.acceptance import ThresholdTest
 
     JSON = dict[str, Any]  # Any: JSON
 
 _DIGITS = 6
-_ALARM = 0.9
-"""Below this agreement the page says that the thresholds do not fit the data."""
 
 
-def cascade_record(went: Went) -> JSON:
-    """Who answered how many questions, by kind; and of those checked, how far the last judge agrees."""
-    cascade = went.cascade
+@dataclass(frozen=True, slots=True)
+class KindPilot:
+    """The pilot of one kind of question."""
+
+    wanted: int
+    drawn: int
+    """Questions drawn; if fewer than `wanted`, nothing was tested."""
+    without_verdict: int
+    """Questions without a verdict of the last judge; they are not tested."""
+    tests: Mapping[tuple[int, bool], Sequence[ThresholdTest]]
+    """By judge (its position) and decision, the thresholds tested, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassAudit:
+    """The audit of one judge's yes or no."""
+
+    place: int
+    yes: bool
+    asked: int
+    errors: int
+    lower_limit: float
+    """Of the error rate; valid however often it is looked at."""
+    failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KindAudit:
+    """The audit of one kind of question."""
+
+    wanted: int
+    without_verdict: int
+    classes: Sequence[ClassAudit]
+
+    @property
+    def failed(self) -> bool:
+        """True if the audit showed that the promise does not hold."""
+        return any(each.failed for each in self.classes)
+
+
+def cascade_record(
+    cascade: Cascade, answered: Answered, pilots: Mapping[str, KindPilot], audits: Mapping[str, KindAudit]
+) -> JSON:
+    """Return what a run's summary holds of a cascade, by kind of question."""
     names = [judge.name for judge in cascade.judges]
     kinds: JSON = {}
-    for kind in sorted(went.questions):
-        answered = went.answered.get(kind, [0] * len(cascade.stages))
+    for kind in sorted({*answered.questions, *pilots}):
+        earlier: Mapping[int, int] = answered.earlier.get(kind, {})
+        pilot, audit = pilots.get(kind), audits.get(kind)
         kinds[kind] = {
-            "questions": went.questions[kind],
-            "failed": went.failed[kind],
-            "answered": dict(zip(names, [*answered, went.by_last(kind)], strict=True)),
-            "agreement": _agreement([went.pairs[kind]] if kind in went.pairs else []),
+            "questions": answered.questions[kind],
+            "failed": answered.failed[kind],
+            "answered": {
+                **{name: earlier.get(place, 0) for place, name in enumerate(names[:-1])},
+                names[-1]: answered.by_last(kind),
+            },
+            "pilot": None if pilot is None else _pilot(pilot, names),
+            "audit": None if audit is None else _audit(audit, names),
         }
     return {
         "judge": cascade.name,
         "max_error": cascade.max_error,
-        "kinds": kinds,
-        "checked": {"wanted": went.wanted, **_agreement([*went.pairs.values()])},
-    }
-
-
-def _agreement(parts: Sequence[Pairs]) -> JSON:
-    """The share of checked questions where both judges say yes, or both no; questions were drawn by lot."""
-    asked, agreeing = sum(each.asked for each in parts), sum(each.agreeing for each in parts)
-    grades = [each for each in parts if each.same_grade is not None]
-    share = agreeing / asked if asked else None
-    ends = None if share is None else wilson_ends(share, asked, (0.0, 1.0))
-    return {
-        "asked": asked,
-        "without_verdict": sum(each.without for each in parts),
-        "agreeing": agreeing,
-        "share": None if share is None else round(share, _DIGITS),
-        "interval": None if ends is None else [round(end, _DIGITS) for end in ends],
         "level": LEVEL,
-        "same_grade": sum(each.same_grade or 0 for each in grades) if grades else None,
-        "graded": sum(each.asked for each in grades) if grades else None,
+        "class_level": CLASS_LEVEL,
+        "kinds": kinds,
     }
+
+
+def _pilot(pilot: KindPilot, names: Sequence[str]) -> JSON:
+    return {
+        "wanted": pilot.wanted,
+        "drawn": pilot.drawn,
+        "without_verdict": pilot.without_verdict,
+        "classes": [
+            {
+                "judge": names[place],
+                "verdict": _word(yes=yes),
+                "threshold": accepted(tests),
+                "tests": [_rounded(asdict(test)) for test in tests],
+            }
+            for (place, yes), tests in pilot.tests.items()
+        ],
+    }
+
+
+def _audit(audit: KindAudit, names: Sequence[str]) -> JSON:
+    return {
+        "wanted": audit.wanted,
+        "asked": sum(each.asked for each in audit.classes),
+        "without_verdict": audit.without_verdict,
+        "failed": audit.failed,
+        "classes": [
+            _rounded(
+                {
+                    "judge": names[each.place],
+                    "verdict": _word(yes=each.yes),
+                    "asked": each.asked,
+                    "errors": each.errors,
+                    "lower_limit": each.lower_limit,
+                    "failed": each.failed,
+                }
+            )
+            for each in audit.classes
+        ],
+    }
+
+
+def _word(*, yes: bool) -> str:
+    return "yes" if yes else "no"
+
+
+def _rounded(record: JSON) -> JSON:
+    return {name: round(each, _DIGITS) if isinstance(each, float) else each for name, each in record.items()}
 
 
 def cascade_rows(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:  # Any: JSON
-    """What to say of each cascade under a run's summary: labels and texts."""
+    """Return what a run's page says of its cascades, as labels and texts."""
     return [("cascade", _text(each)) for each in records]
 
 
 def _text(record: Mapping[str, Any]) -> str:  # Any: JSON
     lines: list[str] = []
-    for kind, each in cast("dict[str, JSON]", record["kinds"]).items():
+    kinds = cast("dict[str, JSON]", record["kinds"])
+    for kind, each in kinds.items():
         parts = [f"{name} {number:,}" for name, number in each["answered"].items()]
         failed = f", {each['failed']:,} without a verdict" if each["failed"] else ""
         lines.append(f"{kind}: {count(each['questions'], 'question')}, answered by {', '.join(parts)}{failed}")
-    return "\n".join([*lines, *_checked(record)])
+        lines += _pilot_lines(record, each) + _audit_lines(record, kind, each)
+    if "level" not in record:
+        lines.append("The thresholds of this run are from other data, which says nothing about these questions.")
+    elif any(_chosen(each) for each in kinds.values()):
+        lines.append(_promise(record))
+    return "\n".join(lines)
 
 
-def _checked(record: Mapping[str, Any]) -> list[str]:  # Any: JSON
-    checked = cast("JSON", record["checked"])
+def _chosen(each: JSON) -> list[JSON]:
+    classes: list[JSON] = each["pilot"]["classes"] if each["pilot"] else []
+    return [own for own in classes if own["threshold"] is not None]
+
+
+def _promise(record: Mapping[str, Any]) -> str:  # Any: JSON
     last = str(record["judge"]).rpartition(">")[2]
-    if not checked["wanted"]:
-        return [f"every question went to {last}, so there was nothing to check; see --max-error and --cascade-check"]
-    if checked["share"] is None:
-        return [f"{last} was asked about none of the {checked['wanted']:,} that it was to check; go on with the run"]
-    low, high = checked["interval"]
-    told = f"{checked['share']:.1%} [{low:.1%}, {high:.1%}]"
-    lines = [
-        f"checked by lot: {last} agrees with {checked['agreeing']:,} of {checked['asked']:,} that others gave, {told}"
-    ]
-    if checked["graded"]:
-        lines.append(f"with the same grade on {checked['same_grade']:,} of {checked['graded']:,}")
-    if checked["asked"] + checked["without_verdict"] < checked["wanted"]:
-        lines.append(f"{checked['wanted']:,} were to be checked; the same command goes on")
-    if high < _ALARM:
-        lines.append(
-            "That is too little: the thresholds do not fit this data, whatever --max-error. Check the first judge on "
-            "labels of your own (merilo judge check --json, then --cascade-check), or leave it out."
-        )
-    return lines
+    return (
+        f"Promise, by kind of question and judge, with {record['level']:.0%} confidence: of its yes and of its no "
+        f"answers, each at most {record['max_error']:.0%} differ from {last} (each sample counting equally). "
+        "Agreement with that judge is not agreement with human labels."
+    )
+
+
+def _pilot_lines(record: Mapping[str, Any], each: JSON) -> list[str]:  # Any: JSON
+    pilot = each.get("pilot")
+    if pilot is None:
+        return []
+    last = str(record["judge"]).rpartition(">")[2]
+    if pilot["drawn"] < pilot["wanted"]:
+        drawn = f"only {pilot['drawn']:,} of {pilot['wanted']:,} pilot questions, at most one from a sample"
+        return [f"  {drawn}: everything goes to {last} (--cascade-pilot)"]
+    parts: list[str] = []
+    for own in pilot["classes"]:
+        passed = [test for test in own["tests"] if test["passed"]]
+        if passed:
+            test = passed[-1]
+            parts.append(
+                f"{own['judge']} {own['verdict']} from {test['threshold']:g} ({test['errors']} of {test['answered']} "
+                f"differ, upper limit {test['upper_limit']:.1%})"
+            )
+        else:
+            first = f" ({own['tests'][0]['errors']} of {own['tests'][0]['answered']} differ)" if own["tests"] else ""
+            parts.append(f"{own['judge']} {own['verdict']} never{first}")
+    return [f"  pilot of {count(pilot['drawn'], 'question')}: {'; '.join(parts)}"]
+
+
+def _audit_lines(record: Mapping[str, Any], kind: str, each: JSON) -> list[str]:  # Any: JSON
+    audit = each.get("audit")
+    if audit is None:
+        return []
+    last = str(record["judge"]).rpartition(">")[2]
+    errors = sum(own["errors"] for own in audit["classes"])
+    line = f"  audit: {errors:,} of {audit['asked']:,} differ from {last}"
+    if audit["failed"]:
+        worst = next(own for own in audit["classes"] if own["failed"])
+        line += f"; failed for {worst['judge']} {worst['verdict']} ({worst['errors']:,} of {worst['asked']:,}, lower "
+        return [f"{line}limit {worst['lower_limit']:.1%}), so {last} answered all {kind} questions"]
+    if audit["asked"] + audit["without_verdict"] < audit["wanted"]:
+        return [f"{line}; {audit['wanted']:,} are to be asked: run the same command to resume"]
+    return [f"{line}; passed"]

@@ -54,8 +54,9 @@ def plan_record(found: Estimate) -> dict[str, Any]:  # Any: JSON
         "cascades": {
             each.name: {
                 "questions": round(each.questions),
-                "answered": round(each.answered),
-                "checked": round(each.checked),
+                "pilot": round(each.pilot),
+                "audited": round(each.audited),
+                "fewest": round(each.fewest),
             }
             for each in found.cascades
         },
@@ -96,8 +97,9 @@ def _record(amount: Amount) -> dict[str, Any]:  # Any: JSON
 
 
 def _table(page: Page, found: Estimate) -> None:
-    rows = [_HEADINGS, *map(_cells, found.metrics), ("in all", *_amounts(found.typical), "")]
-    page.table(rows, [Tone.STRONG, *[Tone.PLAIN] * len(found.metrics), Tone.STRONG])
+    checks = [("pilot and audit", *_amounts(each.alone), "") for each in found.cascades if each.alone.requests]
+    rows = [_HEADINGS, *map(_cells, found.metrics), *checks, ("in all", *_amounts(found.typical), "")]
+    page.table(rows, [Tone.STRONG, *[Tone.PLAIN] * (len(rows) - 2), Tone.STRONG])
 
 
 def _cells(each: MetricEstimate) -> tuple[str, ...]:
@@ -150,11 +152,13 @@ def _behind(found: Estimate) -> list[tuple[str, str]]:
 
 def _cascade_text(found: CascadeEstimate) -> str:
     last = found.name.rpartition(">")[2]
-    if not found.answered:
-        first = found.name.partition(">")[0]
-        return f"every question goes to {last}: what is known of {first} keeps its error nowhere low enough"
-    stay = f"about {found.answered:,.0f} of {count(round(found.questions), 'question')} are answered before {last}"
-    return f"{stay}, by the shares of held-out records; it is asked about {found.checked:,.0f} of them too, as a check"
+    questions = count(round(found.questions), "question")
+    if not found.pilot:
+        return f"all of {questions} go to {last}: the data are too small for a pilot, or no other judge can answer them"
+    return (
+        f"{found.fewest:,.0f} to {found.questions:,.0f} of {questions} reach {last}, as the pilot decides; the amounts "
+        f"count all. The pilot takes {found.pilot:,.0f} of them, the audit up to {found.audited:,.0f}"
+    )
 
 
 def _price_text(price: Price) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from merilo.judges.cascade import stage_role
 from merilo.runs.database import ERRORS, places, read_only
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from merilo.judging.questions import Question
     from merilo.runs.records import Asked
     from merilo.runs.store import Store
 
@@ -40,7 +41,7 @@ def said_in(store: Path, role: str) -> Iterator[Said]:
 
     Raises RunError where the store cannot be read.
     """
-    opening = f'{{"role":{json.dumps(role, ensure_ascii=False)},'
+    opening = _opening(role)
     statement = "SELECT key, kind, question, verdict FROM answers WHERE substr(question, 1, ?) = ? ORDER BY rowid"
     try:
         with closing(read_only(store)) as db:
@@ -77,6 +78,16 @@ def answered_by(path: Path, store: Store, asked: Sequence[Asked], judges: int) -
         if cascaded is not None and own is not None and own.answer == cascaded.answer:
             found.setdefault(cascaded.key, replace(own, key=cascaded.key, question=cascaded.question))
     return [found.get(each.key, each) for each in asked]
+
+
+def said_text(question: Question[Any]) -> str:
+    """Return what `Said.question` is for this question."""
+    return question_text(question, _nothing)[len(_opening(question.role)) :]
+
+
+def _opening(role: str) -> str:
+    """Return how the stored text of a question to this role begins."""
+    return f'{{"role":{json.dumps(role, ensure_ascii=False)},'
 
 
 def _nothing(digest: bytes, text: str | tuple[str, ...]) -> None:

@@ -217,6 +217,14 @@ class Store:
         row = self._one("SELECT record FROM samples WHERE id = ?", sample_id)
         return self._sample(row[0]) if row else None
 
+    def sample_ids(self) -> Iterator[str]:
+        """Yield the ids of all samples, read in pages."""
+        last = 0
+        while rows := self._all("SELECT row, id FROM samples WHERE row > ? ORDER BY row LIMIT ?", last, _PAGE):
+            for _, sample_id in rows:
+                yield sample_id
+            last = rows[-1][0]
+
     def sample_count(self) -> int:
         """How many samples are stored."""
         return int(self._one("SELECT count(*) FROM samples")[0])
@@ -329,6 +337,27 @@ class Store:
         with self._telling:
             dropped = self._db.execute("DELETE FROM answers WHERE failure IS NOT NULL")
         return dropped.rowcount
+
+    def remark(self, name: str) -> str | None:
+        """Return the text that `put_remark` stored under this name; None if there is none."""
+        row = self._one("SELECT value FROM meta WHERE name = ?", name)
+        return None if row is None else str(row[0])
+
+    def put_remark(self, name: str, text: str, *, dropping: tuple[str, Sequence[str]]) -> None:
+        """Store a text under a name and, in the same transaction, drop answers that it makes invalid.
+
+        `dropping`: a role, and the kinds of its questions whose answers are dropped. They are asked again when needed.
+        """
+        role, kinds = dropping
+        opening = f'{{"role":{compact(role)},'
+        self.commit()
+        with self._telling:
+            self._db.execute("BEGIN IMMEDIATE")
+            for kind in kinds:
+                where = "kind = ? AND substr(question, 1, ?) = ?"
+                self._db.execute(f"DELETE FROM answers WHERE {where}", (kind, len(opening), opening))  # noqa: S608  our own constant
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, text))
+            self._db.execute("COMMIT")
 
     def asked(self, key: bytes) -> Asked | None:
         """The question under this key with its answer, rubric and raw replies."""

@@ -1,0 +1,323 @@
+"""Measures the thresholds of a run's cascades on a pilot of the run's own data, and audits the cheap judges' answers.
+
+::
+
+    calibrate   draw pilot samples at random, lead their plans with the first judge (engine.cascade_pilot)
+                ask the last judge about one question of each kind from each sample
+                test thresholds in a fixed order (stats.acceptance), recast the cascades
+    main pass   the usual stream of samples; cheap answers count from their threshold on
+    audit       ask the last judge about a random part of the cheap answers (engine.cascade_check)
+                if an audit fails: revoke that kind, drop the cascade's own verdicts on it, main pass again
+
+Everything follows from the data, the seed and the verdicts in the store, so a stopped run resumes to the same bytes.
+Only what was decided is stored besides verdicts: the thresholds, and the audited questions of a kind that was revoked.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from merilo.engine.cascade_check import answered, answers_to, ask_alone, audits_of, chosen_audits, pilot_texts
+from merilo.engine.cascade_pilot import Drawn, PilotPlan, first_ids
+from merilo.judges.cascade import CLASS_LEVEL, Cascade, Decision, Stage, confidence_of, stage_role
+from merilo.judging.questions import KINDS
+from merilo.judging.saying import same_decision, says_yes
+from merilo.judging.verdicts import Failure
+from merilo.reports.cascade import ClassAudit, KindAudit, KindPilot, cascade_record
+from merilo.stats.acceptance import accepted, fixed_sequence
+from merilo.stats.gate import Verdict as GateVerdict
+from merilo.stats.sequential import Looking, sequential_interval
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from merilo.data.sample import Sample
+    from merilo.engine.answers import Answers
+    from merilo.engine.carry import Carrier
+    from merilo.engine.cascade_check import Audited
+    from merilo.judging.ask import Answer
+    from merilo.judging.questions import Question
+    from merilo.metrics.base import Metric
+    from merilo.runs.outcomes import Result
+    from merilo.runs.store import Store
+    from merilo.stats.acceptance import ThresholdTest
+
+    Stream = Callable[[Iterable[Sample], Mapping[str, Metric], Carrier], AsyncGenerator[list[Result], None]]
+    """Runs plans over samples and yields the results of each, in order."""
+
+_SCANNED: Final = 10
+"""Samples drawn for the pilot, at most, per pilot question. A kind that fewer samples ask is not worth a pilot."""
+
+
+class _Kind(NamedTuple):
+    """A kind of question to one cascade of the run."""
+
+    cascade: int
+    kind: str
+
+
+class RunCascades:
+    """The cascades of one run: their pilots, thresholds and audits."""
+
+    def __init__(self, store: Store, path: Path, answers: Answers, metrics: Sequence[Metric], stream: Stream) -> None:
+        """`path`: of the store's file."""
+        self._store = store
+        self._path = path
+        self._answers = answers
+        self._metrics = metrics
+        self._stream = stream
+        self._pilots: dict[_Kind, KindPilot] = {}
+        self._audits: dict[_Kind, KindAudit] = {}
+        self._texts: list[frozenset[tuple[str, str]]] = [frozenset() for _ in answers.cascades()]
+        self.audited = not self._texts
+        """True once every audit has an answer to all its questions."""
+
+    async def calibrate(self, carrier: Carrier) -> bool:
+        """Measure the thresholds of all cascades; False if a limit was reached before that."""
+        cascades = [cascade for cascade, _ in self._answers.cascades()]
+        if not cascades:
+            return True
+        needed = self._needed(cascades)
+        found = await self._drawn(cascades, needed, carrier)
+        if found is None:
+            return False
+        full = {key: drawn for key, drawn in found.items() if len(drawn) == needed[key]}
+        asked = {key: [_for_last(cascades[key.cascade], each.question) for each in own] for key, own in full.items()}
+        if not await ask_alone([each for own in asked.values() for each in own], self._answers, carrier):
+            return False
+        thresholds: list[list[dict[Decision, float]]] = [[{} for _ in each.stages] for each in cascades]
+        for key, drawn in found.items():
+            tests: dict[tuple[int, bool], tuple[ThresholdTest, ...]] = {}
+            without = 0
+            if key in full:
+                given = answers_to(asked[key], self._answers)
+                if None in given:
+                    return False
+                without = sum(isinstance(each, Failure) for each in given)
+                tests = _tested(cascades[key.cascade], key.kind, drawn, given)
+                for (place, yes), own in tests.items():
+                    if (threshold := accepted(own)) is not None:
+                        thresholds[key.cascade][place][Decision(key.kind, yes)] = threshold
+            self._pilots[key] = KindPilot(needed[key], len(drawn), without, tests)
+        questions = [[q for key, own in asked.items() if key.cascade == n for q in own] for n in range(len(cascades))]
+        self._texts = [pilot_texts(each) for each in questions]
+        self._answers.recast(
+            [
+                replace(
+                    cascade,
+                    stages=tuple(
+                        Stage(stage.judge, own) for stage, own in zip(cascade.stages, thresholds[n], strict=True)
+                    ),
+                    alone=frozenset(each.content for each in questions[n]),
+                )
+                for n, cascade in enumerate(cascades)
+            ]
+        )
+        self._settle()
+        return True
+
+    async def audit(self, carrier: Carrier) -> list[str]:
+        """Audit the answers of the earlier judges once all samples are done.
+
+        Returns one sentence for each kind whose audit failed: these kinds now go to the last judge, and the samples
+        have to be run again.
+        """
+        self._answers.commit()
+        chosen: dict[_Kind, list[Audited]] = {}
+        for n, (cascade, roles) in enumerate(self._answers.cascades()):
+            own = chosen_audits(self._store, self._path, cascade, roles, self._texts[n])
+            chosen |= {_Kind(n, kind): audits for kind, audits in own.items()}
+        questions = [each.question for audits in chosen.values() for each in audits]
+        self.audited = await ask_alone(questions, self._answers, carrier)
+        failed: list[str] = []
+        cascades = [cascade for cascade, _ in self._answers.cascades()]
+        for key, audits in chosen.items():
+            result = self._audit_result(cascades[key.cascade], audits)
+            self._audits[key] = result
+            if result.failed and self.audited:
+                failed.append(_failure(cascades[key.cascade], key.kind, result))
+                cascades[key.cascade] = _revoked(cascades[key.cascade], key.kind, audits)
+                self._revoke(key, audits)
+        if failed:
+            self.audited = False
+            self._answers.recast(cascades)
+        return failed
+
+    def records(self) -> list[dict[str, Any]]:  # Any: JSON
+        """Return what the run's summary holds of each cascade."""
+        return [
+            cascade_record(
+                cascade,
+                answered(self._path, cascade, roles, self._texts[n]),
+                {key.kind: pilot for key, pilot in self._pilots.items() if key.cascade == n},
+                {key.kind: audit for key, audit in self._audits.items() if key.cascade == n},
+            )
+            for n, (cascade, roles) in enumerate(self._answers.cascades())
+        ]
+
+    def _needed(self, cascades: Sequence[Cascade]) -> dict[_Kind, int]:
+        """Return how many pilot questions each kind needs that the metrics may ask a cascade."""
+        needed: dict[_Kind, int] = {}
+        for metric in self._metrics:
+            for kind in sorted(metric.asks, key=lambda kind: kind.kind):
+                for role in sorted(metric.roles):
+                    judge = self._answers.judge_of(kind, role)
+                    for n, cascade in enumerate(cascades):
+                        if cascade is judge and (places := cascade.candidates(kind)):
+                            needed[_Kind(n, kind.kind)] = cascade.pilot * len(places)
+        return needed
+
+    async def _drawn(
+        self, cascades: Sequence[Cascade], needed: Mapping[_Kind, int], carrier: Carrier
+    ) -> dict[_Kind, list[Drawn]] | None:
+        """Draw the pilot questions; None if a limit was reached before all were drawn."""
+        found: dict[_Kind, list[Drawn]] = {key: [] for key in needed}
+        size = max(needed.values(), default=0)
+        if self._store.sample_count() < min(needed.values(), default=0):
+            return found  # too little data for any pilot
+        plan = PilotPlan(self._metrics, self._answers, cascades, [each.trusting() for each in cascades])
+        ids = first_ids(self._store.sample_ids(), _SCANNED * size, cascades[0].seed)
+        # Whole waves, not one sample after another: a plan that is given up leaves requests behind that are paid for.
+        for start in range(0, len(ids), size):
+            if all(len(found[key]) == needed[key] for key in needed):
+                break
+            wave = ids[start : start + size]
+            samples = (sample for each in wave if (sample := self._store.sample(each)) is not None)
+            done = 0
+            async for results in self._stream(samples, {plan.name: plan}, carrier):
+                done += 1
+                for each in plan.drawn.pop(results[0].sample, ()):
+                    held = found.get(key := _Kind(each.cascade, each.question.kind))
+                    if held is not None and len(held) < needed[key]:
+                        held.append(each)
+            if done < len(wave):
+                return None
+        return found
+
+    def _settle(self) -> None:
+        """Drop the verdicts of cascades that were given under other thresholds, and recall which kinds were revoked."""
+        self._answers.commit()
+        cascades: list[Cascade] = []
+        for n, (cascade, roles) in enumerate(self._answers.cascades()):
+            now = _thresholds_record(cascade)
+            settled = cascade
+            for role in roles:
+                stored = _remark(self._store, role)
+                before = stored["thresholds"]
+                changed = [kind for kind in {**now, **before} if now.get(kind) != before.get(kind)]
+                revoked = {kind: own for kind, own in stored["revoked"].items() if kind not in changed}
+                if changed:
+                    _put_remark(self._store, role, now, revoked, dropping=changed)
+                for kind, places in revoked.items():
+                    audits = audits_of(self._store, settled, role, {bytes.fromhex(key): place for key, place in places})
+                    self._audits[_Kind(n, kind)] = self._audit_result(settled, audits)
+                    settled = _revoked(settled, kind, audits)
+            cascades.append(settled)
+        self._answers.recast(cascades)
+
+    def _revoke(self, key: _Kind, audits: Sequence[Audited]) -> None:
+        """Store that a kind goes to the last judge from now on, and drop the cascade's verdicts on it."""
+        cascade, roles = self._answers.cascades()[key.cascade]
+        for role in roles:
+            revoked = _remark(self._store, role)["revoked"]
+            revoked[key.kind] = [(each.key.hex(), each.place) for each in audits]
+            _put_remark(self._store, role, _thresholds_record(cascade), revoked, dropping=[key.kind])
+
+    def _audit_result(self, cascade: Cascade, audits: Sequence[Audited]) -> KindAudit:
+        """Compare audited answers with the last judge's, in the order drawn, as far as that has answered."""
+        wrong: dict[tuple[int, bool], list[bool]] = {}
+        without = 0
+        for each, answer in zip(audits, answers_to([each.question for each in audits], self._answers), strict=True):
+            if answer is None:
+                break
+            if isinstance(answer, Failure):
+                without += 1
+            else:
+                wrong.setdefault((each.place, each.yes), []).append(not same_decision(each.verdict, answer))
+        classes = [_class_audit(place, own, cascade.max_error, yes=yes) for (place, yes), own in sorted(wrong.items())]
+        return KindAudit(len(audits), without, classes)
+
+
+def _tested(
+    cascade: Cascade, kind: str, drawn: Sequence[Drawn], given: Sequence[Answer | None]
+) -> dict[tuple[int, bool], tuple[ThresholdTest, ...]]:
+    """Return the tests of each judge before the last, by its position and its decision.
+
+    Each judge is tested on pilot questions of its own, of which those are left out that an earlier judge answers: which
+    ones these are depends on the errors of the earlier judge, so its pilot must not be used twice.
+    """
+    tests: dict[tuple[int, bool], tuple[ThresholdTest, ...]] = {}
+    tested: list[tuple[int, Stage]] = []
+    for turn, place in enumerate(cascade.candidates(KINDS[kind])):
+        part = slice(turn * cascade.pilot, (turn + 1) * cascade.pilot)
+        pairs: dict[bool, list[tuple[float, bool]]] = {True: [], False: []}
+        for each, last in zip(drawn[part], given[part], strict=True):
+            verdict = each.verdicts.get(place)
+            if verdict is None or last is None or isinstance(last, Failure):
+                continue
+            if any(n in each.verdicts and stage.accepts(kind, each.verdicts[n]) for n, stage in tested):
+                continue
+            pairs[says_yes(verdict)].append((confidence_of(verdict), not same_decision(verdict, last)))
+        thresholds: dict[Decision, float] = {}
+        for yes, own in pairs.items():
+            confidences, wrong = [each for each, _ in own], [each for _, each in own]
+            found = fixed_sequence(confidences, wrong, cascade.max_error, level=CLASS_LEVEL)
+            tests[place, yes] = found
+            if (threshold := accepted(found)) is not None:
+                thresholds[Decision(kind, yes)] = threshold
+        tested.append((place, Stage(cascade.stages[place].judge, thresholds)))
+    return tests
+
+
+def _class_audit(place: int, wrong: Sequence[bool], max_error: float, *, yes: bool) -> ClassAudit:
+    """Test by betting whether the error rate is above `max_error`: valid although audits of other sizes may follow."""
+    looking = Looking(max_error, (0.0, 1.0), level=CLASS_LEVEL)
+    for each in wrong:
+        looking.add(float(each), float(each))
+    ends = sequential_interval([float(each) for each in wrong], (0.0, 1.0), level=2 * CLASS_LEVEL - 1).ends
+    lower = 0.0 if ends is None else ends[0]
+    return ClassAudit(place, yes, len(wrong), sum(wrong), lower, looking.verdict is GateVerdict.PASS)
+
+
+def _revoked(cascade: Cascade, kind: str, audits: Iterable[Audited]) -> Cascade:
+    contents = frozenset(each.question.content for each in audits)
+    return replace(cascade, revoked=cascade.revoked | {kind}, alone=cascade.alone | contents)
+
+
+def _failure(cascade: Cascade, kind: str, result: KindAudit) -> str:
+    worst = next(each for each in result.classes if each.failed)
+    name = cascade.judges[worst.place].name
+    return (
+        f"{cascade.last.name} disagrees with {worst.errors:,} of {worst.asked:,} audited {kind} answers of {name}, "
+        f"which is more than {cascade.max_error:.0%}. It is now asked about all {kind} questions."
+    )
+
+
+def _for_last(cascade: Cascade, question: Question[Any]) -> Question[Any]:
+    return replace(question, role=stage_role(question.role, len(cascade.stages)))
+
+
+# What a run stores of a cascade: {"thresholds": {kind: [[place, yes, threshold], ...]},
+# "revoked": {kind: [[key of an audited answer, place], ...]}}, under the cascade's role.
+
+
+def _thresholds_record(cascade: Cascade) -> dict[str, list[list[Any]]]:  # Any: JSON
+    found: dict[str, list[list[Any]]] = {}
+    for place, stage in enumerate(cascade.stages):
+        for decision, threshold in sorted(stage.thresholds.items()):
+            found.setdefault(decision.kind, []).append([place, decision.yes, threshold])
+    return found
+
+
+def _remark(store: Store, role: str) -> dict[str, dict[str, list[Any]]]:  # Any: JSON
+    text = store.remark(f"cascade {role}")
+    found: dict[str, dict[str, list[Any]]] = {} if text is None else json.loads(text)
+    return {"thresholds": found.get("thresholds", {}), "revoked": found.get("revoked", {})}
+
+
+def _put_remark(store: Store, role: str, thresholds: object, revoked: object, *, dropping: Sequence[str]) -> None:
+    text = json.dumps({"thresholds": thresholds, "revoked": revoked}, separators=(",", ":"))
+    store.put_remark(f"cascade {role}", text, dropping=(role, dropping))

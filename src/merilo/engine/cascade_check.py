@@ -1,0 +1,226 @@
+"""Finds what the judges of a cascade answered in a run, and asks the last judge about a sample of these questions."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import heapq
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from math import ceil
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from merilo.data.sample import Sample
+from merilo.engine.answers import SPECIAL
+from merilo.engine.drive import AsyncDriver
+from merilo.engine.walk import Walk
+from merilo.judges.cascade import stage_role
+from merilo.judging.questions import KINDS
+from merilo.judging.saying import says_yes
+from merilo.judging.verdicts import Failure
+from merilo.metrics.base import Card, Kinds, Ordinary, Score, Undefined
+from merilo.runs.stages import said_in, said_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from merilo.engine.answers import Answers
+    from merilo.engine.carry import Carrier
+    from merilo.judges.cascade import Cascade
+    from merilo.judging.ask import Answer, Plan
+    from merilo.judging.questions import Question
+    from merilo.judging.verdicts import Verdict
+    from merilo.runs.stages import Said
+    from merilo.runs.store import Store
+
+
+class Audited(NamedTuple):
+    """A question that a judge before the last answered, and that the last judge is asked too."""
+
+    place: int
+    """Position of the judge in the cascade."""
+    key: bytes
+    """Key of its answer."""
+    question: Question[Any]
+    """In the role of the last judge."""
+    verdict: Verdict
+
+    @property
+    def yes(self) -> bool:
+        """The decision of the judge."""
+        return says_yes(self.verdict)
+
+
+@dataclass(slots=True)
+class Answered:
+    """How many questions each judge of a cascade answered."""
+
+    questions: Counter[str] = field(default_factory=Counter[str])
+    """Questions to the cascade, by kind."""
+    failed: Counter[str] = field(default_factory=Counter[str])
+    """Questions without a verdict, by kind."""
+    earlier: dict[str, Counter[int]] = field(default_factory=dict[str, "Counter[int]"])
+    """By kind, the answers of the judges before the last, by their position."""
+
+    def by_last(self, kind: str) -> int:
+        """Return how many questions of a kind the last judge answered."""
+        return self.questions[kind] - self.failed[kind] - self.earlier.get(kind, Counter()).total()
+
+
+def answered(store: Path, cascade: Cascade, roles: Sequence[str], pilot: frozenset[tuple[str, str]]) -> Answered:
+    """Count who answered the questions of a cascade with these roles, as far as the store holds them.
+
+    `pilot`: kind and stored text of the pilot questions, which all judges were asked.
+    """
+    found = Answered()
+    for role in roles:
+        for said in said_in(store, role):
+            if KINDS[said.kind] not in SPECIAL and cascade.places(KINDS[said.kind]):
+                found.questions[said.kind] += 1
+                found.failed[said.kind] += said.verdict is None
+    for each in _accepted(store, cascade, roles, pilot):
+        if each.said.kind not in cascade.revoked:
+            found.earlier.setdefault(each.said.kind, Counter())[each.place] += 1
+    return found
+
+
+def chosen_audits(
+    store: Store, path: Path, cascade: Cascade, roles: Sequence[str], pilot: frozenset[tuple[str, str]]
+) -> dict[str, list[Audited]]:
+    """Return the questions to audit by kind, in random order; the order depends on the questions and the seed alone.
+
+    Kinds whose audit has failed are left out.
+    """
+    totals: Counter[str] = Counter()
+    lowest: dict[str, list[tuple[int, str, bytes, _Accepted]]] = {}
+    for each in _accepted(path, cascade, roles, pilot):
+        kind = each.said.kind
+        if kind in cascade.revoked:
+            continue
+        totals[kind] += 1
+        held = lowest.setdefault(kind, [])
+        item = (-each.lot, each.said.question, each.said.key, each)
+        if len(held) < cascade.max_audits:
+            heapq.heappush(held, item)
+        elif item > held[0]:
+            heapq.heapreplace(held, item)
+    found: dict[str, list[Audited]] = {}
+    for kind, held in lowest.items():
+        wanted = max(cascade.min_audits, ceil(cascade.audit_rate * totals[kind]))
+        audits = (_audited(store, cascade, each) for *_, each in sorted(held, reverse=True)[:wanted])
+        found[kind] = [each for each in audits if each is not None]
+    return found
+
+
+def audits_of(store: Store, cascade: Cascade, role: str, places: Mapping[bytes, int]) -> list[Audited]:
+    """Return the audited questions under these keys of earlier answers, each with its judge's position."""
+    found = (store.asked(key) for key in places)
+    last = stage_role(role, len(cascade.stages))
+    return [
+        Audited(places[each.key], each.key, replace(each.question, role=last), each.answer)
+        for each in found
+        if each is not None and not isinstance(each.answer, Failure)
+    ]
+
+
+async def ask_alone(questions: Iterable[Question[Any]], answers: Answers, carrier: Carrier) -> bool:
+    """Ask each of these questions by itself; False if a limit was reached before all had an answer."""
+    wanted = tuple(questions)
+    if not wanted:
+        return True
+    if carrier.halted:
+        return all(answer is not None for answer in answers_to(wanted, answers))
+    driver = AsyncDriver(answers, carrier)
+    try:
+        await driver.walk(Walk(_Again(wanted), _Again.name, Sample("cascades")))
+    except asyncio.CancelledError:
+        if carrier.reached is None:
+            raise
+        return False
+    finally:
+        await driver.close()
+    return True
+
+
+def answers_to(questions: Sequence[Question[Any]], answers: Answers) -> list[Answer | None]:
+    """Return what the run holds of questions that were asked alone, in order; None for one without an answer."""
+    units = answers.units(tuple((question,) for question in questions))
+    return [held.get(unit.key) for unit, (held, _) in zip(units, answers.known_all(units), strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Again(Ordinary):
+    """Asks questions, each in a group of its own so that none is packed; its outcome does not count."""
+
+    name: ClassVar[str] = "cascade_check"
+    version: ClassVar[int] = 1
+    card: ClassVar[Card] = Card(summary="Asks the last judge of a cascade about questions that others answered.")
+    needs = frozenset[str]()
+
+    questions: tuple[Question[Any], ...]
+
+    @property
+    def asks(self) -> Kinds:
+        """The kinds of the questions."""
+        return Kinds(map(type, self.questions))
+
+    def at_most(self, sample: Sample) -> int:
+        """As many as there are."""
+        del sample
+        return len(self.questions)
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        del sample
+        if self.questions:
+            yield tuple((question,) for question in self.questions)
+        return Undefined("it was asked for a comparison")
+
+
+class _Accepted(NamedTuple):
+    """A row of the store: an answer of a judge before the last that reached its threshold."""
+
+    place: int
+    lot: int
+    """The lowest are audited."""
+    role: str
+    """Of the cascade."""
+    said: Said
+    verdict: Verdict
+
+
+def _accepted(
+    store: Path, cascade: Cascade, roles: Iterable[str], pilot: frozenset[tuple[str, str]]
+) -> Iterator[_Accepted]:
+    """Yield the answers at or above the thresholds, also of kinds whose audit has failed."""
+    for role in roles:
+        early: set[tuple[str, str]] = set()  # pilot questions that an earlier judge has answered
+        for place, stage in enumerate(cascade.stages):
+            for said in said_in(store, stage_role(role, place)):
+                if said.verdict is None or place not in cascade.places(KINDS[said.kind])[:-1]:
+                    continue
+                verdict = KINDS[said.kind].verdict.from_json(said.verdict)
+                if not stage.accepts(said.kind, verdict):
+                    continue
+                asked = (said.kind, said.question)
+                if len(cascade.stages) > 1 and asked in pilot:  # all judges were asked, not only the first
+                    if asked in early:
+                        continue
+                    early.add(asked)
+                told = f"{cascade.seed} {said.kind} {said.question}".encode("utf-8", "surrogatepass")
+                lot = int.from_bytes(hashlib.blake2b(told, digest_size=8).digest(), "little")
+                yield _Accepted(place, lot, role, said, verdict)
+
+
+def _audited(store: Store, cascade: Cascade, each: _Accepted) -> Audited | None:
+    asked = store.asked(each.said.key)
+    if asked is None:
+        return None
+    role = stage_role(each.role, len(cascade.stages))
+    return Audited(each.place, each.said.key, replace(asked.question, role=role), each.verdict)
+
+
+def pilot_texts(questions: Iterable[Question[Any]]) -> frozenset[tuple[str, str]]:
+    """Return kind and stored text of questions, as `answered` and `chosen_audits` take them."""
+    return frozenset((question.kind, said_text(question)) for question in questions)
