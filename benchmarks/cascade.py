@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import random
 import sys
 import tempfile
 from dataclasses import replace
@@ -112,27 +113,39 @@ async def labelled(files: Sequence[Path], tasks: Sequence[Task], folder: Path) -
     for task in tasks:
         records = [each for each in found if each.task is task and each.language == "en" and not each.constructed]
         labels = Labels(task, records)
-        if len(labels) < max(PILOTS[:1]):
-            continue
-        out = folder / task.value
-        alone = await labels.run(EmbeddedJudge(), out / "embedded")
-        people = await labels.run(labels.judge, out / "labels")
-        means = {
-            name: run.metrics[labels.metric].mean or 0.0 for name, run in (("embedded", alone), ("labels", people))
-        }
-        rows = [await _once(labels, seed, out / str(seed)) for seed in range(SEEDS)]
-        report(f"{task.value}: records", len(labels))
-        report(f"{task.value}: mean by labels", means["labels"])
-        report(f"{task.value}: mean by the embedded judge alone", means["embedded"])
-        report(
-            f"{task.value}: answered by the embedded judge, mean of {SEEDS} seeds", fmean(r["answered"] for r in rows)
-        )
-        report(f"{task.value}: seeds in which it answers anything", sum(r["answered"] > 0 for r in rows))
-        report(f"{task.value}: seeds whose audit failed", sum(r["failed"] for r in rows))
-        report(f"{task.value}: most of its answers that differ", max(r["differ"] for r in rows))
-        report(f"{task.value}: seeds in which more than 5 % differ", sum(r["differ"] > MAX_ERROR for r in rows))
-        far = max(abs(r["mean"] - means["labels"]) for r in rows)
-        report(f"{task.value}: largest distance of the mean from that by labels", far, at_most=MAX_ERROR)
+        await _shown(task.value, labels, folder / task.value)
+        if task is Task.CHUNK_RELEVANCE:
+            more = Labels(task, [*records, *unrelated(records)])
+            await _shown(f"{task.value} with unrelated contexts", more, folder / f"{task.value}-unrelated")
+
+
+def unrelated(records: Sequence[Labelled]) -> list[Labelled]:
+    """Each question once more, with the context of a question from another source: grade 0 by rule."""
+    source = random.Random(SEED)
+    found: list[Labelled] = []
+    for record in records:
+        other = source.choice([each for each in records if each.source != record.source])
+        found.append(replace(record, id=f"{record.id}/unrelated", texts=other.texts, grade=0, label01=0.0))
+    return found
+
+
+async def _shown(title: str, labels: Labels, out: Path) -> None:
+    if len(labels) < PILOTS[0]:
+        return
+    alone = await labels.run(EmbeddedJudge(), out / "embedded")
+    people = await labels.run(labels.judge, out / "labels")
+    means = {name: run.metrics[labels.metric].mean or 0.0 for name, run in (("embedded", alone), ("labels", people))}
+    rows = [await _once(labels, seed, out / str(seed)) for seed in range(SEEDS)]
+    report(f"{title}: records", len(labels))
+    report(f"{title}: mean by labels", means["labels"])
+    report(f"{title}: mean by the embedded judge alone", means["embedded"])
+    report(f"{title}: answered by the embedded judge, mean of {SEEDS} seeds", fmean(r["answered"] for r in rows))
+    report(f"{title}: seeds in which it answers anything", sum(r["answered"] > 0 for r in rows))
+    report(f"{title}: seeds whose audit failed", sum(r["failed"] for r in rows))
+    report(f"{title}: most of its answers that differ", max(r["differ"] for r in rows))
+    report(f"{title}: seeds in which more than 5 % differ", sum(r["differ"] > MAX_ERROR for r in rows))
+    far = max(abs(r["mean"] - means["labels"]) for r in rows)
+    report(f"{title}: largest distance of the mean from that by labels", far, at_most=MAX_ERROR)
 
 
 async def _once(labels: Labels, seed: int, out: Path) -> dict[str, float]:

@@ -122,3 +122,6 @@ def test_usage_errors(here: Here) -> None:
     done = here.merilo("run", "data.jsonl", "--judge", "embedded>openai:m", "--cascade-pilot", "50", env=KEY)
     assert done.returncode == 2
     assert "at least 72" in done.stderr
+    done = here.merilo("judge", "test", "embedded>openai:m", env=KEY)
+    assert done.returncode == 2
+    assert "test its judges one by one" in done.stderr

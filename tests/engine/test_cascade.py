@@ -22,7 +22,9 @@ from merilo.judging.verdicts import RelevanceVerdict, SupportLabel, SupportVerdi
 from merilo.options import Options
 from merilo.providers.openai import OpenAIProvider
 from merilo.replaying.replay import replay_run
+from merilo.reports.cascade import cascade_rows
 from merilo.reports.overview import overview_page, overview_record
+from merilo.stopping import Until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -464,12 +466,39 @@ async def test_the_summary_shows_pilot_and_audit(tmp_path: Path) -> None:
         found = await run(cascade(server), tmp_path / "run")
     page = " ".join(str(overview_page(found, 200)).split())
     assert f"relevance: 300 questions, answered by {FIRST.name} 200, openai:test-model 100" in page
-    assert f"pilot of {PILOT} questions: {FIRST.name} yes never; {FIRST.name} no from 0.98 (0 of " in page
+    assert f"pilot of {PILOT} questions: {FIRST.name} yes passed on (too few in the pilot);" in page
+    assert f"{FIRST.name} no from 0.98 (0 of " in page
     assert f"audit: 0 of {AUDITED} differ from openai:test-model; passed" in page
     assert "of its yes and of its no answers, each at most 5% differ from openai:test-model" in page
     record = overview_record(found)
     assert record["cascades"] == [dict(each) for each in found.cascades]
     json.dumps(record)
+
+
+def test_runs_of_earlier_versions_are_shown() -> None:
+    """Their records hold no pilot: the page gives who answered how much, and says where the thresholds were from."""
+    kind = {"questions": 120, "failed": 0, "answered": {"embedded": 80, "openai:m": 40}, "agreement": {}}
+    old = {"judge": "embedded>openai:m", "max_error": 0.05, "kinds": {"relevance": kind}, "checked": {"wanted": 50}}
+    ((label, text),) = cascade_rows([old])
+    assert label == "cascade"
+    assert "relevance: 120 questions, answered by embedded 80, openai:m 40" in text
+    assert "The thresholds of this run are from other data" in text
+
+
+async def test_a_run_that_its_gates_end_has_no_audit(tmp_path: Path) -> None:
+    """Thresholds come from a pilot of all data; after the last decision nothing more is asked, and the run is whole."""
+    with JudgeServer(agrees) as server:
+        until = Until({"context_relevance": 0.9})
+        found = await run(cascade(server), tmp_path / "run", until_decided=until)
+        again = await run(cascade(server), tmp_path / "run", until_decided=until)
+    assert found.complete
+    assert found.done < COUNT
+    assert found.until_decided is not None
+    assert found.until_decided["gates"][0]["verdict"] == "fail"
+    kind = relevance(found)
+    assert kind["pilot"]["drawn"] == PILOT
+    assert kind["audit"] is None
+    assert kept(again) == kept(found)
 
 
 async def test_a_sample_shows_who_answered(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def try_judge(
         str,
         typer.Argument(
             metavar="SPEC",
-            help="embedded, openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT, scripted:FILE or a cascade FIRST>SECOND.",
+            help="embedded, openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT or scripted:FILE.",
             callback=given,
             show_default=False,
         ),
@@ -47,11 +47,15 @@ def try_judge(
     """Try a judge; the help stands in HELP."""
     del debug  # read in main, where errors are told
     from merilo.cli.trial import try_out
+    from merilo.errors import UsageError
+    from merilo.judges.cascade import Cascade
     from merilo.judges.spec import judge_from
     from merilo.reports.clean import json_text
     from merilo.reports.terminal import page_width, show, write
 
     judge = judge_from(spec, base_url=base_url, api_key_env=api_key_env, judged=judged)
+    if isinstance(judge, Cascade):
+        raise UsageError("A cascade has no thresholds outside a run; test its judges one by one.")
     trials = try_out(judge)
     if json:
         write(json_text(_record(judge, trials)) + "\n")

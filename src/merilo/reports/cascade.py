@@ -177,7 +177,7 @@ def _pilot_lines(record: Mapping[str, Any], each: JSON) -> list[str]:  # Any: JS
     last = str(record["judge"]).rpartition(">")[2]
     if pilot["drawn"] < pilot["wanted"]:
         drawn = f"only {pilot['drawn']:,} of {pilot['wanted']:,} pilot questions, at most one from a sample"
-        return [f"  {drawn}: everything goes to {last} (--cascade-pilot)"]
+        return [f"{drawn}: everything goes to {last} (--cascade-pilot)"]
     parts: list[str] = []
     for own in pilot["classes"]:
         passed = [test for test in own["tests"] if test["passed"]]
@@ -188,9 +188,10 @@ def _pilot_lines(record: Mapping[str, Any], each: JSON) -> list[str]:  # Any: JS
                 f"differ, upper limit {test['upper_limit']:.1%})"
             )
         else:
-            first = f" ({own['tests'][0]['errors']} of {own['tests'][0]['answered']} differ)" if own["tests"] else ""
-            parts.append(f"{own['judge']} {own['verdict']} never{first}")
-    return [f"  pilot of {count(pilot['drawn'], 'question')}: {'; '.join(parts)}"]
+            tests = own["tests"]
+            why = f"{tests[0]['errors']} of {tests[0]['answered']} differ" if tests else "too few in the pilot"
+            parts.append(f"{own['judge']} {own['verdict']} passed on ({why})")
+    return [f"pilot of {count(pilot['drawn'], 'question')}: {'; '.join(parts)}"]
 
 
 def _audit_lines(record: Mapping[str, Any], kind: str, each: JSON) -> list[str]:  # Any: JSON
@@ -199,7 +200,7 @@ def _audit_lines(record: Mapping[str, Any], kind: str, each: JSON) -> list[str]:
         return []
     last = str(record["judge"]).rpartition(">")[2]
     errors = sum(own["errors"] for own in audit["classes"])
-    line = f"  audit: {errors:,} of {audit['asked']:,} differ from {last}"
+    line = f"audit: {errors:,} of {audit['asked']:,} differ from {last}"
     if audit["failed"]:
         worst = next(own for own in audit["classes"] if own["failed"])
         line += f"; failed for {worst['judge']} {worst['verdict']} ({worst['errors']:,} of {worst['asked']:,}, lower "
