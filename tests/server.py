@@ -86,7 +86,7 @@ class Asked:
 
     body: Mapping[str, Any]
     kind: str
-    """`relevance`, `support`, ...; `completion` for free text."""
+    """`relevance`, `support`, ...; `completion` for free text, also where a schema is sent for it."""
     together: bool
     about: str
     """What is judged: one statement of a pack or question, else the first user message."""
@@ -478,12 +478,13 @@ def _understood(body: Mapping[str, Any]) -> list[Asked]:
     if name is None:
         in_words = _SCHEMA_IN_WORDS.search("\n".join(message["content"] for message in wires.messages_of(body)))
         name = in_words[1] if in_words else "completion"
-    kind = name.removesuffix("_together")
-    asked = Asked(body, kind, together=name != kind, about="")
+    kind = "completion" if name == "reply" else name.removesuffix("_together")  # as a schema without a name is called
+    together = name.endswith("_together")
+    asked = Asked(body, kind, together=together, about="")
     statements = [match[2] for match in _SINGLE_FENCE.finditer(asked.user)]
     if kind not in {"support", "addresses", "answered", "mentions"} or not statements:
         statements = [asked.user]
-    return [Asked(body, kind, name != kind, about, n) for n, about in enumerate(statements, start=1)]
+    return [Asked(body, kind, together, about, n) for n, about in enumerate(statements, start=1)]
 
 
 def _fields(asked: Asked, answer: Answer | None) -> Any:

@@ -88,7 +88,7 @@ def value(tables: LineageTables, definition: str, sample: str = "capital") -> fl
         ("spring-ai-ragas:context_relevance", 0.5),
         ("axion:contextual_relevancy", 2 / 3),
         ("axion:contextual_relevancy(mode=holistic, mode_effect=documented)", 1.0),
-        ("deepeval:contextual_relevancy", 2 / 6),
+        ("deepeval-4.3.1:contextual_relevancy", 2 / 6),
         ("trulens:context_relevance", 5 / 9),
         ("ares:context_relevance", 2 / 3),
         ("ragas-0.1.9:context_precision", 1.0),
@@ -97,12 +97,12 @@ def value(tables: LineageTables, definition: str, sample: str = "capital") -> fl
         ("ragas-0.0.12:faithfulness", 0.5),
         ("nvidia:response_groundedness", 0.5),
         ("axion:faithfulness", 0.0),
-        ("deepeval:faithfulness", 0.5),
+        ("deepeval-4.3.1:faithfulness", 0.5),
         ("ares:answer_faithfulness", 0.0),
         ("axion:answer_relevancy", 0.5),
         ("trulens:relevance", 2 / 3),
         ("ares:answer_relevance", 1.0),
-        ("deepeval:contextual_recall", 1.0),
+        ("deepeval-4.3.1:contextual_recall", 1.0),
     ],
 )
 def test_each_definition_makes_its_own_number_of_the_same_verdicts(
@@ -120,7 +120,7 @@ def test_each_definition_makes_its_own_number_of_the_same_verdicts(
         ("trulens:context_relevance", None),
         ("ragas-0.1.9:context_relevancy", 0.0),
         ("axion:contextual_relevancy", 0.0),
-        ("deepeval:contextual_relevancy", 0.0),
+        ("deepeval-4.3.1:contextual_relevancy", 0.0),
         ("nvidia:context_relevance", 0.0),
         ("ragas-0.1.9:context_precision", 0.0),
         ("faithfulness", 0.0),
@@ -170,7 +170,7 @@ def test_a_judge_that_does_not_tell_contradicted_gives_no_biased_number(tmp_path
     good = {**ROW, "response": "Paris is the capital."}
     tables = merilo.lineage([good], judge=ScriptedJudge.by(untold), out=tmp_path / "r", cache=False)
     assert value(tables, "axion:faithfulness") is None
-    assert value(tables, "deepeval:faithfulness") is None
+    assert value(tables, "deepeval-4.3.1:faithfulness") is None
     assert value(tables, "ragas-0.1.9:faithfulness") == 1.0
 
 
@@ -209,4 +209,4 @@ def test_as_published_each_definition_asks_its_own_questions(tmp_path: Any) -> N
         assert row.asked > 0, row
     asked = {row.definition: row.asked for row in rows}
     assert asked["nvidia:context_relevance"] == 2 * 2
-    assert asked["deepeval:contextual_relevancy"] == 2 * (len(CONTEXTS) + 1)
+    assert asked["deepeval-4.3.1:contextual_relevancy"] == 2 * (len(CONTEXTS) + 1)

@@ -43,8 +43,9 @@ PUBLISHED = (
     "ragas-0.1.9:answer_relevancy",
     "ragas-0.1.9:faithfulness",
     "nvidia:context_relevance",
-    "deepeval:contextual_relevancy",
+    "deepeval-4.3.1:contextual_relevancy",
     "spring-ai-ragas:context_relevance",
+    "ragas-0.4.3:collections.faithfulness",
 )
 
 
@@ -137,6 +138,8 @@ def test_the_runs_above_hold_what_is_to_be_replayed(tmp_path: Path) -> None:
     kinds = [each.question for record in free.records() for each in free.asked(record["trail"])]
     assert {"embeddings", "completion"} <= {question.kind for question in kinds}
     assert any(question.draw for question in kinds)
+    assert any(getattr(question, "earlier", ()) for question in kinds)
+    assert any(getattr(question, "schema", "") for question in kinds)
     assert {question.role for question in kinds} >= {"a", "b"}
     assert any(each.parts for each in free.metrics.values())
 

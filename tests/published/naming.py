@@ -47,6 +47,8 @@ class System:
     """Keys that give the metric a title, any text but a blank one."""
     aside: frozenset[str] = frozenset()
     """Keys on which no score and no request depends, whatever they say."""
+    always: Mapping[str, object] = field(default_factory=dict)
+    """Parameters of every case: how the published code was run to obtain it."""
     ends: tuple[str, str] | None = None
     """Keys of the lowest and the highest rating, 0 and 3 by default, which are one `scale` in merilo."""
 
@@ -83,7 +85,11 @@ SYSTEMS: Final[Mapping[str, System]] = {
     ),
     "axion": System("axion", r"git 7ab96dc( .*)?", aside=frozenset({"max_concurrent_llm_calls", "threshold"})),
     "deepeval": System(
-        "deepeval", r"4\.3\.1", suffix="_metric", aside=frozenset({"async_mode", "verbose_mode", "flaky"})
+        "deepeval-{version}",
+        r"4\.3\.1",
+        suffix="_metric",
+        aside=frozenset({"async_mode", "verbose_mode", "flaky"}),
+        always={"reply": "loose"},  # the stub model was a class of its own, without schemas
     ),
     "spring-ai-ragas": System(
         "spring-ai-ragas",
@@ -127,7 +133,7 @@ def metric_of(case: Case) -> Callable[[], Metric]:
     call = _CALL.fullmatch(named)
     own = snake(call["name"] if call else named).removesuffix(system.suffix)
     found = find_metric(f"{system.family.format(version=case.version)}:{own}")
-    values: dict[str, Any] = {call["parameter"]: call["value"]} if call else {}
+    values: dict[str, Any] = {**system.always, **({call["parameter"]: call["value"]} if call else {})}
     known = {parameter.name for parameter in parameters_of(found)}
     refused: list[UsageError] = []
     config = {key: value for key, value in case.config.items() if key not in FOR_THE_JUDGES}

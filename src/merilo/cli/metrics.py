@@ -31,11 +31,13 @@ def metrics(
     """List metrics or show a card; the help stands in HELP."""
     del debug  # read in main, where errors are told
     from merilo.metrics.registry import systems
+    from merilo.metrics.text import NEWEST
     from merilo.reports import cards
     from merilo.reports.clean import json_text
     from merilo.reports.terminal import page_width, show, write
 
-    system = None if name is None or ":" in name or name not in systems() else name
+    named = None if name is None else NEWEST.get(name, name)
+    system = named if named in systems() else None
     if json:
         if name is None:
             record = {"metrics": cards.list_record(), "published": cards.systems_record()}

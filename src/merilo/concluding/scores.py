@@ -264,7 +264,7 @@ def _whole(name: str, there: Sequence[str], run: Run) -> str:
     if same:
         raise UsageError(f"Several metrics of {run.path} are called {name}; write one of {', '.join(same)}.")
     composites = run.manifest.composites
-    if name in composites or any(is_called(text, name) for text in composites):
+    if any(is_called(text, name) for text in composites):
         raise UsageError(f"{name} is made of means and has no value for a sample; name the metrics it is made of.")
     near = get_close_matches(name, there, n=3)
     advice = f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(there[:_SHOWN])}"

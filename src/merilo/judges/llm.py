@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from merilo.errors import UsageError
@@ -28,6 +30,7 @@ from merilo.judging.questions import (
 )
 from merilo.judging.reading import MAX_REPLY_CHARACTERS
 from merilo.judging.reply import Reading, read_pack, read_reply, schema_for, schema_of
+from merilo.judging.untyped import as_object
 from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind
 from merilo.providers.base import Message, Request
 
@@ -41,6 +44,8 @@ if TYPE_CHECKING:
 
 _VERSION = 1
 """Part of the fingerprint: raised when the words of re-asks or the reading of replies change."""
+_AUTHORS = ("assistant", "user")
+"""Of the turns after a rubric, in alternation."""
 _JUDGEMENTS: frozenset[type[Question[Any]]] = frozenset(
     {Relevance, Usefulness, Statements, Support, Sufficiency, Addresses, Noncommittal}
     | {Parts, Answered, Entities, Mentions, Choice}
@@ -169,8 +174,11 @@ class LLMJudge:
         """Free texts, all in one request; what the provider did not give is asked for one by one."""
         first = questions[0]
         temperature = first.temperature if isinstance(first, Completion) else None
+        earlier, schema = (first.earlier, first.schema) if isinstance(first, Completion) else ((), "")
+        turns = tuple(Message(_AUTHORS[place % 2], text) for place, text in enumerate(earlier))
         request = Request(
-            messages=_messages(rubric.render_shared(first, language=self.language)),
+            messages=(*_messages(rubric.render_shared(first, language=self.language)), *turns),
+            schema=_loaded(schema) if schema else None,
             max_tokens=self.max_tokens,
             temperature=self.temperature if temperature is None else temperature,
             seed=self._seed(first.draw),
@@ -204,6 +212,15 @@ def _too_long(text: TruncatedText) -> Failure:
         FailureKind.UNREADABLE,
         f"The reply has {text.characters:,} characters; at most {MAX_REPLY_CHARACTERS:,} are read.",
     )
+
+
+@lru_cache(maxsize=64)
+def _loaded(schema: str) -> Mapping[str, object]:
+    """The schema that a JSON text is, the same object for the same text: providers recognise it by identity."""
+    found = as_object(json.loads(schema))
+    if found is None:
+        raise UsageError(f"The schema of a completion must be a JSON object, got {schema[:60]!r}.")
+    return found
 
 
 def _messages(filled: Beginning) -> tuple[Message, ...]:

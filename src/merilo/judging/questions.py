@@ -65,7 +65,7 @@ class Question(Generic[V]):
 
     @property
     def content(self) -> bytes:
-        """The 16-byte digest of the question's kind, texts and language; role and draw are not in it."""
+        """The 16-byte digest of the question's kind, texts and language, without role, draw and unset later fields."""
         return digest_bytes(_content(self))
 
     @property
@@ -98,8 +98,11 @@ class Question(Generic[V]):
 def _content(question: Question[Any]) -> bytes:
     """What is hashed: kind, language, then name and value of each field, every part with its length before it."""
     pieces = [_opening(question.kind, question.language)]
+    later = later_fields(type(question))
     for name, head in _content_fields(type(question)):
         value = getattr(question, name)
+        if name in later and not value:
+            continue
         if isinstance(value, str):
             pieces += (head, FRAME, digest_text(value))
         elif isinstance(value, tuple):
@@ -112,6 +115,19 @@ def _content(question: Question[Any]) -> bytes:
 @lru_cache(maxsize=256)
 def _opening(kind: str, language: str) -> bytes:
     return framed(kind.encode(), language.encode())
+
+
+_LATER: Final = {"later": True}
+"""Marks a field that a released question type got afterwards, with an empty value as its default.
+
+Such a field is hashed and stored only if it is set, so that questions asked before have the same keys and records.
+"""
+
+
+@lru_cache(maxsize=256)
+def later_fields(question: type[Question[Any]]) -> frozenset[str]:
+    """The names of the fields that are left out of digests and records while they are empty."""
+    return frozenset(each.name for each in fields(question) if each.metadata.get("later"))
 
 
 _FIELDS: dict[type, tuple[tuple[str, bytes], ...]] = {}
@@ -438,6 +454,8 @@ class Completion(Question[CompletionVerdict]):
     """A free-text reply to a rubric filled with values, for published metrics that read it themselves.
 
     `temperature` goes before the judge's own. Several samples are the draws 0..n-1 of one question.
+    `earlier`: the turns after the rubric, a reply and what was wrong with it in alternation, to re-ask.
+    `schema`: a JSON Schema, as its JSON text, that the provider is asked to enforce; empty for free text.
     """
 
     kind: ClassVar[str] = "completion"
@@ -447,6 +465,8 @@ class Completion(Question[CompletionVerdict]):
     names: Texts
     values: Texts
     temperature: float | None = None
+    earlier: Texts = field(default=(), kw_only=True, metadata=_LATER)
+    schema: str = field(default="", kw_only=True, metadata=_LATER)
     likely: str = field(default="", compare=False, kw_only=True)
     """A reply of the likely form, for dry runs; not part of the content."""
 

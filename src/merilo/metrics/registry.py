@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 from merilo.errors import MeriloError, UsageError
 from merilo.metrics.answer_completeness import AnswerCompleteness
@@ -32,15 +33,18 @@ from merilo.metrics.precision import Precision
 from merilo.metrics.recall import Recall
 from merilo.metrics.reciprocal_rank import ReciprocalRank
 from merilo.metrics.rubric_metric import RubricMetric
-from merilo.metrics.text import NAME, Parameter, build, metric_text, parameters_of, read_call
+from merilo.metrics.text import NAME, Parameter, build, metric_text, parameters_of, read_call, with_version
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from merilo.metrics.base import Definition, Metric
 
 __all__ = [
     "NATIVE",
     "PUBLISHED",
     "Parameter",
+    "RecordedMetric",
     "default_metrics",
     "families",
     "find_metric",
@@ -51,6 +55,7 @@ __all__ = [
     "native_metrics",
     "parameters_of",
     "parse_metric",
+    "parse_recorded",
     "published_metrics",
     "register",
     "systems",
@@ -112,6 +117,20 @@ _ALSO_CALLED: Final = {
     "hits": "hit_rate",
 }
 """Short names of the field, in lower case, and our metric of that meaning."""
+
+_FORMER: Final[Mapping[tuple[str, int], Mapping[str, str]]] = {
+    ("deepeval:", 1): {"reply": "loose"},
+    ("ragas-0.4.3:collections.", 1): {"reasks": "none"},
+}
+"""What a former version of some definitions did, as parameters: by the beginning of the names, and the version."""
+
+
+class RecordedMetric(NamedTuple):
+    """A definition as a run recorded it, and the version that it is."""
+
+    definition: Definition
+    version: int
+
 
 _OWN: Final[tuple[type[Definition], ...]] = (*NATIVE, SameVerdicts)
 _known: dict[str, type[Definition]] = {metric.name: metric for metric in _OWN}
@@ -185,11 +204,14 @@ def families() -> dict[str, tuple[str, ...]]:
 
 
 def find_metric(name: str) -> type[Definition]:
-    """The class of the metric or composite with this name. Raises UsageError that names the nearest ones."""
+    """The class of the metric or composite with this name; a system without its version is its newest.
+
+    Raises UsageError that names the nearest ones.
+    """
     if ":" in name and name not in _known:
         published_metrics()
-    if name in _known:
-        return _known[name]
+    if (found := _known.get(name) or _known.get(with_version(name))) is not None:
+        return found
     near = _near(name)
     there = [*native_metrics(), *(f"{system}:..." for system in systems() if ":" in name)]
     advice = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(there)}."
@@ -215,6 +237,19 @@ def parse_metric(text: str) -> Definition:
     """
     call = read_call(text)
     return build(find_metric(call.name), call)
+
+
+def parse_recorded(text: str, version: int) -> RecordedMetric:
+    """The metric or composite that a run recorded in this version, or today's if that version cannot be made.
+
+    Raises UsageError as `parse_metric` does.
+    """
+    call = read_call(text)
+    found = find_metric(call.name)
+    former = next((each for (name, of), each in _FORMER.items() if of == version and text.startswith(name)), None)
+    if found.version == version or former is None:
+        return RecordedMetric(build(found, call), found.version)
+    return RecordedMetric(build(found, replace(call, parameters={**former, **call.parameters})), version)
 
 
 def known_definition(text: str) -> Definition | None:

@@ -29,6 +29,9 @@ FOREIGN: Final = "foreign:"
 NAME: Final = re.compile(r"[^\W_][\w.:/+-]*")
 """What a metric may be called."""
 
+NEWEST: Final = {"deepeval": "deepeval-4.3.1"}
+"""Published systems that may be named without a version, and the newest version, which is then meant."""
+
 _CALL: Final = re.compile(r"\s*(?P<name>[^\s@(]+)\s*(?:@\s*(?P<k>[^\s(]+)\s*)?(?:\((?P<inside>.*)\)\s*)?", re.DOTALL)
 _PAIR: Final = re.compile(r'\s*(?P<name>\w+)\s*=\s*(?P<value>"(?:[^"\\]|\\.)*"|[^\s,()="]+)\s*(?:,|$)')
 _BARE: Final = re.compile(r"[\w.:/+-]+")
@@ -47,10 +50,16 @@ def bare_name(text: str) -> str:
     return text.partition("(")[0].partition("@")[0]
 
 
+def with_version(text: str) -> str:
+    """The name or text of a metric with its system's version: `deepeval:faithfulness` is that of the newest version."""
+    system, colon, metric = text.partition(":")
+    return f"{NEWEST.get(system, system)}{colon}{metric}"
+
+
 def is_called(text: str, name: str) -> bool:
-    """Return True if a metric with this canonical text may be named so: without parameters, or without `foreign:`."""
+    """Return True if a metric with this canonical text may be named so: by it, without parameters or `foreign:`."""
     bare = bare_name(text)
-    return name in {bare, bare.removeprefix(FOREIGN)}
+    return with_version(name) in {with_version(text), with_version(bare), bare.removeprefix(FOREIGN)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from merilo.errors import UsageError
 from merilo.metrics.base import is_composite
-from merilo.metrics.registry import metric_text, parse_metric
+from merilo.metrics.registry import metric_text, parse_recorded
 from merilo.selection import Chosen, definitions_of, metrics_of, missing_fields
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from merilo.metrics.base import Definition, Metric
+    from merilo.metrics.registry import RecordedMetric
     from merilo.replaying.recorded import Recorded
     from merilo.runs.run import Manifest
     from merilo.runs.store import Store
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The metrics to recompute, and the composites, by their text."""
+    """The metrics to recompute with their versions, and the composites, by their text."""
 
     metrics: Mapping[str, Metric]
+    versions: Mapping[str, int]
     composites: Mapping[str, Chosen]
 
 
@@ -39,23 +41,30 @@ class Choosing:
 
     def selection(self, asked: Sequence[str | Definition] | None) -> Selection:
         """Raises UsageError for a metric that is not known here."""
-        stored = [*self.manifest.metrics, *self.manifest.composites]
-        given = [self._known(text) for text in stored] if asked is None else definitions_of(asked)
+        stored = {**self.manifest.metrics, **self.manifest.composites}
+        if asked is None:
+            given = [(text, *self._known(text, version)) for text, version in stored.items()]
+        else:
+            given = [("", each, each.version) for each in definitions_of(asked)]
         in_some = self._in_some() if asked else None
         metrics: dict[str, Metric] = {}
+        versions: dict[str, int] = {}
         composites: dict[str, Chosen] = {}
-        for each in given:
+        for stored_text, each, version in given:
             parts = metrics_of(each, self.recorded.names)
             if in_some is not None:
                 _check(parts, in_some)
-            metrics |= {text: metrics.get(text, part) for text, part in parts.items()}
             if is_composite(each):
                 composites[metric_text(each)] = Chosen(each, tuple(parts))
-        return Selection(metrics, composites)
+            elif stored_text:  # an earlier version may have had another name
+                parts = dict.fromkeys((stored_text,), *parts.values())
+                versions[stored_text] = version
+            metrics |= {text: metrics.get(text, part) for text, part in parts.items()}
+        return Selection(metrics, {text: each.version for text, each in metrics.items()} | versions, composites)
 
-    def _known(self, text: str) -> Definition:
+    def _known(self, text: str, version: int) -> RecordedMetric:
         try:
-            return parse_metric(text)
+            return parse_recorded(text, version)
         except UsageError as error:
             raise UsageError(
                 f"{self.source} has the metric {text}, which cannot be made here ({str(error).rstrip('.')}); give it "

@@ -274,7 +274,7 @@ def _manifest(stored: Manifest, selection: Selection, *, everything: bool) -> Ma
     return replace(
         stored,
         merilo=version(),
-        metrics={text: metric.version for text, metric in selection.metrics.items()},
+        metrics=dict(selection.versions),
         composites={text: chosen.composite.version for text, chosen in selection.composites.items()},
         scales=scales_of(selection.metrics),
         left_out=stored.left_out if everything else {},

@@ -86,7 +86,7 @@ def card_record(name: str) -> dict[str, Any]:  # Any: JSON
     always, more = _needs(name)
     breaks: Mapping[str, str] = getattr(found, "breaks", {})
     return {
-        "name": name,
+        "name": found.name,
         "version": found.version,
         "family": str(card.family),
         "summary": card.summary,
@@ -115,7 +115,7 @@ def card_page(name: str, width: int) -> Page:
     """One metric's card. Raises UsageError for an unknown name."""
     record = card_record(name)
     page = Page(width)
-    page.text(f"{name}  (version {record['version']})", tone=Tone.STRONG)
+    page.text(f"{record['name']}  (version {record['version']})", tone=Tone.STRONG)
     page.text(record["summary"])
     page.blank()
     better = "higher" if record["higher_is_better"] else "lower"

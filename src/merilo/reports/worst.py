@@ -50,7 +50,7 @@ def metric_of(run: Run, wanted: str | None) -> str:
     texts = tuple(run.manifest.metrics)
     if wanted is None and len(texts) == 1:
         return texts[0]
-    named = [text for text in texts if wanted is not None and (text == wanted or is_called(text, wanted))]
+    named = [text for text in texts if wanted is not None and is_called(text, wanted)]
     if wanted in named:
         return wanted or ""
     if len(named) == 1:

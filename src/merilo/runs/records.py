@@ -9,7 +9,7 @@ from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from merilo.judging.digests import digest_text, digest_texts
-from merilo.judging.questions import KINDS, Question
+from merilo.judging.questions import KINDS, Question, later_fields
 from merilo.judging.untyped import compact
 from merilo.judging.verdicts import Failure, Verdict
 from merilo.runs.database import seal
@@ -65,8 +65,11 @@ class Conversation:
 def question_text(question: Question[Any], keep: Callable[[bytes, str | tuple[str, ...]], None]) -> str:
     """The question as JSON in which each text is its digest; `keep` is told of every digest and what it stands for."""
     pieces = [_opening(question.role, question.draw, question.language)]
+    later = later_fields(type(question))
     for name in _own_fields(type(question)):
         value = getattr(question, name)
+        if name in later and not value:
+            continue
         if isinstance(value, str):
             digest = digest_text(value)
             keep(digest, value)

@@ -29,6 +29,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, cast
 from merilo.data.source import open_unpacked
 from merilo.errors import RunError, UsageError
 from merilo.judging.digests import digest_text, digest_texts
+from merilo.judging.questions import later_fields
 from merilo.judging.untyped import compact
 from merilo.judging.verdicts import Failure
 from merilo.runs.run import OUTCOMES, STORE, SUMMARY, Run
@@ -145,7 +146,9 @@ class _Writer:
         return record
 
     def _question(self, question: Question[Any]) -> dict[str, object]:
-        return {field.name: self._value(getattr(question, field.name)) for field in fields(question)}
+        later = later_fields(type(question))
+        values = {field.name: getattr(question, field.name) for field in fields(question)}
+        return {name: self._value(value) for name, value in values.items() if value or name not in later}
 
     def _value(self, value: object) -> object:
         """The value, or where it is long a reference to a text line that stands before."""

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import jsonschema
 import pytest
 
 from merilo.data.sample import Sample
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 SAMPLE = Sample("s", user_input="q", retrieved_contexts=["one", "two"], response="a", reference="e")
 LITERAL: Any = "literal"
+LOOSE: Any = "loose"
 
 
 @dataclass
@@ -115,7 +117,7 @@ def test_leading_word(raw: object, word: str | None) -> None:
 
 def test_borderline_is_no_word_for_contexts() -> None:
     """A borderline verdict on a context is outside the vocabulary, left out and flagged."""
-    found = score(quiet(ContextualRelevancy), verdicts("idk", "no"), verdicts("yes"))
+    found = score(quiet(ContextualRelevancy, reply=LOOSE), verdicts("idk", "no"), verdicts("yes"))
     assert found.value == 0.5
     assert found.flags == ("a verdict outside the vocabulary was left out",)
 
@@ -167,7 +169,8 @@ def test_items_that_fail(item: object) -> None:
 
 def test_a_dropped_item_need_hold_nothing() -> None:
     """What is dropped for its word is not looked at any further."""
-    found = score(quiet(ContextualRelevancy), {"verdicts": [{"verdict": "maybe"}]}, verdicts("yes"))
+    relevancy = quiet(ContextualRelevancy, reply=LOOSE)
+    found = score(relevancy, {"verdicts": [{"verdict": "maybe"}]}, verdicts("yes"))
     assert found.value == 1.0
 
 
@@ -182,13 +185,15 @@ def test_reasons_of_precision_and_recall() -> None:
 
 @pytest.mark.parametrize("reply", [{}, {"verdicts": None}, {"verdicts": []}])
 def test_no_list_of_verdicts(reply: object) -> None:
-    """A missing list is an empty one in 4.3.1, and scores 0; 4.1.10 could not read it."""
-    found = score(quiet(ContextualRecall), reply)
+    """Read loosely, a missing list is an empty one in 4.3.1, and scores 0; 4.1.10 could not read it."""
+    found = score(quiet(ContextualRecall, reply=LOOSE), reply)
     assert found.value == 0.0
     assert found.flags == ("there was no verdict and that was scored 0",)
     if reply != {"verdicts": []}:
         with pytest.raises(AskFailed):
-            outcome(quiet(ContextualRecall, verdict_rule=LITERAL), reply)
+            outcome(quiet(ContextualRecall, verdict_rule=LITERAL, reply=LOOSE), reply)
+        with pytest.raises(AskFailed):
+            outcome(quiet(ContextualRecall), reply)
 
 
 def test_missing_truths() -> None:
@@ -311,7 +316,8 @@ def test_nothing_to_judge(metric: Any, replies: list[Any]) -> None:
 
 def test_evidence_keeps_its_place() -> None:
     """A dropped verdict does not move the claims of those that follow."""
-    found = score(quiet(Faithfulness), {"truths": ["t"]}, {"claims": ["a", "b"]}, verdicts("maybe", "no"))
+    faithfulness = quiet(Faithfulness, reply=LOOSE)
+    found = score(faithfulness, {"truths": ["t"]}, {"claims": ["a", "b"]}, verdicts("maybe", "no"))
     assert [(piece.index, piece.text, piece.value) for piece in found.evidence] == [(1, "b", 0.0)]
 
 
@@ -325,8 +331,45 @@ def test_refused() -> None:
 
 def test_text() -> None:
     """Parameters stand in the metric's text and are read back."""
-    text = "deepeval:faithfulness(threshold=0.7, verdict_rule=literal, truths_extraction_limit=3)"
+    text = "deepeval-4.3.1:faithfulness(threshold=0.7, verdict_rule=literal, truths_extraction_limit=3)"
     assert metric_text(parse_metric(text)) == text
+
+
+def test_the_name_without_a_version_is_that_of_the_newest() -> None:
+    """`deepeval:faithfulness` is read as the newest version, and the text of the metric names that version."""
+    metric = parse_metric("deepeval:faithfulness(reply=loose)")
+    assert metric == Faithfulness(reply=LOOSE)
+    assert metric_text(metric) == "deepeval-4.3.1:faithfulness(reply=loose)"
+
+
+def _schemas(metric: Metric, *replies: Any) -> list[dict[str, Any]]:
+    asked: list[Completion] = []
+    said = Replies(list(replies))
+
+    def answer(question: Question[Any]) -> Verdict:
+        assert isinstance(question, Completion)
+        asked.append(question)
+        return said(question)
+
+    drive(metric.plan(SAMPLE), answer)
+    return [json.loads(each.schema) for each in asked]
+
+
+def test_each_schema_admits_what_is_read() -> None:
+    """A reply that fits the schema of its request is readable; what the schema forbids fails the metric."""
+    replies = ({"truths": ["t"]}, {"claims": ["a"]}, _bare("borderline"), {"reason": "r"})
+    schemas = _schemas(Faithfulness(), *replies)
+    for schema, reply in zip(schemas, replies, strict=True):
+        jsonschema.validate(reply, schema)
+    for bad, at in (({"truths": [1]}, 0), (_bare("idk"), 2), ({"reason": None}, 3)):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(bad, schemas[at])
+        with pytest.raises(AskFailed):
+            outcome(Faithfulness(), *replies[:at], bad)
+
+
+def _bare(word: str) -> dict[str, Any]:
+    return {"verdicts": [{"verdict": word, "reason": None}]}
 
 
 # -- the laws -----------------------------------------------------------------------------------------

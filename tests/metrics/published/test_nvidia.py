@@ -284,7 +284,7 @@ COLLECTED = "ragas-0.4.3:collections."
     [
         ("context_relevance", [rating(3), rating(2), rating(1)], 0.75),
         ("context_relevance", [LOST, rating(1), rating(1)], 0.5),
-        ("context_relevance", [rating('"2"'), rating(1)], 0.75),
+        ("context_relevance", [rating('"2"'), rating(2), rating(1)], 0.75),
         ("context_relevance", ["{}", "2", rating(1), rating(1)], 0.5),
         ("context_relevance", [rating(3)] * 5 + [rating(2)], 1.0),
         ("context_relevance", [rating(2), *[LOST] * 5], 1.0),

@@ -274,12 +274,32 @@ def test_a_lost_request_is_not_repaired() -> None:
     assert len(script.asked) == 1
 
 
-def test_collections_repair_nothing() -> None:
-    """The judge of the collections writes structured output, so an unreadable reply fails at once."""
-    script = Script(["bad", "unused"])
+def test_collections_ask_again_instead_of_repairing() -> None:
+    """The collections ask again in the same conversation, twice by default, and never for a repair."""
+    script = Script(["bad", "worse", "worst", "unused"])
     with pytest.raises(AskFailed):
         outcome("ragas-0.4.3:collections.context_recall", script)
     assert script.replies == ["unused"]
+    assert set(script.rubrics) == {"context_recall.v1"}
+    assert [len(each.earlier) for each in script.asked if isinstance(each, Completion)] == [0, 2, 4]
+
+
+def test_collections_keep_a_sample_after_an_unreadable_reply() -> None:
+    """One readable reply of three is enough for a score; reasks=0 asks once, reasks=none reads free text."""
+    recall = "ragas-0.4.3:collections.context_recall"
+    assert value(recall, ["bad", attributed(1, 0)]) == 0.5
+    with pytest.raises(AskFailed):
+        outcome(f"{recall}(reasks=0)", Script(["bad", attributed(1, 0)]))
+    lax = {"classifications": [{"statement": "s", "reason": "r", "attributed": "1"}]}
+    assert value(f"{recall}(reasks=none)", [lax]) == 1.0
+
+
+def test_at_most_counts_every_reask() -> None:
+    """The bound of the questions holds when every reply is read at the last re-ask only."""
+    metric: Any = parse_metric("ragas-0.4.3:collections.faithfulness")
+    script = Script(["bad", "bad", statements("s"), "bad", "bad", verdicts(1)])
+    assert isinstance(outcome("ragas-0.4.3:collections.faithfulness", script), Score)
+    assert len(script.asked) == metric.at_most(FULL) == 6
 
 
 @pytest.mark.parametrize(("version", "temperature"), [("0.4.3", 0.01), ("0.3.0", 1e-8)])
@@ -294,8 +314,10 @@ def test_repairs_may_be_turned_off() -> None:
     """`repairs=0` fails on the first unreadable reply; fewer than 0 are refused."""
     with pytest.raises(AskFailed):
         outcome(f"{PRECISION}(repairs=0)", Script(["bad"]), ONE)
-    with pytest.raises(UsageError, match="at least 0 repairs, got repairs=-1"):
+    with pytest.raises(UsageError, match="repairs of at least 0, got repairs=-1"):
         parse_metric(f"{PRECISION}(repairs=-1)")
+    with pytest.raises(UsageError, match="repairs or reasks, not both"):
+        parse_metric("ragas-0.4.3:collections.faithfulness(repairs=1)")
 
 
 # -- retrieval ----------------------------------------------------------------------------------------

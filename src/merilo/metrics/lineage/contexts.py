@@ -163,7 +163,7 @@ RELEVANCE_FORMS: Final = (
         _graded(_any_relevant, empty=0.0),
     ),
     Form(
-        "deepeval:contextual_relevancy",
+        "deepeval-4.3.1:contextual_relevancy",
         _OWN,
         "evidence sentences / sentences, pooled over the contexts; 0 for none",
         "statements that the judge makes of each context, in place of its sentences",
@@ -258,7 +258,7 @@ PRECISION_FORMS: Final = (
         _ranked(average_precision),
     ),
     Form(
-        "deepeval:contextual_precision",
+        "deepeval-4.3.1:contextual_precision",
         Lineage.CONTEXT_PRECISION,
         "average precision over usefulness for the reference",
         "all contexts in one request; verdicts are not counted against contexts",

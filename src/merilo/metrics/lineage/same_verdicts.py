@@ -9,6 +9,7 @@ from merilo.errors import UsageError
 from merilo.metrics.base import Card, Kinds, Ordinary, Score, Undefined
 from merilo.metrics.lineage.contexts import PRECISION_FORMS, RELEVANCE_FORMS
 from merilo.metrics.lineage.statements import ANSWER_FORMS, FAITHFULNESS_FORMS, RECALL_FORMS
+from merilo.metrics.text import with_version
 
 if TYPE_CHECKING:
     from merilo.data.sample import Sample
@@ -48,6 +49,7 @@ class SameVerdicts(Ordinary):
     of: str
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "of", with_version(self.of))  # a frozen class has no other way
         if self.of not in FORMS:
             raise UsageError(f"There is no form of {self.of!r} over native verdicts; there are {', '.join(FORMS)}.")
 

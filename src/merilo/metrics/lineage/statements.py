@@ -150,7 +150,7 @@ RECALL_FORMS: Final = (
     _recall("ragas-0.0.12:context_recall", "lines of the reply are counted, blank ones too", empty=0.0),
     _recall("ragas-0.1.9:context_recall", "the judge splits the reference and judges it in one reply", empty=None),
     _recall("axion:contextual_recall", "a lost verdict counts as not supported", empty=None),
-    _recall("deepeval:contextual_recall", "the judge splits the reference into sentences", empty=0.0),
+    _recall("deepeval-4.3.1:contextual_recall", "the judge splits the reference into sentences", empty=0.0),
     _recall("spring-ai-ragas:context_recall", "several models averaged; split and judged in one reply", empty=0.0),
     _recall("ragchecker:claim_recall", "each context is held against each claim by itself", empty=0.0),
 )
@@ -191,7 +191,7 @@ FAITHFULNESS_FORMS: Final = (
         _TOLD,
     ),
     _faith(
-        "deepeval:faithfulness",
+        "deepeval-4.3.1:faithfulness",
         "statements that are not contradicted / statements; 1 for none",
         "statements are held against truths drawn from the contexts",
         _share(_weight_of_deepeval, empty=1.0, tells=True),
@@ -280,7 +280,7 @@ ANSWER_FORMS: Final = (
         _addressing(_addressing_share, empty=1.0),
     ),
     _answer(
-        "deepeval:answer_relevancy",
+        "deepeval-4.3.1:answer_relevancy",
         f"{_ADDRESSING}; 1 for none",
         "only a plain no counts against the response",
         _addressing(_addressing_share, empty=1.0),

@@ -40,6 +40,8 @@ class Heard:
 
 
 _ROUNDING: Final = 1e-6
+_NO_TEXT: Final = "(no text)"
+"""In place of a blank reply in a re-ask: some servers refuse a turn without text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,8 @@ class Asker:
 
     Rubrics lie in `rubrics/<language>/published/<system>/<rubric>.v1.md` and are filled with the named texts.
     Words that this plan has asked before are asked again as the next draw, since the published system asks
-    again too. `likely` is a reply of the likely form, so that a dry run comes through.
+    again too. `likely` is a reply of the likely form, so that a dry run comes through. `schema` is the JSON text of
+    a JSON Schema that the provider is asked to enforce.
     """
 
     system: str
@@ -85,7 +88,9 @@ class Asker:
     """Sent before the judge's own; None leaves it to the judge."""
     _asked: Counter[Completion] = field(default_factory=Counter[Completion])
 
-    def question(self, rubric: str, values: Mapping[str, str], *, likely: str, role: str = "judge") -> Completion:
+    def question(
+        self, rubric: str, values: Mapping[str, str], *, likely: str, role: str = "judge", schema: str = ""
+    ) -> Completion:
         """The question, at the next draw that this plan has not asked yet."""
         question = Completion(
             f"{self.language}/published/{self.system}/{rubric}.v1",
@@ -95,14 +100,29 @@ class Asker:
             likely=likely,
             role=role,
             language=self.language,
+            schema=schema,
         )
+        return self._at_next_draw(question)
+
+    def _at_next_draw(self, question: Completion) -> Completion:
         draw = self._asked[question]
         self._asked[question] += 1
         return replace(question, draw=draw)
 
-    def ask(self, rubric: str, values: Mapping[str, str], *, likely: str, role: str = "judge") -> Plan[Heard]:
+    def ask(
+        self, rubric: str, values: Mapping[str, str], *, likely: str, role: str = "judge", schema: str = ""
+    ) -> Plan[Heard]:
         """The reply to one request. Raises AskFailed when there is none."""
-        question = self.question(rubric, values, likely=likely, role=role)
+        question = self.question(rubric, values, likely=likely, role=role, schema=schema)
+        return Heard(question, (yield from ask(question)))
+
+    def reask(self, heard: Heard, correction: str) -> Plan[Heard]:
+        """The reply to the same request with the last reply and what was wrong with it as two more turns.
+
+        Raises AskFailed when there is none.
+        """
+        earlier = (*heard.question.earlier, heard.verdict.text.strip() or _NO_TEXT, correction)
+        question = self._at_next_draw(replace(heard.question, draw=0, earlier=earlier))
         return Heard(question, (yield from ask(question)))
 
     def attempt(

@@ -12,11 +12,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
-from merilo.judging.ask import AskFailed, attempt
+from merilo.judging.ask import AskFailed
 from merilo.judging.questions import Completion
-from merilo.judging.verdicts import Failure
+from merilo.judging.verdicts import FailureKind
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined, choice
-from merilo.metrics.published.asking import Asker, Heard
+from merilo.metrics.published.asking import Asker
+from merilo.metrics.published.instructor import REASKS, read_or_reask, strict_integer_in
 from merilo.metrics.published.replies import integer_in, object_in
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Metric
+    from merilo.metrics.published.asking import Heard
 
 _SYSTEM: Final = "nvidia"
 _TEMPERATURE: Final = 0.1
@@ -70,7 +72,7 @@ class Reading(StrEnum):
     STANDALONE = "standalone"
     """The first integer that stands alone and is one of `ratings`."""
     JSON = "json"
-    """The field "rating" of a JSON object, which must be one of `ratings`."""
+    """The field "rating" of a JSON object, which must be one of `ratings`; an unreadable reply is asked for again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,9 @@ class _TwoRatings(Ordinary):
     and `ratings`: how a rating is found, and which digits are looked for, in this order. `nan_rule`: what one rating
     that was never found does. `second_prompt`: the words of the second. `retries_failures`: a request that fails is
     one more try, else it fails the metric. `refuses_empty`: an empty input is undefined (collections).
-    `temperature`: of every request, 0.1 (0.01 in the collections).
+    `temperature`: of every request, 0.1 (0.01 in the collections). `reasks`: with reading=json, how often each try asks
+    again for an unreadable reply, in the same conversation; none reads free text leniently (collections, see
+    `instructor`).
     """
 
     name: ClassVar[str]
@@ -107,10 +111,13 @@ class _TwoRatings(Ordinary):
     retries_failures: bool = False
     refuses_empty: bool = False
     temperature: float = _TEMPERATURE
+    reasks: int | None = None
 
     def __post_init__(self) -> None:
         if self.tries < 1:
             raise UsageError(f"Metric {self.name!r} tries at least once, got tries={self.tries}.")
+        if self.reasks is not None and self.reasks < 0:
+            raise UsageError(f"Metric {self.name!r} takes reasks of at least 0, got reasks={self.reasks}.")
         allowed = "01234"[: self.top + 1]
         if not self.ratings or not set(self.ratings) <= set(allowed):
             raise UsageError(f"Metric {self.name!r} takes ratings of the digits {allowed}, got {self.ratings!r}.")
@@ -121,9 +128,9 @@ class _TwoRatings(Ordinary):
         put(self, "second_prompt", member)
 
     def at_most(self, sample: Sample) -> int:
-        """Every try of both ratings."""
+        """Every try of both ratings, with its re-asks."""
         del sample
-        return 2 * self.tries
+        return 2 * self.tries * (1 + (self.reasks or 0))
 
     def _scored(self, first: Mapping[str, str], second: Mapping[str, str]) -> Plan[Score | Undefined]:
         """The mean of both ratings; `first` and `second` are what their prompts are filled with."""
@@ -148,21 +155,33 @@ class _TwoRatings(Ordinary):
         filled = {**values, "form": "json" if in_json else "digit"}
         fault: AskFailed | None = None
         for _ in range(self.tries):
-            question = asker.question(rubric, filled, likely=likely)
-            answer = yield from attempt(question)
-            if isinstance(answer, Failure):
-                fault = AskFailed(question, answer)
-                if not self.retries_failures:
-                    raise fault
+            try:
+                heard, rating = yield from self._once(asker, rubric, filled, likely)
+            except AskFailed as failed:
+                fault = failed
+                unread = self.reading is Reading.JSON and failed.failure.kind is FailureKind.UNREADABLE
+                if not (self.retries_failures or unread):
+                    raise
                 continue
-            rating = self._read(answer.text)
             if rating is not None:
                 value = rating / self.top
-                return _Rating(value, (Evidence(About.TEXT, 0, answer, value=value),))
-            fault = Heard(question, answer).unreadable(f"The reply holds none of the ratings {self.ratings}.")
+                return _Rating(value, (Evidence(About.TEXT, 0, heard.verdict, value=value),))
+            fault = heard.unreadable(f"The reply holds none of the ratings {self.ratings}.")
         return _Rating(fault=fault)
 
-    def _read(self, text: str) -> int | None:
+    def _once(
+        self, asker: Asker, rubric: str, filled: Mapping[str, str], likely: str
+    ) -> Plan[tuple[Heard, int | None]]:
+        """The rating of one try, None for none of those allowed. Raises AskFailed."""
+        heard = yield from asker.ask(rubric, filled, likely=likely)
+        if self.reading is not Reading.JSON or self.reasks is None:
+            return heard, self._found(heard.text)
+        heard, rating = yield from read_or_reask(
+            asker, heard, lambda fields: strict_integer_in(fields, "rating"), self.reasks
+        )
+        return heard, rating if str(rating) in tuple(self.ratings) else None
+
+    def _found(self, text: str) -> int | None:
         match self.reading:
             case Reading.ANYWHERE:
                 return next((int(digit) for digit in self.ratings if digit in text), None)
@@ -386,6 +405,7 @@ class CollectionsContextRelevance(ContextRelevance):
     """As `ContextRelevance`, from structured output; one rating is enough, and a lost request is one more try."""
 
     name: ClassVar[str] = "ragas-0.4.3:collections.context_relevance"
+    version: ClassVar[int] = 2
     breaks: ClassVar[Mapping[str, str]] = _NO_BREACH
     card: ClassVar[Card] = replace(ContextRelevance.card, family="ragas-0.4.3")
     reading: Reading = Reading.JSON
@@ -393,6 +413,7 @@ class CollectionsContextRelevance(ContextRelevance):
     retries_failures: bool = True
     refuses_empty: bool = True
     temperature: float = _COLLECTIONS_TEMPERATURE
+    reasks: int | None = REASKS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -400,6 +421,7 @@ class CollectionsResponseGroundedness(ResponseGroundedness):
     """As `ResponseGroundedness`, from structured output; a response that stands in the contexts is judged too."""
 
     name: ClassVar[str] = "ragas-0.4.3:collections.response_groundedness"
+    version: ClassVar[int] = 2
     breaks: ClassVar[Mapping[str, str]] = _NO_BREACH
     card: ClassVar[Card] = replace(ResponseGroundedness.card, family="ragas-0.4.3")
     reading: Reading = Reading.JSON
@@ -408,6 +430,7 @@ class CollectionsResponseGroundedness(ResponseGroundedness):
     refuses_empty: bool = True
     shortcuts: Shortcuts = Shortcuts.BLANK
     temperature: float = _COLLECTIONS_TEMPERATURE
+    reasks: int | None = REASKS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -415,6 +438,7 @@ class CollectionsAnswerAccuracy(AnswerAccuracy):
     """As `AnswerAccuracy`, from structured output; ratings of 1 and 3 are refused."""
 
     name: ClassVar[str] = "ragas-0.4.3:collections.answer_accuracy"
+    version: ClassVar[int] = 2
     breaks: ClassVar[Mapping[str, str]] = _NO_BREACH
     card: ClassVar[Card] = replace(AnswerAccuracy.card, family="ragas-0.4.3")
     ratings: str = "024"
@@ -424,6 +448,7 @@ class CollectionsAnswerAccuracy(AnswerAccuracy):
     refuses_empty: bool = True
     swapped_labels: bool = True
     temperature: float = _COLLECTIONS_TEMPERATURE
+    reasks: int | None = REASKS
 
 
 METRICS: Final[tuple[type[Metric], ...]] = (

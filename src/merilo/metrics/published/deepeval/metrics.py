@@ -15,16 +15,13 @@ from merilo.metrics.published.deepeval.steps import (
     ON_CONTEXTS,
     YES,
     Form,
-    Judging,
     Verdict,
     VerdictRule,
     Verdicts,
     WithThreshold,
     card,
-    each_text,
     listed,
 )
-from merilo.metrics.published.replies import texts_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,6 +29,7 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Metric
+    from merilo.metrics.published.deepeval.steps import Judging
 
 __all__ = [
     "METRICS",
@@ -60,8 +58,8 @@ class ContextualRelevancy(WithThreshold):
     ContextualRelevancyMetric.
     """
 
-    name: ClassVar[str] = "deepeval:contextual_relevancy"
-    version: ClassVar[int] = 1
+    name: ClassVar[str] = "deepeval-4.3.1:contextual_relevancy"
+    version: ClassVar[int] = 2
     needs = frozenset({"user_input", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = _EMPTY
     card: ClassVar[Card] = card(
@@ -72,7 +70,7 @@ class ContextualRelevancy(WithThreshold):
         undefined=(f"{_NO_CONTEXT}, or {_NO_VERDICT} (empty_scores=false)",),
         when=_WHEN,
         when_not="To compare retrievers whose contexts differ in length: long contexts count more.",
-        relatives=("context_relevance", "axion:contextual_relevancy", "deepeval:contextual_precision"),
+        relatives=("context_relevance", "axion:contextual_relevancy", "deepeval-4.3.1:contextual_precision"),
     )
 
     def at_most(self, sample: Sample) -> int:
@@ -82,7 +80,7 @@ class ContextualRelevancy(WithThreshold):
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""
         user_input, contexts = sample.require("user_input"), sample.contexts
-        judging, found = Judging(), list[Verdicts]()
+        judging, found = self.judging(), list[Verdicts]()
         form = Form(ON_CONTEXTS, statement=True, stripped=False)
         for context in contexts:
             values = {"user_input": user_input, "context": context.text}
@@ -112,8 +110,8 @@ class ContextualPrecision(WithThreshold):
     4.3.1, ContextualPrecisionMetric.
     """
 
-    name: ClassVar[str] = "deepeval:contextual_precision"
-    version: ClassVar[int] = 1
+    name: ClassVar[str] = "deepeval-4.3.1:contextual_precision"
+    version: ClassVar[int] = 2
     ranked: ClassVar[bool] = True
     needs = frozenset({"user_input", "retrieved_contexts", "reference"})
     breaks: ClassVar[Mapping[str, str]] = _EMPTY
@@ -125,7 +123,7 @@ class ContextualPrecision(WithThreshold):
         undefined=(f"{_NO_CONTEXT}, or {_NO_VERDICT} (empty_scores=false)",),
         when=_WHEN,
         when_not="With many contexts: verdicts that the judge leaves out shift the ranks of those that follow.",
-        relatives=("context_precision", "deepeval:contextual_relevancy"),
+        relatives=("context_precision", "deepeval-4.3.1:contextual_relevancy"),
     )
 
     def at_most(self, sample: Sample) -> int:
@@ -138,7 +136,7 @@ class ContextualPrecision(WithThreshold):
         contexts = [context.text for context in sample.contexts]
         if not contexts and not self.empty_scores:
             return Undefined(_NO_CONTEXT)
-        judging, form = Judging(), Form(ON_CONTEXTS, reason=True)
+        judging, form = self.judging(), Form(ON_CONTEXTS, reason=True)
         values = {"user_input": user_input, "expected_output": reference, "nodes": listed(contexts, "Node")}
         rubric = "contextual_precision.verdicts"
         found = yield from self.verdicts(judging, rubric, values, form=form, expected=len(contexts))
@@ -165,8 +163,8 @@ class ContextualRecall(WithThreshold):
     required and not shown. No verdicts score 0. Source: DeepEval 4.3.1, ContextualRecallMetric.
     """
 
-    name: ClassVar[str] = "deepeval:contextual_recall"
-    version: ClassVar[int] = 1
+    name: ClassVar[str] = "deepeval-4.3.1:contextual_recall"
+    version: ClassVar[int] = 2
     needs = frozenset({"user_input", "retrieved_contexts", "reference"})
     breaks: ClassVar[Mapping[str, str]] = _EMPTY
     card: ClassVar[Card] = card(
@@ -177,7 +175,7 @@ class ContextualRecall(WithThreshold):
         undefined=(f"{_NO_CONTEXT}, or {_NO_VERDICT} (empty_scores=false)",),
         when=_WHEN,
         when_not="To see which sentence is missing: the judge splits, and names none. Take context_recall.",
-        relatives=("context_recall", "deepeval:contextual_precision"),
+        relatives=("context_recall", "deepeval-4.3.1:contextual_precision"),
     )
 
     def at_most(self, sample: Sample) -> int:
@@ -190,7 +188,7 @@ class ContextualRecall(WithThreshold):
         reference, contexts = sample.require("reference"), [context.text for context in sample.contexts]
         if not contexts and not self.empty_scores:
             return Undefined(_NO_CONTEXT)
-        judging, form = Judging(), Form(ON_CONTEXTS, reason=True, stripped=False)
+        judging, form = self.judging(), Form(ON_CONTEXTS, reason=True, stripped=False)
         values = {"expected_output": reference, "nodes": listed(contexts, "Node")}
         found = yield from self.verdicts(judging, "contextual_recall.verdicts", values, form=form)
         judging.note_dropped([found])
@@ -221,8 +219,8 @@ class Faithfulness(WithThreshold):
     - `truths_extraction_limit`: how many truths are asked for; none asks for all of them, below 0 is 0.
     """
 
-    name: ClassVar[str] = "deepeval:faithfulness"
-    version: ClassVar[int] = 1
+    name: ClassVar[str] = "deepeval-4.3.1:faithfulness"
+    version: ClassVar[int] = 2
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
     card: ClassVar[Card] = card(
         "Share of the response's claims that do not contradict the contexts.",
@@ -232,7 +230,7 @@ class Faithfulness(WithThreshold):
         undefined=(_EMPTY_RESPONSE,),
         when=_WHEN,
         when_not="To find claims that nothing supports: they pass here. Take faithfulness.",
-        relatives=("faithfulness", "deepeval:answer_relevancy"),
+        relatives=("faithfulness", "deepeval-4.3.1:answer_relevancy"),
     )
 
     penalize_ambiguous_claims: bool = False
@@ -248,7 +246,7 @@ class Faithfulness(WithThreshold):
         response, contexts = sample.require("response"), sample.contexts
         if not response:
             return Undefined(_EMPTY_RESPONSE)
-        judging = Judging()
+        judging = self.judging()
         truths, claims = yield from self._extracted(judging, response, "\n\n".join(each.text for each in contexts))
         found: list[Verdicts] = []
         if claims:
@@ -269,18 +267,9 @@ class Faithfulness(WithThreshold):
     def _extracted(self, judging: Judging, response: str, context: str) -> Plan[tuple[Sequence[str], Sequence[str]]]:
         limit = self.truths_extraction_limit
         wanted = "all of them" if limit is None else f"the {max(limit, 0)} most important of each document"
-        _, truths = yield from judging.ask(
-            "faithfulness.truths",
-            {"limit": wanted, "retrieval_context": context},
-            lambda fields: texts_in(fields, "truths"),
-            likely={"truths": ["A fact."]},
-        )
-        _, claims = yield from judging.ask(
-            "faithfulness.claims",
-            {"actual_output": response},
-            lambda fields: each_text(fields, "claims"),
-            likely={"claims": ["A claim."]},
-        )
+        values = {"limit": wanted, "retrieval_context": context}
+        truths = yield from judging.texts("faithfulness.truths", values, "truths", "A fact.")
+        claims = yield from judging.texts("faithfulness.claims", {"actual_output": response}, "claims", "A claim.")
         return truths, claims
 
 
@@ -293,8 +282,8 @@ class AnswerRelevancy(WithThreshold):
     4.3.1, AnswerRelevancyMetric.
     """
 
-    name: ClassVar[str] = "deepeval:answer_relevancy"
-    version: ClassVar[int] = 1
+    name: ClassVar[str] = "deepeval-4.3.1:answer_relevancy"
+    version: ClassVar[int] = 2
     needs = frozenset({"user_input", "response"})
     card: ClassVar[Card] = card(
         "Share of the response's statements that are not irrelevant to the user input.",
@@ -304,7 +293,7 @@ class AnswerRelevancy(WithThreshold):
         undefined=(_EMPTY_RESPONSE,),
         when=_WHEN,
         when_not="To tell a refusal from an answer: one without statements scores 1. Take answer_relevancy.",
-        relatives=("answer_relevancy", "deepeval:faithfulness"),
+        relatives=("answer_relevancy", "deepeval-4.3.1:faithfulness"),
     )
 
     def at_most(self, sample: Sample) -> int:
@@ -316,13 +305,9 @@ class AnswerRelevancy(WithThreshold):
         user_input, response = sample.require("user_input"), sample.require("response")
         if not response:
             return Undefined(_EMPTY_RESPONSE)
-        judging, found = Judging(), list[Verdicts]()
-        _, statements = yield from judging.ask(
-            "answer_relevancy.statements",
-            {"actual_output": response},
-            lambda fields: each_text(fields, "statements"),
-            likely={"statements": ["A statement."]},
-        )
+        judging, found = self.judging(), list[Verdicts]()
+        values = {"actual_output": response}
+        statements = yield from judging.texts("answer_relevancy.statements", values, "statements", "A statement.")
         if statements:
             values = {"user_input": user_input, "statements": listed(statements), "unsure": self.unsure}
             form, rubric = Form(ON_CLAIMS), "answer_relevancy.verdicts"

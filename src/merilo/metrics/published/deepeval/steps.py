@@ -13,7 +13,7 @@ from merilo.errors import UsageError
 from merilo.judging.questions import Completion
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined, choice
 from merilo.metrics.published.asking import Asker
-from merilo.metrics.published.replies import Fields, ReplyFault, fields_of, given, items_of, text_in
+from merilo.metrics.published.replies import Fields, ReplyFault, fields_of, given, items_of, text_in, texts_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     R = TypeVar("R")
 
 SYSTEM: Final = "deepeval"
+"""The folder of the rubrics."""
+FAMILY: Final = "deepeval-4.3.1"
 YES: Final = "yes"
 NO: Final = "no"
 BORDERLINE: Final = "borderline"
@@ -43,6 +45,17 @@ class VerdictRule(StrEnum):
     """As 4.1.10: on contexts and sentences the whole text in lower case, where any but yes means no; on claims and
     statements exactly yes, no or idk, or the reply is unreadable.
     """
+
+
+class ReplyPath(StrEnum):
+    """How the judge of DeepEval gives its replies, which decides what is readable."""
+
+    SCHEMA = "schema"
+    """As its own clients do (OpenAI, local and other servers): each reply is asked for by a JSON Schema, and one that
+    does not fit it fails the metric.
+    """
+    LOOSE = "loose"
+    """As a model class of the user's own without schemas: free text, whose JSON is read leniently."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +86,35 @@ class Verdicts:
 class Judging:
     """The questions about one sample and what is noted on the way; made anew in every plan."""
 
+    path: ReplyPath
     asker: Asker = field(default_factory=lambda: Asker(SYSTEM))
     evidence: list[Evidence] = field(default_factory=list[Evidence])
     flags: dict[str, None] = field(default_factory=dict[str, None])
 
+    def texts(self, rubric: str, values: Mapping[str, str], name: str, likely: str) -> Plan[Sequence[str]]:
+        """The list of texts in this field of a reply. Raises AskFailed."""
+        read = texts_in if self.path is ReplyPath.SCHEMA else each_text
+        schema = {name: {"type": "array", "items": _TEXT}}
+        _, found = yield from self.ask(
+            rubric, values, lambda fields: read(fields, name), likely={name: [likely]}, schema=schema
+        )
+        return found
+
     def ask(
-        self, rubric: str, values: Mapping[str, str], read: Callable[[Fields], R], *, likely: object
+        self,
+        rubric: str,
+        values: Mapping[str, str],
+        read: Callable[[Fields], R],
+        *,
+        likely: object,
+        schema: Mapping[str, object],
     ) -> Plan[tuple[Heard, R]]:
-        """A reply and what was read of its JSON object. Raises AskFailed, also when it cannot be read."""
-        heard = yield from self.asker.ask(rubric, values, likely=json.dumps(likely))
+        """A reply and what was read of its JSON object, whose fields `schema` describes. Raises AskFailed.
+
+        A reply that cannot be read fails at once: no path of DeepEval asks again.
+        """
+        asked_for = _object_schema(schema) if self.path is ReplyPath.SCHEMA else ""
+        heard = yield from self.asker.ask(rubric, values, likely=json.dumps(likely), schema=asked_for)
         try:
             return heard, read(object_of(heard.text))
         except ReplyFault as fault:
@@ -109,6 +142,7 @@ class WithThreshold(Ordinary):
     - `threshold`: from which score on a sample is a success.
     - `strict_mode`: the threshold is 1, and a lower score becomes 0.
     - `include_reason`: one more request, for the score in words; a reply without a reason fails the metric.
+    - `reply`: whether replies have to fit a JSON Schema or are read leniently, see `ReplyPath`.
     - `verdict_rule`: how the word of a verdict is read, see `VerdictRule`.
     - `empty_scores`: nothing to judge has a score, flagged (0 for contexts, 1 for responses); off, it is Undefined.
     - `count_checked`: another number of verdicts than of things to judge is unreadable; off, it is flagged only.
@@ -119,6 +153,7 @@ class WithThreshold(Ordinary):
     threshold: float = 0.5
     strict_mode: bool = False
     include_reason: bool = True
+    reply: ReplyPath = ReplyPath.SCHEMA
     verdict_rule: VerdictRule = VerdictRule.LEADING_WORD
     empty_scores: bool = True
     count_checked: bool = False
@@ -127,6 +162,7 @@ class WithThreshold(Ordinary):
         name = str(getattr(self, "name", SYSTEM))
         member = choice(VerdictRule, self.verdict_rule, metric=name, parameter="verdict_rule")
         object.__setattr__(self, "verdict_rule", member)
+        object.__setattr__(self, "reply", choice(ReplyPath, self.reply, metric=name, parameter="reply"))
         if not math.isfinite(self.threshold):
             raise UsageError(f"Metric {name!r} takes a threshold that is a number, got {self.threshold}.")
 
@@ -134,6 +170,10 @@ class WithThreshold(Ordinary):
     def unsure(self) -> str:
         """The word for a verdict between yes and no."""
         return "idk" if self.verdict_rule is VerdictRule.LITERAL else BORDERLINE
+
+    def judging(self) -> Judging:
+        """The questions about one sample, none asked yet."""
+        return Judging(self.reply)
 
     def bound(self, sample: Sample, needs: frozenset[str], questions: int) -> int:
         """At most so many questions and one for the reason; none where a needed field is missing."""
@@ -150,7 +190,10 @@ class WithThreshold(Ordinary):
     ) -> Plan[Verdicts]:
         """The verdicts of one reply. `expected`: how many there should be, None where the judge decides."""
         likely = {"verdicts": [{"statement": "s", "verdict": YES, "reason": "A reason."}] * (expected or 1)}
-        heard, found = yield from judging.ask(rubric, values, lambda fields: self._read(fields, form), likely=likely)
+        schema = {"verdicts": {"type": "array", "items": self._schema(form)}}
+        heard, found = yield from judging.ask(
+            rubric, values, lambda fields: self._read(fields, form), likely=likely, schema=schema
+        )
         kept = tuple(verdict for verdict in found if verdict is not None)
         if expected is not None and len(found) != expected:
             if self.count_checked:
@@ -168,8 +211,13 @@ class WithThreshold(Ordinary):
         evidence = judging.evidence
         if self.include_reason:
             rubric, values = reason
+            read = _loose_reason if self.reply is ReplyPath.LOOSE else _reason
             heard, text = yield from judging.ask(
-                rubric, {"score": f"{score:.2f}", **values}, _reason, likely={"reason": "A reason."}
+                rubric,
+                {"score": f"{score:.2f}", **values},
+                read,
+                likely={"reason": "A reason."},
+                schema={"reason": _TEXT},
             )
             evidence = [*evidence, Evidence(About.TEXT, 0, heard.verdict, text=text)]
         return Score(score, tuple(evidence), {**counts, "success": int(score >= threshold)}, tuple(judging.flags))
@@ -183,9 +231,9 @@ class WithThreshold(Ordinary):
 
     def _read(self, fields: Fields, form: Form) -> list[Verdict | None]:
         """The verdicts in their order, None for one to be dropped. Raises ReplyFault."""
-        literal = self.verdict_rule is VerdictRule.LITERAL
-        value = given(fields, "verdicts") if literal else fields.get("verdicts")
-        items = items_of(value) if value or literal else []
+        required = self.verdict_rule is VerdictRule.LITERAL or self.reply is ReplyPath.SCHEMA
+        value = given(fields, "verdicts") if required else fields.get("verdicts")
+        items = items_of(value) if value or required else []
         return [self._verdict(place, fields_of(item), form) for place, item in enumerate(items)]
 
     def _verdict(self, place: int, fields: Fields, form: Form) -> Verdict | None:
@@ -196,10 +244,24 @@ class WithThreshold(Ordinary):
         reason = text_in(fields, "reason") if form.reason or fields.get("reason") is not None else None
         return Verdict(place, word, reason, statement)
 
+    def _schema(self, form: Form) -> Mapping[str, object]:
+        """The schema of one verdict."""
+        literal = self.verdict_rule is VerdictRule.LITERAL
+        words = [self.unsure if word == BORDERLINE else word for word in _in_order(form.words)]
+        free = literal and BORDERLINE not in form.words  # 4.1.10 compares any text with yes
+        properties: dict[str, object] = {"statement": _TEXT} if form.statement else {}
+        properties["verdict"] = _TEXT if free else {"type": "string", "enum": words}
+        properties["reason"] = _TEXT if form.reason else {"type": ["string", "null"]}
+        return _closed(properties)
+
     def _word(self, fields: Fields, form: Form) -> str | None:
-        if self.verdict_rule is VerdictRule.LEADING_WORD:
+        if self.verdict_rule is VerdictRule.LEADING_WORD and self.reply is ReplyPath.LOOSE:
             return leading_word(fields.get("verdict"), form.words)
         raw = text_in(fields, "verdict")
+        if self.verdict_rule is VerdictRule.LEADING_WORD:
+            if raw not in form.words:
+                raise ReplyFault(f"The reply gives the verdict {raw!r}; allowed: {', '.join(_in_order(form.words))}.")
+            return raw
         if BORDERLINE not in form.words:
             return YES if (raw.strip() if form.stripped else raw).lower() == YES else NO
         if raw not in {YES, NO, "idk"}:
@@ -220,6 +282,7 @@ class Form:
     """Blanks around the word do not matter to the literal rule."""
 
 
+_TEXT: Final[dict[str, object]] = {"type": "string"}
 ON_CONTEXTS: Final = frozenset({YES, NO})
 ON_CLAIMS: Final = frozenset({YES, NO, BORDERLINE})
 
@@ -231,7 +294,7 @@ def card(summary: str, *, formula: str, questions: str, source: str, **more: str
         formula=formula,
         questions=questions,
         sources=(f"DeepEval 4.3.1, {source}; verdict_rule=literal as in 4.1.10.",),
-        family=SYSTEM,
+        family=FAMILY,
         **more,  # type: ignore[arg-type]  # each name has its type in Card
     )
 
@@ -272,6 +335,23 @@ def each_text(fields: Fields, name: str) -> list[str]:
     return [item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in items]
 
 
+def _in_order(words: Collection[str]) -> list[str]:
+    return [word for word in (YES, NO, BORDERLINE) if word in words]
+
+
+def _closed(properties: Mapping[str, object]) -> Mapping[str, object]:
+    """The schema of an object with these fields, all of them and no others."""
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+
+
+def _object_schema(properties: Mapping[str, object]) -> str:
+    return json.dumps(_closed(properties), sort_keys=True)
+
+
 def _reason(fields: Fields) -> str:
+    return text_in(fields, "reason")
+
+
+def _loose_reason(fields: Fields) -> str:
     value = given(fields, "reason")
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

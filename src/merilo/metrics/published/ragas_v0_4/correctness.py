@@ -13,6 +13,7 @@ from merilo.judging.ask import ask
 from merilo.judging.questions import Completion, Embeddings
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
 from merilo.metrics.formulas import cosine
+from merilo.metrics.published.instructor import REASKS
 from merilo.metrics.published.ragas_v0_4.talk import (
     EARLIER_TEMPERATURE,
     Form,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.judging.verdicts import MatrixVerdict
+    from merilo.metrics.published.ragas_v0_4.talk import Whole
     from merilo.metrics.published.replies import Fields
 
 _NO_LENGTH: Final = "an embedding has no length"
@@ -139,7 +141,8 @@ class _Sorted:
     missing: tuple[str, ...]
 
 
-def _sorted(fields: Fields) -> _Sorted:
+def _sorted(fields: Fields, whole: Whole) -> _Sorted:
+    del whole
     found: list[tuple[str, ...]] = []
     for name in ("TP", "FP", "FN"):
         entries = [fields_of(item) for item in items_of(given(fields, name))]
@@ -269,7 +272,9 @@ class CollectionsAnswerCorrectness(AnswerCorrectness):
     """As `AnswerCorrectness`; one text without statements is enough for an F of 1."""
 
     name: ClassVar[str] = "ragas-0.4.3:collections.answer_correctness"
+    version: ClassVar[int] = 2
     repairs: int = 0
+    reasks: int | None = REASKS
     one_empty_is_right: bool = True
     space_for_empty: bool = False
     zero_vector_is_unlike: bool = True

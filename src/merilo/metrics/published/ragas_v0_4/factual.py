@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.errors import UsageError
 from merilo.judging.questions import Completion
 from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined, choice
+from merilo.metrics.published.instructor import REASKS
 from merilo.metrics.published.ragas_v0_4.talk import (
     CLAIMS,
     EARLIER_TEMPERATURE,
@@ -155,7 +156,9 @@ class CollectionsFactualCorrectness(FactualCorrectness):
     """As `FactualCorrectness`; without claims no verdicts are asked for."""
 
     name: ClassVar[str] = "ragas-0.4.3:collections.factual_correctness"
+    version: ClassVar[int] = 2
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({})
     repairs: int = 0
+    reasks: int | None = REASKS
     asks_about_nothing: bool = False
     refuses_empty: bool = True

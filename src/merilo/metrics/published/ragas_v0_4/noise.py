@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.questions import Completion
 from merilo.metrics.base import About, Card, Kinds, Score, Undefined, choice
+from merilo.metrics.published.instructor import REASKS
 from merilo.metrics.published.ragas_v0_4.talk import (
     EARLIER_TEMPERATURE,
     Judged,
@@ -153,4 +154,6 @@ class CollectionsNoiseSensitivity(NoiseSensitivity):
     """As `NoiseSensitivity`, for a judge that writes structured output."""
 
     name: ClassVar[str] = "ragas-0.4.3:collections.noise_sensitivity"
+    version: ClassVar[int] = 2
     repairs: int = 0
+    reasks: int | None = REASKS

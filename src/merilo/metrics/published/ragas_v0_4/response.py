@@ -14,6 +14,7 @@ from merilo.judging.questions import Completion, Embeddings, Similarities
 from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined, choice
 from merilo.metrics.formulas import cosine, mean
 from merilo.metrics.published.asking import ask_likeness
+from merilo.metrics.published.instructor import REASKS
 from merilo.metrics.published.ragas_v0_4.talk import (
     EARLIER_TEMPERATURE,
     VERDICT,
@@ -24,7 +25,6 @@ from merilo.metrics.published.ragas_v0_4.talk import (
     ask_statements,
     ask_verdicts,
     of_version,
-    whole_in,
 )
 from merilo.metrics.published.replies import text_in
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
+    from merilo.metrics.published.ragas_v0_4.talk import Whole
     from merilo.metrics.published.replies import Fields
 
 _COMPLETIONS: Final = Kinds({Completion})
@@ -129,8 +130,10 @@ class CollectionsFaithfulness(Faithfulness):
     """As `Faithfulness`, for a judge that writes structured output."""
 
     name: ClassVar[str] = "ragas-0.4.3:collections.faithfulness"
+    version: ClassVar[int] = 2
     breaks: ClassVar[Mapping[str, str]] = _NO_BREACH
     repairs: int = 0
+    reasks: int | None = REASKS
     refuses_empty: bool = True
 
 
@@ -209,8 +212,8 @@ class _Guessed:
     noncommittal: bool
 
 
-def _guessed(fields: Fields) -> _Guessed:
-    return _Guessed(text_in(fields, "question"), whole_in(fields, "noncommittal") != 0)
+def _guessed(fields: Fields, whole: Whole) -> _Guessed:
+    return _Guessed(text_in(fields, "question"), whole(fields, "noncommittal") != 0)
 
 
 _GUESSED: Final = Form(
@@ -317,8 +320,10 @@ class CollectionsAnswerRelevancy(AnswerRelevancy):
     """As `AnswerRelevancy`, in requests of their own, without the empty questions."""
 
     name: ClassVar[str] = "ragas-0.4.3:collections.answer_relevancy"
+    version: ClassVar[int] = 2
     breaks: ClassVar[Mapping[str, str]] = _NO_BREACH
     repairs: int = 0
+    reasks: int | None = REASKS
     one_request: bool = False
     drops_empty: bool = True
     refuses_empty: bool = True

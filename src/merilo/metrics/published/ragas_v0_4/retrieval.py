@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.judging.questions import Completion
 from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined
 from merilo.metrics.formulas import average_precision, smoothed_average_precision
+from merilo.metrics.published.instructor import REASKS
 from merilo.metrics.published.ragas_v0_4.talk import (
     ATTRIBUTED,
     EARLIER_TEMPERATURE,
@@ -171,9 +172,11 @@ class CollectionsPrecisionWithReference(PrecisionWithReference):
     """As `PrecisionWithReference`, from the judge's integers as they are; any real number can come out."""
 
     name: ClassVar[str] = "ragas-0.4.3:collections.context_precision_with_reference"
+    version: ClassVar[int] = 2
     breaks: ClassVar[Mapping[str, str]] = _NO_BREACH
     range: ClassVar[tuple[float, float]] = _UNBOUNDED
     repairs: int = 0
+    reasks: int | None = REASKS
     raw_verdicts: bool = True
     refuses_empty: bool = True
 
@@ -183,9 +186,11 @@ class CollectionsPrecisionWithoutReference(PrecisionWithoutReference):
     """As `PrecisionWithoutReference`, from the judge's integers as they are; any real number can come out."""
 
     name: ClassVar[str] = "ragas-0.4.3:collections.context_precision_without_reference"
+    version: ClassVar[int] = 2
     breaks: ClassVar[Mapping[str, str]] = _NO_BREACH
     range: ClassVar[tuple[float, float]] = _UNBOUNDED
     repairs: int = 0
+    reasks: int | None = REASKS
     raw_verdicts: bool = True
     refuses_empty: bool = True
 
@@ -296,9 +301,11 @@ class CollectionsContextRecall(ContextRecall):
     """As `ContextRecall`, from the judge's integers as they are; any real number can come out."""
 
     name: ClassVar[str] = "ragas-0.4.3:collections.context_recall"
+    version: ClassVar[int] = 2
     breaks: ClassVar[Mapping[str, str]] = _NO_BREACH
     range: ClassVar[tuple[float, float]] = _UNBOUNDED
     repairs: int = 0
+    reasks: int | None = REASKS
     raw_verdicts: bool = True
     refuses_empty: bool = True
 
@@ -367,5 +374,7 @@ class CollectionsContextEntityRecall(ContextEntityRecall):
     """As `ContextEntityRecall`, over the set of the reference's entities."""
 
     name: ClassVar[str] = "ragas-0.4.3:collections.context_entity_recall"
+    version: ClassVar[int] = 2
     repairs: int = 0
+    reasks: int | None = REASKS
     counts_repeats: bool = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
@@ -12,6 +13,7 @@ from merilo.errors import UsageError
 from merilo.metrics.base import About, Card, Evidence, Ordinary
 from merilo.metrics.formulas import f_measure
 from merilo.metrics.published.asking import Asker
+from merilo.metrics.published.instructor import read_or_reask, strict_integer_in
 from merilo.metrics.published.replies import (
     Fields,
     ReplyFault,
@@ -25,12 +27,14 @@ from merilo.metrics.published.replies import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from merilo.judging.ask import Plan
     from merilo.metrics.published.asking import Heard
 
 T = TypeVar("T")
+Whole = Callable[[Fields, str], int]
+"""Reads the whole number in a field: as `whole_in`, or as `strict_integer_in` for structured output."""
 
 SYSTEM: Final = "ragas-0.4"
 SAMPLING_TEMPERATURE: Final = 0.3
@@ -50,7 +54,7 @@ class Form(Generic[T]):
     """A form of reply: how it is described to a judge that has to repair one, and how it is read."""
 
     described: str
-    read: Callable[[Fields], T]
+    read: Callable[[Fields, Whole], T]
     likely: str
 
 
@@ -84,6 +88,8 @@ class Talk:
     temperature: float
     repairs: int
     """How often the judge may be asked to repair one reply."""
+    reasks: int | None = None
+    """How often a structured reply may be asked for again in its conversation; None where replies are free text."""
     _asker: Asker = field(init=False)
 
     def __post_init__(self) -> None:
@@ -110,8 +116,10 @@ class Talk:
         A repair is a reply too: `{"text": ...}`, whose text is the repaired reply. One that is not of this
         form is sent to repair in its turn, so that texts may be nested; a text that cannot be read is given up.
         """
+        if self.reasks is not None:
+            return Read(*(yield from self._structured(heard, form, self.reasks)))
         try:
-            return Read(heard, form.read(_said(heard.text)))
+            return Read(heard, form.read(_said(heard.text), whole_in))
         except ValueError as fault:
             lost = heard.unreadable(str(fault))
         likely, described = form.likely, form.described
@@ -127,13 +135,19 @@ class Talk:
                 return Read(heard, _unwrapped(heard, text, depth, form))
         raise lost
 
+    def _structured(self, heard: Heard, form: Form[T], reasks: int) -> Plan[tuple[Heard, T]]:
+        def read(fields: Fields) -> T:
+            return form.read(fields, strict_integer_in)
+
+        return (yield from read_or_reask(self._asker, heard, read, reasks))
+
 
 def _unwrapped(heard: Heard, text: str, depth: int, form: Form[T]) -> T:
     """What a repaired text says: itself a reply of the form, or `depth` times the repair of one. Raises AskFailed."""
     try:
         for _ in range(depth):
             text = text_in(fields_of(whole_json(without_halves(text))), "text")
-        return form.read(fields_of(whole_json(without_halves(text))))
+        return form.read(fields_of(whole_json(without_halves(text))), whole_in)
     except ValueError as fault:
         raise heard.unreadable(f"The repaired reply cannot be read either. {fault}") from None
 
@@ -142,25 +156,31 @@ def _unwrapped(heard: Heard, text: str, depth: int, form: Form[T]) -> T:
 class Judged(Ordinary):
     """What the metrics of ragas 0.2 to 0.4 that ask a judge have in common.
 
-    `repairs`: how often the judge is asked to repair one reply that cannot be read, 0 for the collections, whose
-    judge writes structured output. `temperature`: of a request for one reply; several are sampled at 0.3.
+    `repairs`: how often the judge is asked to repair one reply that cannot be read. `reasks`: how often a structured
+    reply that cannot be read is asked for again, with what was wrong, in the same conversation: `none` reads replies
+    as free text, which is repaired. The collections re-ask and do not repair; see `instructor`. `temperature`: of a
+    request for one reply; several are sampled at 0.3.
     """
 
     name: ClassVar[str]
 
     repairs: int = 3
+    reasks: int | None = None
     temperature: float = 0.01
 
     def __post_init__(self) -> None:
-        if self.repairs < 0:
-            raise UsageError(f"Metric {self.name!r} asks for at least 0 repairs, got repairs={self.repairs}.")
+        for parameter, count in (("repairs", self.repairs), ("reasks", self.reasks or 0)):
+            if count < 0:
+                raise UsageError(f"Metric {self.name!r} takes {parameter} of at least 0, got {parameter}={count}.")
+        if self.repairs and self.reasks is not None:
+            raise UsageError(f"Metric {self.name!r} takes repairs or reasks, not both; set reasks=none or repairs=0.")
 
     def _talk(self) -> Talk:
-        return Talk(self.temperature, self.repairs)
+        return Talk(self.temperature, self.repairs, self.reasks)
 
     def _bound(self, replies: int) -> int:
-        """The most that this many replies can cost, repairs included."""
-        return replies * (1 + self.repairs)
+        """The maximum number of requests for this many replies, with repairs or re-asks."""
+        return replies * (1 + (self.repairs if self.reasks is None else self.reasks))
 
 
 def ask_statements(talk: Talk, user_input: str, answer: str) -> Plan[Read[tuple[str, ...]]]:
@@ -295,25 +315,26 @@ def whole_in(fields: Fields, name: str) -> int:
 # -- the forms of reply -------------------------------------------------------------------------------
 
 
-def _verdict(fields: Fields) -> int:
+def _verdict(fields: Fields, whole: Whole) -> int:
     text_in(fields, "reason")
-    return whole_in(fields, "verdict")
+    return whole(fields, "verdict")
 
 
-def _judgements(label: str, *, under: str) -> Callable[[Fields], Judgements]:
-    def read(fields: Fields) -> tuple[Judgement, ...]:
+def _judgements(label: str, *, under: str) -> Callable[[Fields, Whole], Judgements]:
+    def read(fields: Fields, whole: Whole) -> tuple[Judgement, ...]:
         found: list[Judgement] = []
         for item in items_of(given(fields, under)):
             entry = fields_of(item)
             text_in(entry, "reason")
-            found.append(Judgement(text_in(entry, "statement"), whole_in(entry, label)))
+            found.append(Judgement(text_in(entry, "statement"), whole(entry, label)))
         return tuple(found)
 
     return read
 
 
-def _texts(name: str) -> Callable[[Fields], tuple[str, ...]]:
-    def read(fields: Fields) -> tuple[str, ...]:
+def _texts(name: str) -> Callable[[Fields, Whole], tuple[str, ...]]:
+    def read(fields: Fields, whole: Whole) -> tuple[str, ...]:
+        del whole
         return texts_in(fields, name)
 
     return read

@@ -1,0 +1,66 @@
+"""Replies as the package instructor reads them for ragas, and the re-asks that follow a reply it cannot read.
+
+The collections of ragas 0.4 send every request through instructor in its JSON mode, with its default `max_retries=3`.
+Up to instructor 1.15.3 that is 3 requests in all, from 1.15.4 on 4. A reply that is no JSON, or that pydantic refuses
+in its strict mode, is sent back as the assistant's turn, followed by a turn of the user that says what was wrong.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from merilo.metrics.published.replies import Fields, ReplyFault, fields_of, given, without_halves
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from merilo.judging.ask import Plan
+    from merilo.metrics.published.asking import Asker, Heard
+
+T = TypeVar("T")
+
+REASKS: Final = 2
+"""Re-asks after an unreadable reply, by instructor 1.14, the newest when ragas 0.4.3 was released; 3 from 1.15.4 on."""
+_LARGEST: Final = 10**15
+
+
+def read_or_reask(asker: Asker, heard: Heard, read: Callable[[Fields], T], reasks: int) -> Plan[tuple[Heard, T]]:
+    """What a reply says, or the first readable reply to a re-ask, with that reply.
+
+    Raises AskFailed when no reply can be read after `reasks` re-asks, or when a re-ask fails.
+    """
+    for left in range(reasks, -1, -1):
+        try:
+            return heard, read(object_of(heard.verdict.text))
+        except ReplyFault as fault:
+            if not left:
+                raise heard.unreadable(str(fault)) from fault
+            heard = yield from asker.reask(heard, f"{fault} Correct it, and reply with the whole JSON object only.")
+    raise AssertionError("the last reply is read or refused")
+
+
+def object_of(text: str) -> Fields:
+    """The JSON object from the first `{` to the last `}`, or the whole text. Raises ReplyFault.
+
+    As pydantic reads JSON: no control characters in texts, no comma too many, no half of a character.
+    """
+    start, end = text.find("{"), text.rfind("}")
+    part = text[start : end + 1] if start >= 0 and end >= 0 else text
+    try:
+        value: object = json.loads(part)
+    except (ValueError, RecursionError):
+        raise ReplyFault("The reply is not one valid JSON object.") from None
+    if without_halves(part) != part:
+        raise ReplyFault("The reply holds half of a character.")
+    return fields_of(value)
+
+
+def strict_integer_in(fields: Fields, name: str) -> int:
+    """The JSON integer in this field: no text, no number with a point, no truth value. Raises ReplyFault."""
+    value = given(fields, name)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ReplyFault(f'The reply gives something else than a JSON integer as "{name}".')
+    if abs(value) > _LARGEST:
+        raise ReplyFault(f'The reply gives a number as "{name}" that is too large to count with.')
+    return value

@@ -1,0 +1,96 @@
+"""Readable and unreadable replies lead to the requests and scores of the published packages, over a real server.
+
+`upstream/*.json` holds what the packages themselves did against a loopback server with the same replies: how many
+requests they sent, with which messages, and the score. Each file names the versions.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import server as fake
+from server import JudgeServer
+
+import merilo
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+UPSTREAM = Path(__file__).with_name("upstream")
+RAGAS_ROW = {"user_input": "q?", "response": "A. B.", "retrieved_contexts": ["A."]}
+DEEPEVAL_ROW = {"user_input": "q?", "response": "a. b.", "reference": "e.", "retrieved_contexts": ["c1", "c2"]}
+ENOUGH = 50
+"""More replies than any case needs; upstream's server repeats the last reply for ever."""
+
+
+def cases(file: str) -> list[Any]:
+    found = json.loads((UPSTREAM / file).read_text(encoding="utf-8"))["cases"]
+    return [pytest.param(case, id=f"{case['metric']}: {case['name']}") for case in found]
+
+
+def evaluated(metric: str, row: dict[str, Any], replies: Sequence[str], path: Path) -> tuple[float | None, JudgeServer]:
+    """The score of a row, None without one, from a server that gives these replies, the last one again and again."""
+    with JudgeServer() as server:
+        server.fail_next(*(fake.says(text) for text in [*replies, *[replies[-1]] * ENOUGH]))
+        run = merilo.evaluate(
+            [{"id": "a", **row}],
+            metrics=[metric],
+            judge="openai:test-model",
+            base_url=server.base_url,
+            out=path / "run",
+            cache=False,
+            concurrency=1,
+        )
+    (outcome,) = run.sample("a").outcomes.values()
+    return (outcome.value if isinstance(outcome, merilo.Score) else None), server
+
+
+def roles(server: JudgeServer) -> list[str]:
+    return ["".join(message["role"][0] for message in asked.messages) for asked in server.asked]
+
+
+@pytest.mark.parametrize("case", cases("ragas-0.4.3-instructor-1.14.4.json"))
+def test_collections_of_ragas_ask_again_as_instructor_does(case: dict[str, Any], tmp_path: Path) -> None:
+    """The collections send the requests of ragas 0.4.3 with instructor 1.14.4, with the same roles, and score alike."""
+    metric = f"ragas-0.4.3:collections.{case['metric']}"
+    score, server = evaluated(metric, RAGAS_ROW, case["replies"], tmp_path)
+    assert roles(server) == case["requests"]
+    assert score == case["score"]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [each for each in cases("ragas-0.4.3-instructor-1.17.0.json") if each.values[0]["name"] != "fenced"],
+)
+def test_later_versions_of_instructor_ask_once_more(case: dict[str, Any], tmp_path: Path) -> None:
+    """With reasks=3 the requests are those of instructor 1.17.0, which looks for JSON in a fence in another way."""
+    metric = f"ragas-0.4.3:collections.{case['metric']}(reasks=3)"
+    score, server = evaluated(metric, RAGAS_ROW, case["replies"], tmp_path)
+    assert roles(server) == case["requests"]
+    assert score == case["score"]
+
+
+def test_a_reask_shows_the_reply_and_what_is_wrong(tmp_path: Path) -> None:
+    """The assistant's turn is the unreadable reply, and the user's turn after it says what is wrong."""
+    good = '{"statements": []}'
+    _, server = evaluated("ragas-0.4.3:collections.faithfulness", RAGAS_ROW, ['{"x": 1}', "no", good], tmp_path)
+    assert [message["content"] for message in server.asked[2].messages[2:]] == [
+        '{"x": 1}',
+        'The reply has no "statements". Correct it, and reply with the whole JSON object only.',
+        "no",
+        "The reply is not one valid JSON object. Correct it, and reply with the whole JSON object only.",
+    ]
+
+
+@pytest.mark.parametrize("path", ["schema", "loose"])
+@pytest.mark.parametrize("case", cases("deepeval-4.3.1.json"))
+def test_deepeval_reads_replies_by_schema_or_loosely(case: dict[str, Any], path: str, tmp_path: Path) -> None:
+    """reply=schema is DeepEval's client of a server, reply=loose a model class of the user's own without schemas."""
+    upstream = case["by"]["unknown" if path == "schema" else "custom"]
+    parameters = f"include_reason={str(case['include_reason']).lower()}, reply={path}"
+    score, server = evaluated(f"deepeval-4.3.1:{case['metric']}({parameters})", DEEPEVAL_ROW, case["replies"], tmp_path)
+    assert (score, server.count) == (upstream["score"], upstream["requests"])
+    assert ("response_format" in server.asked[0].body) == (path == "schema")
