@@ -124,12 +124,16 @@ Such a field is hashed and stored only if it is set, so that questions asked bef
 """
 
 
-@lru_cache(maxsize=256)
 def later_fields(question: type[Question[Any]]) -> frozenset[str]:
     """The names of the fields that are left out of digests and records while they are empty."""
-    return frozenset(each.name for each in fields(question) if each.metadata.get("later"))
+    found = _LATER_FIELDS.get(question)
+    if found is None:
+        names = (each.name for each in fields(question) if each.metadata.get("later"))
+        found = _LATER_FIELDS[question] = frozenset(names)
+    return found
 
 
+_LATER_FIELDS: dict[type, frozenset[str]] = {}
 _FIELDS: dict[type, tuple[tuple[str, bytes], ...]] = {}
 
 
