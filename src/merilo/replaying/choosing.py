@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from merilo.errors import UsageError
 from merilo.metrics.base import is_composite
-from merilo.metrics.registry import metric_text, parse_recorded
+from merilo.metrics.registry import RecordedMetric, metric_text, parse_recorded
 from merilo.selection import Chosen, definitions_of, metrics_of, missing_fields
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from merilo.metrics.base import Definition, Metric
-    from merilo.metrics.registry import RecordedMetric
     from merilo.replaying.recorded import Recorded
     from merilo.runs.run import Manifest
     from merilo.runs.store import Store
@@ -43,14 +42,14 @@ class Choosing:
         """Raises UsageError for a metric that is not known here."""
         stored = {**self.manifest.metrics, **self.manifest.composites}
         if asked is None:
-            given = [(text, *self._known(text, version)) for text, version in stored.items()]
+            given = [(text, self._known(text, version)) for text, version in stored.items()]
         else:
-            given = [("", each, each.version) for each in definitions_of(asked)]
+            given = [("", RecordedMetric(each, each.version)) for each in definitions_of(asked)]
         in_some = self._in_some() if asked else None
         metrics: dict[str, Metric] = {}
         versions: dict[str, int] = {}
         composites: dict[str, Chosen] = {}
-        for stored_text, each, version in given:
+        for stored_text, (each, version) in given:
             parts = metrics_of(each, self.recorded.names)
             if in_some is not None:
                 _check(parts, in_some)
