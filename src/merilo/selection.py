@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from merilo.errors import UsageError
+from merilo.judging.questions import Completion
 from merilo.metrics.base import CompositeOfRun, is_composite
+from merilo.metrics.lineage.same_verdicts import FORMS
 from merilo.metrics.registry import default_metrics, metric_text, parse_metric
 
 if TYPE_CHECKING:
@@ -63,7 +65,7 @@ def select(
             if is_composite(given):
                 composites[text] = Chosen(given, tuple(parts))
         elif named:
-            raise UsageError(f"{text} cannot be computed: {reason}.")
+            raise UsageError(_no_free_text(text, parts, intake, roles) or f"{text} cannot be computed: {reason}.")
         else:
             left_out[text] = reason
     if not metrics:
@@ -76,6 +78,27 @@ def definitions_of(asked: Sequence[str | Definition]) -> list[Definition]:
     given = [parse_metric(each) if isinstance(each, str) else each for each in asked]
     metrics = [metric_text(each) for each in given if not is_composite(each)]
     return [each.of_run(metrics) if isinstance(each, CompositeOfRun) else each for each in given]
+
+
+def _no_free_text(text: str, parts: Mapping[str, Metric], intake: Intake, roles: Roles) -> str | None:
+    """The refusal of a metric whose judge writes no free text, with the ways out; None if something else is missing."""
+    for metric in parts.values():
+        if missing_fields(metric, intake.in_some) is not None:
+            return None
+        for role in sorted(metric.roles):
+            judge = roles.judges.get(role)
+            if judge is None or Completion not in metric.asks or Completion in judge.answers:
+                continue
+            formula = (
+                f", or `merilo lineage` for the same formula over the {judge.name} judge's verdicts"
+                if text in FORMS
+                else ""
+            )
+            return (
+                f"The {judge.name} judge cannot answer {text}, which asks for free text: use an LLM judge "
+                f"(--judge openai:MODEL){formula}."
+            )
+    return None
 
 
 def _reasons(left_out: Mapping[str, str]) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import dataclass
+from importlib import metadata
 from importlib.metadata import PackageNotFoundError
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from conversing import Talk, converse
 from judged_rivers import rows
+from packaging.requirements import Requirement
 
 import merilo
 from merilo.judges.splitter import SplitterJudge
@@ -189,6 +191,20 @@ def test_a_run_without_sentences_names_no_splitter(tmp_path: Path) -> None:
     assert list(found.manifest.judges) == ["judge"]
 
 
+def test_pysbd_is_installed_with_merilo() -> None:
+    """A plain `pip install merilo` installs pysbd, and the extra of before still names nothing unknown."""
+    needed = [Requirement(text) for text in metadata.requires("merilo") or ()]
+    assert [str(each) for each in needed if each.name == "pysbd"] == ["pysbd>=0.3.4"]
+    assert "published" in metadata.metadata("merilo").get_all("Provides-Extra", [])
+
+
+async def test_warnings_as_errors_do_not_reach_pysbd(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From Python 3.12 on pysbd warns while it is compiled; a process that makes warnings errors still splits."""
+    monkeypatch.setenv("PYTHONWARNINGS", "error")
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    assert await cut(SplitterJudge(), "One. Two.") == (TextsVerdict(("One. ", "Two.")),)
+
+
 def test_without_pysbd_the_run_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A metric that needs sentences is refused before the first question, in one sentence."""
 
@@ -196,12 +212,12 @@ def test_without_pysbd_the_run_says_what_to_install(tmp_path: Path, monkeypatch:
         raise PackageNotFoundError(name)
 
     monkeypatch.setattr(splitter, "version", missing)
-    with pytest.raises(merilo.UsageError, match=r"pysbd, which is not installed; install merilo\[published\]"):
+    with pytest.raises(merilo.UsageError, match=r"pysbd is missing.*; install it \(pip install pysbd\)"):
         run(rows(1), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
 def test_what_the_judge_does_not_answer_is_told_first(tmp_path: Path) -> None:
     """Where the judge itself lacks a kind, the reason names the judge."""
-    with pytest.raises(merilo.UsageError, match="the judge embedded does not answer questions of kind 'completion'"):
+    with pytest.raises(merilo.UsageError, match="The embedded judge cannot answer made:freely, which asks for free"):
         run(rows(1), tmp_path / "run", metrics=[AsksFreely()])

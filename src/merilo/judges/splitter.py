@@ -1,4 +1,4 @@
-"""The judge that cuts texts into sentences as pysbd does, for published metrics that count by it."""
+"""The judge that splits texts into sentences as pysbd does, for published metrics that count by it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class SplitterJudge:
     """Answers `Sentences` with `splitter="pysbd"`: English rules, whitespace kept, none for an empty text.
 
-    `timeout_s`: what one text may take; a text that takes longer gets a Failure. `worker`: the command of another
-    worker, for tests. Needs the package pysbd (`merilo[published]`); `unready` says so where it is missing.
+    `timeout_s`: the limit for one text; a text that takes longer gets a Failure. `worker`: the command of another
+    worker, for tests. pysbd is a dependency of merilo; `unready` reports an installation that lacks it.
     """
 
     timeout_s: float = TIMEOUT_S
@@ -62,7 +62,7 @@ class SplitterJudge:
         """Why it can answer nothing here, as a phrase; None when it can."""
         if self.worker or installed() is not None:
             return None
-        return f"sentences are cut by {PACKAGE}, which is not installed; install merilo[published]"
+        return f"the package {PACKAGE} is missing, a dependency of merilo; install it (pip install {PACKAGE})"
 
     def fingerprint(self) -> Mapping[str, object]:
         """The version of pysbd and its settings."""

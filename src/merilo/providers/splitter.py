@@ -161,7 +161,9 @@ class _SplitterConnection:
             raise
         if "error" in said:
             await self.stop()
-            raise ProviderDown(f"{PACKAGE} cannot be imported ({said['error']}); install merilo[published] again.")
+            raise ProviderDown(
+                f"{PACKAGE} cannot be imported ({said['error']}); install it again (pip install {PACKAGE})."
+            )
         return process
 
 
