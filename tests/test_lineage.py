@@ -24,9 +24,13 @@ from merilo.judging.questions import (
 from merilo.metrics.lineage.form import Lineage
 from merilo.metrics.lineage.same_verdicts import FORMS, SameVerdicts
 from merilo.metrics.registry import metric_text, parse_metric
+from merilo.reports.definitions import CommonSamples, _compared, _shared
+from merilo.reports.lineage import _common_text, lineage_page, lineage_record
 
 if TYPE_CHECKING:
-    from merilo.reports.definitions import LineageTables
+    from pathlib import Path
+
+    from merilo.reports.definitions import DefinitionRow, LineageTables
 
 CONTEXTS = [
     "Paris is the capital of France. It lies on the Seine. It has two million people.",
@@ -210,3 +214,110 @@ def test_as_published_each_definition_asks_its_own_questions(tmp_path: Any) -> N
     asked = {row.definition: row.asked for row in rows}
     assert asked["nvidia:context_relevance"] == 2 * 2
     assert asked["deepeval-4.3.1:contextual_relevancy"] == 2 * (len(CONTEXTS) + 1)
+
+
+# -- the samples over which definitions are compared ----------------------------------------------------
+
+
+def row_of(tables: LineageTables, definition: str) -> DefinitionRow:
+    return next(row for rows in tables.families.values() for row in rows if row.definition == definition)
+
+
+def graded(grades: list[int | None], tmp_path: Path, **arguments: Any) -> LineageTables:
+    """One sample for each grade of its only context, None for one without a context, by our own judge's verdicts."""
+
+    def grade(question: Question[Any]) -> dict[str, Any]:
+        assert isinstance(question, Relevance)
+        found = int(question.sentences[0].split()[1])
+        return {"grade": found, "evidence": [0] if found else []}
+
+    rows = [
+        {
+            "id": f"s{place}",
+            "user_input": f"Question {place}?",
+            "retrieved_contexts": [] if found is None else [f"Context {found} of {place}."],
+            "metadata": {"document": f"d{place % 7}"},
+        }
+        for place, found in enumerate(grades)
+    ]
+    judge = ScriptedJudge.by(grade)
+    options = {"judge": judge, "families": ["context_relevance"], "out": tmp_path / "run", "cache": False, **arguments}
+    return merilo.lineage(rows, **options)
+
+
+def test_means_are_compared_over_the_samples_that_every_definition_scored(tmp_path: Path) -> None:
+    """Ragas scores a sample without contexts 0 and ours leaves it out: over the common samples both have one mean."""
+    tables = graded([2, 0, 2, None, None, 2, 0, 1], tmp_path)
+    common = tables.common[Lineage.CONTEXT_RELEVANCE]
+    assert (common.count, common.most, common.same, dict(common.left_out)) == (6, 8, False, {})
+    ours, ragas = row_of(tables, "context_relevance(unit=sentence)"), row_of(tables, "ragas-0.1.9:context_relevancy")
+    assert ours.aggregate.mean == pytest.approx(4 / 6)
+    assert ragas.aggregate.mean == pytest.approx(4 / 8)
+    assert ours.common_mean == ragas.common_mean == pytest.approx(4 / 6)
+    assert ours.common_interval == ragas.common_interval == ours.aggregate.interval
+    assert {row.compared for row in tables.families[Lineage.CONTEXT_RELEVANCE]} == {6}
+
+
+def test_the_rank_correlation_is_over_the_common_samples(tmp_path: Path) -> None:
+    """A row that agrees on the common samples has a tau-b of 1, whatever it makes of the others."""
+    tables = graded([2, 0, 1, None, None, 2, 0, 1], tmp_path)
+    assert row_of(tables, "trulens:context_relevance").tau_b == 1.0
+    record = lineage_record(tables)
+    assert record["common"] == {"context_relevance": {"samples": 6, "not_compared": {}, "samples_with_all": 6}}
+    first = record["families"]["context_relevance"][0]
+    assert (first["scored"], first["compared"], first["common_mean"]) == (6, 6, pytest.approx(0.5))
+
+
+def test_a_definition_with_few_scores_is_named_and_not_compared(tmp_path: Path) -> None:
+    """One that scored a rare kind of sample alone does not take the others out of the comparison."""
+
+    def untold(question: Question[Any]) -> dict[str, Any]:
+        found = answer(question)
+        if isinstance(question, Support):
+            found |= {"tells_contradicted": False}
+            found |= {} if found["label"] == "supported" else {"label": "unsupported", "evidence": []}
+        return found
+
+    rows = [{**ROW, "id": f"s{place}"} for place in range(6)]
+    rows += [{**ROW, "id": "nothing", "response": " "}]
+    tables = merilo.lineage(
+        rows, families=["faithfulness"], judge=ScriptedJudge.by(untold), out=tmp_path / "run", cache=False
+    )
+    common = tables.common[Lineage.FAITHFULNESS]
+    few = {"axion:faithfulness": 1, "deepeval-4.3.1:faithfulness": 1}
+    assert (dict(common.left_out), common.count, common.with_all) == (few, 6, 0)
+    for definition in few:
+        row = row_of(tables, definition)
+        assert (row.common_mean, row.common_interval, row.tau_b, row.compared) == (None, None, None, 0)
+        assert row.aggregate.scored == 1
+    text = str(lineage_page(tables, 200))
+    named = "axion:faithfulness (1), deepeval-4.3.1:faithfulness (1)"
+    assert f"Not compared, since they scored too few: {named}." in text
+    assert "over the 6 of 7 samples that every other definition scored" in text
+
+
+def test_common_intervals_are_clustered_as_the_run_is(tmp_path: Path) -> None:
+    """Where all definitions scored all samples, the common interval is that of the run, clusters included."""
+    tables = graded([2, 0, 1, 2, 2, 0, 1] * 4, tmp_path, cluster="document")
+    assert tables.common[Lineage.CONTEXT_RELEVANCE].same
+    for row in tables.families[Lineage.CONTEXT_RELEVANCE]:
+        assert row.aggregate.clusters == 7
+        assert row.common_mean == pytest.approx(row.aggregate.mean, abs=1e-12)
+        assert row.common_interval == row.aggregate.interval
+
+
+def test_samples_that_no_two_definitions_share_are_not_compared() -> None:
+    """Two definitions of disjoint samples have nothing in common, which is said instead of a mean."""
+    compared = _compared({"a": {"1": 0.0, "2": 1.0}, "b": {"3": 0.0, "4": 1.0}, "c": {}})
+    assert [*compared] == ["a", "b"]
+    assert _shared(compared.values()) == []
+    assert "cannot be compared" in _common_text(CommonSamples(0, 2, {"c": 0}, 0, same=False), 4)
+
+
+def test_the_page_shows_each_mean_with_its_samples(tmp_path: Path) -> None:
+    """In 100 columns each row has its own mean with its coverage, and the mean over the common samples."""
+    text = str(lineage_page(graded([2, 0, 2, None, None, 2, 0, 1], tmp_path), 100))
+    assert "over the 6 of 8 samples that every definition scored." in text
+    line = next(each for each in text.splitlines() if each.startswith("ragas-0.1.9:context_relevancy "))
+    assert line.split()[1:4] == ["0.500", "8/8", "0.667"]
+    assert max(map(len, text.splitlines()[:20])) <= 100

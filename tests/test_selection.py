@@ -11,6 +11,8 @@ import merilo
 if TYPE_CHECKING:
     from pathlib import Path
 
+ADVICE = "which asks for free text: use an LLM judge (--judge openai:MODEL)"
+LINEAGE = "or `merilo lineage` for the same formula over the embedded judge's verdicts"
 ROW = {"user_input": "When?", "response": "In 1889.", "retrieved_contexts": ["It was completed in 1889."]}
 
 
@@ -19,13 +21,11 @@ ROW = {"user_input": "When?", "response": "In 1889.", "retrieved_contexts": ["It
     [
         (
             "ragas-0.1.9:faithfulness",
-            "The embedded judge cannot answer ragas-0.1.9:faithfulness, which asks for free text: use an LLM judge "
-            "(--judge openai:MODEL), or `merilo lineage` for the same formula over the embedded judge's verdicts.",
+            f"The embedded judge cannot answer ragas-0.1.9:faithfulness, {ADVICE}, {LINEAGE}.",
         ),
         (
             "trulens:groundedness",
-            "The embedded judge cannot answer trulens:groundedness, which asks for free text: use an LLM judge "
-            "(--judge openai:MODEL).",
+            f"The embedded judge cannot answer trulens:groundedness, {ADVICE}.",
         ),
         ("ragas-0.1.9:context_recall", "ragas-0.1.9:context_recall cannot be computed: no sample has reference."),
     ],

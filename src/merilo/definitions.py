@@ -9,7 +9,7 @@ from merilo.errors import UsageError
 from merilo.evaluation import run_evaluation
 from merilo.metrics.lineage.form import Lineage
 from merilo.metrics.lineage.same_verdicts import FORMS, SameVerdicts
-from merilo.reports.definitions import LineageTables, tables_of
+from merilo.reports.definitions import lineage_tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from merilo.data.load import Records
     from merilo.metrics.base import Metric
     from merilo.options import Options
+    from merilo.reports.definitions import LineageTables
 
 NATIVE: Final[Mapping[Lineage, tuple[str, ...]]] = {
     Lineage.CONTEXT_RELEVANCE: (
@@ -54,7 +55,7 @@ async def run_lineage(
     plan = {family: _metrics(family, as_published=as_published) for family in wanted}
     metrics = [metric for rows in plan.values() for metric in rows.values()]
     run = await run_evaluation(data, replace(options, metrics=metrics, lenient=True))
-    return LineageTables(run, tables_of(run, plan), run.manifest.left_out)
+    return lineage_tables(run, plan)
 
 
 def _family(name: str) -> Lineage:

@@ -101,7 +101,7 @@ def test_only_what_is_asked_is_named(tmp_path: Path) -> None:
 
 def test_what_the_judge_lacks_is_the_obstacle(tmp_path: Path) -> None:
     """A metric that needs more than vectors is refused for what is missing."""
-    with pytest.raises(merilo.UsageError, match="The embedded judge cannot answer .* which asks for free text"):
+    with pytest.raises(merilo.UsageError, match=r"The embedded judge cannot answer .* which asks for free text"):
         run(tmp_path / "run", AsksFreely())
 
 

@@ -67,7 +67,7 @@ def test_every_name_stands_whole_in_its_table(published: LineageTables, width: i
 def test_below_the_table_stands_why_samples_are_not_scored_and_what_was_scored_all_the_same(
     published: LineageTables,
 ) -> None:
-    """Numbers under "unscored" and "flags" have their reasons on the same page, each with its count."""
+    """Samples that "scored" does not count and those under "flags" have their reasons on the page, with counts."""
     text = str(lineage_page(published, 200))
     assert "  context_relevance" in text
     assert "    unscored: 1 undefined: no context was retrieved (1)\n" in text

@@ -7,16 +7,23 @@ from typing import TYPE_CHECKING
 
 from merilo.metrics.lineage.same_verdicts import FORMS
 from merilo.metrics.registry import metric_text
+from merilo.reports.shares import ends
+from merilo.runs.clusters import clusters
+from merilo.runs.run import STORE
+from merilo.runs.scales import recorded_scale
+from merilo.runs.store import Store
 from merilo.stats.agreement import kendall_tau_b
+from merilo.stats.means import mean_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from merilo.metrics.base import Metric
     from merilo.metrics.lineage.form import Lineage
     from merilo.runs.run import Aggregate, Run
 
 _Values = dict[str, float]
+"""Sample → value, in dataset order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,59 +35,148 @@ class DefinitionRow:
     metric: str
     """The text of the metric that was computed: for a form, `same_verdicts(of=...)`."""
     aggregate: Aggregate
+    """Over all samples that this definition scored."""
+    common_mean: float | None
+    """Mean over the common samples of the family; None if the definition is not compared, see `CommonSamples`."""
+    common_interval: tuple[float, float] | None
+    """Confidence interval of `common_mean`, as that of the aggregate; None if there is none."""
     asked: int
     """Questions behind its outcomes; equal ones count once."""
     tau_b: float | None
-    """Kendall's tau-b with the first native metric over the samples that both scored; None when not defined."""
+    """Kendall's tau-b with the first row over the common samples; None when not defined."""
     compared: int
-    """Samples that both scored."""
+    """Samples of `common_mean` and `tau_b`."""
     formula: str
     left_out: str
     """What of the definition is not computed; empty where it is computed whole."""
 
 
 @dataclass(frozen=True, slots=True)
+class CommonSamples:
+    """The samples over which the definitions of a family are compared: those that each of them scored.
+
+    A definition without any score is not compared. Nor are those with the fewest scores while less than half of the
+    samples that some definition scored would be common: a definition may be undefined for all but rare samples.
+    """
+
+    count: int
+    most: int
+    """The largest number of samples that one definition scored."""
+    left_out: Mapping[str, int]
+    """The definitions that are not compared → how many samples they scored."""
+    with_all: int
+    """How many samples would be common if every definition with a score were compared."""
+    same: bool
+    """Every definition is compared, and scored the same samples."""
+
+
+@dataclass(frozen=True, slots=True)
 class LineageTables:
-    """A run with the definitions of each family; `left_out` tells the families and metrics that there are none of."""
+    """A run with the definitions of each family; `left_out`: the families and metrics without any, and why."""
 
     run: Run
     families: Mapping[Lineage, tuple[DefinitionRow, ...]]
+    common: Mapping[Lineage, CommonSamples]
     left_out: Mapping[str, str]
 
 
-def tables_of(run: Run, plan: Mapping[Lineage, Mapping[str, str | Metric]]) -> dict[Lineage, tuple[DefinitionRow, ...]]:
-    """Family → one row for each definition whose metric the run has; `plan`: definition → metric, native ones first."""
-    values: dict[str, dict[str, float]] = {text: {} for text in run.metrics}
+def lineage_tables(run: Run, plan: Mapping[Lineage, Mapping[str, str | Metric]]) -> LineageTables:
+    """One row for each definition whose metric the run has; `plan`: definition → metric, native ones first."""
+    values: dict[str, _Values] = {text: {} for text in run.metrics}
     keys: dict[str, set[str]] = {text: set() for text in run.metrics}
     for record in run.records():
         text = record["metric"]
         keys[text].update(record.get("trail", ()))
         if record["outcome"] == "score":
             values[text][record["sample"]] = record.get("value", 0.0)
-    tables: dict[Lineage, tuple[DefinitionRow, ...]] = {}
+    cluster_of = _clusters(run)
+    families: dict[Lineage, tuple[DefinitionRow, ...]] = {}
+    common: dict[Lineage, CommonSamples] = {}
     for family, metrics in plan.items():
         texts = {name: metric if isinstance(metric, str) else metric_text(metric) for name, metric in metrics.items()}
-        there = {name: text for name, text in texts.items() if text in run.metrics}
-        if there:
-            native = values[next(iter(there.values()))]
-            tables[family] = tuple(
-                _row(name, run.metrics[text], (native, values[text]), len(keys[text])) for name, text in there.items()
-            )
-    return tables
+        scores = {name: values[text] for name, text in texts.items() if text in run.metrics}
+        if not scores:
+            continue
+        compared = _compared(scores)
+        shared = _shared(compared.values())
+        common[family] = _common(scores, compared, len(shared))
+        table = _Table(run, next(iter(scores)), compared, shared, cluster_of)
+        families[family] = tuple(table.row(name, texts[name], len(keys[texts[name]])) for name in scores)
+    return LineageTables(run, families, common, run.manifest.left_out)
 
 
-def _row(definition: str, aggregate: Aggregate, values: tuple[_Values, _Values], asked: int) -> DefinitionRow:
-    """One row; `values`: sample → value, of the first native metric and of this definition."""
-    native, own = values
-    common = [sample for sample in native if sample in own]
-    form = FORMS.get(definition) if aggregate.metric != definition else None
-    return DefinitionRow(
-        definition=definition,
-        metric=aggregate.metric,
-        aggregate=aggregate,
-        asked=asked,
-        tau_b=kendall_tau_b([native[each] for each in common], [own[each] for each in common]),
-        compared=len(common),
-        formula=form.formula if form else "",
-        left_out=form.left_out if form else "",
-    )
+def _compared(scores: Mapping[str, _Values]) -> dict[str, _Values]:
+    """The definitions to compare, by the rule of `CommonSamples`."""
+    compared = {name: values for name, values in scores.items() if values}
+    most = max(map(len, compared.values()), default=0)
+    while 2 * len(_shared(compared.values())) < most:
+        fewest = min(map(len, compared.values()))
+        rest = {name: values for name, values in compared.items() if len(values) > fewest}
+        if not rest:
+            break
+        compared = rest
+    return compared
+
+
+def _shared(scores: Iterable[_Values]) -> list[str]:
+    """The samples that all of these scored, in dataset order."""
+    first, *others = [*scores] or [{}]
+    return [sample for sample in first if all(sample in each for each in others)]
+
+
+def _common(scores: Mapping[str, _Values], compared: Mapping[str, _Values], count: int) -> CommonSamples:
+    most = max(map(len, scores.values()))
+    left_out = {name: len(values) for name, values in scores.items() if name not in compared}
+    with_all = len(_shared(values for values in scores.values() if values))
+    return CommonSamples(count, most, left_out, with_all, same=count == most and not left_out)
+
+
+def _clusters(run: Run) -> dict[str, str | None]:
+    """Sample → cluster; empty where the run was made without."""
+    if run.manifest.cluster is None:
+        return {}
+    store = Store.read(run.path / STORE)
+    try:
+        return {each.sample: each.cluster for each in clusters(store, run.manifest.cluster)}
+    finally:
+        store.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """What the rows of one family have in common."""
+
+    run: Run
+    first: str
+    """The first native definition."""
+    compared: Mapping[str, _Values]
+    shared: Sequence[str]
+    cluster_of: Mapping[str, str | None]
+
+    def row(self, definition: str, metric: str, asked: int) -> DefinitionRow:
+        """The row of one definition."""
+        form = FORMS.get(definition) if metric != definition else None
+        values = self._values(definition)
+        estimate = mean_interval(
+            values,
+            recorded_scale(self.run.manifest, metric).span,
+            clusters=[self.cluster_of[each] for each in self.shared] if values and self.cluster_of else None,
+        )
+        first = self._values(self.first)
+        return DefinitionRow(
+            definition=definition,
+            metric=metric,
+            aggregate=self.run.metrics[metric],
+            common_mean=estimate.value,
+            common_interval=ends(estimate.interval),
+            asked=asked,
+            tau_b=kendall_tau_b(first, values) if first and values else None,
+            compared=len(values),
+            formula=form.formula if form else "",
+            left_out=form.left_out if form else "",
+        )
+
+    def _values(self, definition: str) -> list[float]:
+        """The values of the common samples; none if the definition is not compared."""
+        own = self.compared.get(definition)
+        return [own[each] for each in self.shared] if own is not None else []

@@ -15,10 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.metrics.base import Outcome
-    from merilo.reports.definitions import DefinitionRow, LineageTables
+    from merilo.reports.definitions import CommonSamples, DefinitionRow, LineageTables
     from merilo.runs.run import Aggregate, Run
 
-_HEADINGS: Final = ("definition", "mean", "95 % interval", "unscored", "flags", "asked", "tau-b")
+_ALIKE: Final[Sequence[str]] = ("definition", "mean", "95 % interval", "scored", "flags", "asked", "tau-b")
+"""The headings where every definition scored the same samples."""
+_UNLIKE: Final[Sequence[str]] = ("definition", "mean", "scored", "common", "95 % interval", "flags", "asked", "tau-b")
+"""The headings where they did not: the mean over a definition's own samples, then all else over the common ones."""
+_WIDE: Final = 70
+"""Below this width of the page the column `asked` is left out."""
 
 
 def lineage_record(tables: LineageTables) -> dict[str, Any]:  # Any: JSON
@@ -30,6 +35,7 @@ def lineage_record(tables: LineageTables) -> dict[str, Any]:  # Any: JSON
         "families": {
             family.value: [_definition_record(each) for each in rows] for family, rows in tables.families.items()
         },
+        "common": {family.value: _common_record(each) for family, each in tables.common.items()},
         "left_out": dict(tables.left_out),
     }
 
@@ -41,7 +47,9 @@ def lineage_page(tables: LineageTables, width: int) -> Page:
     page.text(f"{count(manifest.samples, 'sample')} of {manifest.data}, {_judges(tables.run)}", tone=Tone.STRONG)
     for family, rows in tables.families.items():
         page.heading(_title(family.value))
-        _table(page, rows)
+        common = tables.common[family]
+        page.text(_common_text(common, manifest.samples), tone=Tone.QUIET)
+        _table(page, rows, common, manifest.samples)
         _notes(page, rows)
     if tables.left_out:
         page.heading("Left out")
@@ -51,8 +59,8 @@ def lineage_page(tables: LineageTables, width: int) -> Page:
     page.blank()
     page.text(
         f"Each interval is {OWN_ERROR}. "
-        f"tau-b: Kendall's rank correlation with the first row of the table, over the samples that both scored; {NONE} "
-        "where there are not two, or one of the rows gives them all the same value. asked: questions behind the row; "
+        f"tau-b: Kendall's rank correlation with the first row of the table, over the common samples; {NONE} "
+        "if there are not two, or one of the rows gives them all the same value. asked: questions behind the row; "
         "equal questions were asked once. merilo metrics NAME says how each is computed.",
         tone=Tone.QUIET,
     )
@@ -109,16 +117,44 @@ def _title(family: str) -> str:
     return family.replace("_", " ").capitalize()
 
 
-def _table(page: Page, rows: Sequence[DefinitionRow]) -> None:
+def _common_text(common: CommonSamples, samples: int) -> str:
+    """Over which samples the definitions are compared, and which of them are not."""
+    if not common.most:
+        return "No definition scored a sample."
+    if common.same:
+        return f"Every definition scored the same {common.count:,} of {samples:,} samples."
+    others = "other " if common.left_out else ""
+    over = f"{common.count:,} of {samples:,} samples that every {others}definition scored"
+    text = f"common: mean, interval and tau-b over the {over}."
+    if not common.count:
+        text = "No sample was scored by every definition, so their means cannot be compared."
+    if common.left_out:
+        names = ", ".join(f"{name} ({scored:,})" for name, scored in common.left_out.items())
+        text = f"{text} Not compared, since they scored too few: {names}."
+    return text
+
+
+def _table(page: Page, rows: Sequence[DefinitionRow], common: CommonSamples, samples: int) -> None:
     tones = [Tone.STRONG, *[Tone.PLAIN] * len(rows)]
-    page.table([_HEADINGS, *map(_cells, rows)], tones, gaps=(2, 1, 1, 1, 1))
+    headings = _ALIKE if common.same else _UNLIKE
+    gaps: Sequence[int] = (2, 1, 1, 1, 1) if common.same else (1, 2, 2, 1, 1, 1)
+    if page.width < _WIDE:
+        headings, gaps = [each for each in headings if each != "asked"], [1] * (len(headings) - 3)
+    page.table([headings, *(_cells(row, headings, samples) for row in rows)], tones, gaps=gaps)
 
 
-def _cells(row: DefinitionRow) -> tuple[str, ...]:
-    aggregate = row.aggregate
-    tau = NONE if row.tau_b is None else f"{row.tau_b:.2f}"
-    counted = (f"{amount:,}" for amount in (aggregate.undefined + aggregate.failed, aggregate.flagged, row.asked))
-    return (row.definition, number(aggregate.mean), span(aggregate.interval), *counted, tau)
+def _cells(row: DefinitionRow, headings: Sequence[str], samples: int) -> list[str]:
+    found = {
+        "definition": row.definition,
+        "mean": number(row.aggregate.mean),
+        "scored": f"{row.aggregate.scored:,}/{samples:,}",
+        "common": number(row.common_mean),
+        "95 % interval": span(row.common_interval),
+        "flags": f"{row.aggregate.flagged:,}",
+        "asked": f"{row.asked:,}",
+        "tau-b": NONE if row.tau_b is None else f"{row.tau_b:.2f}",
+    }
+    return [found[heading] for heading in headings]
 
 
 def _notes(page: Page, rows: Sequence[DefinitionRow]) -> None:
@@ -183,9 +219,15 @@ def _definition_record(row: DefinitionRow) -> dict[str, Any]:  # Any: JSON
         "asked": row.asked,
         "tau_b": row.tau_b,
         "compared": row.compared,
+        "common_mean": row.common_mean,
+        "common_interval": row.common_interval,
         "formula": row.formula,
         "left_out": row.left_out,
     }
+
+
+def _common_record(common: CommonSamples) -> dict[str, Any]:  # Any: JSON
+    return {"samples": common.count, "not_compared": dict(common.left_out), "samples_with_all": common.with_all}
 
 
 def _outcome_record(row: DefinitionRow, outcome: Outcome) -> dict[str, Any]:  # Any: JSON
