@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import tomllib
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +16,7 @@ from merilo.cli.exits import Exit
 from merilo.data.sample import FIELDS
 from merilo.judges.blended import CURVES_FILE
 from merilo.metrics.edges import edge_table
+from merilo.metrics.published.fidelity import FAMILIES
 from merilo.metrics.registry import families, native_metrics, parse_metric, systems
 from merilo.reports.cards import card_record, limit
 
@@ -70,11 +72,36 @@ def published() -> str:
     )
 
 
+def fidelity() -> str:
+    """For each family of published definitions how replies are read, what differs, and what it was compared with."""
+    head = ("definitions", "reading of replies", "known differences", "compared with")
+    rows = (
+        (
+            f"`{name}{'' if name in _whole_names() else '*'}`",
+            _parameters_shown(each.replies),
+            "; ".join(each.differs),
+            each.checked,
+        )
+        for name, each in FAMILIES
+    )
+    return table(head, rows)
+
+
+def _whole_names() -> frozenset[str]:
+    return frozenset(name for names in systems().values() for name in names)
+
+
+def _parameters_shown(text: str) -> str:
+    """The text with the parameters in braces in code font."""
+    return re.sub(r"\{(\w+)\}", r"`\1`", text)
+
+
 def _definition(name: str) -> str:
     record = card_record(name)
     rows = [
         *_rows(record),
         ("laws broken on purpose", "; ".join(f"{law} ({quirk})" for law, quirk in record["breaks"].items())),
+        ("sampling", record["reproduction"]["sampling"]),
         ("source", " ".join(record["sources"])),
     ]
     return f"### {name}\n\n{table(('', record['summary']), ((label, text) for label, text in rows if text))}"
@@ -235,6 +262,7 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "exit-codes": exit_codes,
     "kinds": kinds,
     "metrics": metrics,
+    "fidelity": fidelity,
     "published": published,
     "rubrics": rubrics,
 }

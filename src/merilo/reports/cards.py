@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from math import isfinite
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,6 +17,7 @@ from merilo.metrics.registry import (
     systems,
 )
 from merilo.reports.page import Page, Tone
+from merilo.reports.reproduction import reproduction
 from merilo.reports.words import count
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ def list_page(width: int) -> Page:
         for name in own:
             page.entry(name, find_metric(name).card.summary, column=_COLUMN + 2, indent=2)
             page.entry("", f"needs {needs_text(name)}", column=_COLUMN + 2, tone=Tone.QUIET)
-    page.heading("Published: definitions of other systems, reproduced with their quirks")
+    page.heading("Published: definitions of other systems, with their quirks and our wording of the prompts")
     column = max(map(len, systems())) + 2
     for system, names in systems().items():
         command = f"merilo metrics {system}"
@@ -84,6 +86,7 @@ def card_record(name: str) -> dict[str, Any]:  # Any: JSON
     """One metric's card as a JSON-able object. Raises UsageError for an unknown name."""
     found, card = find_metric(name), find_metric(name).card
     always, more = _needs(name)
+    reproduced = reproduction(found.name)
     breaks: Mapping[str, str] = getattr(found, "breaks", {})
     return {
         "name": found.name,
@@ -105,6 +108,7 @@ def card_record(name: str) -> dict[str, Any]:  # Any: JSON
         "when_not": card.when_not,
         "relatives": list(card.relatives),
         "sources": list(card.sources),
+        "reproduction": None if reproduced is None else asdict(reproduced),
         "parameters": [
             {"name": each.name, "allowed": each.allowed, "default": each.default} for each in parameters_of(found)
         ],
@@ -134,9 +138,21 @@ def card_page(name: str, width: int) -> Page:
         ("do not", record["when_not"]),
         ("see also", ", ".join(record["relatives"])),
         ("source", "\n".join(record["sources"])),
+        *_reproduced(record["reproduction"]),
     ]
     page.entries([(label, text) for label, text in rows if text], indent=0)
     return page
+
+
+def _reproduced(record: dict[str, Any] | None) -> list[tuple[str, str]]:  # Any: JSON
+    """The entries on what a published definition reproduces; none for a metric of our own."""
+    if record is None:
+        return []
+    return [
+        ("reproduced", "\n".join(f"{each};" for each in record["reproduced"]).rstrip(";")),
+        ("differs", "\n".join(f"{each};" for each in record["not_reproduced"]).rstrip(";")),
+        ("checked", f"compared with {record['checked']}"),
+    ]
 
 
 def limit(end: float | None) -> str:

@@ -9,6 +9,7 @@ from merilo.metrics.lineage.same_verdicts import FORMS
 from merilo.reports.aggregate import missing_text
 from merilo.reports.overview import command, counts_text, judge_name
 from merilo.reports.page import Page, Span, Tone
+from merilo.reports.reproduction import WORDING
 from merilo.reports.words import NONE, OWN_ERROR, count, number, span
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def lineage_page(tables: LineageTables, width: int) -> Page:
         f"Each interval is {OWN_ERROR}. "
         f"tau-b: Kendall's rank correlation with the first row of the table, over the common samples; {NONE} "
         "if there are not two, or one of the rows gives them all the same value. asked: questions behind the row; "
-        "equal questions were asked once. merilo metrics NAME says how each is computed.",
+        f"equal questions were asked once. {_published_text(tables)} merilo metrics NAME says how each is computed.",
         tone=Tone.QUIET,
     )
     page.line(f"  kept in {tables.run.path}")
@@ -115,6 +116,21 @@ def _judges(run: Run) -> str:
 
 def _title(family: str) -> str:
     return family.replace("_", " ").capitalize()
+
+
+def _published_text(tables: LineageTables) -> str:
+    """What the rows of other systems reproduce."""
+    published = [row for rows in tables.families.values() for row in rows if ":" in row.definition]
+    if any(row.metric != row.definition for row in published):
+        return (
+            "Published rows are formulas over our own verdicts: none of their prompts, steps or replies is reproduced."
+        )
+    return (
+        "Published rows reproduce the formula, the steps, the reading of replies and, if the system fixes it, the "
+        f"temperature; not {WORDING}."
+        if published
+        else ""
+    )
 
 
 def _common_text(common: CommonSamples, samples: int) -> str:

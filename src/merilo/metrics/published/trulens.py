@@ -165,7 +165,7 @@ def _number(value: object) -> float | None:
 
 _CARD: Final = Card(
     summary="",
-    when="To reproduce or to compare with numbers of TruLens.",
+    when="To compare with numbers of TruLens.",
     when_not="Where the judge explains itself in plain text: any number in its words may become the rating.",
     sources=("TruLens, git 97f531a: feedback prompts and the reading of ratings",),
     family="trulens",

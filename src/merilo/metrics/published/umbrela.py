@@ -87,7 +87,7 @@ class Relevance(Ordinary):
         formula="Mean over the contexts of a label: 0 unrelated, 1 related, 2 some answer, 3 dedicated and exact.",
         questions="One request for each context.",
         undefined=("no context was retrieved",),
-        when="To reproduce or to compare with relevance judgments made by UMBRELA.",
+        when="To compare with relevance judgments made by UMBRELA.",
         when_not="Where a number that stands in a passage by chance must not become its label.",
         relatives=("context_relevance", "trulens:context_relevance"),
         sources=("UMBRELA (castorini), git e2c4e41, zero-shot prompts and reply parser",),

@@ -105,7 +105,7 @@ class AnswerRelevancy(AxionMetric):
         formula='Statements with the verdict "yes" or "idk" / statements with a verdict.',
         questions="Three Completions: the statements, the verdicts, the score in words.",
         undefined=("the user input is blank", "the response is blank", f"{_NO_STATED} (empty_scored=false)", _NO_TURN),
-        when="To reproduce numbers of axion.",
+        when="To compare with numbers of axion.",
         when_not="For new work: a failed call scores 1 here. Take answer_relevancy.",
         relatives=("answer_relevancy", "axion:faithfulness"),
         sources=(SOURCE,),

@@ -70,7 +70,7 @@ class FactualAccuracy(Ordinary):
         formula="Statements with the verdict 1 / verdicts.",
         questions="One Completion for the statements and one for the verdicts.",
         undefined=(_BLANK_INPUT, _BLANK_RESPONSE, _BLANK_REFERENCE, f"{_NO_STATED} (empty_scored=false)"),
-        when="To reproduce numbers of axion.",
+        when="To compare with numbers of axion.",
         when_not="To see what the response leaves out: it counts against nothing here.",
         relatives=("axion:faithfulness", "axion:answer_relevancy"),
         sources=(SOURCE,),

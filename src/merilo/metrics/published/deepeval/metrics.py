@@ -45,7 +45,7 @@ _EMPTY: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "empty_
 _NO_CONTEXT: Final = "no context was retrieved"
 _NO_VERDICT: Final = "there was no verdict"
 _EMPTY_RESPONSE: Final = "the response is empty"
-_WHEN: Final = "To reproduce scores of DeepEval."
+_WHEN: Final = "To compare with scores of DeepEval."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _FINAL_LINE: Final = "Final verdict for each statement in order:"
 _NO_STATEMENT: Final = "the response makes no statement"
 _NO_LENGTH: Final = "a question's vector has no length"
-_WHEN: Final = "To reproduce or to understand numbers of ragas 0.0.12 to 0.0.15."
+_WHEN: Final = "To understand, or to compare with, numbers of ragas 0.0.12 to 0.0.15."
 _BLANK_IS_ASKED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
 
 

@@ -108,7 +108,7 @@ class ContextRelevancy(Ordinary):
         questions="One request for `strictness` replies; from two on, similarities of each pair of replies; "
         "sentences are cut by pysbd from 0.0.13 on.",
         undefined=(f"{_NO_SENTENCE} (0.0.13; 0.0.15 gives 0)", BLANK),
-        when="To reproduce or to understand numbers of ragas 0.0.12 to 0.0.15.",
+        when="To understand, or to compare with, numbers of ragas 0.0.12 to 0.0.15.",
         when_not="To measure something new: a header line, a missing full stop or long contexts move the number.",
         relatives=("context_relevance",),
         sources=("ragas/metrics/context_relevance.py",),
@@ -249,7 +249,7 @@ class ContextRecall(Ordinary):
         formula='Reply lines with "[Attributed]" / reply lines.',
         questions="One request.",
         undefined=(BLANK,),
-        when="To reproduce or to understand numbers of ragas 0.0.12 to 0.0.15.",
+        when="To understand, or to compare with, numbers of ragas 0.0.12 to 0.0.15.",
         when_not="To measure something new: a blank line or a heading in the reply lowers the number.",
         relatives=("context_recall",),
         sources=("ragas/metrics/context_recall.py",),

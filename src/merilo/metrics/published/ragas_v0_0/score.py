@@ -50,7 +50,7 @@ class RagasScore:
         formula="n / (1/m1 + ... + 1/mn), of the means of the n metrics; by default the four of ragas.",
         questions="None of its own; those of its parts.",
         undefined=("a part has no mean", "the reciprocals of the means add up to 0"),
-        when="To reproduce or to understand the one number that ragas 0.0.12 to 0.0.15 gave for a run.",
+        when="To understand, or to compare with, the one number that ragas 0.0.12 to 0.0.15 gave for a run.",
         when_not="To find out what is wrong: look at the parts. One mean of 0 makes the whole 0.",
         sources=("ragas/evaluation.py",),
     )

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from merilo.metrics.published.ragas_v0_1.asking import Ballot, Read
     from merilo.metrics.published.ragas_v0_1.replies import Generated
 
-_WHEN: Final = "To reproduce or to understand numbers of ragas 0.1."
+_WHEN: Final = "To understand, or to compare with, numbers of ragas 0.1."
 _NO_STATEMENT: Final = "the response makes no statement"
 _NO_VERDICT: Final = "the judge gave no verdict"
 _NO_QUESTION: Final = "the judge made no question of the response"

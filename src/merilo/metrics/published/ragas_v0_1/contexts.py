@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _PHRASE: Final = "insufficient information."
 _AROUND: Final = " \t\r\n.\"'“”*`"
 _EPSILON: Final = 1e-8
-_WHEN: Final = "To reproduce or to understand numbers of ragas 0.1."
+_WHEN: Final = "To understand, or to compare with, numbers of ragas 0.1."
 _NO_STATEMENT: Final = "the judge found no statement in the reference"
 _NO_ENTITY: Final = "the judge found no entity in the reference (with empty_is_zero=false)"
 _NO_SENTENCE: Final = "the contexts hold no sentence (with ask_blank=false)"
@@ -78,7 +78,7 @@ class ContextRelevancy(Ordinary):
         formula="min(sentences of the reply / sentences of the joined contexts, 1); 0 where the contexts hold none.",
         questions="One request; sentences are cut by pysbd.",
         undefined=(BLANK, _NO_SENTENCE),
-        when="To reproduce or to understand numbers of ragas up to 0.1.10.",
+        when="To understand, or to compare with, numbers of ragas up to 0.1.10.",
         when_not="To measure something new: a reply that says in other words that nothing helps counts as a sentence.",
         relatives=("context_relevance",),
         sources=("ragas/metrics/_context_relevancy.py",),

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Groups = tuple[tuple[str, ...], ...]
 """The statements of a text, sentence by sentence."""
 
-_WHEN: Final = "To reproduce or to understand numbers of ragas 0.1."
+_WHEN: Final = "To understand, or to compare with, numbers of ragas 0.1."
 _NO_LENGTH: Final = "the vector of the reference or of the response has no length"
 _NO_STATEMENT: Final = "neither text makes a statement (with nothing_is_right=false)"
 _LOST: Final = "a reply could not be read, and {} counts as making no statement"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
 
-_WHEN: Final = "To reproduce or to understand numbers of ragas 0.1."
+_WHEN: Final = "To understand, or to compare with, numbers of ragas 0.1."
 _BLANK_IS_ASKED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
 
 _CRITIQUE: Final = Form(

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Flags = tuple[bool, ...]
 """Whether each statement is supported."""
 
-_WHEN: Final = "To reproduce or to understand numbers of ragas 0.1."
+_WHEN: Final = "To understand, or to compare with, numbers of ragas 0.1."
 _NO_CONTEXT: Final = "nothing was retrieved"
 _NO_STATEMENT: Final = "the judge found no statement to judge"
 

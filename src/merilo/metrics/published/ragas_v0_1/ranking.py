@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Plan
     from merilo.metrics.published.ragas_v0_1.asking import Read
 
-_WHEN: Final = "To reproduce or to understand numbers of ragas 0.1."
+_WHEN: Final = "To understand, or to compare with, numbers of ragas 0.1."
 _NO_CONTEXT: Final = "nothing was retrieved (with ask_blank=false)"
 _BLANK_IS_ASKED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
 

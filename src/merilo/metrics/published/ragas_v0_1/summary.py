@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Texts = tuple[str, ...]
 
-_WHEN: Final = "To reproduce or to understand numbers of ragas 0.1."
+_WHEN: Final = "To understand, or to compare with, numbers of ragas 0.1."
 _EPSILON: Final = 1e-10
 _NO_ANSWER: Final = "the judge gave no answer"
 _LOST: Final = "a reply could not be read and counts as naming no {}"

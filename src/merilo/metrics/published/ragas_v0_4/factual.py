@@ -69,7 +69,7 @@ class FactualCorrectness(Judged):
         formula="F measure of TP, FP (claims of the response) and FN (claims of the reference), to 2 decimals.",
         questions="Two requests for each text (one text for mode=precision): its claims, then verdicts on them.",
         undefined=("an input is empty (collections)",),
-        when="To reproduce factual correctness of ragas 0.2 to 0.4.",
+        when="To compare with factual correctness of ragas 0.2 to 0.4.",
         when_not="To compare close systems: the value is rounded.",
         relatives=("ragas-0.4.3:answer_correctness",),
         sources=("ragas 0.4.3, metrics/_factual_correctness.py",),

@@ -61,7 +61,7 @@ class NoiseSensitivity(Judged):
         formula="Mean of (unsupported by the reference and supported by a relevant context), or by irrelevant ones.",
         questions="3 + 2 N requests for N contexts: statements twice, verdicts twice a context and once more.",
         undefined=(_EMPTY, _NO_STATEMENT, "the reference makes no statement"),
-        when="To reproduce noise sensitivity of ragas 0.2 to 0.4.",
+        when="To compare with noise sensitivity of ragas 0.2 to 0.4.",
         when_not="On many contexts: it is the dearest of these metrics.",
         relatives=("faithfulness", "context_relevance"),
         sources=("ragas 0.4.3, metrics/_noise_sensitivity.py",),

@@ -48,7 +48,7 @@ _CARD: Final = Card(
     questions="One request for the claims of each text, then one for each five claims and each text they are checked "
     "against: the other text, or each passage.",
     undefined=(f"{_NOTHING}, with empty_is_zero=false",),
-    when="To reproduce or to compare with numbers of RAGChecker, or to tell where an error comes from.",
+    when="To compare with numbers of RAGChecker, or to tell where an error comes from.",
     when_not="For a first look: eleven numbers, of which several are shares of the same few claims.",
     sources=("RAGChecker (amazon-science), git 6091f08: extraction, joint checking, computation",),
     family="ragchecker",

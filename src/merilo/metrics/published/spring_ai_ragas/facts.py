@@ -145,7 +145,7 @@ class FactualCorrectness(ScoresEmpty):
         questions="Four requests for each model.",
         source="FactualCorrectnessMetric.",
         undefined=(DISAGREE,),
-        when="To reproduce scores of spring-ai-ragas.",
+        when="To compare with scores of spring-ai-ragas.",
         when_not="Without a reference that says all that a good response says.",
         relatives=("spring-ai-ragas:answer_correctness", "spring-ai-ragas:answer_accuracy"),
     )
@@ -200,7 +200,7 @@ class SemanticSimilarity(ScoresEmpty):
         formula="Cosine of the two vectors; with a threshold 1 or 0.",
         questions="One request for vectors.",
         source="SemanticSimilarityMetric.",
-        when="To reproduce scores of spring-ai-ragas.",
+        when="To compare with scores of spring-ai-ragas.",
         when_not="To tell right from wrong: a text and its denial are alike.",
         relatives=("spring-ai-ragas:factual_correctness", "spring-ai-ragas:answer_correctness"),
     )
@@ -254,7 +254,7 @@ class AnswerCorrectness(ScoresEmpty):
         questions="Four requests for each model, and one for vectors.",
         source="AnswerCorrectnessMetric.",
         undefined=(DISAGREE,),
-        when="To reproduce scores of spring-ai-ragas.",
+        when="To compare with scores of spring-ai-ragas.",
         when_not="To know what is wrong: the two parts say more than their mean.",
         relatives=("spring-ai-ragas:factual_correctness", "spring-ai-ragas:semantic_similarity"),
     )

@@ -103,7 +103,7 @@ class AspectCritic(Iterated):
         questions="`strictness` requests for each model.",
         source="AspectCriticMetric.",
         undefined=(DISAGREE,),
-        when="To reproduce scores of spring-ai-ragas, or for a yes or no in your own words.",
+        when="To compare with scores of spring-ai-ragas, or for a yes or no in your own words.",
         when_not="Without a definition of your own: the default is only there to be replaced.",
         relatives=("spring-ai-ragas:simple_criteria_score",),
     )
@@ -137,7 +137,7 @@ class SimpleCriteriaScore(Iterated):
         questions="`strictness` requests for each model.",
         source="SimpleCriteriaScoreMetric.",
         undefined=(DISAGREE,),
-        when="To reproduce scores of spring-ai-ragas, or for a grade in your own words.",
+        when="To compare with scores of spring-ai-ragas, or for a grade in your own words.",
         when_not="Without a definition of your own: the default is only there to be replaced.",
         relatives=("spring-ai-ragas:aspect_critic",),
     )

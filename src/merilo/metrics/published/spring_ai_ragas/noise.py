@@ -96,7 +96,7 @@ class NoiseSensitivity(ScoresEmpty):
         questions="3 + 2 N requests for each model, N contexts.",
         source="NoiseSensitivityMetric.",
         undefined=(DISAGREE,),
-        when="To reproduce scores of spring-ai-ragas.",
+        when="To compare with scores of spring-ai-ragas.",
         when_not="On a budget: it asks twice for each context and model.",
         relatives=("spring-ai-ragas:faithfulness", "ragas-0.4.3:noise_sensitivity"),
     )

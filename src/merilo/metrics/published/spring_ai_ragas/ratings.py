@@ -111,7 +111,7 @@ class ContextRelevance(Rated):
         questions="One request for each context and model.",
         source="ContextRelevanceMetric.",
         undefined=(_NO_CONTEXT, "the user input is empty", DISAGREE),
-        when="To reproduce scores of spring-ai-ragas, with its words and bands in English or Russian.",
+        when="To compare with scores of spring-ai-ragas, with its words and bands in English or Russian.",
         when_not="To see which sentences are relevant. Take context_relevance.",
         relatives=("context_relevance", "nvidia:context_relevance", "spring-ai-ragas:context_precision"),
     )
@@ -169,7 +169,7 @@ class ResponseGroundedness(Rated):
         questions="One request for each model, none where the response stands in the contexts.",
         source="ResponseGroundednessMetric.",
         undefined=(_NO_CONTEXT, "the response is empty (use_heuristic_shortcuts=false)", DISAGREE),
-        when="To reproduce scores of spring-ai-ragas.",
+        when="To compare with scores of spring-ai-ragas.",
         when_not="To see which statement is not supported. Take faithfulness.",
         relatives=("faithfulness", "nvidia:response_groundedness", "spring-ai-ragas:hallucination"),
     )
@@ -217,7 +217,7 @@ class AnswerAccuracy(Rated):
         questions="One request for each model, two with use_dual_judge.",
         source="AnswerAccuracyMetric.",
         undefined=("the response is empty", "the reference is empty", DISAGREE),
-        when="To reproduce scores of spring-ai-ragas.",
+        when="To compare with scores of spring-ai-ragas.",
         when_not="Where the question decides what the answer has to say: it is not shown to the models.",
         relatives=("nvidia:answer_accuracy", "spring-ai-ragas:answer_correctness"),
     )

@@ -77,7 +77,7 @@ class Faithfulness(ScoresEmpty):
         questions="Two requests for each model.",
         source="FaithfulnessMetric.",
         undefined=(DISAGREE,),
-        when="To reproduce scores of spring-ai-ragas.",
+        when="To compare with scores of spring-ai-ragas.",
         when_not="Where a response without statements must not look unfaithful. Take faithfulness.",
         relatives=("faithfulness", "spring-ai-ragas:hallucination", "spring-ai-ragas:response_groundedness"),
     )
@@ -150,7 +150,7 @@ class Hallucination(ScoresEmpty):
         questions="One request for each model.",
         source="HallucinationMetric.",
         undefined=(DISAGREE,),
-        when="To reproduce scores of spring-ai-ragas.",
+        when="To compare with scores of spring-ai-ragas.",
         when_not="Where nothing to judge must not look like the best score. Take faithfulness.",
         relatives=("faithfulness", "spring-ai-ragas:faithfulness"),
     )
@@ -224,7 +224,7 @@ class ResponseRelevancy(ScoresEmpty):
         questions="One request for each model, and one for vectors for each model.",
         source="ResponseRelevancyMetric.",
         undefined=(DISAGREE,),
-        when="To reproduce scores of spring-ai-ragas.",
+        when="To compare with scores of spring-ai-ragas.",
         when_not="Across embedding models: cosines of different models cannot be compared. Take answer_relevancy.",
         relatives=("answer_relevancy",),
     )

@@ -74,7 +74,7 @@ class ContextPrecision(ScoresEmpty):
         questions="One request for each context and model.",
         source="ContextPrecisionMetric.",
         undefined=("there is neither a reference nor a response", DISAGREE),
-        when="To reproduce scores of spring-ai-ragas.",
+        when="To compare with scores of spring-ai-ragas.",
         when_not="With judges that may fail: a lost call counts as an irrelevant context.",
         relatives=("context_precision", "spring-ai-ragas:context_relevance"),
     )
@@ -165,7 +165,7 @@ class ContextRecall(ScoresEmpty):
         questions="One request for each model.",
         source="ContextRecallMetric.",
         undefined=(DISAGREE,),
-        when="To reproduce scores of spring-ai-ragas.",
+        when="To compare with scores of spring-ai-ragas.",
         when_not="Where nothing to judge must not look like a bad score. Take context_recall.",
         relatives=("context_recall", "spring-ai-ragas:context_entity_recall"),
     )
@@ -228,7 +228,7 @@ class ContextEntityRecall(ScoresEmpty):
         questions="Two requests for each model.",
         source="ContextEntityRecallMetric.",
         undefined=(DISAGREE,),
-        when="To reproduce scores of spring-ai-ragas.",
+        when="To compare with scores of spring-ai-ragas.",
         when_not="Where one thing has several spellings: texts are compared letter by letter, but for their case.",
         relatives=("spring-ai-ragas:context_recall", "context_recall"),
     )

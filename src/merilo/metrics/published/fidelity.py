@@ -1,0 +1,167 @@
+"""What the published definitions of each family reproduce of their system: how replies are read, and what differs.
+
+Declared once for each family. What is sent with a request is not written here: `reports.reproduction` finds it by
+running a definition's own plan, so that it cannot differ from the code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Fidelity:
+    """What holds for all definitions of a family; parameters in braces stand for the definition's own defaults."""
+
+    replies: str
+    """How replies are read, and what happens to one that cannot be read."""
+    checked: str
+    """What the definitions were compared with."""
+    differs: tuple[str, ...] = ()
+    """What is known to differ, besides what differs in every family."""
+
+
+_SPRING_REPLIES: Final = (
+    "JSON at the beginning of the reply; a model whose reply cannot be read is left out, and never re-asked"
+)
+_SPRING_CHECKED: Final = "its unit tests and computation by hand; the package itself was not run"
+_RUN: Final = "numbers from a run of {} with scripted replies"
+
+FAMILIES: Final[tuple[tuple[str, Fidelity], ...]] = (
+    (
+        "ragas-0.0.",
+        Fidelity(
+            "free text, read line by line; an unreadable reply is never re-asked", _RUN.format("ragas 0.0.12 to 15")
+        ),
+    ),
+    (
+        "ragas-0.1.",
+        Fidelity(
+            "JSON, read leniently; an unreadable reply is sent back for repair once",
+            _RUN.format("ragas 0.1.9 and 0.1.22"),
+        ),
+    ),
+    (
+        "ragas-0.3.0:nv_",
+        Fidelity(
+            "the first of the digits {ratings} that occurs in the reply; up to {tries} requests for each rating",
+            "the source of ragas 0.3.0 and a run of 0.4.3",
+        ),
+    ),
+    (
+        "ragas-0.3.0:",
+        Fidelity(
+            "the first JSON value, closed if it is open; up to {repairs} requests for repair",
+            "the source of ragas 0.3.0, and some numbers from a run of it",
+        ),
+    ),
+    *(
+        (
+            f"ragas-0.4.3:collections.{name}",
+            Fidelity(
+                "the field `rating` of a JSON object, read strictly; {tries} tries for each rating, each re-asked "
+                "up to {reasks} times after an unreadable reply, as instructor 1.14 does (from 1.15.4 on: reasks=3)",
+                "runs of ragas 0.4.3 with instructor 1.14.4 and 1.17.0 against a local server",
+                ("top_p=0.1, max_tokens=1024 and JSON mode, which instructor sends, are not sent",),
+            ),
+        )
+        for name in ("context_relevance", "response_groundedness", "answer_accuracy")
+    ),
+    (
+        "ragas-0.4.3:collections.",
+        Fidelity(
+            "a JSON object between the outermost braces, read strictly; an unreadable reply is re-asked up to {reasks} "
+            "times in the same conversation, as instructor 1.14 does (from 1.15.4 on: reasks=3)",
+            "runs of ragas 0.4.3 with instructor 1.14.4 and 1.17.0 against a local server",
+            ("top_p=0.1, max_tokens=1024 and JSON mode, which instructor sends, are not sent",),
+        ),
+    ),
+    (
+        "ragas-0.4.3:nv_",
+        Fidelity(
+            "the first of the digits {ratings} that occurs in the reply; up to {tries} requests for each rating",
+            _RUN.format("ragas 0.4.3"),
+        ),
+    ),
+    (
+        "ragas-0.4.3:",
+        Fidelity(
+            "the first JSON value, closed if it is open; up to {repairs} requests for repair",
+            _RUN.format("ragas 0.4.3"),
+        ),
+    ),
+    (
+        "nvidia:",
+        Fidelity(
+            "the first of the digits {ratings} that occurs in the reply; up to {tries} requests for each rating",
+            _RUN.format("ragas 0.4.3"),
+        ),
+    ),
+    (
+        "axion:",
+        Fidelity(
+            "JSON of the expected form; an unreadable reply counts as a failed request, which has a score of its own",
+            "numbers from a run of axion's engine and metrics, with its model class replaced",
+        ),
+    ),
+    *(
+        (
+            f"spring-ai-ragas:{name}",
+            Fidelity(
+                _SPRING_REPLIES,
+                _SPRING_CHECKED,
+                ("temperature 0.1 is sent, which the published code sets but never sends (temperature_sent=false)",),
+            ),
+        )
+        for name in ("context_relevance", "response_groundedness", "answer_accuracy")
+    ),
+    (
+        "spring-ai-ragas:",
+        Fidelity(_SPRING_REPLIES, _SPRING_CHECKED),
+    ),
+    (
+        "deepeval-4.3.1:",
+        Fidelity(
+            "a JSON object that must fit the schema of its request (reply=schema, as DeepEval's own clients do) or is "
+            "read leniently (reply=loose); an unreadable reply is never re-asked",
+            "a run of DeepEval 4.3.1 against a local server, with four kinds of its models",
+            (
+                "text around the JSON is read, which its client of OpenAI models with structured outputs refuses",
+                "requests of one sample are sent one after another (async_mode=False)",
+            ),
+        ),
+    ),
+    (
+        "trulens:",
+        Fidelity(
+            "a JSON score or list, otherwise the smallest number in range; an unreadable reply is never re-asked",
+            "a run of its rating parser; the rest from its source",
+        ),
+    ),
+    (
+        "umbrela:",
+        Fidelity(
+            "the label by patterns in order of priority; 0 if none matches",
+            "a run of its parser; the rest from its source",
+        ),
+    ),
+    (
+        "ragchecker:",
+        Fidelity("lists of claims and of labels as JSON", "a run of its computation; the rest from its source"),
+    ),
+    (
+        "ares:",
+        Fidelity(
+            "the label in brackets; a reply without one counts as no",
+            "a run of its label patterns; the rest from its source",
+            ("classifiers trained for ARES are not used: a judge answers",),
+        ),
+    ),
+)
+"""By the beginning of the names; of several that fit a name the first counts."""
+
+
+def fidelity_of(name: str) -> Fidelity | None:
+    """Return what holds for the family of a definition with this name; None for one of no published system."""
+    return next((each for beginning, each in FAMILIES if name.startswith(beginning)), None)

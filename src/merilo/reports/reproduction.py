@@ -1,0 +1,117 @@
+"""What a published definition reproduces of its system, and what it does not, in sentences for its card."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+from merilo.errors import MeriloError
+from merilo.judging.questions import Completion, Embeddings, Sentences, Similarities
+from merilo.metrics import specimens
+from merilo.metrics.base import is_composite
+from merilo.metrics.published.fidelity import fidelity_of
+from merilo.metrics.registry import find_metric, parameters_of, parse_metric
+
+if TYPE_CHECKING:
+    from merilo.judging.ask import Group
+    from merilo.metrics.base import Metric
+
+WORDING: Final = "the wording of the prompts, which is ours; a judge may reply differently to other words"
+_RETRIES: Final = "retries of failed requests and the length limit of replies, which are merilo's"
+_OTHER_SAMPLING: Final = "other sampling parameters, such as top_p and seed, which are the judge's"
+_NO_SAMPLING: Final = "sampling parameters, the temperature among them, which are the judge's"
+
+
+class Sampling(NamedTuple):
+    """What one kind of request of a definition carries."""
+
+    temperature: float | None
+    """None leaves it to the judge."""
+    replies: int
+    """How many replies one request asks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """What one definition reproduces, what it does not, and what it was compared with."""
+
+    reproduced: tuple[str, ...]
+    not_reproduced: tuple[str, ...]
+    checked: str
+    sampling: str
+    """What its requests carry, as text; empty without requests."""
+
+
+def reproduction(name: str) -> Reproduction | None:
+    """What a definition reproduces by its defaults; None for one of no published system. Raises UsageError."""
+    definition = find_metric(name)
+    family = fidelity_of(definition.name)
+    if family is None:
+        return None
+    metrics = _metrics(definition.name)
+    asks = frozenset[object]().union(*(metric.asks for metric in metrics))
+    reproduced = ["the formula, with the edge cases and quirks that the parameters name"]
+    missing: list[str] = []
+    sampling = ""
+    if Completion in asks:
+        found = [*dict.fromkeys(each for metric in metrics for each in sampling_of(metric))]
+        defaults = {each.name: each.default for each in parameters_of(definition)}
+        sampled = any(each.temperature is not None for each in found)
+        sampling = _sampling_text(found)
+        reproduced += [
+            "the steps: the same requests about the same texts, each after those whose replies it needs",
+            f"the reading of replies: {family.replies.format_map(defaults)}",
+            *([f"the sampling: {sampling}"] if sampled else []),
+        ]
+        missing += [WORDING, _OTHER_SAMPLING if sampled else _NO_SAMPLING, *family.differs, _RETRIES]
+    if Sentences in asks:
+        reproduced.append("the sentences, which pysbd splits")
+    if Embeddings in asks:
+        missing.append("the embedding model: the one that you name is used (--embedder)")
+    if Similarities in asks:
+        missing.append("the cross-encoder or classifier: the one that you name is used (--cross-encoder)")
+    return Reproduction(tuple(reproduced), tuple(missing), family.checked, sampling)
+
+
+def sampling_of(metric: Metric) -> list[Sampling]:
+    """The kinds of requests that a definition sends about a synthetic sample, in the order of their first use."""
+    found: dict[Sampling, None] = {}
+    answers = specimens.Answers()
+    plan = metric.plan(specimens.sample(_SPECIMEN))
+    try:
+        step = next(plan)
+        while True:
+            for group in step:
+                found |= dict.fromkeys(_of_group(group))
+            step = plan.send(tuple([answers(question) for group in step for question in group]))
+    except (StopIteration, MeriloError):  # a made-up reply need not be readable to the end
+        return [*found]
+
+
+_SPECIMEN: Final = 2
+"""The number of a synthetic sample of three contexts, in which every field is present."""
+
+
+def _of_group(group: Group) -> list[Sampling]:
+    counts: dict[Completion, int] = {}
+    for each in group:
+        if isinstance(each, Completion):
+            first = cast("Completion", each.at(0))  # of the same type as the question
+            counts[first] = counts.get(first, 0) + 1
+    return [Sampling(first.temperature, count) for first, count in counts.items()]
+
+
+def _sampling_text(found: list[Sampling]) -> str:
+    return "; ".join(
+        ("one reply for each request, at " if each.replies == 1 else f"{each.replies} replies of one request, at ")
+        + ("the judge's own temperature" if each.temperature is None else f"temperature {each.temperature:g}")
+        for each in found
+    )
+
+
+def _metrics(name: str) -> list[Metric]:
+    """The metric with this name, or those that a composite is made of."""
+    definition = parse_metric(name)
+    if not is_composite(definition):
+        return [cast("Metric", definition)]  # what is no composite is a metric
+    return [metric for part in definition.parts for metric in _metrics(part)]
