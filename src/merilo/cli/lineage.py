@@ -46,13 +46,15 @@ if TYPE_CHECKING:
     from merilo.options import EvaluateArguments
     from merilo.reports.definitions import LineageTables
 
-HELP = """Show how each published definition of context relevance and its kin scores DATA, side by side.
+HELP = """Compare the published definitions of context relevance, faithfulness and so on, on DATA.
 
-By default each published formula is taken over the verdicts of our own metrics, so that only the formulas differ and
-nothing is asked twice; what a definition has beyond its formula is named as left out. With --as-published each asks
-its own questions, as its system does; that needs a judge that writes free text.
+By default each published formula is computed over the verdicts of merilo's own metrics, so only the formulas differ
+and nothing is asked twice. Notes name what each formula leaves out of its definition. With --as-published each
+definition asks its own questions, in its own steps and in our wording. That needs a judge that writes free text.
 
-With --sample that sample alone is evaluated, unless --out is a run of the data, which then has the others too.
+Means and tau-b are compared over the samples that every definition scored.
+
+With --sample only that sample is evaluated, unless --out is a run of the data, which then includes the others.
 """
 EXAMPLES = """\b
 Examples:
@@ -61,8 +63,8 @@ Examples:
   merilo lineage answers.jsonl --as-published --judge openai:gpt-4.1-mini
 """
 _WRITES_NOTHING = (
-    'No published definition could ask its own questions; see "Left out". Take a judge that writes free text, such as '
-    "--judge openai:MODEL, or leave --as-published out."
+    'No published definition could ask its own questions; see "Left out". Use an LLM judge (--judge openai:MODEL), or '
+    "omit --as-published."
 )
 
 

@@ -1,7 +1,7 @@
 """Replies as the package instructor reads them for ragas, and the re-asks that follow a reply it cannot read.
 
 The collections of ragas 0.4 send every request through instructor in its JSON mode, with its default `max_retries=3`.
-Up to instructor 1.15.3 that is 3 requests in all, from 1.15.4 on 4. A reply that is no JSON, or that pydantic refuses
+Up to instructor 1.15.1 that is 3 requests in all, from 1.15.3 on 4. A reply that is no JSON, or that pydantic refuses
 in its strict mode, is sent back as the assistant's turn, followed by a turn of the user that says what was wrong.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 REASKS: Final = 2
-"""Re-asks after an unreadable reply, by instructor 1.14, the newest when ragas 0.4.3 was released; 3 from 1.15.4 on."""
+"""Re-asks after an unreadable reply by instructor up to 1.15.1; 3 from 1.15.3 on."""
 _LARGEST: Final = 10**15
 
 

@@ -251,7 +251,7 @@ class WithThreshold(Ordinary):
         free = literal and BORDERLINE not in form.words  # 4.1.10 compares any text with yes
         properties: dict[str, object] = {"statement": _TEXT} if form.statement else {}
         properties["verdict"] = _TEXT if free else {"type": "string", "enum": words}
-        properties["reason"] = _TEXT if form.reason else {"type": ["string", "null"]}
+        properties["reason"] = _TEXT if form.reason else {"anyOf": [_TEXT, {"type": "null"}]}
         return _closed(properties)
 
     def _word(self, fields: Fields, form: Form) -> str | None:
