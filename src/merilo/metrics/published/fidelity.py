@@ -60,8 +60,8 @@ FAMILIES: Final[tuple[tuple[str, Fidelity], ...]] = (
         (
             f"ragas-0.4.3:collections.{name}",
             Fidelity(
-                "the field `rating` of a JSON object, read strictly; {tries} tries for each rating, each re-asked "
-                "up to {reasks} times after an unreadable reply, as instructor up to 1.15.1 does (from 1.15.3 on: reasks=3)",
+                "the field `rating` of a JSON object, read strictly; {tries} tries for a rating, each re-asked up to "
+                "{reasks} times after an unreadable reply, as instructor up to 1.15.1 does (from 1.15.3 on: reasks=3)",
                 "runs of ragas 0.4.3 with instructor 1.14.4 and 1.17.0 against a local server",
                 ("top_p=0.1, max_tokens=1024 and JSON mode, which instructor sends, are not sent",),
             ),
