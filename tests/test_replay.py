@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from judged_rivers import canonical, rows, verdict_for
+from seals import remove_seal
 from server import Asked, JudgeServer, contradiction, drop_verdicts, malformed, refusal, truncated
 from silent import Silent
 
@@ -377,7 +378,7 @@ def test_a_metric_that_asks_less_finds_its_questions(tmp_path: Path, judge: Scri
 def test_changed_outcomes_are_found(tmp_path: Path, judge: ScriptedJudge) -> None:
     """A recorded value that the recorded answers do not give is listed; evidence and trail are held to as well."""
     run = merilo.evaluate(rows(3), out=tmp_path / "r", metrics=["context_relevance"], judge=judge, cache=False)
-    lines = (run.path / "outcomes.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (remove_seal(run.path) / "outcomes.jsonl").read_text(encoding="utf-8").splitlines()
     first, second = json.loads(lines[0]), json.loads(lines[1])
     first["value"] += 1e-16 + first["value"] * 3e-16
     second["evidence"][0]["verdict"]["reason"] = "another"
@@ -400,9 +401,13 @@ def test_a_replay_can_be_kept_shown_and_replayed(tmp_path: Path, judge: Scripted
         assert merilo.replay(kept).same
         sample = merilo.Run.open(kept).sample("s1")
         assert all(found.run.asked(sample.records["faithfulness"]["trail"]))
+    merilo.replay(tmp_path / "r", out=kept)  # the same results: it may be repeated
+    with pytest.raises(merilo.RunError, match="holds a run with other results"):
+        merilo.replay(tmp_path / "r", metrics=["context_relevance"], out=kept)
     with pytest.raises(merilo.RunError, match="is not empty"):
-        merilo.replay(tmp_path / "r", out=kept)
+        merilo.replay(tmp_path / "r", out=run.path)
     assert canonical(merilo.Run.open(kept)) == canonical(run)
+    assert not list(kept.glob("*.part"))
 
 
 def test_a_run_without_a_directory_is_whole_and_goes_with_its_object(tmp_path: Path, judge: ScriptedJudge) -> None:

@@ -31,13 +31,15 @@ from merilo.reports.log import EventLog
 from merilo.reports.summary import Tallies
 from merilo.reports.words import count
 from merilo.runs.clusters import check_clusters, cluster_numbers
-from merilo.runs.differences import manifest_to_keep
+from merilo.runs.differences import resumed
 from merilo.runs.directory import run_directory
 from merilo.runs.intake import Intake, take_in
 from merilo.runs.ledger import LEDGER, Balance, Ledger, balance_in
 from merilo.runs.lock import RunLock
-from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, USAGE, Manifest, Run, write_json
+from merilo.runs.publish import part_of
+from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, Manifest, Run, json_text, write_json
 from merilo.runs.scales import scales_of
+from merilo.runs.seal import publish, recover
 from merilo.runs.store import Store
 from merilo.runs.tape import write_tape
 from merilo.selection import Selection, select
@@ -71,6 +73,7 @@ async def run_evaluation(data: str | PathLike[str] | Records, options: Options) 
         raise RunError(f"The run's directory cannot be used ({error}); choose another one (--out).") from error
     with RunLock(path):
         try:
+            recover(path)
             with _event_log(options) as log:
                 return await _run_in(path, dataset, judges, options, log)
         except (sqlite3.Error, OSError) as error:
@@ -136,12 +139,16 @@ async def _run_in(
         if until is not None:
             until.deciding(selection.metrics)  # raises for a minimum that cannot be decided
         manifest = _manifest(dataset, intake, selection, roles, options)
-        manifest = manifest_to_keep(path, manifest)
+        found = resumed(path, manifest)
+        manifest = found.manifest
         store.accept_samples(None if until is None else until.place)
         if manifest.cluster is not None:
             check_clusters(store, manifest.cluster)
-        write_json(path / MANIFEST, asdict(manifest))
+        if not (path / MANIFEST).exists():
+            write_json(path / MANIFEST, asdict(manifest))
         audience = Audience(options.progress, log)
+        for name in found.changed:
+            audience.note(f"{path / name} was changed after merilo wrote it. It is computed again.")
         cache = None
         if options.cache is not False:
             cache = VerdictCache(default_path() if options.cache is True else Path(options.cache))
@@ -160,6 +167,7 @@ async def _run_in(
             ledger=ledger,
             audience=audience,
             rounds=rounds,
+            rewrite=MANIFEST in found.changed,
         )
         try:
             await work.do()
@@ -203,8 +211,11 @@ class _Work:
         ledger: Ledger,
         audience: Audience,
         rounds: bool,
+        rewrite: bool,
     ) -> None:
+        """`rewrite`: the manifest in the directory was changed."""
         self._path = path
+        self._rewrite = rewrite
         self._manifest = manifest
         self._selection = selection
         self._store = store
@@ -215,7 +226,7 @@ class _Work:
         self._rounds = rounds
         self._cascades = RunCascades(store, path / STORE, answers, [*selection.metrics.values()], self._results)
         self._deciding: Deciding | None = None
-        self._part = path / f"{OUTCOMES}.part"
+        self._part = part_of(path / OUTCOMES)
         self._shown = 0
         """Samples that whoever watches the run was shown as done."""
         self._begin_pass()
@@ -278,7 +289,7 @@ class _Work:
     async def _all(self, carrier: Carrier) -> None:
         said: set[str] = set()
         clusters = cluster_numbers(self._store, self._manifest.cluster)
-        with self._part.open("w", encoding="utf-8", errors="replace") as out:
+        with self._part.open("w", encoding="utf-8", errors="replace", newline="\n") as out:
             samples, metrics = self._store.samples(), self._selection.metrics
             async with aclosing(self._results(samples, metrics, carrier)) as coming:
                 async for results in coming:
@@ -348,16 +359,13 @@ class _Work:
             **({"cascades": cascades} if (cascades := self._cascades.records()) else {}),
             **({} if deciding is None else {"until_decided": deciding.record(self._manifest.samples)}),
         }
-        if self._part.exists():
-            self._part.replace(self._path / OUTCOMES)
-        write_json(self._path / SUMMARY, summary)
         usage = {
             **self._spent(),
             "seconds": round(seconds, 3),
             "adaptations": carrier.adaptations(),
             "stopped": self._stopped(carrier.reached),
         }
-        write_json(self._path / USAGE, usage)
+        self._publish(summary, usage)
         self._progress.spent(usage)
 
     def _spent(self) -> dict[str, object]:
@@ -366,6 +374,15 @@ class _Work:
             self._store.note_ledger(self._ledger.lines)
         balance = self._ledger.balance if self._ledger.lines else Balance(self._store.charges())
         return {**spent_record(balance, self._options.unanswered), "cached": self._store.spent().cached}
+
+    def _publish(self, summary: Mapping[str, object], usage: Mapping[str, object]) -> None:
+        """Put what came out in the place of what an earlier part of the run wrote, all of it in one step."""
+        texts = {SUMMARY: json_text(summary)}
+        if self._rewrite:
+            texts[MANIFEST] = json_text(asdict(self._manifest))
+        if self._part.exists() or not (self._path / OUTCOMES).exists():
+            self._part.touch()
+            publish(self._path, texts, streamed=True, usage=usage, store=self._store)
 
     def _stopped(self, reached: str | None) -> str | None:
         """Which limit ended this call, and how far it came; None where it came to its end, or none did."""
@@ -463,7 +480,7 @@ def _limit_note(limit: int | None) -> str:
 def _known_adaptations(path: Path) -> dict[str, dict[str, str]]:
     """What an earlier part of this run learnt about its providers."""
     try:
-        known: dict[str, dict[str, str]] = Run(path).usage["adaptations"]
+        known: dict[str, dict[str, str]] = Run.open(path).usage["adaptations"]
     except (RunError, KeyError):  # not written yet, or damaged: they are learnt again
         return {}
     return known

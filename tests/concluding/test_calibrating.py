@@ -24,6 +24,7 @@ from labelled_run import (
     strict,
     true_mean,
 )
+from seals import remove_seal
 
 import merilo
 from merilo.concluding.attached import LABELS, corrected_of
@@ -395,9 +396,9 @@ def test_metrics_without_labels_keep_the_remark(run: merilo.Run, labels: Path) -
 def test_damaged_labels_of_a_run_are_told(tmp_path: Path) -> None:
     """A file that holds no task any more is an error of the run, not a silence."""
     run = judged_run(tmp_path / "run", contexts_rows(5), ["context_relevance"])
-    (run.path / LABELS).write_text("{}\n", encoding="utf-8")
+    (remove_seal(run.path) / LABELS).write_text("{}\n", encoding="utf-8")
     with pytest.raises(RunError, match="labels kept with the run cannot be used"):
-        corrected_of(run)
+        corrected_of(merilo.Run.open(run.path))
 
 
 def test_the_record_is_plain_json_with_stable_names(run: merilo.Run, labels: Path) -> None:
@@ -483,12 +484,12 @@ def test_attached_labels_of_a_population_that_changed_are_told_in_the_summary(tm
     run = judged_run(tmp_path / "run", ROWS, ["context_relevance"])
     label_run(run, tmp_path / "t.jsonl", samples=40)
     calibrate_run(run, fill_in(tmp_path / "t.jsonl", by_grade), attach=True)
-    lines = run.path / "outcomes.jsonl"
+    lines = remove_seal(run.path) / "outcomes.jsonl"
     first, rest = lines.read_text(encoding="utf-8").split("\n", 1)
     record = json.loads(first)
     undefined = {"sample": record["sample"], "metric": record["metric"], "outcome": "undefined", "reason": "gone"}
     lines.write_text(f"{json.dumps(undefined)}\n{rest}", encoding="utf-8")
-    (correction,) = corrected_of(run).values()
+    (correction,) = corrected_of(merilo.Run.open(run.path)).values()
     assert correction.estimate is None
     assert "this run has 119" in correction.reason
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from graded_runs import FAILS, graded, many
+from seals import remove_seal
 
 import merilo
 from merilo import api
@@ -107,10 +108,10 @@ def test_attached_labels_are_said_to_change_nothing(tmp_path: Path) -> None:
     """The limits are those of the judge's own scores, labels of people or not; it is said where to see the others."""
     run = graded(tmp_path / "run", grades(40, 40, 120))
     before = gate_run(run, Suite(minimums={METRIC: 0.6}))
-    (run.path / LABELS).write_text("", encoding="utf-8")
-    after = gate_run(run, Suite(minimums={METRIC: 0.6}))
+    (remove_seal(run.path) / LABELS).write_text("", encoding="utf-8")
+    after = gate_run(run.path, Suite(minimums={METRIC: 0.6}))
     assert (before.notes, after.gates) == ((), before.gates)
-    (note,) = after.notes
+    note, _ = after.notes
     assert "the judge's own" in note
     assert f"merilo show {run.path}" in note
 
@@ -132,7 +133,7 @@ def test_failed_outcomes_stay_unknown_whatever_the_undefined_are(tmp_path: Path)
 def test_lower_is_better_exchanges_the_sides(tmp_path: Path) -> None:
     """Where lower is better a minimum is the most that the mean may be."""
     run = graded(tmp_path / "run", grades(150, 50, 0))
-    manifest = json.loads((run.path / "manifest.json").read_text(encoding="utf-8"))
+    manifest = json.loads((remove_seal(run.path) / "manifest.json").read_text(encoding="utf-8"))
     manifest["scales"][METRIC]["higher_is_better"] = False
     (run.path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     run = merilo.Run.open(run.path)
@@ -410,10 +411,10 @@ def test_runs_without_a_common_sample_cannot_be_compared(tmp_path: Path) -> None
 def test_a_run_that_was_stopped_is_no_ground_for_a_decision(tmp_path: Path, which: str) -> None:
     """The first samples are not all samples: an incomplete run or baseline is refused."""
     runs = {name: graded(tmp_path / name, grades(5, 5, 5)) for name in ("run", "baseline")}
-    path = runs[which].path / SUMMARY
+    path = remove_seal(runs[which].path) / SUMMARY
     path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), "complete": False}), encoding="utf-8")
     with pytest.raises(RunError, match="stopped before its last sample"):
-        gate_run(runs["run"], Suite(max_drop=0.1), baseline=runs["baseline"])
+        gate_run(runs["run"].path, Suite(max_drop=0.1), baseline=runs["baseline"].path)
 
 
 def test_clusters_count_together(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from merilo.reports.html_run import run_html
 from merilo.reports.markdown import comparison_markdown
 from merilo.reports.overview import overview_page
 from merilo.runs.directory import RUN_FILES
+from merilo.runs.seal import RESULTS
 
 FILES = Path(__file__).parent / "files"
 
@@ -161,13 +162,28 @@ def test_an_id_that_comes_twice_is_refused(here: Path) -> None:
     assert "skip" not in str(caught.value)
 
 
-def test_a_run_is_not_overwritten(here: Path) -> None:
-    """Scores are brought into a new directory."""
+@pytest.mark.parametrize("scores", ["id,s\na,0.6\n", "id,s\nb,0.5\n"], ids=["other scores", "other samples"])
+def test_a_run_is_not_overwritten(here: Path, scores: str) -> None:
+    """The same import may be repeated; an import of other scores or samples leaves the run as it is."""
     file = written("scores.csv", "id,s\na,0.5\n")
-    before = import_scores(file, scores=["s"], out=here / "run").records()
-    with pytest.raises(RunError, match=r"holds a run already"):
+    run = import_scores(file, scores=["s"], out=here / "run")
+    before = [(run.path / name).read_bytes() for name in RESULTS]
+    import_scores(file, scores=["s"], out=here / "run")
+    written("scores.csv", scores)
+    with pytest.raises(RunError, match=r"already holds a run"):
         import_scores(file, scores=["s"], out=here / "run")
-    assert list(before)
+    assert [(run.path / name).read_bytes() for name in RESULTS] == before
+    assert merilo.Run.open(run.path).sealed
+
+
+def test_a_judged_run_is_not_overwritten(here: Path) -> None:
+    """Scores are not imported into the directory of a run that merilo computed, even one of the same samples."""
+    rows = [{"id": "a", "retrieved_context_ids": ["x"], "reference_context_ids": ["x"]}]
+    merilo.evaluate(rows, metrics=["recall@1"], out=here / "run", cache=False)
+    file = written("scores.csv", "id,s\na,0.5\n")
+    with pytest.raises(RunError, match=r"already holds a run"):
+        import_scores(file, scores=["s"], out=here / "run")
+    assert merilo.Run.open(here / "run").complete
 
 
 def test_a_directory_that_was_there_keeps_what_was_in_it(here: Path) -> None:

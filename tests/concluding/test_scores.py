@@ -7,6 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from seals import remove_seal
 
 import merilo
 from merilo.concluding.scores import read_scores
@@ -34,7 +35,8 @@ def run(tmp_path: Path) -> merilo.Run:
 
 
 def rewritten(run: merilo.Run, change: Callable[[dict[str, Any]], object]) -> merilo.Run:
-    """The run with each of its outcomes changed in its file."""
+    """The run, unsealed, with each of its outcomes changed in its file."""
+    remove_seal(run.path)
     records = [json.loads(line) for line in (run.path / OUTCOMES).read_text(encoding="utf-8").splitlines()]
     for record in records:
         change(record)
@@ -44,7 +46,8 @@ def rewritten(run: merilo.Run, change: Callable[[dict[str, Any]], object]) -> me
 
 
 def change_manifest(run: merilo.Run, **fields: object) -> merilo.Run:
-    """The run with these fields of its manifest; None takes one out."""
+    """The run, unsealed, with these fields of its manifest; None takes one out."""
+    remove_seal(run.path)
     manifest = json.loads((run.path / MANIFEST).read_text(encoding="utf-8")) | fields
     kept = {name: value for name, value in manifest.items() if value is not None}
     (run.path / MANIFEST).write_text(json.dumps(kept), encoding="utf-8")
@@ -209,27 +212,27 @@ def test_a_score_outside_its_range_is_an_error(run: merilo.Run, value: float) ->
 @pytest.mark.parametrize("cut", [1, 40, 400])
 def test_a_file_that_was_cut_off_is_damaged(run: merilo.Run, cut: int) -> None:
     """A last line that is no JSON, or a metric that misses a sample, is told, not passed over."""
-    path = run.path / OUTCOMES
+    path = remove_seal(run.path) / OUTCOMES
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) - cut] if cut != 1 else whole[: whole[:-1].rfind(b"\n") + 1])
     with pytest.raises(RunError, match=r"is damaged"):
-        read_scores(run)
+        read_scores(run.path)
 
 
 def test_a_run_without_outcomes_says_so(run: merilo.Run) -> None:
     """There is nothing to conclude from nothing."""
-    (run.path / OUTCOMES).write_bytes(b"")
+    (remove_seal(run.path) / OUTCOMES).write_bytes(b"")
     with pytest.raises(RunError, match=r"has no outcome yet"):
-        read_scores(run)
+        read_scores(run.path)
 
 
 def test_outcomes_that_lost_their_tail_are_not_taken_for_the_whole(run: merilo.Run) -> None:
     """A copy that was cut at the end of a line is told from a whole run, so that no gate passes on a part of it."""
-    lines = (run.path / OUTCOMES).read_text(encoding="utf-8").splitlines(keepends=True)
+    lines = (remove_seal(run.path) / OUTCOMES).read_text(encoding="utf-8").splitlines(keepends=True)
     first = json.loads(lines[0])["sample"]
     kept = [line for line in lines if json.loads(line)["sample"] == first]
     (run.path / OUTCOMES).write_text("".join(kept), encoding="utf-8")
-    with pytest.raises(RunError, match=r"is damaged: it tells of \d+ samples and holds outcomes of 1"):
+    with pytest.raises(RunError, match=r"is damaged: its summary is of \d+ samples, its outcomes are of 1"):
         read_scores(merilo.Run.open(run.path))
 
 

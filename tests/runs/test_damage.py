@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from judged_rivers import canonical, rows, verdict_for
 from runs.damaging import WAYS, command, copied
+from seals import remove_seal
 
 import merilo
 from merilo.errors import MeriloError, RunError
@@ -71,8 +72,10 @@ def test_a_damaged_store_is_told_or_does_no_harm(
 def test_a_summary_without_samples_is_one_sentence(summary: str, whole: merilo.Run, tmp_path: Path) -> None:
     """A summary that lacks what every summary tells is named, with what to do."""
     shutil.copytree(whole.path, tmp_path / "run")
-    (tmp_path / "run" / SUMMARY).write_text(summary, encoding="utf-8")
-    with pytest.raises(RunError, match=r"summary\.json is damaged: .*samples.*; run it again with the same directory"):
+    (remove_seal(tmp_path / "run") / SUMMARY).write_text(summary, encoding="utf-8")
+    with pytest.raises(
+        RunError, match=r"summary\.json is damaged: .* is missing .*; run it again with the same directory"
+    ):
         _ = merilo.Run.open(tmp_path / "run").done
 
 
@@ -145,5 +148,5 @@ def test_a_lock_that_is_none_is_told(tmp_path: Path) -> None:
 def test_a_manifest_without_a_field_is_named_with_it(tmp_path: Path) -> None:
     """The sentence says which field is missing, and of which file."""
     (tmp_path / "manifest.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(RunError, match=r"manifest\.json is damaged \(it has no field 'skipped'\); start a new run"):
+    with pytest.raises(RunError, match=r"manifest\.json is damaged \(it has no field 'merilo'\); start a new run"):
         Run.open(tmp_path)

@@ -24,6 +24,7 @@ from merilo.cli import (
     replay,
     run,
     show,
+    verify,
 )
 
 _EPILOG = "Start with: merilo demo"
@@ -97,6 +98,9 @@ app.command("import", short_help="Bring in scores of another tool.", help=import
 )
 app.command("replay", short_help="Recompute scores without a call.", help=replay.HELP, epilog=replay.EXAMPLES)(
     replay.replay
+)
+app.command("verify", short_help="Check that a run is as merilo wrote it.", help=verify.HELP, epilog=verify.EXAMPLES)(
+    verify.verify
 )
 app.command("metrics", short_help="List the metrics or explain one.", help=metrics.HELP, epilog=metrics.EXAMPLES)(
     metrics.metrics

@@ -74,12 +74,14 @@ def _evaluated(out: Path, name: str) -> Run:
 
 def _data(out: Path, name: str) -> Path:
     """A copy of the example data, so that the commands we name work as typed."""
+    from merilo.runs.publish import write_file
+
     source = files("merilo.examples").joinpath(*SAMPLES[name].split("/")).read_bytes()
     path = out / "data" / f"{name}.jsonl"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists() or path.read_bytes() != source:
-            path.write_bytes(source)
+            write_file(path, source)
     except OSError as error:
         raise RunError(f"{path} cannot be written ({error.strerror}); name another directory with --out.") from error
     return path

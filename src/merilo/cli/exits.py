@@ -1,8 +1,9 @@
 """What an exit code of the command line says.
 
-Exit codes: 0 done · 1 a gate failed, or a replay is not what was recorded · 2 wrong use, bad data or a provider that
-cannot be used · 3 cannot tell · 4 too many failed outcomes · 5 stopped at a limit (--max-cost, --max-requests,
---max-seconds) · 70 a bug in merilo · 130 interrupted · 141 nobody reads the output any more.
+Exit codes: 0 done · 1 a gate failed, or a replay or a verification gives other numbers · 2 wrong use, bad data, a
+broken seal or a provider that cannot be used · 3 cannot tell · 4 too many failed outcomes · 5 stopped at a limit
+(--max-cost, --max-requests, --max-seconds) · 70 a bug in merilo · 130 interrupted · 141 nobody reads the output any
+more.
 """
 
 from enum import IntEnum

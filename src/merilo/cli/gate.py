@@ -131,10 +131,11 @@ def _report(found: Gates, junit: str | None, *, json: bool) -> None:
     from merilo.reports.clean import json_text
     from merilo.reports.gate_page import gates_page, gates_record, junit_text
     from merilo.reports.terminal import page_width, show, write
+    from merilo.runs.publish import write_file
 
     if junit is not None:
         try:
-            Path(junit).write_text(junit_text(found), encoding="utf-8")
+            write_file(Path(junit), junit_text(found))
         except OSError as error:
             raise RunError(f"{junit} cannot be written ({error.strerror}); name another file (--junit).") from error
     if json:

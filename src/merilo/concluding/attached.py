@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from merilo.concluding.correcting import correction_of, match
 from merilo.concluding.people import read_people
 from merilo.concluding.scores import read_scores
 from merilo.errors import DataError, RunError, UsageError
+from merilo.runs.lock import RunLock
+from merilo.runs.publish import write_file
+from merilo.runs.run import LABELS
+from merilo.runs.seal import publish, recover
 from merilo.stats.intervals import LEVEL, SEED
 
 if TYPE_CHECKING:
@@ -19,12 +23,9 @@ if TYPE_CHECKING:
     from merilo.runs.run import Run
     from merilo.stats.correction import Correction
 
-LABELS: Final = "labels.jsonl"
-"""In the run's directory: one JSON object a line with task, ticket, label and annotator."""
-
 
 def attach_labels(run: Run, labels: Sequence[PersonLabel]) -> None:
-    """Keep these labels with the run, in the place of any that are there. Raises RunError."""
+    """Store these labels with the run, in place of any earlier ones, and seal them. Raises RunError."""
     lines = [
         json.dumps(
             {
@@ -38,10 +39,14 @@ def attach_labels(run: Run, labels: Sequence[PersonLabel]) -> None:
         for each in labels
     ]
     path = run.path / LABELS
-    part = path.with_name(path.name + ".part")
+    text = ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace").decode()
     try:
-        part.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="backslashreplace")
-        part.replace(path)
+        with RunLock(run.path):
+            recover(run.path)
+            if run.sealed:
+                publish(run.path, {LABELS: text})
+            else:
+                write_file(path, text)
     except OSError as error:
         raise RunError(f"The labels cannot be kept with the run ({path}: {error.strerror}).") from error
 
@@ -54,8 +59,8 @@ def corrected_of(
     A metric for which they cannot be used is not there. `cluster`: as in `read_scores`.
     Raises RunError for labels that cannot be read, or were drawn from other samples than the run has now.
     """
-    path = run.path / LABELS
-    if not path.exists():
+    path = run.labels
+    if path is None:
         return {}
     try:
         labels = read_people([path]).labels

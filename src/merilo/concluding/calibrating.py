@@ -91,7 +91,7 @@ def calibrate_run(
         check_level(level)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    this = opened(run)
+    this = opened(run, labels=False)
     people = read_people([labels] if isinstance(labels, str | PathLike) else labels)
     own = _own(this, people)
     scores = read_scores(this, cluster=cluster)

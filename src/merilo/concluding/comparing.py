@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, TypeVar
 
-from merilo.concluding.attached import LABELS
 from merilo.concluding.contents import equal_questions
 from merilo.concluding.same import differences_that_move_numbers, stopped_early, unlike
 from merilo.concluding.scores import RunScores, read_scores
@@ -14,6 +13,7 @@ from merilo.errors import DataError, UsageError
 from merilo.reports.cases import cases_of
 from merilo.reports.comparison import SHOWN, Moved, Row, RunComparison, Side
 from merilo.reports.overview import command
+from merilo.reports.words import unsealed_notes
 from merilo.runs.run import ByMetric, opened
 from merilo.stats.compare import Policy, against_first, moved
 from merilo.stats.compare import compare as compare_columns
@@ -95,7 +95,12 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: Comparing | 
         left_out=left_out,
         differing=differing,
         other_questions=questions.other,
-        notes=(*stopped_early(measured, names), *questions.notes, *labels_aside(measured)),
+        notes=(
+            *stopped_early(measured, names),
+            *questions.notes,
+            *labels_aside(measured),
+            *unsealed_notes(measured),
+        ),
         level=wanted.level,
         undefined=policy,
         cluster=(wanted.cluster or measured[0].manifest.cluster) if kept[0].clusters is not None else None,
@@ -339,7 +344,7 @@ def _moved(scores: Sequence[RunScores], metric: str, most: int) -> tuple[tuple[M
 
 def labels_aside(runs: Sequence[Run]) -> tuple[str, ...]:
     """A sentence for each run with labels of people attached: they change nothing here."""
-    with_labels = dict.fromkeys(str(run.path) for run in runs if (run.path / LABELS).exists())
+    with_labels = dict.fromkeys(str(run.path) for run in runs if run.labels is not None)
     return tuple(
         f"Labels of people are attached to {path}, but the numbers here are the judge's own: see the corrected means "
         f"with {command('show', path)}."

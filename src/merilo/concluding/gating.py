@@ -12,7 +12,7 @@ from merilo.concluding.same import differences_that_move_numbers, unlike
 from merilo.concluding.scores import read_scores
 from merilo.errors import DataError, RunError, UsageError
 from merilo.reports.gate import Gate, Gates, Kind
-from merilo.reports.words import count
+from merilo.reports.words import count, unsealed_notes
 from merilo.runs.run import ByMetric, opened
 from merilo.runs.scales import check_asked
 from merilo.stats.column import align
@@ -73,6 +73,7 @@ def gate_run(
         notes += [*pair.notes, *_judge_noise(pair, gates)]
         other = pair.other_questions
     notes += labels_aside([this] if base is None else [this, base])
+    notes += unsealed_notes([this] if base is None else [this, base])
     if any(gate.sequential for gate in gates):
         notes.append("The run could stop early, so its limits are those of confidence sequences, which are wider.")
     return Gates(

@@ -24,8 +24,10 @@ from merilo.runs.directory import RUN_FILES, run_directory
 from merilo.runs.intake import take_in
 from merilo.runs.lock import RunLock
 from merilo.runs.outcomes import Result
-from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, UNSPENT, USAGE, Manifest, Run, write_json
+from merilo.runs.publish import part_of
+from merilo.runs.run import MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, UNSPENT, Manifest, Run, json_text, read_manifest
 from merilo.runs.scales import Scale
+from merilo.runs.seal import publish, recover
 from merilo.runs.store import Store
 from merilo.version import version
 
@@ -72,20 +74,29 @@ async def run_import(source: str | PathLike[str], wanted: Importing) -> Run:
         there = ", ".join(rows.offered)
         raise UsageError(f"Lower is said to be better of {unknown[0]!r}, which is no score here; there are {there}.")
     path, made = run_directory(wanted.out, rows.dataset.name)
-    if (path / STORE).exists():
-        raise RunError(f"{path} holds a run already; scores are brought into a new directory (--out).")
     ours = False
     try:
         with RunLock(path):
-            ours = True  # until then its files may be those of whoever holds the lock
-            with closing(Store.open(path / STORE, create=True)) as store:
-                return await _brought_in(path, store, rows, wanted)
+            recover(path)
+            ours = not (path / MANIFEST).exists()  # new, or left by an import that was killed before it finished
+            with closing(Store.open(path / STORE, create=ours)) as store:
+                await _bring_in(path, store, rows, wanted)
     except BaseException as error:
-        if ours:
+        if ours and not (path / SEAL).exists():
             _leave_nothing(path, made=made)
         if isinstance(error, sqlite3.Error | OSError):
             raise RunError(f"{path} cannot be written ({error}); choose another directory (--out).") from error
         raise
+    return Run.open(path)
+
+
+def _check_same(path: Path, fingerprint: str) -> None:
+    """Raise RunError if the directory holds any run but an import of the same samples, which may be repeated."""
+    if not (path / MANIFEST).exists():
+        return
+    there = read_manifest(path / MANIFEST)
+    if there.origin is None or there.fingerprint != fingerprint or not (path / SEAL).exists():
+        raise RunError(f"{path} already holds a run; import scores into a new directory (--out).")
 
 
 def _check(wanted: Importing) -> None:
@@ -102,7 +113,7 @@ def _leave_nothing(path: Path, *, made: bool) -> None:
         (path / name).unlink(missing_ok=True)
 
 
-async def _brought_in(path: Path, store: Store, rows: Rows, wanted: Importing) -> Run:
+async def _bring_in(path: Path, store: Store, rows: Rows, wanted: Importing) -> None:
     began = time.monotonic()
     try:
         intake = await take_in(rows.dataset, store, skip_invalid=False)
@@ -110,26 +121,26 @@ async def _brought_in(path: Path, store: Store, rows: Rows, wanted: Importing) -
         if not error.problems:
             raise
         raise _refused([*error.problems, *rows.problems], rows) from error
-    store.accept_samples()
     if rows.problems:
         raise _refused(rows.problems, rows)
     foreign = [each for column, values in rows.scores().items() if (each := _foreign(column, values, rows, wanted))]
     if not foreign:
         raise UsageError(f"{rows.dataset.name} has no column of scores from 0 to 1; name those there are (--score).")
+    manifest = _manifest(rows, intake, foreign, wanted)
+    _check_same(path, manifest.fingerprint)
+    store.accept_samples()
     if wanted.cluster is not None:
         check_clusters(store, wanted.cluster)
-    manifest = _manifest(rows, intake, foreign, wanted)
-    write_json(path / MANIFEST, asdict(manifest))
     tallies = _write_outcomes(path, store, foreign, wanted.cluster)
     aggregates = [asdict(tally.aggregate()) for tally in tallies]
-    write_json(path / SUMMARY, {"complete": True, "samples": intake.samples, "metrics": aggregates})
+    summary = {"complete": True, "samples": intake.samples, "metrics": aggregates}
     usage: dict[str, object] = {
         **UNSPENT,
         "seconds": round(time.monotonic() - began, 3),
         "stopped": None,
     }
-    write_json(path / USAGE, usage)
-    return Run.open(path)
+    texts = {MANIFEST: json_text(asdict(manifest)), SUMMARY: json_text(summary)}
+    publish(path, texts, streamed=True, usage=usage, store=store, same=True)
 
 
 def _refused(problems: Sequence[Problem], rows: Rows) -> DataError:
@@ -205,7 +216,7 @@ def _manifest(rows: Rows, intake: Intake, foreign: Sequence[_Foreign], wanted: I
 def _write_outcomes(path: Path, store: Store, foreign: Sequence[_Foreign], cluster: str | None) -> list[Tally]:
     tallies = [Tally(each.scale.span, each.text) for each in foreign]
     clusters = cluster_numbers(store, cluster)
-    with (path / OUTCOMES).open("w", encoding="utf-8", errors="replace") as out:
+    with part_of(path / OUTCOMES).open("w", encoding="utf-8", errors="replace", newline="\n") as out:
         for place, sample in enumerate(store.samples()):
             number = next(clusters)
             for each, tally in zip(foreign, tallies, strict=True):

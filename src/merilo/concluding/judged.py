@@ -10,7 +10,7 @@ import json
 import re
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from merilo.concluding.forms import ASKED_OF_PEOPLE, form_of, label_of, verdict_of
 from merilo.engine.walk import Walk
@@ -225,16 +225,16 @@ class Judged:
 
 def scored_records(run: Run, metrics: frozenset[str], ids: frozenset[str]) -> Iterator[OutcomeRecord]:
     """The records of scores by these metrics of these samples, in the run's order; the rest is not decoded."""
-    path = run.path / OUTCOMES
+    path = run.file(OUTCOMES)
     try:
         with path.open("rb") as lines:
             for line in lines:
                 start = _START.match(line)
                 if start is not None and not (_in(start[1], ids) and _in(start[2], metrics)):
                     continue
-                record: Any = json.loads(line)  # Any: JSON that nobody has looked at yet
+                record = run.record(line)
                 if record["sample"] in ids and record["metric"] in metrics and record["outcome"] == "score":
-                    yield cast("OutcomeRecord", record)
+                    yield record
     except FileNotFoundError:
         raise RunError(f"{path} does not exist: the run was stopped before it wrote it; run it again.") from None
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:

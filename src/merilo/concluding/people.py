@@ -12,6 +12,7 @@ from merilo.data import check
 from merilo.data.labels import Task
 from merilo.data.source import Format, RecordFile, format_of
 from merilo.errors import DataError, Problem
+from merilo.runs.publish import PART
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -80,7 +81,8 @@ class _Line:
 
 
 def _lines(path: Path) -> Iterator[_Line | Problem]:
-    file = RecordFile(path, format_of(path))
+    named = path.with_name(path.name.removesuffix(PART))  # attached labels whose publication was interrupted
+    file = RecordFile(path, format_of(named))
     cells = file.format in {Format.CSV, Format.TSV}
     for raw in file.records():
         if raw.problems or raw.value is None:

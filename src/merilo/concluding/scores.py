@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from array import array
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import lru_cache
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.errors import RunError, UsageError
 from merilo.metrics.text import is_called
+from merilo.runs import shapes
 from merilo.runs.clusters import clusters, without_cluster
 from merilo.runs.run import OUTCOMES, STORE, opened
 from merilo.runs.scales import recorded_scale
@@ -99,10 +101,10 @@ def read_scores(
     """
     this = opened(run)
     wanted = _wanted(this, metrics)
-    ids, gathered = _read(this.path / OUTCOMES, wanted, with_counts=with_counts)
+    ids, gathered = _read(this.file(OUTCOMES), wanted, with_counts=with_counts)
     if not ids:
         raise RunError(f"{this.path} has no outcome yet; run it to its end.")
-    if len(ids) < this.done:
+    if len(ids) != this.done:
         raise cut_short(this.path, this.done, len(ids))
     columns = {
         metric: _column(each, recorded_scale(this.manifest, metric), metric, ids) for metric, each in gathered.items()
@@ -178,6 +180,9 @@ def _gather(outcomes: Iterator[_Outcome], wanted: Sequence[str]) -> tuple[tuple[
         found.states.append(state)
         if counts:
             found.count(counts)
+    if len(set(ids)) < len(ids):
+        twice = next(sample for sample, times in Counter(ids).items() if times > 1)
+        raise ValueError(f"sample {twice!r} is there twice")
     if any(len(each.states) != len(ids) for each in gathered.values()):
         raise ValueError(f"the last sample, {ids[-1] if ids else ''!r}, has not one outcome of each metric")
     return tuple(ids), gathered
@@ -242,6 +247,8 @@ def _from_json(line: bytes, wanted: frozenset[str]) -> _Outcome:
         counts: dict[str, int | None] | None = record.get("counts")
     except (KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"a line is no outcome: {type(error).__name__} {error}") from error
+    if counts is not None and (bad := shapes.COUNTS(counts)):
+        raise ValueError(f"the count {bad} of a score is not a number")
     return _Outcome(sample, metric if metric in wanted else None, state, value, counts)
 
 

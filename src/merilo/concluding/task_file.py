@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
@@ -16,6 +15,7 @@ from merilo.concluding.cells import escaped, plain
 from merilo.concluding.tasks import COLUMNS, row_text, task_format, unsealed
 from merilo.data.source import Format
 from merilo.errors import DataError, RunError
+from merilo.runs.publish import write_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -86,14 +86,8 @@ class TaskFile:
             raise RunError(
                 f"{self._path} was changed by another program meanwhile; nothing was overwritten: start again to go on."
             )
-        part = self._path.with_name(self._path.name + ".part")
         try:
-            with part.open("w", encoding="utf-8", errors="surrogateescape", newline="") as out:
-                out.write(self._rows.text())
-                out.flush()
-                os.fsync(out.fileno())
-            part.chmod(self._path.stat().st_mode & 0o777)
-            part.replace(self._path)
+            write_file(self._path, self._rows.text().encode("utf-8", "surrogateescape"))
         except OSError as error:
             raise RunError(
                 f"{self._path} cannot be written ({error.strerror}); the last label is not in it."

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from merilo.concluding.cells import escaped
 from merilo.data.source import Format, format_of
 from merilo.errors import RunError, UsageError
+from merilo.runs.publish import create_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -154,13 +155,13 @@ class TaskLine:
 
 
 def write_tasks(path: Path, tasks: Sequence[TaskLine]) -> None:
-    """A new file of tasks, .jsonl or .csv. Raises UsageError for another name or a file that is there."""
+    """Write a new file of tasks, .jsonl or .csv. Raises UsageError for another name, or a file with other content."""
     form = task_format(path)
     records = [task.record() for task in tasks]
     text = _csv(records) if form is Format.CSV else "".join(_line(record) for record in records)
+    mark = "\ufeff" if form is Format.CSV else ""  # spreadsheets recognise UTF-8 by it
     try:
-        with path.open("x", encoding="utf-8", errors="backslashreplace", newline="") as out:
-            out.write(("\ufeff" if form is Format.CSV else "") + text)  # spreadsheets know UTF-8 by its mark
+        create_file(path, (mark + text).encode("utf-8", "backslashreplace"))
     except FileExistsError:
         raise UsageError(
             f"{path} exists and may hold labels; name another file, or label it: merilo label {path} --ask."

@@ -12,7 +12,7 @@ import sqlite3
 import tempfile
 import time
 import weakref
-from contextlib import suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -29,15 +29,19 @@ from merilo.replaying.choosing import Choosing
 from merilo.replaying.recorded import Recorded, Reread, told
 from merilo.reports.summary import Tallies
 from merilo.runs.clusters import cluster_numbers
-from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, UNSPENT, USAGE, Run, write_json
+from merilo.runs.directory import RUN_FILES
+from merilo.runs.lock import RunLock
+from merilo.runs.publish import part_of
+from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, UNSPENT, Run, json_text
 from merilo.runs.scales import scales_of
+from merilo.runs.seal import SEAL, belongs, publish, recover
 from merilo.runs.store import Store
 from merilo.runs.untape import unpack
 from merilo.stopping import Until
 from merilo.version import version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterator, Mapping, Sequence
     from os import PathLike
 
     from merilo.data.sample import Sample
@@ -110,28 +114,28 @@ def replay_run(
     asked = [metrics] if isinstance(metrics, str) else metrics
     if asked is not None and not asked:
         raise UsageError("No metric is named; leave metrics out for those of the run.")
-    stood = out is not None and Path(out).exists()
-    made = None if out is None else _new_directory(Path(out))
+    kept = None if out is None else Path(out)
     work = Path(tempfile.mkdtemp(prefix="merilo-replay-"))
     try:
-        run = unpack(path, _made(work / "tape")) if path.is_file() else Run.open(path)
-        _check_ours(run, path)
-        into = _made(work / "run") if made is None else made
-        return _replayed(_Work(run, path, into, asked, Reread() if reread else None, made is not None))
+        with ExitStack() as stack:
+            if kept is not None:
+                stack.enter_context(_claimed(kept))
+            run = unpack(path, _made(work / "tape")) if path.is_file() else Run.open(path)
+            _check_ours(run, path)
+            into = _made(work / "run") if kept is None else kept
+            return _replayed(Replaying(run, path, into, asked, Reread() if reread else None, kept is not None))
     except BaseException as error:
-        shutil.rmtree(made or work, ignore_errors=True)
-        if made is not None and stood:
-            made.mkdir()
+        shutil.rmtree(work, ignore_errors=True)
         if isinstance(error, sqlite3.Error | OSError):
             raise RunError(f"{path} cannot be replayed ({error}).") from error
         raise
     finally:
         shutil.rmtree(work / "tape", ignore_errors=True)
-        if made is not None:
+        if kept is not None:
             shutil.rmtree(work, ignore_errors=True)
 
 
-def _replayed(work: _Work) -> Replay:
+def _replayed(work: Replaying) -> Replay:
     work.do()
     run = Run.open(work.into)
     if not work.kept:
@@ -153,7 +157,7 @@ def _replayed(work: _Work) -> Replay:
 
 
 @dataclass(slots=True)
-class _Work:
+class Replaying:
     """Drives the plans of one replay and writes what comes out."""
 
     run: Run
@@ -176,15 +180,15 @@ class _Work:
             selection = Choosing(self.run.manifest, store, recorded, self.source).selection(self.asked)
             manifest = _manifest(self.run.manifest, selection, everything=self.asked is None)
             summary = self._stream(store, recorded, selection, manifest)
-            self._keep_store(store)
+            if self.run.file(SUMMARY).exists() and self.run.cascades:  # who was asked what is not replayed
+                summary["cascades"] = [*self.run.cascades]
+            usage = {**UNSPENT, "seconds": round(time.monotonic() - began, 3), "replayed": str(self.source)}
+            own = self._keep_store(store)
         finally:
             store.close()
-        write_json(self.into / MANIFEST, asdict(manifest))
-        if (self.run.path / SUMMARY).exists() and self.run.cascades:  # who was asked what is not replayed
-            summary["cascades"] = [*self.run.cascades]
-        write_json(self.into / SUMMARY, summary)
-        seconds = round(time.monotonic() - began, 3)
-        write_json(self.into / USAGE, {**UNSPENT, "seconds": seconds, "replayed": str(self.source)})
+        texts = {MANIFEST: json_text(asdict(manifest)), SUMMARY: json_text(summary)}
+        with nullcontext() if own is None else closing(own):
+            publish(self.into, texts, streamed=True, usage=usage, store=own, same=True)
 
     def _stream(self, store: Store, recorded: Recorded, selection: Selection, manifest: Manifest) -> dict[str, object]:
         tallies = Tallies(selection.metrics, selection.composites, manifest.fingerprint)
@@ -192,7 +196,7 @@ class _Work:
         deciding = None if until is None else Until.of_record(until).deciding(selection.metrics, lenient=True)
         done = 0
         clusters = cluster_numbers(store, manifest.cluster)
-        with (self.into / OUTCOMES).open("w", encoding="utf-8", errors="replace") as out:
+        with part_of(self.into / OUTCOMES).open("w", encoding="utf-8", errors="replace", newline="\n") as out:
             for sample, outcomes in self._samples(store):
                 results = [
                     self._result(metric, text, sample, recorded.trail(_trail(outcomes.get(text))))
@@ -210,7 +214,7 @@ class _Work:
         if deciding is None:
             return {"complete": whole, "samples": done, "metrics": [asdict(each) for each in aggregates]}
         return {
-            "complete": whole or (deciding.decided and (self.run.path / SUMMARY).exists() and self.run.complete),
+            "complete": whole or (deciding.decided and self.run.file(SUMMARY).exists() and self.run.complete),
             "samples": done,
             "metrics": [asdict(deciding.valid(each)) for each in aggregates],
             "until_decided": deciding.record(manifest.samples),
@@ -260,14 +264,17 @@ class _Work:
             f"{told(question)}; to record it: {_recording(self.run.manifest, text)}"
         )
 
-    def _keep_store(self, store: Store) -> None:
-        """The run's questions and answers for the new run: a copy, or a pointer where the new run is not kept."""
+    def _keep_store(self, store: Store) -> Store | None:
+        """Return a copy of the run's store, open; None for a link to it, which does if the new run is not kept."""
         target = self.into / STORE
         if not self.kept and self.run.path == self.source:
             with suppress(OSError):  # links need a permission in places
                 target.symlink_to((self.run.path / STORE).resolve())
-                return
-        store.copy(target)
+                return None
+        if not belongs(self.into):  # else this very replay was finished before
+            store.copy(part_of(target))
+            part_of(target).replace(target)
+        return Store.open(target)
 
 
 def _manifest(stored: Manifest, selection: Selection, *, everything: bool) -> Manifest:
@@ -283,7 +290,7 @@ def _manifest(stored: Manifest, selection: Selection, *, everything: bool) -> Ma
 
 def _other_means(stored: Run, now: Run) -> tuple[str, ...]:
     """The metrics whose aggregates differ, of those that both have."""
-    if not (stored.path / SUMMARY).exists():  # stopped between writing outcomes and means
+    if not stored.file(SUMMARY).exists():  # stopped between writing outcomes and means
         return ()
     mine, theirs = now.metrics, stored.metrics
     return tuple(text for text in mine if text in theirs and not _alike(mine[text], theirs[text]))
@@ -353,12 +360,31 @@ def _made(path: Path) -> Path:
     return path
 
 
-def _new_directory(path: Path) -> Path:
-    """The directory, made just now. Raises RunError where there is something already."""
+@contextmanager
+def _claimed(path: Path) -> Generator[None]:
+    """Hold a directory for the new run: an empty one, or one that the same replay has begun or finished.
+
+    If the replay fails, what it wrote is removed again. Raises RunError for a directory that holds anything else.
+    """
     try:
+        made = not path.exists()
         path.mkdir(parents=True, exist_ok=True)
-        if any(path.iterdir()):
+        if any(each.name not in RUN_FILES for each in path.iterdir()):
             raise RunError(f"{path} is not empty; a replay is written to a new directory (--out).")
     except (OSError, ValueError) as error:
         raise RunError(f"{path} cannot be used ({error}); choose another directory (--out).") from error
-    return path
+    with RunLock(path):
+        recover(path)
+        begun = (path / SEAL).exists()
+        if (path / MANIFEST).exists() and not (begun and "replayed" in Run(path).usage):
+            raise RunError(f"{path} is not empty; a replay is written to a new directory (--out).")
+        try:
+            yield
+        except BaseException:
+            if not begun:
+                for name in RUN_FILES:
+                    (path / name).unlink(missing_ok=True)
+                if made:
+                    with suppress(OSError):
+                        path.rmdir()
+            raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING
 
@@ -45,13 +44,13 @@ def cases_of(run: Run, samples: Sequence[str]) -> dict[str, Case]:
 def _records(run: Run, samples: Sequence[str]) -> dict[str, list[OutcomeRecord]]:
     """The outcomes of these samples, from the lines that begin as theirs do when merilo writes them."""
     starts = tuple(f'{{"sample":{encode_basestring(sample)},'.encode("utf-8", "replace") for sample in samples)
-    path = run.path / OUTCOMES
+    path = run.file(OUTCOMES)
     found: dict[str, list[OutcomeRecord]] = {}
     try:
         with path.open("rb") as lines:
             for line in lines:
                 if line.startswith(starts):
-                    record: OutcomeRecord = json.loads(line)
+                    record = run.record(line)
                     found.setdefault(record["sample"], []).append(record)
     except (OSError, ValueError) as error:
         raise RunError(f"{path} is damaged ({error}); run it again with the same directory.") from error

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from merilo.errors import RunError
 from merilo.reports.clean import clean_lines, harmless
+from merilo.runs.publish import write_file
 from merilo.version import version
 
 if TYPE_CHECKING:
@@ -57,10 +58,8 @@ def rendered(template: str, **values: object) -> str:
 
 def write_page(path: Path, text: str) -> None:
     """Write a page so that a reader sees the old or the new one. Raises RunError where it cannot be written."""
-    part = path.with_name(path.name + ".part")
     try:
-        part.write_text(text, encoding="utf-8", newline="\n")
-        part.replace(path)
+        write_file(path, text)
     except OSError as error:
         raise RunError(f"{path} cannot be written ({error.strerror}); name another file.") from error
 

@@ -14,7 +14,7 @@ from merilo.reports.comparison_words import Beside
 from merilo.reports.html_evidence import EvidencePart, TextPart, evidence_part, text_part, value_cell
 from merilo.reports.html_pages import plot, rendered
 from merilo.reports.overview import agreement, counts_text, intervals_text, judge_name, spent_text
-from merilo.reports.words import NONE, REMARKS, STOPPED, count, number, percent, span
+from merilo.reports.words import NONE, REMARKS, STOPPED, UNSEALED, count, number, percent, span
 from merilo.runs.scales import recorded_scale
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def run_html(
     return rendered(
         "run",
         title=_title(run),
-        beware=[] if run.complete else [f"This run was {STOPPED}."],
+        beware=[*([] if run.complete else [f"This run was {STOPPED}."]), *([] if run.sealed else [UNSEALED])],
         head=_HEAD,
         rows=[_cells(each) for each in aggregates],
         plot=plot("drawn, 0 to 1", ((each.mean, each.interval) for each in aggregates), ends=(0.0, 1.0))

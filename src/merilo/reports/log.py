@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from merilo.errors import RunError, UsageError
-from merilo.runs.run import Run
+from merilo.runs.run import MANIFEST, read_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -61,7 +61,7 @@ class EventLog:
     def begin(self, run: Path, samples: int) -> None:
         """See `Progress`."""
         self._samples, self._began, self._wall = samples, time.monotonic(), time.time()
-        manifest = Run.open(run).manifest
+        manifest = read_manifest(run / MANIFEST)
         self._add(
             "begin",
             merilo=manifest.merilo,

@@ -15,7 +15,18 @@ from merilo.reports.clean import clean
 from merilo.reports.page import Page, Tone
 from merilo.reports.relevance_words import interpret_means
 from merilo.reports.until import until_section
-from merilo.reports.words import NONE, OWN_ERROR, REMARKS, STOPPED, count, foreign_error, number, percent, span
+from merilo.reports.words import (
+    NONE,
+    OWN_ERROR,
+    REMARKS,
+    STOPPED,
+    UNSEALED,
+    count,
+    foreign_error,
+    number,
+    percent,
+    span,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -49,6 +60,7 @@ def overview_record(
     return {
         "run": str(run.path),
         "complete": run.complete,
+        "sealed": run.sealed,
         "stopped": usage.get("stopped"),
         "until_decided": run.until_decided,
         "data": manifest.data,
@@ -211,6 +223,9 @@ def _title(page: Page, run: Run) -> None:
     page.text(what, tone=Tone.STRONG)
     if not run.complete:
         page.text(f"This run was {STOPPED}.", tone=Tone.BAD)
+    if not run.sealed:
+        page.text(UNSEALED, tone=Tone.BAD)
+        page.line("  " + command("verify", str(run.path)))
 
 
 def _behind(page: Page, aggregates: Sequence[Aggregate]) -> None:

@@ -25,9 +25,10 @@ from merilo.judging.verdicts import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from merilo.judging.ask import Answer
+    from merilo.runs.run import Run
 
 NONE = "-"
 """What stands where a number is not known or makes no sense."""
@@ -55,8 +56,18 @@ _SUPPORT = {
 
 STOPPED = "stopped before its last sample; the numbers are of the samples so far"
 """What a run was that has not come to its end."""
+UNSEALED = "This run is unsealed: merilo 0.1.0 wrote it, so a change to its files would not be noticed."
 REMARKS = "To know of intervals"
 """The heading over what must be said beside some intervals."""
+
+
+def unsealed_notes(runs: Iterable[Run]) -> list[str]:
+    """Return a sentence for each run without a seal, with the command that checks and seals it."""
+    paths = dict.fromkeys(str(run.path) for run in runs if not run.sealed)
+    return [
+        f"{path} is unsealed: a change to its files would not be noticed. Check and seal it with merilo verify {path}."
+        for path in paths
+    ]
 
 
 def foreign_error(origin: str = "") -> str:

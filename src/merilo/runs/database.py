@@ -121,6 +121,20 @@ def seal(key: bytes, text: str | bytes, *, failure: bool = False) -> int:
     return crc32(data, crc32(b"failure" if failure else b"verdict", crc32(key)))
 
 
+def row_seal(*values: bytes | str | float | None) -> int:
+    """Return a checksum of a row's values, as SQLite returns them."""
+    found = 0
+    for value in values:
+        if isinstance(value, bytes):
+            data = b"b" + value
+        elif isinstance(value, str):
+            data = b"s" + value.encode("utf-8", "surrogatepass")
+        else:  # a whole number and its float are one value: a column of real numbers returns what it likes
+            data = b"n" if value is None else b"f" + repr(float(value)).encode()
+        found = crc32(data, crc32(len(data).to_bytes(8, "little"), found))
+    return found
+
+
 class Due:
     """When what was gathered in memory has to be committed: after so many paid rows, or so long after the first."""
 

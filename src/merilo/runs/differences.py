@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from merilo.errors import RunError
-from merilo.runs.run import MANIFEST, Run
+from merilo.runs.run import LABELS, MANIFEST, SEAL, STORE, read_manifest
+from merilo.runs.seal import inspect_seal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,12 +23,29 @@ _MOST_TOLD = 5
 _LONGEST_TOLD = 80
 
 
-def manifest_to_keep(path: Path, manifest: Manifest) -> Manifest:
-    """That of the run which is resumed there, else this. Raises RunError when the run there is of something else."""
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """The run that is resumed in a directory, or begun there."""
+
+    manifest: Manifest
+    changed: tuple[str, ...] = ()
+    """Files that differ from the seal of the run. They are computed again."""
+
+
+def resumed(path: Path, manifest: Manifest) -> Resumed:
+    """Return the run in a directory with the manifest that it has, or with this one if there is none.
+
+    Raises RunError if it is of other data, metrics or judges, or if its store belongs to another run.
+    """
     if not (path / MANIFEST).exists():
-        return manifest
-    earlier = Run.open(path).manifest
+        return Resumed(manifest)
+    broken = inspect_seal(path).broken
+    if STORE in broken:
+        raise RunError(broken[STORE])
+    earlier = read_manifest(path / MANIFEST)
     differences = earlier.differences(manifest)
+    if differences and MANIFEST in broken:
+        raise RunError(broken[MANIFEST])
     if differences:
         names = ", ".join({"fingerprint": "data", "until": "when to stop"}.get(name, name) for name in differences)
         judges = judges_difference(earlier.judges, manifest.judges)
@@ -34,7 +53,8 @@ def manifest_to_keep(path: Path, manifest: Manifest) -> Manifest:
             f"{path} holds a run that differs in {names}, so it cannot be resumed{f' ({judges})' if judges else ''}; "
             "choose another directory (--out)."
         )
-    return earlier
+    changed = tuple(name for name in broken if name not in {LABELS, SEAL})
+    return Resumed(manifest if MANIFEST in broken else earlier, changed)
 
 
 def judges_difference(first: Judges, second: Judges) -> str:

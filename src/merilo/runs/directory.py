@@ -9,15 +9,24 @@ from typing import TYPE_CHECKING, Final
 from merilo.errors import RunError
 from merilo.runs.ledger import LEDGER
 from merilo.runs.lock import LOCK
-from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, USAGE
+from merilo.runs.publish import PART, write_file
+from merilo.runs.run import MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE
 
 if TYPE_CHECKING:
     from os import PathLike
 
 RUNS = Path(".merilo") / "runs"
 """Runs that were not given a place, under the working directory."""
-RUN_FILES: Final = (MANIFEST, OUTCOMES, SUMMARY, USAGE, STORE, f"{STORE}-wal", f"{STORE}-shm", LOCK, LEDGER)
-"""What a run's directory holds, but for what people have added."""
+_WRITTEN: Final = (MANIFEST, OUTCOMES, SUMMARY, USAGE, SEAL, STORE)
+RUN_FILES: Final = (
+    *_WRITTEN,
+    *(name + PART for name in _WRITTEN),
+    *(name + suffix for name in (STORE, STORE + PART) for suffix in ("-wal", "-shm", "-journal")),
+    LOCK,
+    f"{LOCK}-journal",
+    LEDGER,
+)
+"""The files that merilo writes in a run's directory, those of a killed command included; attached labels are not."""
 
 
 def run_directory(out: str | PathLike[str] | None, name: str) -> tuple[Path, bool]:
@@ -44,7 +53,7 @@ def _new_directory(name: str) -> Path:
     RUNS.mkdir(parents=True, exist_ok=True)
     ignore = RUNS.parent / ".gitignore"
     if not ignore.exists():
-        ignore.write_text("*\n", encoding="utf-8")
+        write_file(ignore, "*\n")
     stem = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
     for number in range(1, 1000):
         path = RUNS / (stem if number == 1 else f"{stem}-{number}")

@@ -8,22 +8,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from merilo.runs.database import seal
+from merilo.runs.database import row_seal, seal
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Mapping
 
+EXCHANGE_SEALED: Final = "id, judge, rubric, replies, requests, input_tokens, output_tokens, cost_usd, seconds"
+ANSWER_SEALED: Final = "key, kind, question, cached, exchange"
+"""The columns that the seal of a row covers, in this order."""
+
 SCHEMA: Final = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    "CREATE TABLE samples (row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, record TEXT NOT NULL)",
+    "CREATE TABLE samples (row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, record TEXT NOT NULL, seal INTEGER)",
     "CREATE TABLE texts (digest BLOB NOT NULL, text TEXT NOT NULL)",
     "CREATE UNIQUE INDEX texts_digest ON texts (digest)",
     """CREATE TABLE exchanges (id INTEGER PRIMARY KEY, judge TEXT NOT NULL, rubric BLOB NOT NULL,
     replies TEXT NOT NULL, requests INTEGER NOT NULL, input_tokens INTEGER, output_tokens INTEGER,
-    cost_usd REAL, seconds REAL NOT NULL)""",
+    cost_usd REAL, seconds REAL NOT NULL, seal INTEGER)""",
     """CREATE TABLE answers (key BLOB NOT NULL, kind TEXT NOT NULL, question TEXT NOT NULL,
-    verdict TEXT, failure TEXT, cached INTEGER NOT NULL, exchange INTEGER, seal INTEGER)""",
+    verdict TEXT, failure TEXT, cached INTEGER NOT NULL, exchange INTEGER, seal INTEGER,
+    row_seal INTEGER)""",
     "CREATE UNIQUE INDEX answers_key ON answers (key)",
     "CREATE TABLE unfinished (key BLOB PRIMARY KEY, exchange INTEGER NOT NULL, seal INTEGER NOT NULL)",
 )
@@ -47,7 +52,21 @@ def _to_3(db: sqlite3.Connection) -> None:
     db.execute("CREATE TABLE unfinished (key BLOB PRIMARY KEY, exchange INTEGER NOT NULL, seal INTEGER NOT NULL)")
 
 
-MIGRATIONS: Final[Mapping[int, Callable[[sqlite3.Connection], None]]] = {2: _to_2, 3: _to_3}
+def _to_4(db: sqlite3.Connection) -> None:
+    """Add a seal to samples and conversations, and one to answers that covers what was asked."""
+    sealed = {
+        "samples": ("seal", "id, record"),
+        "exchanges": ("seal", EXCHANGE_SEALED),
+        "answers": ("row_seal", ANSWER_SEALED),
+    }
+    db.create_function("row_seal_of", -1, row_seal, deterministic=True)
+    for table, (column, values) in sealed.items():
+        db.execute(f"ALTER TABLE {table} ADD COLUMN {column} INTEGER")
+        db.execute(f"UPDATE {table} SET {column} = row_seal_of({values})")  # noqa: S608  our own constants
+    db.create_function("row_seal_of", -1, None)
+
+
+MIGRATIONS: Final[Mapping[int, Callable[[sqlite3.Connection], None]]] = {2: _to_2, 3: _to_3, 4: _to_4}
 """Format → what makes a store of the format before it one of this format."""
 
 FORMAT: Final = max(MIGRATIONS)

@@ -6,12 +6,14 @@
       manifest.json    what was evaluated: data, metrics, judges, versions (same input, same bytes)
       outcomes.jsonl   one line for each sample and metric, in dataset order, then metric order
       summary.json     the aggregates
+      seal.json        digests that tie the other files together (runs/seal.py)
       usage.json       requests, tokens, money and time: everything that may differ between equal runs
       store.sqlite     samples, questions, verdicts, raw replies
       ledger.jsonl     every request that was sent and what it cost, if a model was asked that may cost something
-      labels.jsonl     labels of people, where some were attached
+      labels.jsonl     human labels, if some were attached
 
-The module is long because what the files hold stands beside what reads them.
+`Run.open` compares a run with its seal, so every reader does. The module is long because it defines what the files
+hold together with what reads them.
 """
 
 from __future__ import annotations
@@ -26,13 +28,29 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from merilo.errors import RunError
 from merilo.judging.untyped import plain
 from merilo.metrics.text import is_called
+from merilo.runs import shapes
 from merilo.runs.outcomes import OutcomeRecord, outcome_from
+from merilo.runs.publish import write_file
+from merilo.runs.scales import NO_SCALE, recorded_scale
+from merilo.runs.seal import (
+    LABELS,
+    MANIFEST,
+    OUTCOMES,
+    SEAL,
+    STORE,
+    SUMMARY,
+    USAGE,
+    Inspected,
+    broken_seal,
+    inspect_seal,
+    stamp,
+)
 from merilo.runs.stages import answered_by
 from merilo.runs.store import FORMAT, Asked, Store
 from merilo.runs.telling import newer, without_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from os import PathLike
 
     import pandas as pd
@@ -42,11 +60,28 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MANIFEST = "manifest.json"
-OUTCOMES = "outcomes.jsonl"
-SUMMARY = "summary.json"
-USAGE = "usage.json"
-STORE = "store.sqlite"
+__all__ = [
+    "LABELS",
+    "MANIFEST",
+    "OUTCOMES",
+    "SEAL",
+    "STORE",
+    "SUMMARY",
+    "UNSPENT",
+    "USAGE",
+    "Aggregate",
+    "ByMetric",
+    "Manifest",
+    "Run",
+    "SampleResult",
+    "Share",
+    "json_text",
+    "opened",
+    "read_manifest",
+    "write_json",
+]
+
+_SLACK: Final = 1e-9
 UNSPENT: Final[Mapping[str, object]] = {
     "requests": 0,
     "cached": 0,
@@ -197,7 +232,12 @@ class SampleResult:
     def of(cls, sample: Sample, records: Sequence[OutcomeRecord]) -> SampleResult:
         """The sample with these records of its outcomes, in the order of the metrics."""
         by_metric = {record["metric"]: record for record in records}
-        outcomes = ByMetric({name: outcome_from(record) for name, record in by_metric.items()})
+        try:
+            outcomes = ByMetric({name: outcome_from(record) for name, record in by_metric.items()})
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise RunError(
+                f"{OUTCOMES} is damaged: an outcome of sample {sample.id!r} cannot be read ({error}); run it again."
+            ) from error
         return cls(sample, outcomes, by_metric)
 
 
@@ -208,31 +248,55 @@ class Run:
     path: Path
 
     @classmethod
-    def open(cls, path: str | Path) -> Run:
-        """The run in this directory. Raises RunError when there is none."""
+    def open(cls, path: str | Path, *, labels: bool = True) -> Run:
+        """Return the run in this directory.
+
+        `labels`: False if the attached labels are not read, so that they may differ from the seal. Raises RunError if
+        there is no run, or a file of it differs from its seal.
+        """
         run = cls(Path(path))
         try:
-            found = (run.path / MANIFEST).is_file()
+            found = (run.path / MANIFEST).is_file() or (run.path / SEAL).is_file()
         except (OSError, ValueError) as error:
             raise RunError(f"{run.path} cannot be opened ({error}); name the directory of a run.") from error
         if not found:
             raise RunError(f"{run.path} is not the directory of a run: it has no {MANIFEST}; name one that has.")
+        if fault := broken_seal(run._inspected, labels=labels):
+            raise fault
         if run.manifest.format > FORMAT:
             raise newer(run.path, run.manifest.format)
         return run
 
+    @property
+    def sealed(self) -> bool:
+        """Whether the files were compared with a seal; False for a run of merilo 0.1.0, which wrote none."""
+        return self._inspected.seal is not None
+
+    @cached_property
+    def _inspected(self) -> Inspected:
+        try:
+            return inspect_seal(self.path)
+        except OSError as error:
+            raise RunError(f"{self.path} cannot be read ({error}); make it readable.") from error
+
+    def file(self, name: str) -> Path:
+        """Return where the content of a file of the run is, such as `outcomes.jsonl`.
+
+        Raises RunError if the file was changed since the run was opened.
+        """
+        was = self._inspected
+        if name in was.stamps and stamp(self.path / name) != was.stamps[name]:
+            now = inspect_seal(self.path)
+            if name in now.broken:
+                raise RunError(now.broken[name])
+            if now.seal != was.seal:
+                raise RunError(f"{self.path} was written again since it was opened. Open it again.")
+        return was.files.get(name, self.path / name)
+
     @cached_property
     def manifest(self) -> Manifest:
         """What was evaluated."""
-        fields = _read_json(self.path / MANIFEST)
-        try:
-            fields.update(skipped=tuple(fields["skipped"]), notes=tuple(fields["notes"]))
-            found = Manifest(**fields)
-            _check_types(found)
-        except (KeyError, TypeError) as error:
-            fault = f"it has no field {error}" if isinstance(error, KeyError) else error
-            raise RunError(f"{self.path / MANIFEST} is damaged ({fault}); start a new run.") from error
-        return found
+        return read_manifest(self.file(MANIFEST))
 
     @cached_property
     def metrics(self) -> ByMetric[Aggregate]:
@@ -241,37 +305,67 @@ class Run:
         A name alone will do where it is the only one.
         """
         rows: list[dict[str, Any]] = self._summary("metrics")  # Any: the fields of Aggregate
-        return ByMetric({row["metric"]: _aggregate(row) for row in rows})
+        found = ByMetric({row["metric"]: self._aggregate(row) for row in rows})
+        if len(found) != len(rows):
+            raise _damaged(self.path / SUMMARY, "a metric is there twice")
+        if other := sorted(found.keys() ^ {*self.manifest.metrics, *self.manifest.composites}):
+            raise _damaged(self.path / SUMMARY, f"{other[0]} is not in both the summary and the manifest")
+        return found
 
     @property
     def complete(self) -> bool:
         """False when the run was interrupted: before its last sample, and before its gates were decided, if any."""
         return bool(self._summary("complete"))
 
+    @cached_property
+    def _summarised(self) -> dict[str, Any]:  # Any: JSON
+        found = _read_json(self.file(SUMMARY))
+        if bad := shapes.SUMMARY_FIELDS(found):
+            raise _damaged(self.path / SUMMARY, f"{bad} is missing or has a wrong value")
+        return found
+
+    def _aggregate(self, row: dict[str, Any]) -> Aggregate:  # Any: the fields of Aggregate
+        """Return a row of the summary. Raises RunError for a mean outside the metric's range."""
+        try:
+            found = _aggregate(row)
+        except (KeyError, TypeError, ValueError) as error:
+            raise _damaged(self.path / SUMMARY, f"a row of its metrics cannot be read ({error})") from error
+        scale = NO_SCALE if found.parts else recorded_scale(self.manifest, found.metric)
+        low, high = scale.span
+        if found.mean is not None and not low - _SLACK <= found.mean <= high + _SLACK:
+            raise _damaged(self.path / SUMMARY, f"the mean of {found.metric} is {found.mean:g}, outside its range")
+        return found
+
     @property
     def until_decided(self) -> Mapping[str, Any] | None:  # Any: JSON
         """Of a run that could stop early: its gates, and the samples taken and saved; None for any other."""
-        found: Mapping[str, Any] | None = _read_json(self.path / SUMMARY).get("until_decided")
+        found: Mapping[str, Any] | None = self._summarised.get("until_decided")
         return found
 
     @property
     def cascades(self) -> Sequence[Mapping[str, Any]]:  # Any: JSON
         """Of each cascade among the judges: who answered how much, and how far its last judge agrees with others."""
-        found: list[Mapping[str, Any]] = _read_json(self.path / SUMMARY).get("cascades") or []
+        found: list[Mapping[str, Any]] = self._summarised.get("cascades") or []
         return found
 
     @property
     def done(self) -> int:
         """How many samples have outcomes."""
-        found = self._summary("samples")
-        if not isinstance(found, int):
-            raise _damaged(self.path / SUMMARY, f"its samples are {found!r}")
-        return found
+        return int(self._summary("samples"))
 
     @property
     def usage(self) -> Mapping[str, Any]:  # Any: numbers and nulls
         """Requests, cached answers, tokens, cost and seconds."""
-        return _read_json(self.path / USAGE)
+        found = _read_json(self.file(USAGE))
+        if bad := shapes.USAGE_FIELDS(found):
+            raise _damaged(self.path / USAGE, f"{bad} has a wrong value")
+        return {name: value for name, value in found.items() if name != "seal"}
+
+    @property
+    def labels(self) -> Path | None:
+        """The file of the human labels attached to the run; None if there are none."""
+        path = self.file(LABELS)
+        return path if path.exists() else None
 
     @property
     def samples(self) -> Iterator[SampleResult]:
@@ -338,25 +432,27 @@ class Run:
 
     def records(self) -> Iterator[OutcomeRecord]:
         """Every outcome as a JSON-able record, in dataset order, then metric order."""
-        path = self.path / OUTCOMES
+        path = self.file(OUTCOMES)
         try:
-            with path.open(encoding="utf-8") as lines:
-                for line in lines:
-                    record: Any = json.loads(line)  # Any: JSON that nobody has looked at yet
-                    if not isinstance(record, dict):
-                        raise RunError(f"{path} is damaged: a line is no JSON object; run it again.")
-                    yield cast("OutcomeRecord", record)
+            with path.open("rb") as lines:
+                records = map(self.record, lines)
+                yield from records if self.sealed else _once(records)
         except FileNotFoundError:
             raise RunError(_unwritten(path)) from None
         except (OSError, ValueError, RecursionError) as error:
             raise RunError(f"{path} is damaged ({error}); run it again with the same directory.") from error
 
+    def record(self, line: bytes) -> OutcomeRecord:
+        """Return one line of the outcomes. Raises ValueError for a line that holds no outcome of this run."""
+        record: Any = json.loads(line)  # Any: JSON of unknown shape
+        if not self.sealed:
+            if bad := shapes.OUTCOME_FIELDS(record):
+                raise ValueError(f"{bad} of an outcome is missing or has a wrong value")
+            check_value(record, self.manifest)
+        return cast("OutcomeRecord", record)
+
     def _summary(self, name: str) -> Any:  # Any: JSON
-        """What the summary tells under this name. Raises RunError where it tells nothing."""
-        found = _read_json(self.path / SUMMARY)
-        if name not in found:
-            raise _damaged(self.path / SUMMARY, f"it tells no {name}")
-        return found[name]
+        return self._summarised[name]
 
     def _grouped(self) -> Iterator[tuple[str, list[OutcomeRecord]]]:
         group: list[OutcomeRecord] = []
@@ -369,40 +465,62 @@ class Run:
             yield group[0]["sample"], group
 
 
-def opened(run: Run | str | PathLike[str]) -> Run:
-    """The run, read from its directory where that was given. Raises RunError when there is none."""
-    return run if isinstance(run, Run) else Run.open(Path(run))
+def opened(run: Run | str | PathLike[str], *, labels: bool = True) -> Run:
+    """Return the run, opened if its directory was given; `labels` as in `Run.open`. Raises RunError."""
+    return run if isinstance(run, Run) else Run.open(Path(run), labels=labels)
 
 
-def _check_types(manifest: Manifest) -> None:
-    """Raise TypeError where somebody has put a value of another kind into a manifest."""
-    kinds: dict[str, type | tuple[type, ...]] = {
-        **dict.fromkeys(("merilo", "data", "fingerprint", "splitter"), str),
-        **dict.fromkeys(("metrics", "left_out", "judges", "composites", "rubrics", "scales"), dict),
-        **dict.fromkeys(("language", "cluster", "origin"), (str, type(None))),
-        "samples": int,
-        "until": (dict, type(None)),
-        "format": int,
-    }
-    for name, kind in kinds.items():
-        if not isinstance(getattr(manifest, name), kind):
-            raise TypeError(f"{name} is a {type(getattr(manifest, name)).__name__}")
-    if manifest.samples < 0:
-        raise TypeError(f"samples is {manifest.samples}")
-    for name in ("metrics", "composites"):
-        if not all(isinstance(each, int) for each in getattr(manifest, name).values()):
-            raise TypeError(f"{name} holds something other than versions")
-    for name in ("judges", "scales"):
-        if not all(isinstance(each, dict) for each in getattr(manifest, name).values()):
-            raise TypeError(f"{name} holds something other than objects")
+def _once(records: Iterable[OutcomeRecord]) -> Iterator[OutcomeRecord]:
+    """Yield the outcomes of a run without a seal. Raises ValueError if one is there twice."""
+    seen: set[int] = set()  # hashes, since a run may have a million outcomes
+    for record in records:
+        mark = hash((record["sample"], record["metric"]))
+        if mark in seen:
+            raise ValueError(f"{record['metric']} of sample {record['sample']!r} is there twice")
+        seen.add(mark)
+        yield record
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Return the manifest in a file, without a look at the seal. Raises RunError."""
+    fields = _read_json(path)
+    found = fields.get("format", FORMAT)
+    if isinstance(found, int) and found > FORMAT:
+        raise newer(path.parent, found)
+    if bad := shapes.MANIFEST_FIELDS(fields):
+        fault = f"has a wrong value in {bad}" if _there(fields, bad) else f"has no field {bad!r}"
+        raise RunError(f"{path} is damaged (it {fault}); start a new run.")
+    fields.update(skipped=tuple(fields["skipped"]), notes=tuple(fields["notes"]))
+    try:
+        return Manifest(**fields)
+    except TypeError as error:
+        raise RunError(f"{path} is damaged ({error}); start a new run.") from error
+
+
+def _there(fields: Mapping[str, object], bad: str) -> bool:
+    return any(bad == name or bad.startswith((f"{name}.", f"{name}[")) for name in fields)
+
+
+def check_value(record: Mapping[str, Any], manifest: Manifest) -> None:  # Any: the fields of an outcome
+    """Raise ValueError for an outcome of a metric that the run has not, or a score outside the metric's range."""
+    metric = record["metric"]
+    if metric not in manifest.metrics:
+        raise ValueError(f"the run has no metric {metric!r}")
+    if record["outcome"] == "score":
+        value = record.get("value")
+        low, high = recorded_scale(manifest, metric).span
+        if value is None or not low - _SLACK <= value <= high + _SLACK:
+            raise ValueError(f"{metric} of sample {record['sample']!r} is {value}, outside its range")
+
+
+def json_text(value: object) -> str:
+    """Return the content of a JSON file of a run."""
+    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write a JSON file so that a reader sees the old or the new one, never a half."""
-    text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
-    part = path.with_name(path.name + ".part")
-    part.write_text(text, encoding="utf-8", errors="replace")
-    part.replace(path)
+    """Write a JSON file so that a reader sees the old or the new one, never a part of one."""
+    write_file(path, json_text(value))
 
 
 def _unwritten(path: Path) -> str:
@@ -414,7 +532,7 @@ def _unwritten(path: Path) -> str:
 
 def _read_json(path: Path) -> dict[str, Any]:  # Any: JSON
     try:
-        value: Any = json.loads(path.read_text(encoding="utf-8"))
+        value: Any = json.loads(path.read_bytes())
     except FileNotFoundError:
         raise RunError(_unwritten(path)) from None
     except (OSError, ValueError, RecursionError) as error:
@@ -430,13 +548,13 @@ def _damaged(path: Path, why: str) -> RunError:
 
 def _aggregate(row: dict[str, Any]) -> Aggregate:  # Any: the fields of Aggregate
     """An aggregate as its JSON says it; what older runs do not say is left at its default."""
-    for name in ("interval", "bounds", "bounds_with_undefined"):
-        row[name] = _pair(row.get(name))
-    for share in row.get("shares", {}).values():
-        share["interval"] = _pair(share["interval"])
-    row["shares"] = {name: Share(**share) for name, share in row.get("shares", {}).items()}
-    row["parts"] = tuple(row.get("parts", ()))
-    return Aggregate(**row)
+    shares: dict[str, Share] = {}
+    for name, share in row.get("shares", {}).items():
+        fields: dict[str, Any] = {**share, "interval": _pair(share["interval"])}
+        shares[name] = Share(**fields)
+    own: dict[str, Any] = {name: _pair(row.get(name)) for name in ("interval", "bounds", "bounds_with_undefined")}
+    own.update(shares=shares, parts=tuple(row.get("parts", ())))
+    return Aggregate(**{**row, **own})
 
 
 def _pair(value: list[T] | None) -> tuple[T, T] | None:

@@ -26,10 +26,11 @@ from merilo.runs.database import (
     connected,
     places,
     read_only,
+    row_seal,
     seal,
 )
 from merilo.runs.ledger import Charges
-from merilo.runs.migrations import FORMAT
+from merilo.runs.migrations import EXCHANGE_SEALED, FORMAT
 from merilo.runs.records import Asked, Conversation, Damaged, Exchange
 from merilo.runs.telling import Telling, demand, newer, told
 
@@ -50,6 +51,8 @@ _REMEMBERED_SORTS = 1_000
 _WAIT_S = 10.0
 _PAGE = 256
 _WAITING_SAMPLES = 256
+_SEALED_ANSWERS, _SEALED_ROWS = 2, 4
+"""The formats from which on answers, and all other rows too, have seals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +71,15 @@ class Store:
     damaged, or the disk does not take it.
     """
 
-    def __init__(self, connection: sqlite3.Connection, path: Path, *, sealed: bool = True) -> None:
-        """`sealed`: its answers have seals, as they have from format 2 on."""
+    def __init__(self, connection: sqlite3.Connection, path: Path, *, found: int = FORMAT) -> None:
+        """`found`: the format of the file. Answers have seals from format 2 on, other rows from format 4 on."""
         self._db = connection
         self._telling = Telling(connection, path)
-        self._seal = "seal" if sealed else "NULL"
+        self._seal = "seal" if found >= _SEALED_ANSWERS else "NULL"
+        self._rows_sealed = found >= _SEALED_ROWS
         self._due = Due(COMMIT_ROWS, COMMIT_SECONDS)
         self._incoming = 0
-        self._sample_rows: dict[str, tuple[int, str]] = {}  # pending, by id
+        self._sample_rows: dict[str, tuple[int, str]] = {}  # pending, by id: position and record
         self._answers: dict[bytes, Answer] = {}  # pending, for look-ups
         self._answer_rows: list[tuple[object, ...]] = []
         self._text_rows: list[tuple[bytes, str]] = []
@@ -129,7 +133,7 @@ class Store:
         if found > FORMAT:
             db.close()
             raise newer(path, found)
-        return cls(db, path, sealed=found > 1)
+        return cls(db, path, found=found)
 
     def close(self) -> None:
         """Commit what is pending, fold the write-ahead log into the one file and close."""
@@ -150,7 +154,8 @@ class Store:
         with self._telling:
             self._db.execute("DROP TABLE IF EXISTS incoming")
             self._db.execute(
-                "CREATE TABLE incoming (row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, record TEXT NOT NULL)"
+                "CREATE TABLE incoming (row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, record TEXT NOT NULL,"
+                " seal INTEGER)"
             )
 
     def accept_samples(self, place: Callable[[str], bytes] | None = None) -> None:
@@ -207,15 +212,20 @@ class Store:
     def sample_records(self) -> Iterator[str]:
         """The same as the JSON that they are stored as."""
         last = 0
-        while rows := self._all("SELECT row, record FROM samples WHERE row > ? ORDER BY row LIMIT ?", last, _PAGE):
-            for _, record in rows:
+        page = f"SELECT row, id, record, {self._row_seal} FROM samples WHERE row > ? ORDER BY row LIMIT ?"  # noqa: S608  our own constants
+        while rows := self._all(page, last, _PAGE):
+            for _, sample_id, record, sealed in rows:
+                self._check_row(sealed, sample_id, record)
                 yield record
             last = rows[-1][0]
 
     def sample(self, sample_id: str) -> Sample | None:
         """The sample with this id."""
-        row = self._one("SELECT record FROM samples WHERE id = ?", sample_id)
-        return self._sample(row[0]) if row else None
+        row = self._one(f"SELECT id, record, {self._row_seal} FROM samples WHERE id = ?", sample_id)  # noqa: S608  our own constants
+        if row is None:
+            return None
+        self._check_row(row[2], *row[:2])
+        return self._sample(row[1])
 
     def sample_ids(self) -> Iterator[str]:
         """Yield the ids of all samples, read in pages."""
@@ -287,7 +297,10 @@ class Store:
             verdict, failure = records.answer_texts(answer)
             sealed = seal(key, failure or "", failure=True) if verdict is None else seal(key, verdict)
             text = records.question_text(question, self._text)
-            self._answer_rows.append((key, question.kind, text, verdict, failure, exchange is None, number, sealed))
+            about = row_seal(key, question.kind, text, exchange is None, number)
+            self._answer_rows.append(
+                (key, question.kind, text, verdict, failure, exchange is None, number, sealed, about)
+            )
             self._answers[key] = answer
             self._due.add(paid=paid)
             held.append(answer)
@@ -447,6 +460,14 @@ class Store:
         with self._telling:
             self._db.execute("INSERT OR REPLACE INTO meta VALUES ('ledger', ?)", (str(lines),))
 
+    def record_results(self, *digests: str) -> None:
+        """Record to which results this store belongs, by their digests (see runs/seal.py); on the disk on return."""
+        self.commit()
+        with self._telling:
+            self._db.execute("PRAGMA synchronous = FULL")
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES ('results', ?)", (" ".join(digests),))
+            self._db.execute("PRAGMA synchronous = NORMAL")
+
     # writing
 
     def due(self) -> bool:
@@ -464,11 +485,14 @@ class Store:
         with self._telling:
             self._db.execute("BEGIN IMMEDIATE")
             if self._sample_rows:
-                samples = ((row, sample_id, record) for sample_id, (row, record) in self._sample_rows.items())
-                self._db.executemany("INSERT INTO incoming VALUES (?, ?, ?)", samples)
+                samples = (
+                    (row, sample_id, record, row_seal(sample_id, record))
+                    for sample_id, (row, record) in self._sample_rows.items()
+                )
+                self._db.executemany("INSERT INTO incoming VALUES (?, ?, ?, ?)", samples)
             self._db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", self._text_rows)
-            self._db.executemany("INSERT INTO exchanges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._exchange_rows)
-            self._db.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._answer_rows)
+            self._db.executemany("INSERT INTO exchanges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._exchange_rows)
+            self._db.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._answer_rows)
             self._broken_off.write()
             self._db.execute("COMMIT")
         self._due.clear()
@@ -495,28 +519,29 @@ class Store:
         rubric = digest_text(exchange.rubric)
         self._text(rubric, exchange.rubric)
         usages = [reply.usage for reply in exchange.replies if isinstance(reply, Reply)]
-        self._exchange_rows.append(
-            (
-                self._exchanges,
-                exchange.judge,
-                rubric,
-                replies,
-                len(exchange.replies),
-                records.total(usage.input_tokens for usage in usages),
-                records.total(usage.output_tokens for usage in usages),
-                exchange.cost_usd,
-                seconds,
-            )
+        row = (
+            self._exchanges,
+            exchange.judge,
+            rubric,
+            replies,
+            len(exchange.replies),
+            records.total(usage.input_tokens for usage in usages),
+            records.total(usage.output_tokens for usage in usages),
+            exchange.cost_usd,
+            seconds,
         )
+        self._exchange_rows.append((*row, row_seal(*row)))
         self._due.add(paid=0)
         return self._exchanges
 
     def _select(self, where: str) -> str:
-        columns = f"rowid, key, kind, question, verdict, failure, {self._seal}, cached, exchange"
+        about = "row_seal" if self._rows_sealed else "NULL"
+        columns = f"rowid, key, kind, question, verdict, failure, {self._seal}, cached, {about}, exchange"
         return f"SELECT {columns} FROM answers WHERE {where}"  # noqa: S608  our own constants
 
     def _asked(self, row: tuple[Any, ...], sent: _Sent) -> Asked:
-        _, key, kind, record, verdict, failure, sealed, cached, _ = row
+        _, key, kind, record, verdict, failure, sealed, cached, about, number = row
+        self._check_row(about, key, kind, record, cached, number)
         question = records.question_from(kind, record, self._read_text)
         answer = records.answer_from(key, verdict, failure, sealed, question.verdict)
         return Asked(key, question, answer, bool(cached), sent.judge, sent.rubric, sent.replies or ())
@@ -532,8 +557,18 @@ class Store:
         return found
 
     def _exchange_of(self, number: int | None) -> _Sent:
-        row = self._one("SELECT judge, text, replies FROM exchanges JOIN texts ON digest = rubric WHERE id = ?", number)
-        return _Sent(row[0], row[1], records.replies_from(row[2])) if row else _Sent("", "", None)
+        sealed = f"{EXCHANGE_SEALED}, {self._row_seal}"
+        row = self._one(f"SELECT text, {sealed} FROM exchanges JOIN texts ON digest = rubric WHERE id = ?", number)  # noqa: S608  our own constants
+        if row is None:
+            if number is not None:
+                raise Damaged("a conversation is missing")
+            return _Sent("", "", None)
+        text, *values, seal_found = row
+        self._check_row(seal_found, *values)
+        _, judge, rubric, replies, *_ = values
+        if digest_text(text) != rubric:
+            raise Damaged("a rubric is not the one that was used")
+        return _Sent(judge, text, records.replies_from(replies))
 
     def _text(self, digest: bytes, text: str | tuple[str, ...]) -> None:
         if digest not in self._texts:
@@ -554,6 +589,17 @@ class Store:
 
         with self._telling:
             return Sample.from_record(json.loads(record))
+
+    @property
+    def _row_seal(self) -> str:
+        """The column with the seal of a sample or a conversation."""
+        return "seal" if self._rows_sealed else "NULL"
+
+    def _check_row(self, sealed: int | None, *values: Any) -> None:  # Any: a row's values
+        """Raise RunError if a row does not have the seal that it was written with; an older row has none."""
+        if self._rows_sealed and row_seal(*values) != sealed:
+            with self._telling:
+                raise Damaged("a row does not match its seal")
 
     def _one(self, statement: str, *values: object) -> Any:  # Any: a row of the statement's columns, or None
         with self._telling:

@@ -32,6 +32,7 @@ from merilo.judging.digests import digest_text, digest_texts
 from merilo.judging.questions import later_fields
 from merilo.judging.untyped import compact
 from merilo.judging.verdicts import Failure
+from merilo.runs.publish import staged
 from merilo.runs.run import OUTCOMES, STORE, SUMMARY, Run
 from merilo.runs.store import Store
 from merilo.version import version
@@ -76,22 +77,19 @@ def write_tape(run: Run, path: Path) -> int:
 
     A run that was stopped before its first outcome gives no tape. Raises RunError when it cannot be written.
     """
-    if not (run.path / OUTCOMES).exists():
+    if not run.file(OUTCOMES).exists():
         return 0
-    part = path.with_name(path.name + ".part")
     try:
         with ExitStack() as stack:
             store = Store.read(run.path / STORE)
             stack.callback(store.close)
-            out: IO[bytes] = stack.enter_context(part.open("wb"))
+            out = stack.enter_context(staged(path))
             if path.suffix == ".gz":
                 zipped = gzip.GzipFile(filename="", mode="wb", fileobj=out, mtime=0)
                 out = cast("IO[bytes]", stack.enter_context(zipped))
             _Writer(out).write(run, store)
             cached = store.spent().cached
-        part.replace(path)
     except (OSError, sqlite3.Error) as error:
-        part.unlink(missing_ok=True)
         raise RunError(
             f"The tape {path} cannot be written ({error}); the run is kept in {run.path}: "
             "the same command with that directory as --out writes the tape."
@@ -123,8 +121,8 @@ class _Writer:
             self._conversation(conversation)
         for line in _lines(run):
             self._line(f'{{"outcome":{line}}}')  # as it stands: these bytes are what a replay is held to
-        if (run.path / SUMMARY).exists():
-            self._named("summary", json.loads((run.path / SUMMARY).read_text(encoding="utf-8")))
+        if run.file(SUMMARY).exists():
+            self._named("summary", json.loads(run.file(SUMMARY).read_bytes()))
         self._named("end", self._digest.hexdigest())
 
     def _conversation(self, conversation: Conversation) -> None:
@@ -197,7 +195,7 @@ def _keys(run: Run, store: Store) -> Iterator[bytes]:
 
 
 def _lines(run: Run) -> Iterator[str]:
-    with (run.path / OUTCOMES).open(encoding="utf-8") as lines:
+    with run.file(OUTCOMES).open(encoding="utf-8") as lines:
         for line in lines:
             yield line.rstrip("\n")
 

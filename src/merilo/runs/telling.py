@@ -69,8 +69,8 @@ def told(path: Path, error: Exception) -> RunError:
 
 
 def cut_short(path: Path, done: int, held: int) -> RunError:
-    """Why a run with outcomes of fewer samples than it tells of cannot be used."""
+    """Return the error for a run whose outcomes are of more or fewer samples than its summary says."""
     return RunError(
-        f"{path} is damaged: it tells of {done:,} samples and holds outcomes of {held:,}; copy it again whole, or let "
-        "the same run command with this directory go on."
+        f"{path} is damaged: its summary is of {done:,} samples, its outcomes are of {held:,}. Copy the whole run "
+        "again, or repeat its command with this directory (--out)."
     )

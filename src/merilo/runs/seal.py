@@ -1,0 +1,325 @@
+"""The seal of a run: digests that tie its manifest, outcomes, summary, usage, labels and store together.
+
+::
+
+    seal.json      the digests of manifest.json, outcomes.jsonl, summary.json and, if attached, labels.jsonl
+    store.sqlite   the digest of the first three together (table `meta`), so a store of another run does not fit
+    usage.json     its own digest, over its content and the same three (usage differs between equal runs)
+
+`publish` writes all of them as one step: everything is prepared in part files, and the rename of `seal.json` decides.
+From then on a reader takes a part file whose digest is in the seal, so it never sees files of two different writes.
+`inspect_seal` finds the files that differ from the seal. A run of merilo 0.1.0 has no seal. See design/run-on-disk.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import time
+from contextlib import closing
+from dataclasses import dataclass, field
+from hashlib import blake2b, file_digest
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from merilo.errors import RunError
+from merilo.judging.untyped import compact
+from merilo.runs.database import ERRORS, read_only
+from merilo.runs.publish import flush, part_of, sync_directory, write_file
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from merilo.runs.store import Store
+
+MANIFEST: Final = "manifest.json"
+OUTCOMES: Final = "outcomes.jsonl"
+SUMMARY: Final = "summary.json"
+USAGE: Final = "usage.json"
+STORE: Final = "store.sqlite"
+LABELS: Final = "labels.jsonl"
+SEAL: Final = "seal.json"
+RESULTS: Final = (MANIFEST, OUTCOMES, SUMMARY)
+"""The files that equal input reproduces byte for byte."""
+UNSEALED: Final = "unsealed"
+"""In the place of a digest in the store: the run may have no seal yet."""
+_FORMAT: Final = 1
+_SIZE: Final = 16
+_ATTEMPTS: Final = 3
+_PAUSE_S: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """The digests of a run's files by name: those of RESULTS, and of LABELS if labels are attached."""
+
+    digests: Mapping[str, str]
+
+    @property
+    def results(self) -> str:
+        """The digest of manifest, outcomes and summary together, as the run's store and usage record it."""
+        return _digest("\n".join(self.digests[name] for name in RESULTS).encode())
+
+    def text(self) -> str:
+        """The content of `seal.json`; its last field is the digest of the others."""
+        fields: dict[str, object] = {"format": _FORMAT, **self.digests}
+        return json.dumps({**fields, "seal": _digest(compact(fields).encode())}, indent=2) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """What is found of a run's seal."""
+
+    seal: Seal | None
+    """None if the run has none, or `seal.json` itself is damaged."""
+    files: Mapping[str, Path]
+    """Where the content of each sealed file is: the file, or its part file if a publication was interrupted."""
+    broken: Mapping[str, str]
+    """Name of each file that does not fit the seal → what is wrong and what to do, as one sentence."""
+    recorded: tuple[str, ...] = ()
+    """The digests of results that the store belongs to; empty if it was never sealed."""
+    stamps: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, "tuple[int, ...]"])
+    """What the system says of each file when it was compared, to notice a change while the run is open."""
+
+
+def publish(
+    directory: Path,
+    texts: Mapping[str, str],
+    *,
+    streamed: bool = False,
+    usage: Mapping[str, object] | None = None,
+    store: Store | None = None,
+    same: bool = False,
+) -> None:
+    """Replace files of a run, its usage and its seal in one step.
+
+    `texts`: the new content by name; other files stay. `streamed`: the new outcomes are in their part file already.
+    `store`: an open store, which is told to which results it belongs; None if it was told before, or is another run's.
+    `same`: refuse to replace earlier results by others, as a command that is repeated must give equal ones.
+    The caller holds the run's lock. Raises OSError and RunError; the earlier content then stays.
+    """
+    earlier = _read_seal(directory)
+    new = {name: text.encode("utf-8", "replace") for name, text in texts.items()}
+    for name, content in new.items():
+        _write_part(directory / name, content)
+    if streamed:
+        with part_of(directory / OUTCOMES).open("rb+") as out:
+            flush(out)
+    staged = [*new, *([OUTCOMES] if streamed else [])]
+    digests = {
+        name: digest_of_file(part_of(directory / name) if name in staged else directory / name) for name in RESULTS
+    }
+    labels = _labels_digest(directory, earlier, staged)
+    seal = Seal({**digests, **({} if labels is None else {LABELS: labels})})
+    if same and earlier is not None and earlier.results != seal.results:
+        for name in staged:
+            part_of(directory / name).unlink()
+        raise RunError(f"{directory} already holds a run with other results; choose a new directory (--out).")
+    if usage is not None:
+        _write_part(directory / USAGE, usage_text(usage, seal).encode("utf-8", "replace"))
+        staged.append(USAGE)
+    if store is not None:  # until the rename both are right: the store belongs to the results before and after it
+        store.record_results(seal.results, UNSEALED if earlier is None else earlier.results)
+    sync_directory(directory)
+    write_file(directory / SEAL, seal.text())
+    for name in staged:
+        part_of(directory / name).replace(directory / name)
+    sync_directory(directory)
+    if store is not None:
+        store.record_results(seal.results)
+
+
+def recover(directory: Path) -> None:
+    """Finish a publication that was killed after its seal was in place; remove the parts of one killed before that.
+
+    The caller holds the run's lock.
+    """
+    seal = _read_seal(directory)
+    for name in (*RESULTS, LABELS, USAGE, SEAL, STORE):
+        file, part = directory / name, part_of(directory / name)
+        if not part.exists():
+            continue
+        if seal is not None and not _fits(name, file, seal) and _fits(name, part, seal):
+            part.replace(file)
+        else:
+            part.unlink()
+    sync_directory(directory)
+
+
+def inspect_seal(directory: Path) -> Inspected:
+    """Compare a run with its seal. Hashes every sealed file; raises no error for one that is missing or changed."""
+    found = _inspect_once(directory)
+    for _ in range(_ATTEMPTS - 1):  # a run that is being published right now is in order a moment later
+        if not found.broken:
+            break
+        time.sleep(_PAUSE_S)
+        found = _inspect_once(directory)
+    return found
+
+
+def stamp(path: Path) -> tuple[int, ...]:
+    """Return what changes when a file is written: its time, size and number. Empty if it is not there."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return (found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+def belongs(directory: Path) -> bool:
+    """Return True if a run is sealed and its store is its own."""
+    seal = _read_seal(directory)
+    return seal is not None and seal.results in results_in(directory / STORE)
+
+
+def usage_text(usage: Mapping[str, object], seal: Seal) -> str:
+    """Return the content of `usage.json`; its field `seal` ties it to the results."""
+    return json.dumps({**usage, "seal": _usage_digest(usage, seal)}, ensure_ascii=False, indent=2) + "\n"
+
+
+def digest_of_file(path: Path) -> str:
+    """Return the digest of a file's bytes, in 32 hexadecimal digits."""
+    with path.open("rb") as file:
+        return file_digest(file, lambda: blake2b(digest_size=_SIZE)).hexdigest()
+
+
+def _inspect_once(directory: Path) -> Inspected:
+    recorded = results_in(directory / STORE)
+    seal, fault = None, ""
+    try:
+        seal = _parse_seal((directory / SEAL).read_bytes())
+    except FileNotFoundError:
+        if recorded and UNSEALED not in recorded:
+            fault = f"{directory / SEAL} is missing."
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        fault = f"{directory / SEAL} was changed after merilo wrote it."
+    if seal is None:
+        advice = f" Check the run and seal it again: merilo verify {shlex.quote(str(directory))}"
+        return Inspected(None, {}, {SEAL: fault + advice} if fault else {}, recorded)
+    files: dict[str, Path] = {}
+    broken: dict[str, str] = {}
+    stamps: dict[str, tuple[int, ...]] = {}
+    for name in (*seal.digests, USAGE):
+        file = directory / name
+        stamps[name] = stamp(file)
+        place = next((path for path in (file, part_of(file)) if _fits(name, path, seal)), None)
+        files[name] = file if place is None else place
+        if place is None:
+            broken[name] = f"{_changed(file)} {_repair(directory, name)}"
+    if LABELS not in seal.digests and (directory / LABELS).exists():
+        broken[LABELS] = f"{directory / LABELS} was added after merilo wrote the run. {_repair(directory, LABELS)}"
+    if not (directory / STORE).is_symlink() and seal.results not in recorded:  # a link leads to another run's store
+        broken[STORE] = _other_store(directory / STORE)
+    return Inspected(seal, files, broken, recorded, stamps)
+
+
+def results_of(directory: Path) -> str:
+    """Return the digest of a run's results as its files are now. Raises OSError if one cannot be read."""
+    return Seal({name: digest_of_file(directory / name) for name in RESULTS}).results
+
+
+def results_in(store: Path) -> tuple[str, ...]:
+    """Return the digests of results that a store says it belongs to; empty if it cannot be read or says none."""
+    if not store.exists():
+        return ()
+    try:
+        with closing(read_only(store)) as db:
+            row = db.execute("SELECT value FROM meta WHERE name = 'results'").fetchone()
+    except ERRORS:
+        return ()
+    return tuple(str(row[0]).split()) if row else ()
+
+
+def _read_seal(directory: Path) -> Seal | None:
+    try:
+        return _parse_seal((directory / SEAL).read_bytes())
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _parse_seal(content: bytes) -> Seal:
+    """Raises ValueError, KeyError or TypeError for anything but what `Seal.text` wrote."""
+    fields = cast("dict[str, Any]", json.loads(content))  # Any: JSON; a value of another kind raises below
+    if fields["format"] != _FORMAT:
+        raise ValueError("another format")
+    seal = Seal({name: str(fields[name]) for name in (*RESULTS, LABELS) if name in fields})
+    if seal.text().encode() != content or not seal.digests.keys() >= set(RESULTS):
+        raise ValueError("not what was written")
+    return seal
+
+
+def _fits(name: str, path: Path, seal: Seal) -> bool:
+    """Return True if a file has the content that the seal names."""
+    try:
+        if name == USAGE:
+            return _usage_fits(path, seal)
+        return name in seal.digests and digest_of_file(path) == seal.digests[name]
+    except OSError:
+        return False
+
+
+def _usage_fits(path: Path, seal: Seal) -> bool:
+    try:
+        usage = cast("dict[str, Any]", json.loads(path.read_bytes()))  # Any: JSON, numbers and nulls
+        return str(usage.pop("seal")) == _usage_digest(usage, seal)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return False
+
+
+def _usage_digest(usage: Mapping[str, object], seal: Seal) -> str:
+    return _digest(f"{seal.results} {compact(dict(usage))}".encode("utf-8", "replace"))
+
+
+def _labels_digest(directory: Path, earlier: Seal | None, staged: list[str]) -> str | None:
+    """The digest of the attached labels. Labels that were changed keep the digest that they no longer have."""
+    if LABELS in staged:
+        return digest_of_file(part_of(directory / LABELS))
+    if not (directory / LABELS).exists():
+        return None
+    known = None if earlier is None else earlier.digests.get(LABELS)
+    return known or digest_of_file(directory / LABELS)
+
+
+def _digest(content: bytes) -> str:
+    return blake2b(content, digest_size=_SIZE).hexdigest()
+
+
+def _write_part(path: Path, content: bytes) -> None:
+    """Write the part file of a file in a run's directory, which the caller has locked."""
+    with part_of(path).open("wb") as out:
+        out.write(content)
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def _changed(path: Path) -> str:
+    return f"{path} was changed after merilo wrote it." if path.exists() else f"{path} is missing."
+
+
+def _repair(directory: Path, name: str) -> str:
+    place = shlex.quote(str(directory))
+    if name == LABELS:
+        return f"Attach the labels again: merilo calibrate {place} --labels FILE --attach"
+    return (
+        f"To compute the results again from the stored verdicts, repeat the command that wrote the run with --out "
+        f"{place}"
+    )
+
+
+def _other_store(path: Path) -> str:
+    if not path.exists():
+        return f"{path} is missing. Restore it from a copy of the run, or start a new run in another directory (--out)."
+    return (
+        f"{path} is damaged or belongs to another run. Restore it from a copy of this run, or start a new run in "
+        "another directory (--out)."
+    )
+
+
+def broken_seal(inspected: Inspected, *, labels: bool = True) -> RunError | None:
+    """Return the error for a run that differs from its seal; None if it does not.
+
+    `labels`: False to ignore the attached labels.
+    """
+    faults = [text for name, text in inspected.broken.items() if labels or name != LABELS]
+    return RunError(faults[0]) if faults else None

@@ -1,0 +1,266 @@
+"""The shape that the JSON files of a run must have, so that a damaged one gives a sentence and not a bug.
+
+A seal already tells that a file is as merilo wrote it. Runs of merilo 0.1.0 have no seal, so their files are checked
+field by field. A check returns the path of the first value that is not as it must be, or "" if all are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isfinite
+from typing import TYPE_CHECKING, Final, cast
+
+from merilo.judging.untyped import as_list, as_object
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Check = Callable[[object], str]
+WRONG: Final = "."
+"""What a check returns if the value itself is wrong, and not one inside it."""
+
+
+def text(value: object) -> str:
+    """Check for text."""
+    return "" if isinstance(value, str) else WRONG
+
+
+def flag(value: object) -> str:
+    """Check for true or false."""
+    return "" if isinstance(value, bool) else WRONG
+
+
+def whole(value: object) -> str:
+    """Check for a whole number from 0."""
+    return "" if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else WRONG
+
+
+def number(value: object) -> str:
+    """Check for a finite number."""
+    try:
+        return "" if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value) else WRONG
+    except OverflowError:  # a whole number beyond any float
+        return WRONG
+
+
+def amount(value: object) -> str:
+    """Check for a finite number from 0."""
+    return number(value) or ("" if cast("float", value) >= 0 else WRONG)
+
+
+def anything(value: object) -> str:
+    """Check nothing."""
+    del value
+    return ""
+
+
+def one_of(*values: str | None) -> Check:
+    """Check for one of these values."""
+    return lambda value: "" if value in values else WRONG
+
+
+def optional(check: Check) -> Check:
+    """Check for null or what `check` admits."""
+    return lambda value: "" if value is None else check(value)
+
+
+def items(check: Check) -> Check:
+    """Check for a list of values that `check` admits."""
+
+    def checked(value: object) -> str:
+        values = as_list(value)
+        if values is None:
+            return WRONG
+        return next((f"[{at}]{bad}" for at, each in enumerate(values) if (bad := check(each))), "")
+
+    return checked
+
+
+def pair(check: Check) -> Check:
+    """Check for a list of two values that `check` admits."""
+    both = items(check)
+    return lambda value: both(value) or ("" if len(as_list(value) or ()) == 2 else WRONG)
+
+
+def interval(value: object) -> str:
+    """Check for a lower and an upper end."""
+    if bad := pair(number)(value):
+        return bad
+    low, high = cast("list[float]", value)
+    return "" if low <= high else WRONG
+
+
+def mapping(check: Check) -> Check:
+    """Check for an object whose values `check` admits."""
+
+    def checked(value: object) -> str:
+        values = as_object(value)
+        if values is None:
+            return WRONG
+        return next((f"{name}{_below(bad)}" for name, each in values.items() if (bad := check(each))), "")
+
+    return checked
+
+
+def record(fields: Mapping[str, Check], more: Mapping[str, Check] | None = None) -> Check:
+    """Check for an object with these fields, and those of `more` if they are there; other fields are ignored."""
+
+    def checked(value: object) -> str:
+        values = as_object(value)
+        if values is None:
+            return WRONG
+        if missing := next((name for name in fields if name not in values), ""):
+            return missing
+        present = {name: check for name, check in {**fields, **(more or {})}.items() if name in values}
+        return next((name + _below(bad) for name, check in present.items() if (bad := check(values[name]))), "")
+
+    return checked
+
+
+def _below(bad: str) -> str:
+    if bad == WRONG:
+        return ""
+    return bad if bad.startswith("[") else f".{bad}"
+
+
+_SHARE = record(
+    {"value": number, "interval": optional(interval)}, {"note": text, "remark": text, "method": optional(text)}
+)
+COUNTS: Final = mapping(optional(whole))
+"""The counts of a score, or of all scores of a metric."""
+_BOUNDS = optional(pair(optional(number)))
+AGGREGATE: Final = record(
+    {
+        "metric": text,
+        "mean": optional(number),
+        "interval": optional(interval),
+        "level": amount,
+        "bounds": _BOUNDS,
+        "scored": whole,
+        "undefined": whole,
+        "failed": whole,
+    },
+    {
+        "counts": COUNTS,
+        "reasons": mapping(whole),
+        "note": text,
+        "flagged": whole,
+        "flags": mapping(whole),
+        "parts": items(text),
+        "bounds_with_undefined": _BOUNDS,
+        "remark": text,
+        "method": optional(text),
+        "seed": optional(whole),
+        "clusters": optional(whole),
+        "shares": mapping(_SHARE),
+    },
+)
+"""One of the `metrics` of a summary."""
+_GATE = record(
+    {
+        "metric": text,
+        "asked": number,
+        "higher_is_better": flag,
+        "verdict": one_of("pass", "fail", "cannot tell"),
+        "samples": whole,
+        "lower": optional(number),
+        "upper": optional(number),
+        "level": number,
+    }
+)
+_AGREEMENT = {
+    "asked": whole,
+    "without_verdict": whole,
+    "agreeing": whole,
+    "share": optional(number),
+    "interval": optional(interval),
+    "same_grade": optional(whole),
+    "graded": optional(whole),
+}
+_CASCADE = record(
+    {
+        "judge": text,
+        "kinds": mapping(record({"questions": whole, "failed": whole, "answered": mapping(whole)})),
+        "checked": record({"wanted": whole, **_AGREEMENT}),
+    }
+)
+SUMMARY_FIELDS: Final = record(
+    {"complete": flag, "samples": whole, "metrics": items(AGGREGATE)},
+    {
+        "until_decided": optional(
+            record({"decided": flag, "samples": whole, "saved": whole, "gates": items(_GATE), "note": text})
+        ),
+        "cascades": optional(items(_CASCADE)),
+    },
+)
+USAGE_FIELDS: Final = record(
+    {},
+    {
+        "requests": whole,
+        "cached": whole,
+        "input_tokens": optional(whole),
+        "output_tokens": optional(whole),
+        "cost_usd": optional(amount),
+        "seconds": amount,
+        "adaptations": optional(mapping(mapping(text))),
+        "stopped": optional(text),
+    },
+)
+_JUDGE = record({}, {"name": text, "fingerprint": mapping(anything), "rates": optional(text), "weak": items(text)})
+_UNTIL = record(
+    {
+        "minimums": mapping(number),
+        "level": number,
+        "undefined": one_of(None, "drop", "worst"),
+        "seed": whole,
+    }
+)
+MANIFEST_FIELDS: Final = record(
+    {
+        "merilo": text,
+        "data": text,
+        "fingerprint": text,
+        "samples": whole,
+        "skipped": items(text),
+        "metrics": mapping(whole),
+        "left_out": mapping(text),
+        "judges": mapping(_JUDGE),
+        "splitter": text,
+        "notes": items(text),
+    },
+    {
+        "language": optional(text),
+        "composites": mapping(whole),
+        "rubrics": mapping(text),
+        "scales": mapping(record({"range": pair(optional(number)), "higher_is_better": flag})),
+        "cluster": optional(text),
+        "origin": optional(text),
+        "until": optional(_UNTIL),
+        "format": whole,
+    },
+)
+_EVIDENCE = record(
+    {
+        "about": text,
+        "index": lambda value: "" if isinstance(value, int) else WRONG,
+        "kind": text,
+        "verdict": mapping(anything),
+    },
+    {"question": optional(text), "text": text, "value": number},
+)
+OUTCOME_FIELDS: Final = record(
+    {
+        "sample": text,
+        "metric": text,
+        "outcome": one_of("score", "undefined", "failed"),
+    },
+    {
+        "value": number,
+        "counts": COUNTS,
+        "evidence": items(_EVIDENCE),
+        "flags": items(text),
+        "reason": text,
+        "error": record({"kind": text, "message": text}),
+        "trail": items(text),
+    },
+)

@@ -1,0 +1,209 @@
+"""After a kill at any moment a reader sees the old or the new, and the same command finishes with the same bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from edits import printed
+from killing import killed_after, killed_at_each_step
+from labelled_run import by_grade, contexts_rows, fill_in, judged_run
+from seals import remove_seal
+
+import merilo
+from merilo.concluding.calibrating import calibrate_run
+from merilo.concluding.labelling import label_run
+from merilo.errors import RunError
+from merilo.runs import publish
+from merilo.runs.publish import create_file, part_of, staged, write_file
+from merilo.runs.seal import RESULTS, SEAL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+RUN_FILES = (*RESULTS, SEAL)
+MERILO = [sys.executable, "-m", "merilo"]
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with data, scores, a run, an unsealed run, and labels for the run."""
+    here = tmp_path_factory.mktemp("template")
+    rows = contexts_rows(24)
+    (here / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    scores = "".join(f"s{number},{number % 5}\n" for number in range(50))
+    (here / "scores.csv").write_text(f"id,rating\n{scores}", encoding="utf-8")
+    run = judged_run(here / "run", rows, ["context_relevance"])
+    remove_seal(judged_run(here / "old", rows, ["context_relevance"]).path)
+    label_run(run, here / "first.jsonl", samples=22)
+    fill_in(here / "first.jsonl", lambda _: "0")
+    calibrate_run(run, here / "first.jsonl", attach=True)
+    label_run(run, here / "labels.jsonl", samples=22, seed=1)
+    fill_in(here / "labels.jsonl", by_grade)
+    (here / "new.html").write_text("an older page", encoding="utf-8")
+    return here
+
+
+@contextlib.contextmanager
+def inside(path: Path) -> Iterator[None]:
+    before = Path.cwd()
+    os.chdir(path)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def content(path: Path) -> dict[str, bytes]:
+    """The bytes of a file, or of the reproducible files of a run, by name."""
+    if path.is_dir():
+        return {name: (path / name).read_bytes() for name in (*RUN_FILES, "labels.jsonl") if (path / name).exists()}
+    return {path.name: path.read_bytes()} if path.exists() else {}
+
+
+COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
+    "run": (("run", "data.jsonl", "--metrics", "context_relevance", "--no-cache", "--quiet", "--out", "new"), "new"),
+    "run again": (("run", "data.jsonl", "--metrics", "context_relevance", "--no-cache", "--out", "new"), "new"),
+    "import": (("import", "scores.csv", "--score", "rating=0..4", "--out", "new"), "new"),
+    "replay": (("replay", "run", "--out", "new"), "new"),
+    "calibrate": (("calibrate", "run", "--labels", "labels.jsonl", "--attach"), "run"),
+    "verify": (("verify", "old"), "old"),
+    "label": (("label", "run", "--metric", "context_relevance", "-o", "new.jsonl"), "new.jsonl"),
+    "page": (("show", "run", "--html", "new.html"), "new.html"),
+    "tests": (("gate", "run", "--min", "context_relevance=0.1", "--junit", "new.xml"), "new.xml"),
+}
+"""By name: a command, and what it writes."""
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_that_is_killed_finishes_when_it_is_repeated(name: str, template: Path, tmp_path: Path) -> None:
+    """Killed before each of its writes: what a reader sees is old or new, and the same command gives the same bytes."""
+    words, target = COMMANDS[name]
+    before = content(template / target)
+    if name == "run again":
+        with inside(template):
+            assert printed(*words)[0] == 0
+        before = content(template / target)
+    *killed, whole = killed_at_each_step(words, template, tmp_path / "killed")
+    if name == "run again":
+        remove_tree(template / target)
+    expected = content(whole / target)
+    assert expected
+    assert len(killed) > 3
+    for place in killed:
+        path = place / target
+        if path.is_dir() and not before:  # a run that was not there: it is whole, or no run yet
+            with contextlib.suppress(RunError):
+                run = merilo.Run.open(path)
+                assert run.metrics
+                assert len(list(run.samples)) == run.done
+        elif path.is_dir():
+            assert merilo.Run.open(path).sealed is ("seal.json" in content(path))
+            assert printed("show", path)[0] == 0
+        else:
+            assert content(path) in (before, expected)
+        with inside(place):
+            code, _ = printed(*words)
+        assert code == 0
+        assert content(path) == expected
+        assert not list(place.rglob("*.part"))
+
+
+def remove_tree(path: Path) -> None:
+    for each in path.iterdir():
+        each.unlink()
+    path.rmdir()
+
+
+def test_an_import_that_is_killed_twenty_times_finishes(tmp_path: Path) -> None:
+    """Killed at twenty moments spread over its life, in one directory, the same import then gives equal bytes."""
+    rows = "".join(f"q{number},{number % 7}\n" for number in range(4_000))
+    (tmp_path / "scores.csv").write_text(f"id,rating\n{rows}", encoding="utf-8")
+    command = [*MERILO, "import", "scores.csv", "--score", "rating=0..6", "--out"]
+    began = time.monotonic()
+    assert not killed_after(100, [*command, "whole"], tmp_path)
+    life_s = time.monotonic() - began
+    source = random.Random(1)
+    kills = sum(killed_after(life_s * source.uniform(0.2, 1.0), [*command, "killed"], tmp_path) for _ in range(20))
+    assert kills > 5
+    assert not killed_after(100, [*command, "killed"], tmp_path)
+    assert content(tmp_path / "killed") == content(tmp_path / "whole")
+    assert merilo.Run.open(tmp_path / "killed").sealed
+
+
+def test_a_file_that_fails_to_be_written_stays(tmp_path: Path) -> None:
+    """After an error inside the block the old content is there, and no part file."""
+    path = tmp_path / "page.html"
+    write_file(path, "old")
+
+    def fail() -> None:
+        with staged(path) as out:
+            out.write(b"half of ")
+            raise ValueError("no more")
+
+    with pytest.raises(ValueError, match="no more"):
+        fail()
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_part_of_a_killed_command_is_overwritten(tmp_path: Path) -> None:
+    """What was left of a longer part file is not in the new content."""
+    part_of(tmp_path / "page").write_text("x" * 1000)
+    write_file(tmp_path / "page", "new")
+    assert (tmp_path / "page").read_text() == "new"
+    assert not part_of(tmp_path / "page").exists()
+
+
+def test_a_part_that_another_process_writes_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer waits for the other one, and then says that the file is being written."""
+    path = tmp_path / "page"
+    monkeypatch.setattr(publish, "_WAIT_S", 0.1)
+    with staged(path) as out:
+        out.write(b"first")
+        with pytest.raises(RunError, match="page is being written by another process"):
+            write_file(path, "second")
+    assert path.read_text() == "first"
+    monkeypatch.setattr(publish, "_WAIT_S", 60.0)
+    with staged(path) as out:
+        later = threading.Thread(target=write_file, args=(path, "second"))
+        later.start()
+        time.sleep(0.05)
+        out.write(b"third")
+    later.join()
+    assert path.read_text() == "second"
+
+
+def test_a_new_file_is_never_overwritten(tmp_path: Path) -> None:
+    """The same content counts as written; other content is an error and stays."""
+    create_file(tmp_path / "tasks", b"tasks")
+    create_file(tmp_path / "tasks", b"tasks")
+    with pytest.raises(FileExistsError):
+        create_file(tmp_path / "tasks", b"others")
+    assert (tmp_path / "tasks").read_bytes() == b"tasks"
+
+
+@pytest.mark.parametrize("write", [write_file, lambda path, text: path.write_text(text)])
+def test_a_link_a_pipe_and_a_mode_stay_what_they_are(tmp_path: Path, write: Callable[[Path, str], object]) -> None:
+    """A link leads to the new content, a pipe is written into, and a file keeps its permissions."""
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "file").chmod(0o640)
+    (tmp_path / "link").symlink_to("file")
+    write(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_text() == "new"
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
+    os.mkfifo(tmp_path / "pipe")
+    reader = threading.Thread(target=lambda: (tmp_path / "got").write_bytes((tmp_path / "pipe").read_bytes()))
+    reader.start()
+    write(tmp_path / "pipe", "through")
+    reader.join()
+    assert (tmp_path / "got").read_text() == "through"
