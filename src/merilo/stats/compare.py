@@ -254,9 +254,9 @@ def _compared(
 
 def _detectable(test: PairedTest, level: float) -> float | None:
     """By the t test also where signs are flipped: there it is a little less."""
-    if test.p is None or test.error is None:
+    if test.p is None or test.error is None or test.freedom is None:
         return None
-    return test.error * detectable_effect(test.units - 1, power=POWER, level=level)
+    return test.error * detectable_effect(test.freedom, power=POWER, level=level)
 
 
 def _counts(first: Column, second: Column, pairing: _Pairing, differences: NDArray[np.float64]) -> Counts:
