@@ -135,5 +135,5 @@ def test_lineage_takes_what_run_takes() -> None:
     missing = set(inspect.signature(run).parameters) - set(inspect.signature(lineage).parameters)
     assert missing == {
         *("metrics", "qrels", "max_failed", "record", "prices", "until_decided"),
-        *("max_cost", "max_requests", "max_seconds"),
+        *("max_cost", "max_requests", "max_seconds", "unanswered"),
     }

@@ -126,7 +126,7 @@ def test_a_limit_is_told(evaluated: Any, tmp_path: Path) -> None:
     ends = [number for number, event in enumerate(events) if event["event"] == "end"]
     assert [event["event"] for event in events].count("begin") == len(ends) == 2
     assert events[ends[0] - 1]["event"] == "limit"
-    assert "max_requests" in events[ends[0] - 1]["text"]
+    assert "--max-requests" in events[ends[0] - 1]["text"]
     assert [events[number]["complete"] for number in ends] == [False, True]
     assert events[ends[0] + 1]["event"] == "begin"
     assert events[ends[1]]["known"] > 0
