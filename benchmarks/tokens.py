@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from itertools import islice
+from os.path import commonprefix
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +66,7 @@ class _Judge(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         reply = json.dumps(_reply(body))
-        self.server.count(_read_by_a_model(body), reply)
+        self.server.count([message["content"] for message in body["messages"]], _read_by_a_model(body), reply)
         message = {"role": "assistant", "content": reply}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         data = json.dumps({"model": "m", "choices": [choice]}).encode()
@@ -85,11 +86,19 @@ class _Server(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Judge)
         self.sent = self.received = self.requests = 0
+        self.asked = self.repeated = 0
+        """Characters of user messages, and of their beginnings that an earlier one had after the same rubric."""
+        self._asked: dict[str, list[str]] = {}
         self._lock = threading.Lock()
 
-    def count(self, sent: str, received: str) -> None:
+    def count(self, messages: Sequence[str], sent: str, received: str) -> None:
         """Add one request and its reply."""
         with self._lock:
+            *opening, asked = messages
+            earlier = self._asked.setdefault("".join(opening), [])
+            self.repeated += max((len(commonprefix([asked, each])) for each in earlier), default=0)
+            self.asked += len(asked)
+            earlier.append(asked)
             self.sent += len(sent)
             self.received += len(received)
             self.requests += 1
@@ -136,6 +145,18 @@ def _judge() -> Iterator[_Server]:
 
 def tokens(metrics: Sequence[str]) -> tuple[float, float]:
     """Tokens sent and received for each sample by a run of these metrics."""
+    server = _run(metrics)
+    return server.sent / 4 / SAMPLES, server.received / 4 / SAMPLES
+
+
+def repeated(metrics: Sequence[str], judged: str) -> float:
+    """Return the fraction of user messages that providers can take from their prompt caches."""
+    server = _run(metrics, judged)
+    return server.repeated / server.asked
+
+
+def _run(metrics: Sequence[str], judged: str = "together") -> _Server:
+    """Evaluate the samples, and return the server that counted the requests."""
     with _judge() as server, tempfile.TemporaryDirectory() as folder:
         run = merilo.evaluate(
             rows(),
@@ -144,10 +165,11 @@ def tokens(metrics: Sequence[str]) -> tuple[float, float]:
             base_url=f"http://127.0.0.1:{server.server_port}/v1",
             out=Path(folder, "run"),
             cache=False,
+            judged=judged,
         )
         if any(each.scored != SAMPLES for each in run.metrics.values()) or run.usage["requests"] != server.requests:
             raise SystemExit("not every sample is scored by one reply to each request")
-    return server.sent / 4 / SAMPLES, server.received / 4 / SAMPLES
+    return server
 
 
 def main() -> None:
@@ -160,6 +182,9 @@ def main() -> None:
     report("tokens a sample, all four", sent + received, at_most=8_000)
     unshared = [BY_REFERENCE if metric == "context_precision" else metric for metric in FOUR]
     report(f"tokens a sample, all four with {BY_REFERENCE}", sum(tokens(unshared)))
+    for judged, least in (("together", 0.3), ("each", 0.7)):
+        name = f"prompts that begin like an earlier one, statements {judged}, fraction of characters"
+        report(name, repeated(("faithfulness", "context_recall"), judged), at_least=least)
 
 
 if __name__ == "__main__":

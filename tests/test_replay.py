@@ -12,6 +12,7 @@ import socket
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
@@ -33,7 +34,6 @@ from merilo.metrics.registry import default_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
@@ -663,3 +663,9 @@ def _here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     yield
     gc.collect()  # a failure that a plan kept holds the frames that it came through
     assert list(work.iterdir()) == []
+
+
+def test_a_tape_of_other_fence_tokens_replays() -> None:
+    """A tape whose prompts had a token for each text gives the same numbers: replies are found by question."""
+    found = merilo.replay(Path(__file__).parent / "tapes" / "fence_of_each_text.jsonl.gz")
+    assert (found.equal, found.different) == (6, 0)

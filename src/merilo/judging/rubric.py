@@ -7,12 +7,18 @@ readable by `sha256sum -c`), and `python -m merilo.judging.rubric --lock` writes
 
 Filters for texts that are data, not instructions:
 
-- `fenced(label)`: the text between two lines with a token that does not occur in it;
+- `fenced(label)`: the text between two lines that carry the prompt's token;
 - `fenced_each(label)`: each text of a tuple so, numbered from 1;
 - `numbered`: one line for each text, numbered from 1, all within one fence; white space is folded.
 
-The token comes from a digest of the fenced content: equal content gives equal bytes, and a text cannot
-close its own fence.
+The token of a prompt is derived from all its fields and occurs in none of them: if it does, the next one is derived.
+So no field can hold a line of a real fence, byte for byte, whatever its author knows of the other fields: it can
+neither close its own fence nor imitate another one, such as that of a forged question. Equal fields give equal bytes.
+
+A prompt that begins with fields that other prompts share (the contexts of many statements) has a second token for
+them, derived from the shared fields alone and just as absent from every field. With one token for all, no two prompts
+would begin alike, and the prompt caches of providers would hold nothing. Replies are recorded under the question, not
+under the bytes of its prompt, so the choice of tokens invalidates no run, tape or cache.
 """
 
 from __future__ import annotations
@@ -27,24 +33,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from merilo.errors import RubricError
-from merilo.judging.digests import digest_bytes, digest_text, digest_texts
+from merilo.judging.digests import digest_bytes, digest_of, digest_text, digest_texts
 from merilo.judging.questions import Completion, Pack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from importlib.resources.abc import Traversable
 
     from jinja2 import Environment
+    from jinja2.runtime import Context
 
     from merilo.judging.questions import Question
 
-    Fill = Callable[[Mapping[str, object]], list[str]]
+    Fill = Callable[[Mapping[str, object], "_Tokens"], list[str]]
 
 DIVIDER = "=== user ==="
 FALLBACK_LANGUAGE = "en"
 LOCK = "rubrics.lock"
 _VERSION = 1
 _TOKEN_DIGITS = 12
+_TOKENS = "_tokens"
+"""The name of a prompt's tokens where a template is rendered; no field begins so."""
 _NAME = re.compile(r"[\w-]+(\.[\w-]+)*(/[\w-]+(\.[\w-]+)*)*")
 _PLACE = re.compile(r"\{\{ *(\w+) *\| *(fenced|fenced_each|numbered)\(\"([^\"{}\\]*)\"\) *\}\}")
 _MARKUP = re.compile(r"\{[{%#]|[}%#]\}")
@@ -80,20 +89,20 @@ class Rubric:
         """The 16-byte digest of the whole text."""
         return digest_text(self.text)
 
-    def fill(self, values: Mapping[str, object]) -> Rendered:
-        """Both parts with these values. Raises RubricError when the fields are not those it needs."""
-        return self.begin(values, frozenset()).rendered
-
     def begin(self, values: Mapping[str, object], shared: frozenset[str]) -> Beginning:
-        """As `fill`, and how much of the user part comes before the first field that is not shared."""
+        """Return both parts with these values, and how much of the user part precedes the first field not shared.
+
+        Raises RubricError when the fields are not those it needs.
+        """
         if frozenset(values) != self.needs:
             title = self.name.rpartition("/")[2]
             raise RubricError(f"Rubric '{title}' needs the fields {sorted(self.needs)}, got {sorted(values)}.")
         system, user = _parts(self.text)
-        texts = user(values)
         beginning = _leading(self.text, shared)
+        tokens = _tokens(values, shared if beginning > 1 else frozenset())
+        texts = user(values, tokens)
         length = sum(map(len, texts[:beginning])) if beginning > 1 else 0
-        return Beginning(Rendered("".join(system(values)), "".join(texts)), length)
+        return Beginning(Rendered("".join(system(values, tokens)), "".join(texts)), length)
 
 
 def load(name: str) -> Rubric:
@@ -125,7 +134,7 @@ def rubric_versions(kinds: Iterable[type[Question[Any]]]) -> dict[str, str]:
 
 def render(question: Question[Any] | Pack, *, language: str | None = None) -> Rendered:
     """The system and user text that ask a question, or a pack of questions at once. Raises RubricError."""
-    return rubric_for(question, language=language).fill(values_of(question))
+    return render_shared(question, language=language).rendered
 
 
 def render_shared(question: Question[Any] | Pack, *, language: str | None = None) -> Beginning:
@@ -153,21 +162,20 @@ def values_of(question: Question[Any] | Pack) -> dict[str, object]:
     return shared | own
 
 
-def fenced(text: str, label: str) -> str:
-    """The text between two lines that carry the label and a token that does not occur in the text."""
-    return _fence(text, label, _token(digest_text(text), text))
+def fenced(text: str, label: str, token: str) -> str:
+    """Return the text between two lines that carry the label and the token."""
+    return f"<<<{label} {token}\n{text}\n{label} {token}>>>"
 
 
-def fenced_each(texts: tuple[str, ...], label: str) -> str:
-    """Each text in a fence of its own, numbered from 1; `(none)` for no texts."""
-    token = _token(digest_texts(texts), "\n".join(texts))
-    return "\n".join(_fence(text, f"{label} {n}", token) for n, text in enumerate(texts, start=1)) or "(none)"
+def fenced_each(texts: tuple[str, ...], label: str, token: str) -> str:
+    """Return each text in a separate fence, numbered from 1; `(none)` for no texts."""
+    return "\n".join(fenced(text, f"{label} {n}", token) for n, text in enumerate(texts, start=1)) or "(none)"
 
 
-def numbered(texts: tuple[str, ...], label: str) -> str:
-    """The texts in one fence, one line each, as `[1] ...`; white space within a text is folded."""
+def numbered(texts: tuple[str, ...], label: str, token: str) -> str:
+    """Return the texts in one fence, one line each, as `[1] ...`; white space within a text is folded."""
     lines = "\n".join(f"[{n}] {' '.join(text.split())}" for n, text in enumerate(texts, start=1))
-    return _fence(lines, label, _token(digest_texts(texts), lines))
+    return fenced(lines, label, token)
 
 
 def lock_lines() -> tuple[str, ...]:
@@ -188,14 +196,54 @@ def main(arguments: list[str]) -> int:
     return int(bool(changed) and "--lock" not in arguments)
 
 
-def _fence(text: str, label: str, token: str) -> str:
-    return f"<<<{label} {token}\n{text}\n{label} {token}>>>"
+@dataclass(frozen=True, slots=True)
+class _Tokens:
+    """The tokens of one prompt; neither occurs in any of its fields."""
+
+    whole: str
+    """Derived from all fields."""
+    shared: str
+    """Derived from the shared fields; the same as `whole` if there are none."""
+    shared_fields: frozenset[str] = frozenset()
+
+    def of(self, field: str) -> str:
+        """Return the token of the fence around a field."""
+        return self.shared if field in self.shared_fields else self.whole
 
 
-def _token(digest: bytes, text: str) -> str:
+def _tokens(values: Mapping[str, object], shared: frozenset[str]) -> _Tokens:
+    texts = [text for value in values.values() for text in _texts_in(value)]
+    whole = _absent(_digest_of_fields(values), texts)
+    common = {name: value for name, value in values.items() if name in shared}
+    return _Tokens(whole, _absent(_digest_of_fields(common), texts) if common else whole, shared)
+
+
+def _digest_of_fields(values: Mapping[str, object]) -> bytes:
+    return digest_of(*(part for name in sorted(values) for part in (name.encode(), _digest_of_value(values[name]))))
+
+
+def _digest_of_value(value: object) -> bytes:
+    if isinstance(value, str):
+        return digest_text(value)
+    if isinstance(value, tuple) and all(isinstance(each, str) for each in value):
+        return digest_texts(value)
+    return digest_text(repr(value))
+
+
+def _texts_in(value: object) -> Iterator[str]:
+    """Yield the texts that a field is, or holds."""
+    if isinstance(value, tuple | list):
+        for each in value:
+            yield from _texts_in(each)
+    else:
+        yield str(value)
+
+
+def _absent(digest: bytes, texts: list[str]) -> str:
+    """Return a token made of the digest that occurs in none of the texts."""
     token = digest.hex()[:_TOKEN_DIGITS]
-    while token in text:  # a text made to hold its own token gets another, always the same one
-        digest = digest_bytes(digest)
+    while any(token in text for text in texts):
+        digest = digest_bytes(digest)  # always the same next one
         token = digest.hex()[:_TOKEN_DIGITS]
     return token
 
@@ -261,7 +309,7 @@ def _filling(text: str) -> Fill:
     if _plain(literals):
         return _joined(literals, places)
     template = _environment().from_string(text)
-    return lambda values: [template.render(values)]
+    return lambda values, tokens: [template.render({**values, _TOKENS: tokens})]
 
 
 def _plain(literals: list[str]) -> bool:
@@ -277,16 +325,16 @@ def _cut(text: str) -> tuple[list[str], list[tuple[str, str, str]]]:
 
 def _joined(literals: list[str], places: list[tuple[str, str, str]]) -> Fill:
     if not places:
-        return lambda _: literals
+        return lambda _values, _tokens: literals
     filled = [
         (name, _FILTERS[filtered], label, after)
         for (name, filtered, label), after in zip(places, literals[1:], strict=True)
     ]
 
-    def fill(values: Mapping[str, object]) -> list[str]:
+    def fill(values: Mapping[str, object], tokens: _Tokens) -> list[str]:
         texts = [literals[0]]
         for name, filtered, label, after in filled:
-            texts += (filtered(values[name], label), after)
+            texts += (filtered(values[name], label, tokens.of(name)), after)
         return texts
 
     return fill
@@ -294,11 +342,20 @@ def _joined(literals: list[str], places: list[tuple[str, str, str]]) -> Fill:
 
 @cache
 def _environment() -> Environment:
-    from jinja2 import StrictUndefined
+    from jinja2 import StrictUndefined, pass_context
     from jinja2.sandbox import SandboxedEnvironment
 
+    def in_template(filtered: Callable[..., str]) -> Callable[..., str]:
+        """Return the filter as a template calls it: with the token of the prompt, since it sees no name of a field."""
+
+        @pass_context
+        def with_token(context: Context, value: object, label: str) -> str:
+            return filtered(value, label, context[_TOKENS].whole)
+
+        return with_token
+
     environment = SandboxedEnvironment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters.update(_FILTERS)
+    environment.filters.update({name: in_template(filtered) for name, filtered in _FILTERS.items()})
     return environment
 
 
