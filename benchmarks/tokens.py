@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from itertools import islice
-from os.path import commonprefix
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,7 +95,7 @@ class _Server(ThreadingHTTPServer):
         with self._lock:
             *opening, asked = messages
             earlier = self._asked.setdefault("".join(opening), [])
-            self.repeated += max((len(commonprefix([asked, each])) for each in earlier), default=0)
+            self.repeated += max((_common(asked, each) for each in earlier), default=0)
             self.asked += len(asked)
             earlier.append(asked)
             self.sent += len(sent)
@@ -128,6 +127,12 @@ def _reply(body: dict[str, Any]) -> dict[str, Any]:
         return one[kind]
     numbers = range(1, len(_STATEMENT.findall(asked)) + 1)
     return {"verdicts": [{"number": n, **one[kind.removesuffix("_together")]} for n in numbers]}
+
+
+def _common(one: str, other: str) -> int:
+    """Return how many characters two texts begin with alike."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (left, right) in pairs if left != right), min(len(one), len(other)))
 
 
 @contextmanager

@@ -200,9 +200,9 @@ def test_english_prose_is_split_at_five_megabytes_a_second() -> None:
 
 
 def _seconds(text: str) -> float:
-    start_s = time.perf_counter()
+    start_s = time.process_time()
     split(text, "en")
-    return time.perf_counter() - start_s
+    return time.process_time() - start_s
 
 
 def test_the_cache_gives_the_same_tuple() -> None:

@@ -15,6 +15,7 @@ from judged_rivers import rows
 from packaging.requirements import Requirement
 
 import merilo
+from merilo import options
 from merilo.judges.splitter import SplitterJudge
 from merilo.judging.ask import ask
 from merilo.judging.questions import Completion, Pack, Sentences
@@ -221,3 +222,16 @@ def test_what_the_judge_does_not_answer_is_told_first(tmp_path: Path) -> None:
     """Where the judge itself lacks a kind, the reason names the judge."""
     with pytest.raises(merilo.UsageError, match="The embedded judge cannot answer made:freely, which asks for free"):
         run(rows(1), tmp_path / "run", metrics=[AsksFreely()])
+
+
+def test_a_limit_of_time_does_not_wait_for_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run stops while the splitter is busy, ends it, and can be resumed."""
+    done, data = tmp_path / "done", [{"id": "1", "response": "One. Two."}]
+    says = "print(json.dumps({'texts': [text]}), flush=True)"
+    slow = SplitterJudge(timeout_s=60, worker=worker(f"time.sleep(6); open({str(done)!r}, 'w').close(); {says}"))
+    monkeypatch.setattr(options, "SplitterJudge", lambda: slow)
+    part = run(data, tmp_path / "run", max_seconds=1.0)
+    assert not part.complete
+    assert not done.exists()
+    monkeypatch.setattr(options, "SplitterJudge", lambda: SplitterJudge(worker=worker(says)))
+    assert run(data, tmp_path / "run").complete

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Final, TypeAlias
 
+from merilo.cancellation import check_cancelled
+
 _WINDOW_CHARS: Final = 8000
 
 _CJK_END: Final = re.compile(
@@ -48,6 +50,7 @@ def sentence_ends(text: str, language: str) -> list[int]:
     ends: list[int] = []
     start = 0
     while len(text) - start > _WINDOW_CHARS:
+        check_cancelled()
         found = boundaries(text[start : start + _WINDOW_CHARS])[:-1]  # the window cuts its last sentence
         ends += [start + end for end in found] or [_next_end(text, start + _WINDOW_CHARS)]
         start = ends[-1]

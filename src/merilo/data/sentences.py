@@ -9,6 +9,7 @@ from collections import OrderedDict
 from threading import Lock
 from typing import Final
 
+from merilo.cancellation import check_cancelled
 from merilo.data.blocks import Block, blocks
 from merilo.data.language import detect_language
 from merilo.data.prose import NO_SENTENCE, sentence_ends
@@ -19,9 +20,10 @@ __all__ = ["SPLITTER_ID", "Span", "sentences", "split"]
 SPLITTER_ID: Final = "merilo-sentences-1"
 """Names the rules; goes into every run, and changes when any text could be split differently."""
 
-_CACHED_CHARS: Final = 8_000_000
-_CACHED_TEXTS: Final = 10_000
-"""So many at most, since a short text costs far more than its characters."""
+_CACHED_BYTES: Final = 16_000_000
+_TEXT_BYTES: Final = 400
+_SENTENCE_BYTES: Final = 80
+"""What an entry takes, and each of its sentences, besides the characters."""
 _WORD: Final = re.compile(r"\w")
 
 
@@ -43,6 +45,7 @@ def split(text: str, language: str | None = None) -> tuple[Span, ...]:
     found: list[Span] = []
     waiting: int | None = None  # where a wordless unit began that had nothing to be joined to
     for block in blocks(text):
+        check_cancelled()
         first = len(found)
         position = block.start
         for end in _ends(text, block, code):
@@ -86,11 +89,11 @@ def _ends(text: str, block: Block, language: str) -> list[int]:
 
 
 class _Cache:
-    """The sentences of the texts used last, at most so many characters of text in all."""
+    """The sentences of the texts used last, bounded by about how many bytes they take."""
 
-    def __init__(self, most_chars: int) -> None:
-        self._most_chars = most_chars
-        self._chars = 0
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._bytes = 0
         self._entries: OrderedDict[tuple[str, str | None], tuple[str, ...]] = OrderedDict()
         self._lock = Lock()
 
@@ -104,14 +107,19 @@ class _Cache:
         made = tuple(text[start:end] for start, end in split(text, language))
         with self._lock:
             held = self._entries.get(key)  # another thread may have been faster
-            if held is not None or len(text) > self._most_chars // 4:
+            if held is not None or _bytes_of(text, made) > self._max_bytes // 4:
                 return held if held is not None else made
             self._entries[key] = made
-            self._chars += len(text)
-            while self._chars > self._most_chars or len(self._entries) > _CACHED_TEXTS:
-                (dropped, _), _ = self._entries.popitem(last=False)
-                self._chars -= len(dropped)
+            self._bytes += _bytes_of(text, made)
+            while self._bytes > self._max_bytes:
+                (dropped, _), its_sentences = self._entries.popitem(last=False)
+                self._bytes -= _bytes_of(dropped, its_sentences)
         return made
 
 
-_cache = _Cache(_CACHED_CHARS)
+def _bytes_of(text: str, its_sentences: tuple[str, ...]) -> int:
+    """Return about how many bytes an entry takes: the text twice, whole and in pieces."""
+    return _TEXT_BYTES + 2 * len(text) + _SENTENCE_BYTES * len(its_sentences)
+
+
+_cache = _Cache(_CACHED_BYTES)

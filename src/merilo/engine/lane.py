@@ -65,6 +65,7 @@ class Lane:
 
     def __init__(self, carrier: Carrier, provider: Provider) -> None:
         self._local = asks_no_model(provider)
+        self._drops = self._local and getattr(provider, "drops_at_limit", False)
         limits = Limits(concurrency=carrier.limits.concurrency) if self._local else carrier.limits
         self.limiter = limiter_for(provider)
         self.title = self.limiter.title
@@ -100,8 +101,12 @@ class Lane:
 
     @property
     def busy(self) -> bool:
-        """Whether anything is in the air, or has come and was not read yet."""
-        return bool(self.flying or self._unread)
+        """Whether anything that a limit waits for is in flight, or has come and was not read yet.
+
+        A limit of time does not wait for work of merilo on this machine, such as one that reads a huge text.
+        """
+        waited_for = self.flying and not (self._drops and self._carrier.halted)
+        return bool(waited_for or self._unread)
 
     @property
     def idle(self) -> bool:

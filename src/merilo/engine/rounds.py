@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from contextvars import copy_context
-from itertools import islice, takewhile
+from itertools import takewhile
 from threading import Event
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from merilo.cancellation import Cancelled, cancelled_by
 from merilo.engine.budget import own_price
 from merilo.engine.drive import drive_rounds
 from merilo.engine.schedule import BREATH_S
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 
 WINDOW = 32
 """Samples that are asked about in the same rounds."""
+_WINDOW_CHARACTERS = 2_000_000
+"""Characters of samples from which on no further sample joins them."""
 
 
 class Batches:
@@ -43,6 +47,11 @@ class Batches:
 
     def __init__(self) -> None:
         self._stopped = Event()
+
+    @property
+    def event(self) -> Event:
+        """The event that is set once nothing more is to be sent."""
+        return self._stopped
 
     @property
     def stopped(self) -> bool:
@@ -94,7 +103,8 @@ async def in_rounds(
         answers.commit()  # nothing may come for a while
 
     def work() -> _Done:
-        return _window(islice(source, window), metrics, window, drive)
+        with cancelled_by(batches.event):
+            return _window(_next_samples(source, window), metrics, drive)
 
     while more and not batches.stopped:
         running = loop.run_in_executor(None, copy_context().run, work)
@@ -116,23 +126,34 @@ class _Done(NamedTuple):
     results: list[list[Result]]
     """Of each sample that has all of them, up to the first that has not."""
     more: bool
-    """False when the data or the run has come to its end."""
+    """False at the end of the data."""
 
 
-def _window(
-    samples: Iterator[Sample], metrics: Mapping[str, Metric], size: int, drive: Callable[[Sequence[Walk]], None]
-) -> _Done:
-    """The results of the next few samples; no more come after fewer than `size`."""
+def _next_samples(source: Iterator[Sample], window: int) -> list[Sample]:
+    """Return the next samples: at most `window`, and fewer if they are long, since all are in memory at once."""
+    samples: list[Sample] = []
+    characters = 0
+    while len(samples) < window and characters < _WINDOW_CHARACTERS and (sample := next(source, None)) is not None:
+        samples.append(sample)
+        contexts = (*(sample.retrieved_contexts or ()), *(sample.reference_contexts or ()))
+        texts = (sample.user_input, sample.response, sample.reference, *(context.text for context in contexts))
+        characters += sum(len(text) for text in texts if text is not None)
+    return samples
+
+
+def _window(samples: Sequence[Sample], metrics: Mapping[str, Metric], drive: Callable[[Sequence[Walk]], None]) -> _Done:
+    """Return the results of some samples, up to the first that has not all of them."""
     walks = [[Walk(metric, text, sample) for text, metric in metrics.items()] for sample in samples]
     everyone = [walk for each in walks for walk in each]
     try:
-        drive(everyone)
+        with suppress(Cancelled):  # as if the batch had ended early
+            drive(everyone)
     finally:
         for walk in everyone:
             walk.close()
-    whole = takewhile(lambda each: all(walk.step is None for walk in each), walks)
+    whole = takewhile(lambda each: all(walk.done for walk in each), walks)
     results = [[walk.result() for walk in each] for each in whole]
-    return _Done(results, len(results) == size)
+    return _Done(results, bool(samples))
 
 
 def _of_batches(provider: Provider) -> BatchProvider:

@@ -53,6 +53,11 @@ class Walk:
                 self._held.append(answer)
         self._advance(tuple(answer for _, answer in answers))
 
+    @property
+    def done(self) -> bool:
+        """Whether the plan has an outcome; False also before it is started."""
+        return self._outcome is not None
+
     def result(self) -> Result:
         """The outcome with its trail; only once `step` is None."""
         if self._outcome is None:

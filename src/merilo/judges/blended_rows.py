@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from merilo.bounded_cache import BoundedCache
 from merilo.judges.copies import without_copies
 from merilo.judges.encoder.encodings import Encodings
-from merilo.judges.encoder.kept import Kept
 from merilo.judges.encoder.model import Encoder, Reader
 from merilo.judges.encoder.sight import Eyes, Sight
 from merilo.judges.lexical_features import answer_features, support_features, usefulness_features
@@ -56,8 +56,8 @@ _CANDIDATES: Final = 2
 """Sentences that are read for `evidence`: so many that hold most words of the question, and that come nearest to it."""
 _LOWEST: Final = -12.0
 """Log odds from the words where they have nothing to go by."""
-_CONTEXTS_KEPT: Final = 1_024
-"""User inputs with a context of which the numbers are kept: relevance and sufficiency ask for the same."""
+_KEPT_BYTES: Final = 16_000_000
+"""Of user inputs and contexts whose numbers are kept: relevance and sufficiency ask for the same."""
 
 
 class _Context(NamedTuple):
@@ -84,7 +84,7 @@ class BlendedRows:
         self.lexical = lexical
         self.encodings = Encodings(Encoder(weights))
         self._eyes = Eyes(Reader(weights), weights.floats("rarity"))
-        self._contexts = Kept(self._context, size=lambda _: 1, most=_CONTEXTS_KEPT)
+        self._contexts = BoundedCache(self._context, size=_bytes_of, max_size=_KEPT_BYTES)
 
     def sentences(self, user_input: str, sentences: Sequence[str]) -> list[Row]:
         """The numbers of `sentence` for each sentence of a context; there must be one."""
@@ -209,7 +209,10 @@ class BlendedRows:
     def _parts(self, sentences: Sequence[str]) -> list[Part]:
         """Each sentence as it is read in the first window that holds it."""
         long = self._long(sentences)
-        return [next(each for each in long if at in each.window.sentences).part(at) for at in range(len(sentences))]
+        parts: list[Part] = []
+        for window in long:  # windows overlap, and together they hold every sentence in order
+            parts += [window.part(at) for at in range(len(parts), window.window.sentences.stop)]
+        return parts
 
     def _highest(self, task: str, seen: Sequence[Sight], part: int = 0) -> float:
         return float(self._eyes.logits_of(task, seen, part).max())
@@ -219,6 +222,12 @@ class BlendedRows:
         yes, no, unsaid = (self._eyes.logits_of("supported", seen, part) for part in range(3))
         margins: NDArray[Any] = yes - np.logaddexp(no, unsaid)  # Any: what numpy's types say of a difference
         return margins
+
+
+def _bytes_of(asked: tuple[str, tuple[str, ...]], _: _Context) -> int:
+    """Return about how many bytes a context takes whose numbers are kept."""
+    user_input, sentences = asked
+    return 500 + len(user_input) + sum(80 + len(each) for each in sentences)
 
 
 def _by_sentence(found: Matches, logits: Sequence[float], sentences: int) -> list[float]:

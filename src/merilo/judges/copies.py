@@ -11,6 +11,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 from unicodedata import category, normalize
 
+from merilo.cancellation import check_cancelled
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -27,6 +29,9 @@ _CHOICES: Final = frozenset({"or", "between", "which", "whether"})
 _LEAST_SHUFFLED: Final = 2
 _KEPT_QUESTIONS: Final = 256
 _KEPT_WORDS: Final = 4_096
+_LONGEST_KEPT_QUESTION: Final = 2_000
+_LONGEST_KEPT_WORD: Final = 64
+"""Characters; what is longer is worked out each time, so that the caches hold no large texts."""
 
 
 class _Question(NamedTuple):
@@ -59,7 +64,7 @@ def without_copies(asked: str, sentences: Sequence[str]) -> tuple[str, ...]:
     question mark behind it. A sentence of the question's words alone, in any order, is one too, unless it may answer
     ("Is it old?", "It is old."). Takes time in proportion to the words of both.
     """
-    question = _question(asked)
+    question = _kept_question(asked) if len(asked) <= _LONGEST_KEPT_QUESTION else _question(asked)
     if len(question.words) < LEAST_WORDS:
         return tuple(sentences)
     left = list(sentences)
@@ -84,8 +89,17 @@ def _words(sentence: str, place: int) -> Iterator[_Word]:
         yield last
 
 
-@lru_cache(maxsize=_KEPT_WORDS)
 def _looks(word: str) -> str:
+    """Return a word as it is compared."""
+    return _kept_look(word) if len(word) <= _LONGEST_KEPT_WORD else _look(word)
+
+
+@lru_cache(maxsize=_KEPT_WORDS)
+def _kept_look(word: str) -> str:
+    return _look(word)
+
+
+def _look(word: str) -> str:
     if word.isascii():
         return word.strip("_").casefold()
     plain = "".join(sign for sign in normalize("NFKD", word) if category(sign)[0] != "M" and category(sign) != "Cf")
@@ -111,6 +125,7 @@ def _copies(question: _Question, held: Sequence[_Word]) -> Iterator[tuple[int, i
     for place, word in enumerate(held):
         if place < done:
             continue
+        check_cancelled()
         before, behind = 0, 0
         if word.text == words[asking]:
             before = _alike(reversed(words[:asking]), reversed(texts[max(done, place - asking) : place]))
@@ -146,6 +161,10 @@ def _cut(left: list[str], first: _Word, last: _Word) -> None:
 
 
 @lru_cache(maxsize=_KEPT_QUESTIONS)
+def _kept_question(text: str) -> _Question:
+    return _question(text)
+
+
 def _question(text: str) -> _Question:
     words = tuple(word.text for word in _words(text, 0))
     asking = next((place for place, word in enumerate(words) if word in _ASKING), None)

@@ -52,6 +52,8 @@ _LIMITS: Final = (
     "a statement answers (answer_relevancy) it knows little more than chance"
 )
 _WEAK: Final = frozenset({"answer_correctness", "noise_sensitivity", "answer_relevancy"})
+_LONGEST_BEGINNING: Final = 20_000
+"""Characters of a text by which its language is told."""
 _MARK: Final = 12
 """So many digits of the model's digest are shown."""
 
@@ -101,9 +103,8 @@ class EmbeddedJudge:
 
     def knows(self, texts: Sequence[str]) -> bool:
         """Whether there is English to read: the first text with some of the others. Of the rest it sees words alone."""
-        if len(texts) < 2:
-            return is_english(*texts)
-        return any(told_apart(texts[0], texts[1:]).english)
+        first, *others = [text[:_LONGEST_BEGINNING] for text in texts]
+        return any(told_apart(first, others).english) if others else is_english(first)
 
     def fingerprint(self) -> Mapping[str, object]:
         """The digest of the model files, the version of the reading, the sentence splitter and the vectors."""

@@ -11,14 +11,17 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from threading import Lock
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from merilo.cancellation import cancelled_by, cancelling_event, check_cancelled
 from merilo.data.prose import unnumbered
 from merilo.data.sentences import sentences
 from merilo.data.short_answers import affirms, is_yes_or_no, stated, taken_apart
 from merilo.errors import Permanent
 from merilo.judges.blended import BlendedModel
 from merilo.judges.english import is_english
+from merilo.judges.excerpts import excerpts
 from merilo.judges.ngrams import likeness, ngram_vector
 from merilo.judging.questions import (
     Addresses,
@@ -55,8 +58,10 @@ from merilo.providers.questions import QuestionRequest, answer_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
+    from threading import Event
 
     from merilo.errors import ProviderError
+    from merilo.judges.excerpts import Excerpt
     from merilo.providers.base import Connection, Request
 
 _log = logging.getLogger("merilo")
@@ -64,6 +69,18 @@ _log = logging.getLogger("merilo")
 _LEVELS: Final = (SufficiencyLabel.INSUFFICIENT, SufficiencyLabel.PARTLY, SufficiencyLabel.SUFFICIENT)
 _FREE: Final = Usage(0, 0, 0)
 _MOST_THREADS: Final = 8
+MAX_CONTEXT: Final = 1_000_000
+"""Characters of all contexts of one question."""
+MAX_CONTEXTS: Final = 1_000
+MAX_RESPONSE: Final = 100_000
+"""Characters of a response to take statements from, and of the texts of one side that vectors are made of."""
+MAX_ASKED: Final = 20_000
+"""Characters of a question, a statement or a reference."""
+_ADVICE: Final = "Shorten the text, or use an LLM judge."
+_LONG: Final = 50_000
+"""Characters of a question from which on it is answered alone."""
+_POLL_S: Final = 0.1
+_long_turn: Final = Lock()
 _WHY_SHORT: Final = {
     "answered": "A short answer, judged by whether it stands where the question is answered; ",
     "yes_or_no": "A bare yes or no, judged by how much is said of the question and whether it is denied; ",
@@ -73,6 +90,9 @@ _WHY_SHORT: Final = {
 @dataclass(frozen=True)
 class EmbeddedProvider:
     """Answers the kinds of question in `RULES`; free, and on this machine."""
+
+    drops_at_limit: ClassVar[bool] = True
+    """A limit of the run does not wait for its replies: nothing was paid for them."""
 
     def fingerprint(self) -> Mapping[str, object]:
         """Its name: what decides a verdict stands in the judge's own."""
@@ -101,12 +121,13 @@ class EmbeddedProvider:
         ordered = sorted(places, key=_length)
         pool = ThreadPoolExecutor(_threads(), "embedded")
         try:
-            for question, text in zip(ordered, pool.map(partial(_answered, model), ordered), strict=True):
+            answered = pool.map(partial(_answered_in_turn, model, cancelling_event()), ordered)
+            for question, text in zip(ordered, answered, strict=True):
                 reply = Reply((text,), usage=_FREE, path=ReplyPath.LOCAL)
                 for place in places[question]:
                     yield place, reply
         finally:
-            pool.shutdown(cancel_futures=True)  # ends early where whoever asks has stopped
+            pool.shutdown(cancel_futures=True)  # ends early if the caller takes no more replies
 
 
 def _threads() -> int:
@@ -120,7 +141,23 @@ def _length(question: Question[Any]) -> int:
     return sum(map(len, question.all_texts))
 
 
+def _answered_in_turn(model: BlendedModel, event: Event | None, question: Question[Any]) -> str:
+    """Answer a question until the event is set; long ones one at a time, since each may take much memory."""
+    with cancelled_by(event):
+        if _length(question) <= _LONG:
+            return _answered(model, question)
+        while not _long_turn.acquire(timeout=_POLL_S):
+            check_cancelled()
+        try:
+            return _answered(model, question)
+        finally:
+            _long_turn.release()
+
+
 def _answered(model: BlendedModel, question: Question[Any]) -> str:
+    excess = too_long(question)
+    if excess is not None:
+        return answer_text(Failure(FailureKind.PERMANENT, excess))
     try:
         verdict = RULES[type(question)](model, question)
     except Exception as error:  # noqa: BLE001  a bug in how a text is read is the failure of one question
@@ -134,17 +171,34 @@ def _answered(model: BlendedModel, question: Question[Any]) -> str:
         return answer_text(Failure(FailureKind.BROKEN, told))
 
 
+def too_long(question: Question[Any]) -> str | None:
+    """Return why a question is too long to be answered, as a sentence; None if it is not."""
+    limits = _LIMITS[type(question)]
+    for name, most in limits.items():
+        value: str | tuple[str, ...] = getattr(question, name)
+        length = len(value) if isinstance(value, str) else sum(map(len, value))
+        called = name.replace("_", " ")
+        if length > most:
+            verb = "has" if isinstance(value, str) else "have"
+            return f"The {called} {verb} {length:,} characters; the embedded judge reads at most {most:,}. {_ADVICE}"
+        if name == "contexts" and len(value) > MAX_CONTEXTS:
+            return f"There are {len(value):,} contexts; the embedded judge reads at most {MAX_CONTEXTS:,}. {_ADVICE}"
+    return None
+
+
 def _relevance(model: BlendedModel, question: Relevance) -> RelevanceVerdict:
-    found = model.relevance(question.user_input, question.sentences)
+    (excerpt,) = excerpts(model, (question.user_input,), [question.sentences])
+    found = excerpt.placed(model.relevance(question.user_input, excerpt.sentences))
     reason = f"{_percent(found.coverage)} of the user input, by the weight of its words, stands in the context; "
-    reason += _cut(found.yes_from)
+    reason += _cut(found.yes_from, excerpt)
     return RelevanceVerdict(found.grade, found.evidence, reason, found.probability)
 
 
 def _usefulness(model: BlendedModel, question: Usefulness) -> UsefulnessVerdict:
-    found = model.usefulness(question.user_input, question.reference, question.sentences)
+    (excerpt,) = excerpts(model, (question.reference, question.user_input), [question.sentences])
+    found = excerpt.placed(model.usefulness(question.user_input, question.reference, excerpt.sentences))
     reason = f"{_percent(found.coverage)} of the reference, by the weight of its words, stands in the context; "
-    reason += _cut(found.yes_from)
+    reason += _cut(found.yes_from, excerpt)
     return UsefulnessVerdict(found.useful, found.evidence, reason, found.probability)
 
 
@@ -165,12 +219,13 @@ def _statements(model: BlendedModel, question: Statements) -> StatementsVerdict:
 
 def _support(model: BlendedModel, question: Support) -> SupportVerdict:
     statement, texts = _compared(question)
-    found = model.support(statement, [sentences(text) for text in texts])
+    read = excerpts(model, (statement,), [sentences(text) for text in texts])
+    found = model.support(statement, [each.sentences for each in read])
     label = SupportLabel.SUPPORTED if found.supported else SupportLabel.UNSUPPORTED
     reason = _WHY_SHORT.get(found.decided_by)
     if reason is None:
         reason = f"{_percent(found.coverage)} of the statement, by the weight of its words, stands in one place; "
-    reason += _cut(found.yes_from)
+    reason += _cut(found.yes_from, *read)
     return SupportVerdict(label, found.evidence, reason, found.probability, tells_contradicted=False)
 
 
@@ -190,9 +245,10 @@ def _plain(answer: str) -> str:
 
 
 def _sufficiency(model: BlendedModel, question: Sufficiency) -> SufficiencyVerdict:
-    found = model.sufficiency(question.user_input, [sentences(context) for context in question.contexts])
+    read = excerpts(model, (question.user_input,), [sentences(context) for context in question.contexts])
+    found = model.sufficiency(question.user_input, [each.sentences for each in read])
     reason = f"{_percent(found.coverage)} of the user input, by the weight of its words, stands in the contexts; "
-    reason += _cut(found.yes_from)
+    reason += _cut(found.yes_from, *read)
     return SufficiencyVerdict(_LEVELS[found.level], reason=reason, probability=found.probability)
 
 
@@ -238,9 +294,24 @@ RULES: Final[Mapping[type[Question[Any]], Callable[[BlendedModel, Any], Verdict]
 """How each kind of question is answered."""
 
 
-def _cut(yes_from: float) -> str:
-    """From which probability on the answer is yes: the cut was fitted, and is not one half."""
-    return f"yes from p = {yes_from:.2f}."
+_LIMITS: Final[Mapping[type[Question[Any]], Mapping[str, int]]] = {
+    Relevance: {"user_input": MAX_ASKED, "sentences": MAX_CONTEXT},
+    Usefulness: {"user_input": MAX_ASKED, "reference": MAX_ASKED, "sentences": MAX_CONTEXT},
+    Statements: {"user_input": MAX_ASKED, "sentences": MAX_RESPONSE},
+    Support: {"statement": MAX_ASKED, "contexts": MAX_CONTEXT},
+    Sufficiency: {"user_input": MAX_ASKED, "contexts": MAX_CONTEXT},
+    Addresses: {"user_input": MAX_ASKED, "statement": MAX_ASKED},
+    Noncommittal: {"user_input": MAX_ASKED, "response": MAX_RESPONSE},
+    Embeddings: {"texts": MAX_RESPONSE},
+    Similarities: {"left": MAX_RESPONSE, "right": MAX_RESPONSE},
+}
+"""The most characters of each field of a question."""
+
+
+def _cut(yes_from: float, *read: Excerpt) -> str:
+    """Return the threshold, which was fitted and is not one half, and whether passages of long contexts were read."""
+    partly = " Of long contexts, the passages that share most words with it were read."
+    return f"yes from p = {yes_from:.2f}.{partly if any(each.places is not None for each in read) else ''}"
 
 
 def _percent(share: float) -> str:

@@ -6,6 +6,8 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from merilo.cancellation import check_cancelled
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -19,6 +21,8 @@ _LETTERS_A_WORD: Final = 80
 Prose has one in some twenty; sentences of another language that happen to have plain letters have none.
 """
 _KEPT_TEXTS: Final = 4_096
+_LONGEST_KEPT: Final = 4_000
+"""Characters; a longer text is counted each time, so that the cache holds no large texts."""
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _ENGLISH: Final = frozenset(
     "the of and to is are was were it that for with by this be which what who how when where did does has have had "
@@ -113,8 +117,17 @@ def _is_plain(signs: _Signs, least: float = _LEAST_PLAIN) -> bool:
     return signs.plain >= least * signs.letters
 
 
-@lru_cache(maxsize=_KEPT_TEXTS)
 def _signs(text: str) -> _Signs:
+    check_cancelled()
+    return _kept_signs(text) if len(text) <= _LONGEST_KEPT else _counted(text)
+
+
+@lru_cache(maxsize=_KEPT_TEXTS)
+def _kept_signs(text: str) -> _Signs:
+    return _counted(text)
+
+
+def _counted(text: str) -> _Signs:
     words = _WORD.findall(text.casefold())
     letters = sum(map(len, words))
     plain = letters if text.isascii() else sum(each.isascii() for word in words for each in word)

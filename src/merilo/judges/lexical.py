@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Self
 
+from merilo.cancellation import check_cancelled
 from merilo.judges.lexical_features import (
     ANSWER_FEATURES,
     CONTEXT_FEATURES,
@@ -292,6 +293,7 @@ class LexicalModel:
 
     def claims(self, sentence: str) -> bool:
         """Whether a sentence states something; not a question, a courtesy, a refusal, or what leads in a list."""
+        check_cancelled()
         taken, plain = words(sentence), sentence.strip().replace("’", "'")
         if not taken.stems or taken.is_question or _LEADS_IN.search(plain) or _COURTESY.fullmatch(plain):
             return False

@@ -4,13 +4,14 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
+from merilo.bounded_cache import BoundedCache
+from merilo.cancellation import check_cancelled
 from merilo.judges.lexical_text import Words, asks, prefix, unit_texts, weight, words
 from merilo.judges.lexical_words import ASKS, ASKS_UNSPACED, NEEDS_HOW, OPENS_QUESTION
 
-RULES_VERSION: Final = 2
+RULES_VERSION: Final = 3
 """Goes into the judge's fingerprint: raised with any change to how texts are read that can move a number."""
 
 LONGEST_UNIT: Final = 600
@@ -22,6 +23,9 @@ _UNENDED: Final = re.compile("[\u0e00-\u0eff]")
 _COPY_OVERLAP: Final = 0.85
 _COPY_OVERLAP_UNSPACED: Final = 0.95
 _LEAST_COPIED_STEMS: Final = 4
+_CACHED_BYTES: Final = 16_000_000
+_BYTES_PER_STEM: Final = 500
+"""What a stem takes in a `Query`, about: its weight and its entries in a `Words`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,11 @@ class Lexicon:
 
     def __init__(self, table: Mapping[str, float]) -> None:
         self.table = table
-        self.query = lru_cache(maxsize=2_048)(self._query)
+        self._queries = BoundedCache(self._query, size=_bytes_of, max_size=_CACHED_BYTES)
+
+    def query(self, text: str) -> Query:
+        """Return a text as a query."""
+        return self._queries[text]
 
     def _query(self, text: str) -> Query:
         taken = words(text)
@@ -103,7 +111,8 @@ def match(query: Query, sentences: Sequence[str], *, drop_copies: bool) -> Match
     masks: list[int] = []
     prefix_masks: list[int] = []
     for index, sentence in enumerate(sentences):
-        for text in _units_of(sentence):
+        check_cancelled()
+        for text in units_of(sentence):
             unit = words(text)
             drop = _states_nothing(query, unit, drop_copies=drop_copies)
             mask = 0 if drop else sum(bits[stem] for stem in asked & unit.members)
@@ -167,7 +176,8 @@ def shared_pairs(query: Query, unit: Words) -> float:
     return len(pairs & unit.pairs) / len(pairs) if pairs else 0.0
 
 
-def _units_of(sentence: str) -> Sequence[str]:
+def units_of(sentence: str) -> Sequence[str]:
+    """Return the pieces that a sentence is read in: itself, unless it is long."""
     longest = LONGEST_UNENDED if _UNENDED.search(sentence) else LONGEST_UNIT
     return unit_texts(sentence, longest=longest) if len(sentence) > longest else (sentence,)
 
@@ -198,6 +208,11 @@ def _quotes(query: Query, unit: Words) -> bool:
         return True
     opens = bool(query.interrogatives) and query.interrogatives <= unit.question_words
     return opens and shared >= _COPY_OVERLAP and query.words.stems[:2] in unit.pairs
+
+
+def _bytes_of(text: str, query: Query) -> int:
+    """Return about how many bytes a cached query takes."""
+    return 1_000 + len(text) + _BYTES_PER_STEM * len(query.words.stems)
 
 
 def _mask_of(terms: Sequence[str], wanted: frozenset[str]) -> int:

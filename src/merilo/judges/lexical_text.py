@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
+from merilo.bounded_cache import BoundedCache
 from merilo.judges.lexical_words import (
     CAUSE_WORDS,
     CYRILLIC_ENDINGS,
@@ -39,8 +40,14 @@ _NOT_SHORT: Final = re.compile(r"n['’]t\b", re.IGNORECASE)
 
 PREFIX_LETTERS: Final = 5
 UNKNOWN_SHORT_WEIGHT: Final = 0.5
-_CACHED_TEXTS: Final = 12_000
-_CACHED_LETTERS: Final = 8_000
+_CACHED_BYTES: Final = 48_000_000
+_BYTES_PER_STEM: Final = 400
+"""What a stem takes in a `Words`, about: strings, pairs and entries of four sets."""
+_LONGEST_CACHED: Final = 8_000
+"""Characters; a longer text is taken apart each time."""
+_LONGEST_CACHED_TOKEN: Final = 32
+_LONGEST_CACHED_PHRASE: Final = 12
+"""The same for a token that is not ASCII: in scripts without spaces it has a stem for each of its characters."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +74,7 @@ class Words:
 
 def words(text: str) -> Words:
     """The words of `text`; short texts are remembered, so a context shared by many questions is read once."""
-    return _words_cached(text) if len(text) <= _CACHED_LETTERS else _words(text)
+    return _cached_words[text] if len(text) <= _LONGEST_CACHED else _words(text)
 
 
 def prefix(stem: str) -> str:
@@ -94,11 +101,6 @@ def unit_texts(text: str, *, longest: int) -> list[str]:
         start = end
     pieces.append(text[start:])
     return pieces
-
-
-@lru_cache(maxsize=_CACHED_TEXTS)
-def _words_cached(text: str) -> Words:
-    return _words(text)
 
 
 def _words(text: str) -> Words:
@@ -135,6 +137,12 @@ def _words(text: str) -> Words:
     )
 
 
+def _bytes_of(text: str, taken: Words) -> int:
+    """Return about how many bytes a cached text takes."""
+    return 1_000 + len(text) + _BYTES_PER_STEM * len(taken.stems)
+
+
+_cached_words: Final = BoundedCache(_words, size=_bytes_of, max_size=_CACHED_BYTES)
 _YEARS: Final = frozenset(str(century) for century in range(10, 21))
 
 
@@ -144,8 +152,18 @@ def asks(text: str) -> bool:
     return bool(_ENDS_QUESTION.search(text[-40:])) or (first is not None and first.group().lower() in OPENS_QUESTION)
 
 
-@lru_cache(maxsize=65_536)
 def _stems_of(token: str) -> tuple[str, ...]:
+    """Return the stems of a token: one of a word or number, one for each two characters of an unspaced script."""
+    longest = _LONGEST_CACHED_TOKEN if token.isascii() else _LONGEST_CACHED_PHRASE
+    return _cached_stems(token) if len(token) <= longest else _stems(token)
+
+
+@lru_cache(maxsize=65_536)
+def _cached_stems(token: str) -> tuple[str, ...]:
+    return _stems(token)
+
+
+def _stems(token: str) -> tuple[str, ...]:
     if token[0].isdecimal():
         return (_number(token),)
     if token.isascii():

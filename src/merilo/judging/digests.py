@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SIZE = 16
-_LONG = 20_000  # longer texts are hashed again rather than held
+_LONG = 4_000  # characters; longer texts are hashed again rather than held in memory
 
 
 def digest_bytes(data: bytes) -> bytes:
@@ -26,7 +26,7 @@ def digest_text(text: str) -> bytes:
 
 def digest_texts(texts: tuple[str, ...]) -> bytes:
     """The 16-byte digest of an ordered tuple of texts; repeated tuples cost a look-up."""
-    return _tuple(texts)
+    return _tuple(texts) if sum(map(len, texts)) < _LONG else _hashed(texts)
 
 
 def digest_of(*parts: bytes) -> bytes:
@@ -58,4 +58,8 @@ def _short_text(text: str) -> bytes:
 
 @lru_cache(maxsize=4_096)
 def _tuple(texts: tuple[str, ...]) -> bytes:
+    return _hashed(texts)
+
+
+def _hashed(texts: tuple[str, ...]) -> bytes:
     return digest_of(*(digest_text(text) for text in texts))

@@ -30,7 +30,7 @@ from functools import cache, lru_cache
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from merilo.errors import RubricError
 from merilo.judging.digests import digest_bytes, digest_of, digest_text, digest_texts
@@ -219,21 +219,18 @@ def _tokens(values: Mapping[str, object], shared: frozenset[str]) -> _Tokens:
 
 
 def _digest_of_fields(values: Mapping[str, object]) -> bytes:
-    return digest_of(*(part for name in sorted(values) for part in (name.encode(), _digest_of_value(values[name]))))
-
-
-def _digest_of_value(value: object) -> bytes:
-    if isinstance(value, str):
-        return digest_text(value)
-    if isinstance(value, tuple) and all(isinstance(each, str) for each in value):
-        return digest_texts(value)
-    return digest_text(repr(value))
+    """Return a digest of the names of the fields and of all texts in them, each with its length."""
+    parts: list[bytes] = []
+    for name in sorted(values):
+        texts = tuple(_texts_in(values[name]))
+        parts += (name.encode(), digest_text(texts[0]) if len(texts) == 1 else digest_texts(texts))
+    return digest_of(*parts)
 
 
 def _texts_in(value: object) -> Iterator[str]:
     """Yield the texts that a field is, or holds."""
     if isinstance(value, tuple | list):
-        for each in value:
+        for each in cast("tuple[object, ...]", value):  # a list of the same, for all that is done with it
             yield from _texts_in(each)
     else:
         yield str(value)

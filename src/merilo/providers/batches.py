@@ -8,6 +8,7 @@ from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
+from merilo.cancellation import Cancelled, cancelled_by
 from merilo.providers.base import Reply
 
 if TYPE_CHECKING:
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
 
 
 def replies(provider: BatchProvider, requests: Sequence[Request], stopped: Event) -> Iterator[tuple[int, Told]]:
-    """What comes back for a batch, with places, as it comes; ends early once `stopped` is set.
+    """Yield what comes back for a batch, with places, as it comes; end early once `stopped` is set.
 
-    Raises RuntimeError for a provider that does not give each request one reply.
+    Work that calls `check_cancelled` ends within a reply. Raises RuntimeError for a provider that does not give each
+    request one reply.
     """
     waiting = set(range(len(requests)))
     with closing(provider.send_batch(requests)) as coming:
-        while not stopped.is_set() and (each := next(coming, None)) is not None:
+        while (each := _next(coming, stopped)) is not None:
             if each[0] not in waiting:
                 raise RuntimeError(f"{type(provider).__name__} replied to request {each[0]} twice, or was not sent it.")
             waiting.discard(each[0])
@@ -35,6 +37,15 @@ def replies(provider: BatchProvider, requests: Sequence[Request], stopped: Event
     if waiting and not stopped.is_set():
         said = f"gave no reply to {len(waiting)} of the {len(requests)} requests of a batch"
         raise RuntimeError(f"{type(provider).__name__} {said}.")
+
+
+def _next(coming: Iterator[tuple[int, Told]], stopped: Event) -> tuple[int, Told] | None:
+    """Return the next reply; None if there is none, or it is not to be waited for."""
+    try:
+        with cancelled_by(stopped):
+            return None if stopped.is_set() else next(coming, None)
+    except Cancelled:
+        return None
 
 
 @asynccontextmanager
@@ -71,7 +82,7 @@ class _Gathered:
         return ()
 
     async def close(self) -> None:
-        """Begin nothing more, and wait for the thread, which ends with the reply that it is at."""
+        """Begin nothing more, and wait for the thread, which stops at the next reply or check."""
         self._stopped.set()
         await ended(self._running)
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from merilo.errors import Permanent, ProviderDown
 from merilo.judging.untyped import as_list, as_object, loaded
@@ -45,6 +45,8 @@ class SplitterProvider:
 
     timeout_s: float = TIMEOUT_S
     worker: tuple[str, ...] = ()
+    drops_at_limit: ClassVar[bool] = True
+    """A limit of the run does not wait for its replies: nothing was paid for them."""
 
     def fingerprint(self) -> Mapping[str, object]:
         """The version of pysbd and its settings; the time limit decides no sentence."""

@@ -11,7 +11,6 @@ import pytest
 from tiny_encoder import ENCODER, WEIGHTS
 
 from merilo.judges.encoder.encodings import Encodings
-from merilo.judges.encoder.kept import Kept
 from merilo.judges.encoder.model import Encoded, Encoder
 
 if TYPE_CHECKING:
@@ -95,17 +94,3 @@ def test_a_long_text_is_read_in_windows_of_its_sentences() -> None:
     assert len(read) > 1
     assert {at for each in read for at in each.window.sentences} == {0, 1, 2, 3}
     assert max(len(each.ids) for each in read) <= ENCODER.longest
-
-
-def test_what_is_too_large_is_kept_until_the_next_is_made() -> None:
-    """A value larger than all room is made once however often it is asked for in turn, and goes with the next one."""
-    made: list[int] = []
-
-    def make(length: int) -> str:
-        made.append(length)
-        return "a" * length
-
-    kept = Kept(make, size=len, most=10)
-    for length in (20, 20, 3, 20):
-        assert len(kept[length]) == length
-    assert made == [20, 3, 20]

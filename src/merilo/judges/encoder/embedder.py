@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from merilo.judges.encoder.encodings import Encodings
+
+
+_LONGEST_KEPT: Final = 20_000
+"""Characters; of a longer text only the vector is kept, and only while it is needed."""
 
 
 class Embedder:
@@ -33,9 +37,12 @@ class Embedder:
         return found.clip(-1, 1)
 
     def _vector(self, text: str) -> NDArray[np.float32]:
-        read = self._encodings.read(text)
-        if len(read) == 1:
-            return read[0].pooled
-        mean = np.stack([window.pooled for window in read]).mean(axis=0)
+        if len(text) > _LONGEST_KEPT:
+            pooled = [window.pooled for window in self._encodings.windows(text)]
+        else:
+            pooled = [window.pooled for window in self._encodings.read(text)]
+        if len(pooled) == 1:
+            return pooled[0]
+        mean = np.stack(pooled).mean(axis=0)
         found: NDArray[np.float32] = mean / np.sqrt(np.square(mean).sum())
         return found

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from merilo.bounded_cache import BoundedCache
+from merilo.cancellation import check_cancelled
 from merilo.data.sentences import sentences
-from merilo.judges.encoder.kept import Kept
 from merilo.judges.encoder.model import MARKS
 from merilo.judges.encoder.windows import Window, windows
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from merilo.judges.encoder.model import Encoded, Encoder
 
 TOKENS: Final = 32_768
 """Kept by default: some 50 MB, 200 contexts."""
+
+
+_CHARACTERS_PER_TOKEN: Final = 1_500
+"""A token takes about as many bytes: 384 floats."""
 
 
 class Encodings:
@@ -22,7 +29,9 @@ class Encodings:
     def __init__(self, encoder: Encoder, *, tokens: int = TOKENS) -> None:
         """`tokens`: how many to keep in all, 1.5 kB each."""
         self.encoder = encoder
-        self._kept: Kept[str | tuple[str, ...], tuple[Encoded, ...]] = Kept(self._encode, size=_tokens, most=tokens)
+        self._kept: BoundedCache[str | tuple[str, ...], tuple[Encoded, ...]] = BoundedCache(
+            self._encode, size=_tokens, max_size=tokens
+        )
 
     def read(self, text: str | tuple[str, ...]) -> tuple[Encoded, ...]:
         """The windows of a text, at least one.
@@ -31,17 +40,25 @@ class Encodings:
         """
         return self._kept[text]
 
-    def _encode(self, text: str | tuple[str, ...]) -> tuple[Encoded, ...]:
+    def windows(self, text: str | tuple[str, ...]) -> Iterator[Encoded]:
+        """Yield the same windows one after another without caching them, for texts of any length."""
         encoder = self.encoder
         longest = encoder.longest - MARKS
         if isinstance(text, str):
             pieces = encoder.wordpiece.ids(text)
             if len(pieces) <= longest:
-                return (encoder.encode_window(Window.of(pieces)),)
+                yield encoder.encode_window(Window.of(pieces))
+                return
             text = sentences(text)
-        cut = windows(text, encoder.wordpiece, longest=longest)
-        return tuple(encoder.encode_window(window) for window in cut)
+        for window in windows(text, encoder.wordpiece, longest=longest):
+            check_cancelled()
+            yield encoder.encode_window(window)
+
+    def _encode(self, text: str | tuple[str, ...]) -> tuple[Encoded, ...]:
+        return tuple(self.windows(text))
 
 
-def _tokens(encoded: tuple[Encoded, ...]) -> int:
-    return sum(len(each.ids) for each in encoded)
+def _tokens(text: str | tuple[str, ...], encoded: tuple[Encoded, ...]) -> int:
+    """Return the tokens of an entry, plus those that would take the memory of its text."""
+    characters = len(text) if isinstance(text, str) else sum(map(len, text))
+    return sum(len(each.ids) for each in encoded) + characters // _CHARACTERS_PER_TOKEN

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
+from merilo.bounded_cache import BoundedCache
 from merilo.errors import DataError, UsageError
 from merilo.judges.encoder.graphs import Graph
-from merilo.judges.encoder.kept import Kept
 from merilo.judges.encoder.windows import Window
 from merilo.judges.encoder.wordpiece import WordPiece
 
@@ -140,8 +140,12 @@ class Reader:
         self._open = Graph(weights.bytes_of("open.onnx"))
         self._nearest = Graph(weights.bytes_of("nearest.onnx"))
         self._graph = Graph(weights.bytes_of("reader.onnx"))
-        self._begun: Kept[Encoded, NDArray[np.float32]] = Kept(self._beginning, size=len, most=BEGUN_TOKENS)
-        self._opened: Kept[Encoded, NDArray[np.float32]] = Kept(self._opening, size=len, most=OPENED_TOKENS)
+        self._begun: BoundedCache[Encoded, NDArray[np.float32]] = BoundedCache(
+            self._beginning, size=_tokens, max_size=BEGUN_TOKENS
+        )
+        self._opened: BoundedCache[Encoded, NDArray[np.float32]] = BoundedCache(
+            self._opening, size=_tokens, max_size=OPENED_TOKENS
+        )
 
     def logits(
         self, short: Encoded, long: Encoded | Part, *, features: NDArray[np.float32] | None = None
@@ -184,6 +188,10 @@ class Reader:
     def _opening(self, long: Encoded) -> NDArray[np.float32]:
         """What the short text looks for in a long one, as far as it depends on the long one alone."""
         return self._open(long=long.lower)
+
+
+def _tokens(encoded: Encoded, _: NDArray[np.float32]) -> int:
+    return len(encoded.ids)
 
 
 def _row(only: NDArray[np.float32]) -> NDArray[np.float32]:

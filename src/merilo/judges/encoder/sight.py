@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from merilo.cancellation import check_cancelled
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -37,12 +39,14 @@ class Eyes:
 
     def see(self, short: Encoded, long: Encoded | Part) -> Sight:
         """What is seen of one pair."""
+        check_cancelled()
         near, rare = self._reader.nearest(short, long), self._rarity[short.ids]
         logits = self._reader.logits(short, long, features=np.stack([near, rare], 1))
         return Sight(logits, _covered(near, rare))
 
     def covered(self, short: Encoded, long: Encoded | Part) -> float:
         """`Sight.covered` alone, which costs a thirtieth."""
+        check_cancelled()
         return _covered(self._reader.nearest(short, long), self._rarity[short.ids])
 
     def logits_of(self, task: str, sights: Sequence[Sight], part: int = 0) -> NDArray[np.float64]:

@@ -1,0 +1,149 @@
+"""Excerpts of long contexts: what the embedded judge reads of a text that is too long to be read whole.
+
+The words find the passages: each passage of a long context is scored by the weight of the words that it shares with the
+question or statement, and the best ones are kept, in their order, until the excerpt is full. All that follows reads the
+excerpt only. So the time and memory of a verdict have a limit, whatever the length of a context; finding the passages
+takes time in proportion to it. A context of at most `CONTEXT_SIZE` is read whole if all contexts of the question have
+at most `QUESTION_SIZE` together.
+
+Sizes are in tokens of the encoder. Six characters count as one token at least, so that one endless word has a size too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from merilo.cancellation import check_cancelled
+from merilo.judges.lexical import RelevanceResult, UsefulnessResult
+from merilo.judges.lexical_match import match, union, units_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from merilo.judges.blended import BlendedModel
+    from merilo.judges.lexical_match import Query
+
+    Size = Callable[[str], int]
+
+CONTEXT_SIZE: Final = 20_000
+"""Tokens of one context that are read: some 85,000 characters of English."""
+QUESTION_SIZE: Final = 80_000
+"""The same for all contexts of one question."""
+MAX_PAIRS: Final = 2_000
+"""Pairs of a window of the question or statement and a window of the contexts that are read; see `_question_size`."""
+_PASSAGE_SIZE: Final = 128
+_WINDOW_SIZE: Final = 127
+"""Tokens by which a text grows for one more window of the encoder: windows overlap by half."""
+_CHARACTERS_PER_TOKEN: Final = 6
+
+_Result = TypeVar("_Result", RelevanceResult, UsefulnessResult)
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """The sentences of a context that are read, or the parts of them, with their places in the context."""
+
+    sentences: tuple[str, ...]
+    places: tuple[int, ...] | None = None
+    """Ascending; None if the context is read whole."""
+
+    def placed(self, found: _Result) -> _Result:
+        """Return a result about the excerpt with the places of its evidence in the whole context."""
+        if self.places is None:
+            return found
+        return replace(found, evidence=tuple(self.places[at] for at in found.evidence))
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    text: str
+    sentence: int
+    size: int
+
+
+def excerpts(model: BlendedModel, asked: Sequence[str], contexts: Sequence[Sequence[str]]) -> list[Excerpt]:
+    """Return what is read of each context, given as its sentences. `asked`: the texts that passages are found by."""
+    lengths = [sum(map(len, each)) for each in contexts]
+    if max(lengths, default=0) <= CONTEXT_SIZE and sum(lengths) <= _question_size(sum(map(len, asked))):
+        return [Excerpt(tuple(each)) for each in contexts]  # short enough without counting tokens
+    size = _size_of(model)
+    most = _question_size(sum(map(size, asked)))
+    sizes = [sum(map(size, each)) for each in contexts]
+    limit = _limit(sizes, most)
+    queries = [model.lexical.lexicon.query(each) for each in asked]
+    return [
+        Excerpt(tuple(each)) if whole <= limit else _excerpt(queries, each, limit, size)
+        for each, whole in zip(contexts, sizes, strict=True)
+    ]
+
+
+def _size_of(model: BlendedModel) -> Size:
+    tokens = model.rows.encodings.encoder.wordpiece.ids
+
+    def size(text: str) -> int:
+        check_cancelled()
+        return max(len(tokens(text)), len(text) // _CHARACTERS_PER_TOKEN)
+
+    return size
+
+
+def _question_size(asked: int) -> int:
+    """Return how many tokens of contexts are read for a question or statement of this size.
+
+    Each window of the one is read with each window of the others.
+    """
+    return min(QUESTION_SIZE, MAX_PAIRS * _WINDOW_SIZE // max(1, -(-asked // _WINDOW_SIZE)))
+
+
+def _limit(sizes: Sequence[int], most: int) -> int:
+    """Return the largest size of a context, at most `CONTEXT_SIZE`, by which all have at most `most` together."""
+    left = most
+    for number, size in enumerate(sorted(min(each, CONTEXT_SIZE) for each in sizes)):
+        fair = left // (len(sizes) - number)
+        if size > fair:
+            return fair
+        left -= size
+    return CONTEXT_SIZE
+
+
+def _excerpt(queries: Sequence[Query], sentences: Sequence[str], limit: int, size: Size) -> Excerpt:
+    """Return the passages of a context that share most with the queries; at least one, the first of equal ones."""
+    passages = list(_passages(sentences, size))
+    scores = [_score(queries, each) for each in passages]
+    room, kept = limit, set[int]()
+    for place in sorted(range(len(passages)), key=scores.__getitem__, reverse=True):  # stable: equal ones in order
+        room -= sum(unit.size for unit in passages[place])
+        if room < 0 and kept:
+            break
+        kept.add(place)
+    pieces: dict[int, list[str]] = {}
+    for place in sorted(kept):
+        for unit in passages[place]:
+            pieces.setdefault(unit.sentence, []).append(unit.text.strip())
+    return Excerpt(tuple(" ".join(each) for each in pieces.values()), tuple(pieces))
+
+
+def _passages(sentences: Sequence[str], size: Size) -> Iterator[list[_Unit]]:
+    """Yield the units of all sentences, in order, by passages of about `_PASSAGE_SIZE`."""
+    passage, total = list[_Unit](), 0
+    for place, sentence in enumerate(sentences):
+        for text in units_of(sentence):
+            unit = _Unit(text, place, size(text))
+            if passage and total + unit.size > _PASSAGE_SIZE:
+                yield passage
+                passage, total = [], 0
+            passage.append(unit)
+            total += unit.size
+    if passage:
+        yield passage
+
+
+def _score(queries: Sequence[Query], passage: Sequence[_Unit]) -> float:
+    """Return the weight of the words that a passage shares with the queries, whole words and beginnings of words.
+
+    What only repeats a question shares nothing with it.
+    """
+    texts = [unit.text for unit in passage]
+    found = [match(query, texts, drop_copies=query.asks) for query in queries]
+    return sum(each.share(union(each.masks)) + each.share(union(each.prefix_masks)) for each in found)
