@@ -159,7 +159,7 @@ def correction(studies: int) -> None:
             report(f"reported: {where}", found.reported, at_least=0.93 - slack)
             report(f"human only: {where}", found.human)
             report(f"width over human only: {where}", found.narrower)
-            report(f"context by context: {where}", found.by_context, at_most=0.85)
+            report(f"context by context: {where}", found.by_context, at_most=0.88)
             report(f"raw judge: {where}", found.raw, at_most=0.05)
 
 
