@@ -470,7 +470,7 @@ def test_a_sure_loss_is_named_even_if_it_is_allowed(tmp_path: Path, max_drop: fl
     warning = f"Worse than the baseline, within what is allowed or undecided: {METRIC} (by at least {upper:.3f})."
     for text in (str(found), str(gates_page(found, 200)), junit_text(found)):
         assert warning in text
-    assert f"It is worse for sure, by at least {upper:.3f}." in record["gates"][0]["reading"]
+    assert f"With 95 % confidence it is worse, by at least {upper:.3f}." in record["gates"][0]["reading"]
     same = gate_run(old, Suite(max_drop=max_drop), baseline=old)
     assert (same.losses, same.warning) == ((), "")
 

@@ -64,25 +64,28 @@ def equal_questions(
     fields = _question_fields(metrics)
     found = [_described(each.run, set(ids), lambda record: _digest(_values(record, fields))) for each in scores]
     first = found[0]
-    told: list[str] = []
+    messages: list[str] = []
     for place, name in enumerate(names[1:], start=1):
         unlike = [sample for sample in ids if found[place][sample] != first[sample]]
         if unlike:
             what, contents = _difference((scores[0].run, scores[place].run), unlike[0], fields)
-            told.append(
+            messages.append(
                 f"{len(unlike):,} of {len(ids):,} samples have another {what} in {name} than in {names[0]} under the "
                 f"same id, such as {unlike[0]!r}: {contents}"
             )
     kept = [at for at, sample in enumerate(ids) if all(digests[sample] == first[sample] for digests in found[1:])]
     other = len(ids) - len(kept)
     if not kept:
-        raise DataError(f"{told[0]}. No question is equal in all runs. Give each question an id that stays the same.")
+        raise DataError(
+            f"{messages[0]}. No question is equal in all runs. Give each question an id that stays the same."
+        )
     if other > MOST_OTHER * len(ids) and not across_data:
         raise UsageError(
-            f"{'; '.join(told)}. More than one in ten differ, so the runs are not comparable. Give each question an id "
-            f"that stays the same, or use --across-data to compare the {len(kept):,} samples with equal questions."
+            f"{'; '.join(messages)}. More than one in ten differ, so the runs are not comparable. Give each question "
+            "an id that stays the same, or use --across-data to compare only the samples with equal questions "
+            f"({len(kept):,})."
         )
-    return EqualQuestions(tuple(kept), other, tuple(f"{each}. They are not compared." for each in told))
+    return EqualQuestions(tuple(kept), other, tuple(f"{each}. They are not compared." for each in messages))
 
 
 def equal_inputs(first: RunScores, second: RunScores, metrics: Sequence[str]) -> frozenset[str]:

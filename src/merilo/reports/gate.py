@@ -119,21 +119,21 @@ class Gates:
 
     @property
     def losses(self) -> tuple[Gate, ...]:
-        """The gates whose metric is certainly worse than in the baseline although they do not fail."""
+        """The gates that do not fail although their metric is worse than in the baseline (see `Gate.loss`)."""
         return tuple(gate for gate in self.gates if gate.loss and gate.verdict is not Verdict.FAIL)
 
     @property
     def headline(self) -> str:
         """The verdict with the counts behind it, such as `pass: 1 met, 8 could not be decided`."""
         words = {"failed": "failed", "met": "met", "undecided": "could not be decided"}
-        told = [f"{amount:,} {words[name]}" for name, amount in self.counts.items() if amount]
-        return f"{self.verdict}: {', '.join(told)}"
+        parts = [f"{amount:,} {words[name]}" for name, amount in self.counts.items() if amount]
+        return f"{self.verdict}: {', '.join(parts)}"
 
     @property
     def warning(self) -> str:
         """The losses in one sentence; empty if there are none."""
-        told = [f"{gate.metric} (by at least {_step(gate.decision.upper)})" for gate in self.losses]
-        return f"Worse than the baseline, within what is allowed or undecided: {', '.join(told)}." if told else ""
+        names = [f"{gate.metric} (by at least {_step(gate.decision.upper)})" for gate in self.losses]
+        return f"Worse than the baseline, within what is allowed or undecided: {', '.join(names)}." if names else ""
 
     def __str__(self) -> str:
         """The headline and all decisions, a line for each, the ones that did not pass first."""
@@ -187,12 +187,13 @@ def _drop_reading(gate: Gate, value: float, lower: float, upper: float) -> str:
     asked = f"a drop of {gate.asked:g} was allowed"
     if gate.strict:
         asked += ", and none that is sure to be one"
-    loss = f" It is worse for sure, by at least {_step(upper)}." if gate.loss else ""
+    confidence = percent(gate.decision.level)
+    loss = f" With {confidence} confidence it is worse, by at least {_step(upper)}." if gate.loss else ""
     head = f"{gate.metric} is {_change(value)} than the baseline over {_samples(gate)} of both"
     if gate.verdict is Verdict.PASS:
-        return f"{head}, and with {percent(gate.decision.level)} confidence {_change(lower)} at worst; {asked}.{loss}"
+        return f"{head}, and with {confidence} confidence {_change(lower)} at worst; {asked}.{loss}"
     if gate.verdict is Verdict.FAIL:
-        return f"{head}, and with {percent(gate.decision.level)} confidence {_change(upper)} at best; {asked}."
+        return f"{head}, and with {confidence} confidence {_change(upper)} at best; {asked}."
     excluded = gate.decision.excluded_drop
     rest = "" if excluded is None else f" A drop of more than {excluded:.3f} can be excluded."
     return f"{head}, but may be anything from {_change(lower)} to {_change(upper)}; {asked}.{rest}{loss}"
