@@ -563,7 +563,7 @@ def test_a_suite_is_the_same_in_toml_and_yaml(tmp_path: Path) -> None:
         ({"xyz": 1}, "it may have minimums, max_drop, strict"),
         ({"minimums": [1]}, "minimums must give a number for each metric"),
         ({"minimums": {"m": "high"}}, "minimums of m must be a finite number, got the text 'high'"),
-        ({"minimums": {"m": float("nan")}}, "minimums of m must be a finite number, got the number nan"),
+        ({"minimums": {"m": float("nan")}}, "minimums of m must be a finite number, got NaN"),
         ({"max_drop": -0.1}, "A largest drop is 0 or more"),
         ({"max_drop": {"m": True}}, "max_drop of m must be a finite number, got true"),
         ({"level": 95}, "lies between 0.5 and 1, got 95"),
