@@ -151,16 +151,15 @@ async def _shown(title: str, labels: Labels, out: Path) -> None:
 async def _once(labels: Labels, seed: int, out: Path) -> dict[str, float]:
     judge = replace(cascade_of([EmbeddedJudge(), labels.judge]), seed=seed)
     run = await labels.run(judge, out)
-    answered = differ = questions = 0
+    differ = 0  # the last judge answers as the labels do, so only the embedded judge can differ
     for record in run.records():
         for asked in run.asked(record.get("trail", [])):
-            questions += 1
-            if asked.judge == "embedded" and isinstance(asked.answer, Verdict):
-                answered += 1
+            if isinstance(asked.answer, Verdict):
                 differ += not same_decision(asked.answer, labels.verdict(asked.question))
     kinds = run.cascades[0]["kinds"].values()
+    answered = sum(each["answered"]["embedded"] for each in kinds)
     return {
-        "answered": answered / questions,
+        "answered": answered / sum(each["questions"] for each in kinds),
         "differ": differ / answered if answered else 0.0,
         "failed": float(any(each["audit"] and each["audit"]["failed"] for each in kinds)),
         "mean": run.metrics[labels.metric].mean or 0.0,

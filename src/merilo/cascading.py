@@ -175,14 +175,16 @@ class RunCascades:
     ) -> dict[_Kind, list[Drawn]] | None:
         """Draw the pilot questions; None if a limit was reached before all were drawn."""
         found: dict[_Kind, list[Drawn]] = {key: [] for key in needed}
-        size = max(needed.values(), default=0)
-        if self._store.sample_count() < min(needed.values(), default=0):
-            return found  # too little data for any pilot
+        samples_in_all = self._store.sample_count()
+        possible = [key for key, count in needed.items() if count <= samples_in_all]
+        if not possible:
+            return found
+        size = max(needed[key] for key in possible)
         plan = PilotPlan(self._metrics, self._answers, cascades, [each.trusting() for each in cascades])
         ids = first_ids(self._store.sample_ids(), _SCANNED * size, cascades[0].seed)
         # Whole waves, not one sample after another: a plan that is given up leaves requests behind that are paid for.
         for start in range(0, len(ids), size):
-            if all(len(found[key]) == needed[key] for key in needed):
+            if all(len(found[key]) == needed[key] for key in possible):
                 break
             wave = ids[start : start + size]
             samples = (sample for each in wave if (sample := self._store.sample(each)) is not None)
