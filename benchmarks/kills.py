@@ -40,7 +40,7 @@ UNCOMMITTED = 50
 LATENCY_S = 0.02
 STUBBORN = 0.03
 SEED = 1
-FILES = ("outcomes.jsonl", "manifest.json", "summary.json")
+FILES = ("outcomes.jsonl", "manifest.json", "summary.json", "seal.json")
 _STARTING = 0.2
 
 

@@ -26,6 +26,7 @@ BENCHMARKS = (
     "tokens.py",
     "faults.py",
     "kills.py",
+    "seal.py",
 )
 LONG = ("coverage.py", "long_texts.py")
 """Minutes of CPU each: run only if named, as in `make bench ARGS="coverage.py gates"`, or by `ARGS=all`."""

@@ -1,0 +1,181 @@
+"""`merilo verify` finds what a seal alone does not: a change by somebody who computed the digests again."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pytest
+from edits import printed
+from labelled_run import STATEMENT_ROWS, contexts_rows, judged_run, lenient, says_statements
+from seals import remove_seal
+
+import merilo
+from merilo.judging.ask import ask
+from merilo.judging.questions import Relevance
+from merilo.metrics.base import Card, Kinds, Ordinary, Score
+from merilo.runs.lock import RunLock
+from merilo.runs.run import OUTCOMES, SEAL, STORE, SUMMARY
+from merilo.runs.seal import publish
+from merilo.runs.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from merilo.data.sample import Sample
+    from merilo.judging.ask import Plan
+    from merilo.metrics.base import Undefined
+
+METRICS = ("context_relevance", "context_relevance(unit=context)", "faithfulness")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> merilo.Run:
+    path = tmp_path_factory.mktemp("runs") / "whole"
+    rows = [{**row, **other} for row, other in zip(STATEMENT_ROWS, contexts_rows(24), strict=True)]
+
+    def judge(question: Any) -> dict[str, Any]:
+        return lenient(question) if isinstance(question, Relevance) else says_statements(question)
+
+    return judged_run(path, rows, METRICS, judge)
+
+
+@pytest.fixture
+def copy(whole: merilo.Run, tmp_path: Path) -> Path:
+    shutil.copytree(whole.path, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def sealed_again(run: Path) -> None:
+    """Compute every digest again, as a careful forger does."""
+    with RunLock(run):
+        usage = json.loads((run / "usage.json").read_text(encoding="utf-8"))
+        usage.pop("seal")
+        store = Store.open(run / STORE)
+        publish(run, {}, usage=usage, store=store)
+        store.close()
+
+
+def verified(run: Path) -> tuple[int, dict[str, Any]]:
+    code, text = printed("verify", run, "--json")
+    return code, json.loads(text)
+
+
+def test_a_run_is_verified(copy: Path) -> None:
+    """Every outcome and every row of the summary is recomputed, and nothing is written."""
+    before = {path.name: path.read_bytes() for path in copy.iterdir()}
+    code, found = verified(copy)
+    assert code == 0
+    assert (found["state"], found["sealed"], found["sealed_now"]) == ("verified", True, False)
+    assert found["recomputed"] == found["outcomes"] == 24 * len(METRICS)
+    assert found["answers"] > 0
+    assert (found["different"], found["means"], found["notes"]) == (0, [], [])
+    assert {path.name: path.read_bytes() for path in copy.iterdir() if not path.name.startswith(".lock")} == {
+        name: content for name, content in before.items() if not name.startswith(".lock")
+    }
+    assert "all equal" in printed("verify", copy)[1]
+
+
+def forge_outcomes(run: Path) -> None:
+    text = (run / OUTCOMES).read_text(encoding="utf-8")
+    (run / OUTCOMES).write_text(re.sub(r'"value":0\.\d+', '"value":1.0', text), encoding="utf-8")
+
+
+def forge_mean(run: Path) -> None:
+    summary = json.loads((run / SUMMARY).read_text(encoding="utf-8"))
+    summary["metrics"][0]["mean"] = 0.99
+    (run / SUMMARY).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+
+
+def forge_interval(run: Path) -> None:
+    summary = json.loads((run / SUMMARY).read_text(encoding="utf-8"))
+    summary["metrics"][0]["interval"][0] = 0.0
+    (run / SUMMARY).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+
+
+def drop_samples(run: Path) -> None:
+    lines = (run / OUTCOMES).read_text(encoding="utf-8").splitlines(keepends=True)
+    (run / OUTCOMES).write_text("".join(lines[: -len(METRICS)]), encoding="utf-8")
+
+
+@pytest.mark.parametrize("forge", [forge_outcomes, forge_mean, forge_interval, drop_samples])
+def test_a_forged_run_with_a_right_seal_is_found(forge: Callable[[Path], None], copy: Path) -> None:
+    """The files fit the seal, so the run is shown; but its numbers do not follow from its answers: exit code 1."""
+    forge(copy)
+    assert printed("verify", copy)[0] == 2
+    sealed_again(copy)
+    assert merilo.Run.open(copy).sealed
+    code, found = verified(copy)
+    assert code == 1
+    assert found["state"] == "recomputes to other numbers"
+    assert found["different"] or found["means"] or found["notes"]
+
+
+def test_an_unsealed_run_is_sealed_if_it_recomputes(whole: merilo.Run, copy: Path) -> None:
+    """The seal is the one that the run itself would have written."""
+    remove_seal(copy)
+    code, found = verified(copy)
+    assert (code, found["sealed"], found["sealed_now"]) == (0, True, True)
+    assert (copy / SEAL).read_bytes() == (whole.path / SEAL).read_bytes()
+    assert merilo.Run.open(copy).sealed
+
+
+def test_an_unsealed_run_with_other_numbers_stays_unsealed(copy: Path) -> None:
+    """It is not sealed, so it stays marked."""
+    forge_mean(remove_seal(copy))
+    code, found = verified(copy)
+    assert (code, found["sealed"]) == (1, False)
+    assert found["means"] == ["context_relevance"]
+    assert not (copy / SEAL).exists()
+
+
+def test_imported_scores_are_verified_as_far_as_that_goes(tmp_path: Path) -> None:
+    """Their means follow from them; that they cannot be recomputed is said."""
+    (tmp_path / "scores.csv").write_text("id,s\na,0.5\nb,\nc,0.25\n", encoding="utf-8")
+    assert printed("import", tmp_path / "scores.csv", "--score", "s", "--out", tmp_path / "run")[0] == 0
+    code, found = verified(tmp_path / "run")
+    assert (code, found["recomputed"], found["outcomes"]) == (0, 0, 3)
+    assert "cannot be recomputed" in found["notes"][0]
+    forge_mean(tmp_path / "run")
+    sealed_again(tmp_path / "run")
+    assert verified(tmp_path / "run")[0] == 1
+
+
+@dataclass(frozen=True)
+class Private(Ordinary):
+    """A metric that is known to this test alone."""
+
+    name: ClassVar[str] = "private_metric"
+    version: ClassVar[int] = 1
+    card: ClassVar[Card] = Card(summary="1 for a relevant first context.")
+    needs = frozenset({"user_input", "retrieved_contexts"})
+    asks = Kinds({Relevance})
+
+    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
+        """See `Metric.plan`."""
+        verdict = yield from ask(Relevance(sample.user_input or "", sample.contexts[0].sentences))
+        return Score(float(verdict.grade > 0))
+
+
+def test_a_metric_that_is_not_known_cannot_be_told(tmp_path: Path) -> None:
+    """The files fit the seal; the numbers of somebody's own metric cannot be recomputed by the command."""
+    judge = merilo.ScriptedJudge.by(lenient)
+    merilo.evaluate(contexts_rows(3), metrics=[Private()], judge=judge, out=tmp_path / "run", cache=False)
+    code, found = verified(tmp_path / "run")
+    assert (code, found["state"]) == (3, "cannot tell")
+    assert "private_metric" in found["notes"][0]
+
+
+@pytest.mark.parametrize("what", ["nothing", "a file", "another directory"])
+def test_what_is_not_a_run_is_refused(what: str, tmp_path: Path) -> None:
+    """One sentence and exit code 2."""
+    path = tmp_path / "x"
+    if what == "a file":
+        path.write_text("{}")
+    if what == "another directory":
+        path.mkdir()
+    assert printed("verify", path) == (2, "")

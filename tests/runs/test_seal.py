@@ -1,0 +1,287 @@
+"""A file of a run that was edited, swapped or removed is noticed by every command that reads the run."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from edits import Printed, byte_edits, line_edits, printed, readers, value_edits
+from judged_rivers import canonical
+from labelled_run import by_grade, contexts_rows, fill_in, judged_run
+from seals import remove_seal
+
+import merilo
+from merilo.concluding.calibrating import calibrate_run
+from merilo.concluding.labelling import label_run
+from merilo.errors import RunError
+from merilo.runs.run import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE
+from merilo.runs.seal import recover
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+METRIC = "context_relevance"
+FORMAT_1 = Path(__file__).parent / "format1"
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two equal runs with labels attached to the first, a run of other data, and an import."""
+    path = tmp_path_factory.mktemp("runs")
+    rows = [row | {"metadata": {"doc": str(place % 6)}} for place, row in enumerate(contexts_rows(24))]
+    run = judged_run(path / "run", rows, [METRIC])
+    judged_run(path / "other", rows, [METRIC])
+    judged_run(path / "elsewhere", contexts_rows(24, seed=2), [METRIC])
+    label_run(run, path / "labels.jsonl", samples=22)
+    calibrate_run(run, fill_in(path / "labels.jsonl", by_grade), attach=True)
+    (path / "scores.csv").write_text("id,rating\n" + "".join(f"s{n},{n % 5}\n" for n in range(20)), encoding="utf-8")
+    assert printed("import", path / "scores.csv", "--score", "rating=0..4", "--out", path / "imported")[0] == 0
+    return path
+
+
+@pytest.fixture
+def copy(here: Path, tmp_path: Path) -> Path:
+    shutil.copytree(here / "run", tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def every_reader(run: Path, here: Path) -> dict[str, Sequence[object]]:
+    return readers(run, here / "other", run.parent, sample="s3", metric=METRIC)
+
+
+def set_values(path: Path) -> None:
+    path.write_text(re.sub(r'"value":[0-9.]+', '"value":1.0', path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def repeat_a_line(path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join([*lines, lines[0]]), encoding="utf-8")
+
+
+def raise_the_mean(path: Path) -> None:
+    summary = json.loads(path.read_text(encoding="utf-8"))
+    summary["metrics"][0]["mean"] = 0.99
+    path.write_text(json.dumps(summary), encoding="utf-8")
+
+
+def drop_an_end(path: Path) -> None:
+    summary = json.loads(path.read_text(encoding="utf-8"))
+    summary["metrics"][0]["interval"].pop()
+    path.write_text(json.dumps(summary), encoding="utf-8")
+
+
+def widen_the_scale(path: Path) -> None:
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    manifest["scales"][METRIC]["range"] = [0, 10]
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+
+
+def lower_the_cost(path: Path) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | {"requests": 7}), encoding="utf-8")
+
+
+def relabel(path: Path) -> None:
+    path.write_text(path.read_text(encoding="utf-8").replace('"label": "2"', '"label": "0"'), encoding="utf-8")
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+EDITS: dict[str, tuple[str, Callable[[Path], None]]] = {
+    "values set to 1": (OUTCOMES, set_values),
+    "a line twice": (OUTCOMES, repeat_a_line),
+    "no outcomes": (OUTCOMES, remove),
+    "another mean": (SUMMARY, raise_the_mean),
+    "half an interval": (SUMMARY, drop_an_end),
+    "no summary": (SUMMARY, remove),
+    "another scale": (MANIFEST, widen_the_scale),
+    "no manifest": (MANIFEST, remove),
+    "other usage": (USAGE, lower_the_cost),
+    "other labels": (LABELS, relabel),
+    "no labels": (LABELS, remove),
+    "no seal": (SEAL, remove),
+    "no store": (STORE, remove),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_every_reader_notices_an_edit(name: str, here: Path, copy: Path) -> None:
+    """One sentence that names the file and what to do, and exit code 2, by every command."""
+    file, edit = EDITS[name]
+    commands = every_reader(copy, here)
+    edit(copy / file)
+    for words in commands.values():
+        assert printed(*words) == (2, "")
+    with pytest.raises(RunError, match=re.escape(str(copy / file))) as caught:
+        merilo.Run.open(copy)
+    assert re.search(r"--out|merilo verify|--attach", str(caught.value))
+    assert printed("verify", copy)[0] == (0 if name == "no seal" else 2)
+
+
+def test_files_of_another_run_are_noticed(here: Path, copy: Path) -> None:
+    """A store of other data does not fit, nor do results that are whole but of another run."""
+    shutil.copy(here / "elsewhere" / STORE, copy / STORE)
+    with pytest.raises(RunError, match="is damaged or belongs to another run"):
+        merilo.Run.open(copy)
+    shutil.copy(here / "run" / STORE, copy / STORE)
+    for name in (MANIFEST, OUTCOMES, SUMMARY, SEAL):
+        shutil.copy(here / "elsewhere" / name, copy / name)
+    with pytest.raises(RunError, match=r"changed after merilo wrote it|belongs to another run"):
+        merilo.Run.open(copy)
+
+
+@pytest.mark.parametrize("table", ["samples", "texts", "exchanges", "answers"])
+def test_an_edited_row_of_the_store_is_noticed(table: str, copy: Path) -> None:
+    """A sample, a text, a reply or an answer that was changed in the store is not shown."""
+    column = {"samples": "record", "texts": "text", "exchanges": "judge", "answers": "kind"}[table]
+    edited = f"'x' || {column}" if table != "samples" else f"replace({column}, 'What is', 'What was')"
+    with closing(sqlite3.connect(copy / STORE)) as db, db:
+        assert db.execute(f"UPDATE {table} SET {column} = {edited}").rowcount > 0  # noqa: S608  a table of ours
+    assert printed("show", copy, "--sample", "s3") == (2, "")
+    assert printed("verify", copy)[0] == 2
+
+
+def test_a_run_that_changes_while_it_is_open_is_noticed(copy: Path) -> None:
+    """A Run object does not read outcomes that were changed since it was opened."""
+    run = merilo.Run.open(copy)
+    assert run.to_frame().shape[0] == 24
+    set_values(copy / OUTCOMES)
+    with pytest.raises(RunError, match="was changed after merilo wrote it"):
+        run.to_frame()
+
+
+def test_random_edits_are_noticed_or_do_no_harm(here: Path, copy: Path) -> None:
+    """One byte or one JSON value of any file: exit code 2, or what was printed before; benchmarks/seal.py has more."""
+    commands = every_reader(copy, here)
+    chosen = [commands[name] for name in ("show --json", "show --cluster", "gate")]
+    before = [printed(*words) for words in chosen]
+    assert {code for code, _ in before} <= {0, 1, 3}
+    for name in (MANIFEST, OUTCOMES, SUMMARY, USAGE, LABELS, SEAL, STORE):
+        content = (copy / name).read_bytes()
+        edits: list[bytes] = [*byte_edits(content, 8, 1)]
+        if name != STORE:
+            edits += [text.encode() for text in value_edits(content.decode(), 8, 1)]
+        for place, edited in enumerate(edits):
+            (copy / name).write_bytes(edited)
+            at = place % len(chosen)
+            assert edited == content or same_or_refused(printed(*chosen[at]), before[at]), (name, place)
+        (copy / name).write_bytes(content)
+
+
+def same_or_refused(found: Printed, before: Printed) -> bool:
+    return found[0] == 2 or found == before
+
+
+def test_damage_of_an_unsealed_run_is_one_sentence(here: Path, copy: Path) -> None:
+    """Without a seal, a value of a wrong kind or beyond its range, NaN and a lost field are never a bug of ours."""
+    remove_seal(copy)
+    commands = [*every_reader(copy, here).values()]
+    for name in (MANIFEST, OUTCOMES, SUMMARY, USAGE):
+        content = (copy / name).read_text(encoding="utf-8")
+        edits = [*value_edits(content, 16, 2), *(line_edits(content) if name == OUTCOMES else ())]
+        for place, edited in enumerate(edits):
+            (copy / name).write_text(edited, encoding="utf-8", errors="replace")
+            assert printed(*commands[place % len(commands)])[0] in {0, 1, 2, 3}, (name, place)
+        (copy / name).write_text(content, encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        (OUTCOMES, '"value":', '"value":7'),
+        (OUTCOMES, '"value":', '"value":NaN,"was":'),
+        (SUMMARY, '"mean":', '"mean": NaN, "was":'),
+        (SUMMARY, '"mean":', '"meen":'),
+        (SUMMARY, '"mean": 0', '"mean": 5'),
+        (SUMMARY, '"interval": [', '"interval": [ 0.1,'),
+        (USAGE, '"cost_usd":', '"cost_usd": "free", "was":'),
+    ],
+)
+def test_numbers_that_cannot_be_are_refused(file: str, old: str, new: str, copy: Path) -> None:
+    """A score beyond its range, NaN, a lost mean and an interval of three ends are damage, sealed or not."""
+    text = (remove_seal(copy) / file).read_text(encoding="utf-8")
+    assert old in text
+    (copy / file).write_text(text.replace(old, new, 1), encoding="utf-8")
+    command: Sequence[object] = ("show", copy) if file != OUTCOMES else ("show", copy, "--worst", 1, "--metric", METRIC)
+    assert printed(*command) == (2, "")
+
+
+def test_a_run_without_a_seal_says_so(here: Path, copy: Path) -> None:
+    """The text, the JSON, the page, a gate and a comparison mark it; a sealed run has no such mark."""
+    assert json.loads(printed("show", copy, "--json")[1])["sealed"] is True
+    assert "unsealed" not in printed("show", copy)[1]
+    remove_seal(copy)
+    code, text = printed("show", copy, "--html", copy.parent / "run.html")
+    assert code == 0
+    assert "This run is unsealed" in text
+    assert f"merilo verify {copy}" in " ".join(text.split())
+    assert "This run is unsealed" in (copy.parent / "run.html").read_text(encoding="utf-8")
+    assert json.loads(printed("show", copy, "--json")[1])["sealed"] is False
+    gate = ("gate", copy, "--min", f"{METRIC}=0.1")
+    assert "is unsealed" in printed(*gate)[1]
+    assert any("is unsealed" in note for note in json.loads(printed(*gate, "--json")[1])["notes"])
+    assert "is unsealed" in printed("compare", here / "other", copy)[1]
+
+
+def test_a_run_of_0_1_0_is_read_as_unsealed(tmp_path: Path) -> None:
+    """A run that an earlier format wrote is shown, and marked."""
+    shutil.copytree(FORMAT_1 / "run", tmp_path / "run")
+    import gzip
+
+    packed = tmp_path / "run" / "store.sqlite.gz"
+    packed.with_suffix("").write_bytes(gzip.decompress(packed.read_bytes()))
+    assert "This run is unsealed" in printed("show", tmp_path / "run")[1]
+
+
+def test_the_command_that_wrote_a_run_repairs_it(tmp_path: Path) -> None:
+    """Resumed, a run whose results were edited has the bytes of one that was not, and says which file was changed."""
+    rows = contexts_rows(6)
+
+    def evaluate(out: str, **more: Any) -> merilo.Run:
+        from labelled_run import lenient
+
+        judge = merilo.ScriptedJudge.by(lenient)
+        return merilo.evaluate(rows, metrics=[METRIC], judge=judge, out=tmp_path / out, cache=False, **more)
+
+    whole = evaluate("whole")
+    for name, edit in ((OUTCOMES, set_values), (SUMMARY, raise_the_mean), (USAGE, remove), (MANIFEST, widen_the_scale)):
+        shutil.copytree(whole.path, tmp_path / name)
+        edit(tmp_path / name / name)
+        repaired = evaluate(name)
+        assert canonical(repaired) == canonical(whole)
+        assert (repaired.path / SEAL).read_bytes() == (whole.path / SEAL).read_bytes()
+
+
+def test_a_store_of_another_run_is_not_resumed(tmp_path: Path) -> None:
+    """Its answers may be of another judge, so nothing is asked and nothing is written."""
+    first = judged_run(tmp_path / "first", contexts_rows(4), [METRIC])
+    second = judged_run(tmp_path / "second", contexts_rows(4, seed=3), [METRIC])
+    shutil.copy(second.path / STORE, first.path / STORE)
+    with pytest.raises(RunError, match="belongs to another run"):
+        judged_run(first.path, contexts_rows(4), [METRIC])
+
+
+def test_changed_labels_are_repaired_by_attaching_them_again(here: Path, copy: Path) -> None:
+    """A resumed run does not seal labels that were changed; calibrate does, since it is given them."""
+    relabel(copy / LABELS)
+    assert printed("show", copy)[0] == 2
+    assert printed("calibrate", copy, "--labels", here / "labels.jsonl", "--attach")[0] == 0
+    assert printed("show", copy)[0] == 0
+    assert (copy / LABELS).read_bytes() == (here / "run" / LABELS).read_bytes()
+    assert (copy / SEAL).read_bytes() == (here / "run" / SEAL).read_bytes()
+
+
+def test_recovering_leaves_a_whole_run_alone(copy: Path) -> None:
+    """Part files that no seal names are removed, and nothing else changes."""
+    before = {path.name: path.read_bytes() for path in copy.iterdir()}
+    (copy / f"{OUTCOMES}.part").write_text("half of")
+    (copy / f"{SEAL}.part").write_text("{}")
+    recover(copy)
+    assert {path.name: path.read_bytes() for path in copy.iterdir()} == before
