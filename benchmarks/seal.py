@@ -31,7 +31,7 @@ REPEATS = 5
 
 
 def check_s(folder: Path, metrics: tuple[str, ...]) -> tuple[float, float]:
-    """The least CPU time of some checks of a run with so many outcomes, in seconds, and the size of its outcomes in MB."""
+    """Return the least CPU time of some checks of a run, in seconds, and the size of its outcomes in MB."""
     from merilo.runs.run import Run
     from merilo.runs.seal import inspect_seal, publish
     from merilo.runs.store import Store
