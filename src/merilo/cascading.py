@@ -19,7 +19,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from merilo.engine.cascade_check import answered, answers_to, ask_alone, audits_of, chosen_audits, pilot_texts
+from merilo.engine.cascade_check import answered, answers_to, ask_alone, audits_of, chosen_audits
 from merilo.engine.cascade_pilot import Drawn, PilotPlan, first_ids
 from merilo.judges.cascade import CLASS_LEVEL, Cascade, Decision, Stage, confidence_of, stage_role
 from merilo.judging.questions import KINDS
@@ -71,8 +71,7 @@ class RunCascades:
         self._stream = stream
         self._pilots: dict[_Kind, KindPilot] = {}
         self._audits: dict[_Kind, KindAudit] = {}
-        self._texts: list[frozenset[tuple[str, str]]] = [frozenset() for _ in answers.cascades()]
-        self.audited = not self._texts
+        self.audited = not answers.cascades()
         """True once every audit has an answer to all its questions."""
 
     async def calibrate(self, carrier: Carrier) -> bool:
@@ -103,7 +102,6 @@ class RunCascades:
                         thresholds[key.cascade][place][Decision(key.kind, yes)] = threshold
             self._pilots[key] = KindPilot(needed[key], len(drawn), without, tests)
         questions = [[q for key, own in asked.items() if key.cascade == n for q in own] for n in range(len(cascades))]
-        self._texts = [pilot_texts(each) for each in questions]
         self._answers.recast(
             [
                 replace(
@@ -128,7 +126,7 @@ class RunCascades:
         self._answers.commit()
         chosen: dict[_Kind, list[Audited]] = {}
         for n, (cascade, roles) in enumerate(self._answers.cascades()):
-            own = chosen_audits(self._store, self._path, cascade, roles, self._texts[n])
+            own = chosen_audits(self._store, self._path, cascade, roles)
             chosen |= {_Kind(n, kind): audits for kind, audits in own.items()}
         questions = [each.question for audits in chosen.values() for each in audits]
         self.audited = await ask_alone(questions, self._answers, carrier)
@@ -151,7 +149,7 @@ class RunCascades:
         return [
             cascade_record(
                 cascade,
-                answered(self._path, cascade, roles, self._texts[n]),
+                answered(self._path, cascade, roles),
                 {key.kind: pilot for key, pilot in self._pilots.items() if key.cascade == n},
                 {key.kind: audit for key, audit in self._audits.items() if key.cascade == n},
             )

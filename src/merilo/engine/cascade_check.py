@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import heapq
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -19,7 +21,7 @@ from merilo.judging.questions import KINDS
 from merilo.judging.saying import says_yes
 from merilo.judging.verdicts import Failure
 from merilo.metrics.base import Card, Kinds, Ordinary, Score, Undefined
-from merilo.runs.stages import said_in, said_text
+from merilo.runs.stages import said_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -68,48 +70,40 @@ class Answered:
         return self.questions[kind] - self.failed[kind] - self.earlier.get(kind, Counter()).total()
 
 
-def answered(store: Path, cascade: Cascade, roles: Sequence[str], pilot: frozenset[tuple[str, str]]) -> Answered:
-    """Count who answered the questions of a cascade with these roles, as far as the store holds them.
-
-    `pilot`: kind and stored text of the pilot questions, which all judges were asked.
-    """
+def answered(store: Path, cascade: Cascade, roles: Sequence[str]) -> Answered:
+    """Count who answered the questions of a cascade with these roles, as far as the store holds them."""
     found = Answered()
-    for role in roles:
-        for said in said_in(store, role):
-            if KINDS[said.kind] not in SPECIAL and cascade.places(KINDS[said.kind]):
-                found.questions[said.kind] += 1
-                found.failed[said.kind] += said.verdict is None
-    for each in _accepted(store, cascade, roles, pilot):
-        if each.said.kind not in cascade.revoked:
-            found.earlier.setdefault(each.said.kind, Counter())[each.place] += 1
+    for each in _answers(store, cascade, roles):
+        kind = each.said.kind
+        found.questions[kind] += 1
+        found.failed[kind] += each.said.verdict is None
+        if each.earlier is not None and kind not in cascade.revoked:
+            found.earlier.setdefault(kind, Counter())[each.earlier.place] += 1
     return found
 
 
-def chosen_audits(
-    store: Store, path: Path, cascade: Cascade, roles: Sequence[str], pilot: frozenset[tuple[str, str]]
-) -> dict[str, list[Audited]]:
+def chosen_audits(store: Store, path: Path, cascade: Cascade, roles: Sequence[str]) -> dict[str, list[Audited]]:
     """Return the questions to audit by kind, in random order; the order depends on the questions and the seed alone.
 
     Kinds whose audit has failed are left out.
     """
     totals: Counter[str] = Counter()
-    lowest: dict[str, list[tuple[int, str, bytes, _Accepted]]] = {}
-    for each in _accepted(path, cascade, roles, pilot):
-        kind = each.said.kind
-        if kind in cascade.revoked:
+    lowest: dict[str, list[tuple[int, _Earlier]]] = {}
+    held: set[int] = set()  # a question that was packed twice counts once
+    for each in _answers(path, cascade, roles):
+        if each.earlier is None or each.lot in held or each.said.kind in cascade.revoked:
             continue
-        totals[kind] += 1
-        held = lowest.setdefault(kind, [])
-        item = (-each.lot, each.said.question, each.said.key, each)
-        if len(held) < cascade.max_audits:
-            heapq.heappush(held, item)
-        elif item > held[0]:
-            heapq.heapreplace(held, item)
+        totals[each.said.kind] += 1
+        heap = lowest.setdefault(each.said.kind, [])
+        held.add(each.lot)
+        heapq.heappush(heap, (-each.lot, each.earlier))
+        if len(heap) > cascade.max_audits:
+            held.discard(-heapq.heappop(heap)[0])
     found: dict[str, list[Audited]] = {}
-    for kind, held in lowest.items():
+    for kind, heap in lowest.items():
         wanted = max(cascade.min_audits, ceil(cascade.audit_rate * totals[kind]))
-        audits = (_audited(store, cascade, each) for *_, each in sorted(held, reverse=True)[:wanted])
-        found[kind] = [each for each in audits if each is not None]
+        places = {earlier.key: earlier.place for _, earlier in sorted(heap, reverse=True)[:wanted]}
+        found[kind] = audits_of(store, cascade, roles[0], places)
     return found
 
 
@@ -178,49 +172,53 @@ class _Again(Ordinary):
         return Undefined("it was asked for a comparison")
 
 
-class _Accepted(NamedTuple):
-    """A row of the store: an answer of a judge before the last that reached its threshold."""
+class _Earlier(NamedTuple):
+    """An answer of a judge before the last that reached its threshold."""
 
     place: int
+    key: bytes
+
+
+class _CascadeAnswer(NamedTuple):
+    """What a cascade answered to a question, and which judge before the last gave that answer, if one did."""
+
+    said: Said
     lot: int
     """The lowest are audited."""
-    role: str
-    """Of the cascade."""
-    said: Said
-    verdict: Verdict
+    earlier: _Earlier | None
 
 
-def _accepted(
-    store: Path, cascade: Cascade, roles: Iterable[str], pilot: frozenset[tuple[str, str]]
-) -> Iterator[_Accepted]:
-    """Yield the answers at or above the thresholds, also of kinds whose audit has failed."""
-    for role in roles:
-        early: set[tuple[str, str]] = set()  # pilot questions that an earlier judge has answered
-        for place, stage in enumerate(cascade.stages):
-            for said in said_in(store, stage_role(role, place)):
-                if said.verdict is None or place not in cascade.places(KINDS[said.kind])[:-1]:
+def _answers(store: Path, cascade: Cascade, roles: Sequence[str]) -> Iterator[_CascadeAnswer]:
+    """Yield the answers of a cascade, also of kinds whose audit has failed.
+
+    The judges of a cascade were asked more than the cascade: all of them answered the pilot. So their answers are put
+    into a private file first, where each answer of the cascade finds its own.
+    """
+    with closing(sqlite3.connect("")) as file:
+        file.execute("CREATE TABLE accepted (lot INTEGER PRIMARY KEY, place INTEGER NOT NULL, key BLOB NOT NULL)")
+        for role in roles:
+            rows = _accepted(store, cascade, role)
+            file.executemany("INSERT OR IGNORE INTO accepted VALUES (?, ?, ?)", rows)  # the earliest judge stays
+        for role in roles:
+            for said in said_in(store, role):
+                if KINDS[said.kind] in SPECIAL or not cascade.places(KINDS[said.kind]):
                     continue
-                verdict = KINDS[said.kind].verdict.from_json(said.verdict)
-                if not stage.accepts(said.kind, verdict):
-                    continue
-                asked = (said.kind, said.question)
-                if len(cascade.stages) > 1 and asked in pilot:  # all judges were asked, not only the first
-                    if asked in early:
-                        continue
-                    early.add(asked)
-                told = f"{cascade.seed} {said.kind} {said.question}".encode("utf-8", "surrogatepass")
-                lot = int.from_bytes(hashlib.blake2b(told, digest_size=8).digest(), "little")
-                yield _Accepted(place, lot, role, said, verdict)
+                lot = _lot(cascade, said)
+                row = file.execute("SELECT place, key FROM accepted WHERE lot = ?", (lot,)).fetchone()
+                yield _CascadeAnswer(said, lot, None if row is None else _Earlier(*row))
 
 
-def _audited(store: Store, cascade: Cascade, each: _Accepted) -> Audited | None:
-    asked = store.asked(each.said.key)
-    if asked is None:
-        return None
-    role = stage_role(each.role, len(cascade.stages))
-    return Audited(each.place, each.said.key, replace(asked.question, role=role), each.verdict)
+def _accepted(store: Path, cascade: Cascade, role: str) -> Iterator[tuple[int, int, bytes]]:
+    """Yield lot, place and key of the answers at or above the thresholds, from the first judge to the last but one."""
+    for place, stage in enumerate(cascade.stages):
+        for said in said_in(store, stage_role(role, place)):
+            if said.verdict is None or place not in cascade.places(KINDS[said.kind])[:-1]:
+                continue
+            if stage.accepts(said.kind, KINDS[said.kind].verdict.from_json(said.verdict)):
+                yield _lot(cascade, said), place, said.key
 
 
-def pilot_texts(questions: Iterable[Question[Any]]) -> frozenset[tuple[str, str]]:
-    """Return kind and stored text of questions, as `answered` and `chosen_audits` take them."""
-    return frozenset((question.kind, said_text(question)) for question in questions)
+def _lot(cascade: Cascade, said: Said) -> int:
+    """Return a signed number of 64 bits that follows from the seed and the question alone."""
+    told = f"{cascade.seed} {said.kind} {said.question}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(told, digest_size=8).digest(), "little", signed=True)

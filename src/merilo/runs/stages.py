@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from merilo.judges.cascade import stage_role
 from merilo.runs.database import ERRORS, places, read_only
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from merilo.judging.questions import Question
     from merilo.runs.records import Asked
     from merilo.runs.store import Store
 
@@ -78,11 +77,6 @@ def answered_by(path: Path, store: Store, asked: Sequence[Asked], judges: int) -
         if cascaded is not None and own is not None and own.answer == cascaded.answer:
             found.setdefault(cascaded.key, replace(own, key=cascaded.key, question=cascaded.question))
     return [found.get(each.key, each) for each in asked]
-
-
-def said_text(question: Question[Any]) -> str:
-    """Return what `Said.question` is for this question."""
-    return question_text(question, _nothing)[len(_opening(question.role)) :]
 
 
 def _opening(role: str) -> str:
