@@ -22,6 +22,7 @@ from merilo.judging.verdicts import RelevanceVerdict, SupportLabel, SupportVerdi
 from merilo.options import Options
 from merilo.providers.openai import OpenAIProvider
 from merilo.replaying.replay import replay_run
+from merilo.replaying.verify import State, verify_run
 from merilo.reports.cascade import cascade_rows
 from merilo.reports.overview import overview_page, overview_record
 from merilo.runs.shapes import SUMMARY_FIELDS
@@ -528,6 +529,7 @@ async def test_a_replay_and_a_tape_keep_it(tmp_path: Path, says: Callable[[Asked
     """Scores are recomputed bit-equal from run and tape; a metric that is new gets the cascade's own verdicts."""
     with JudgeServer(says) as server:
         found = await run(cascade(server), tmp_path / "run", record=tmp_path / "tape.jsonl.gz")
+    assert verify_run(found.path).state is State.VERIFIED
     for source in (found.path, tmp_path / "tape.jsonl.gz"):
         again = replay_run(source)
         assert again.same
