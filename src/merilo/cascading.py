@@ -31,7 +31,7 @@ from merilo.stats.gate import Verdict as GateVerdict
 from merilo.stats.sequential import Looking, sequential_interval
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from merilo.data.sample import Sample
@@ -144,12 +144,16 @@ class RunCascades:
             self._answers.recast(cascades)
         return failed
 
-    def records(self) -> list[dict[str, Any]]:  # Any: JSON
-        """Return what the run's summary holds of each cascade."""
+    def records(self, outcomes: Path | None = None) -> list[dict[str, Any]]:  # Any: JSON
+        """Return what the run's summary holds of each cascade.
+
+        `outcomes`: a file of outcomes, if only their questions count. A run that its gates end has asked more questions
+        than its outcomes need, and which ones depends on the order of arrival.
+        """
         return [
             cascade_record(
                 cascade,
-                answered(self._path, cascade, roles),
+                answered(self._path, cascade, roles, None if outcomes is None else _trails(outcomes)),
                 {key.kind: pilot for key, pilot in self._pilots.items() if key.cascade == n},
                 {key.kind: audit for key, audit in self._audits.items() if key.cascade == n},
             )
@@ -239,6 +243,12 @@ class RunCascades:
                 wrong.setdefault((each.place, each.yes), []).append(not same_decision(each.verdict, answer))
         classes = [_class_audit(place, own, cascade.max_error, yes=yes) for (place, yes), own in sorted(wrong.items())]
         return KindAudit(len(audits), without, classes)
+
+
+def _trails(outcomes: Path) -> Iterator[bytes]:
+    with outcomes.open(encoding="utf-8") as lines:
+        for line in lines:
+            yield from map(bytes.fromhex, json.loads(line).get("trail", ()))
 
 
 def _tested(

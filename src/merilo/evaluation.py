@@ -352,11 +352,12 @@ class _Work:
         deciding = self._deciding
         if deciding is not None:
             aggregates = [deciding.valid(aggregate) for aggregate in aggregates]
+        cascades = self._cascades.records(self._part if self._decided else None)
         summary = {
             "complete": self._complete,
             "samples": self._done,
             "metrics": [asdict(aggregate) for aggregate in aggregates],
-            **({"cascades": cascades} if (cascades := self._cascades.records()) else {}),
+            **({"cascades": cascades} if cascades else {}),
             **({} if deciding is None else {"until_decided": deciding.record(self._manifest.samples)}),
         }
         usage = {

@@ -10,7 +10,7 @@ from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from math import ceil
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from merilo.data.sample import Sample
 from merilo.engine.answers import SPECIAL
@@ -70,10 +70,13 @@ class Answered:
         return self.questions[kind] - self.failed[kind] - self.earlier.get(kind, Counter()).total()
 
 
-def answered(store: Path, cascade: Cascade, roles: Sequence[str]) -> Answered:
-    """Count who answered the questions of a cascade with these roles, as far as the store holds them."""
+def answered(store: Path, cascade: Cascade, roles: Sequence[str], trails: Iterable[bytes] | None = None) -> Answered:
+    """Count who answered the questions of a cascade with these roles, as far as the store holds them.
+
+    `trails`: keys of the questions to count, if the store holds others too; None for all.
+    """
     found = Answered()
-    for each in _answers(store, cascade, roles):
+    for each in _answers(store, cascade, roles, trails):
         kind = each.said.kind
         found.questions[kind] += 1
         found.failed[kind] += each.said.verdict is None
@@ -172,6 +175,9 @@ class _Again(Ordinary):
         return Undefined("it was asked for a comparison")
 
 
+_COUNTED: Final = "SELECT 1 FROM counted WHERE key = ?"
+
+
 class _Earlier(NamedTuple):
     """An answer of a judge before the last that reached its threshold."""
 
@@ -188,7 +194,9 @@ class _CascadeAnswer(NamedTuple):
     earlier: _Earlier | None
 
 
-def _answers(store: Path, cascade: Cascade, roles: Sequence[str]) -> Iterator[_CascadeAnswer]:
+def _answers(
+    store: Path, cascade: Cascade, roles: Sequence[str], trails: Iterable[bytes] | None = None
+) -> Iterator[_CascadeAnswer]:
     """Yield the answers of a cascade, also of kinds whose audit has failed.
 
     The judges of a cascade were asked more than the cascade: all of them answered the pilot. So their answers are put
@@ -196,12 +204,16 @@ def _answers(store: Path, cascade: Cascade, roles: Sequence[str]) -> Iterator[_C
     """
     with closing(sqlite3.connect("")) as file:
         file.execute("CREATE TABLE accepted (lot INTEGER PRIMARY KEY, place INTEGER NOT NULL, key BLOB NOT NULL)")
+        file.execute("CREATE TABLE counted (key BLOB PRIMARY KEY) WITHOUT ROWID")
+        file.executemany("INSERT OR IGNORE INTO counted VALUES (?)", ((key,) for key in trails or ()))
         for role in roles:
             rows = _accepted(store, cascade, role)
             file.executemany("INSERT OR IGNORE INTO accepted VALUES (?, ?, ?)", rows)  # the earliest judge stays
         for role in roles:
             for said in said_in(store, role):
                 if KINDS[said.kind] in SPECIAL or not cascade.places(KINDS[said.kind]):
+                    continue
+                if trails is not None and not file.execute(_COUNTED, (said.key,)).fetchone():
                     continue
                 lot = _lot(cascade, said)
                 row = file.execute("SELECT place, key FROM accepted WHERE lot = ?", (lot,)).fetchone()
