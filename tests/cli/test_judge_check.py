@@ -93,7 +93,7 @@ def test_a_limit_stops_it(labelled: Here) -> None:
     """With --max-seconds 0 nothing is asked, the status is 5, and the page still comes."""
     done = check(labelled, "--max-seconds", "0")
     assert done.returncode == 5
-    assert "limit of 0 seconds" in done.stderr
+    assert "limit of 0 s reached" in done.stderr
 
 
 @pytest.mark.parametrize(
