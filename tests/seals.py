@@ -1,4 +1,4 @@
-"""Makes a run one that merilo 0.1.0 could have written: without a seal, so that its files can be changed in a test."""
+"""Changes the seal of a run, so that its files can be changed in a test."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from merilo.runs.lock import RunLock
+from merilo.runs.seal import publish
+from merilo.runs.store import Store
+
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 def remove_seal(run: Path) -> Path:
-    """Remove the seal of a run, wherever it is recorded; return the run's directory."""
+    """Make a run one that merilo 0.1.0 could have written: remove its seal, and return its directory."""
     (run / "seal.json").unlink(missing_ok=True)
     with closing(sqlite3.connect(run / "store.sqlite")) as db, db:
         db.execute("DELETE FROM meta WHERE name = 'results'")
@@ -20,3 +24,13 @@ def remove_seal(run: Path) -> Path:
     usage.pop("seal", None)
     (run / "usage.json").write_text(json.dumps(usage, indent=2) + "\n", encoding="utf-8")
     return run
+
+
+def seal_again(run: Path, **usage: object) -> None:
+    """Compute every digest of a run again, as a careful forger does; `usage` replaces fields of its usage."""
+    fields = {**json.loads((run / "usage.json").read_text(encoding="utf-8")), **usage}
+    fields.pop("seal", None)
+    with RunLock(run):
+        store = Store.open(run / "store.sqlite")
+        publish(run, {}, usage=fields, store=store)
+        store.close()

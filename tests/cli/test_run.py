@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from command_line import COMMAND
+from seals import seal_again
 from server import JudgeServer, status
 
 from merilo.cli.options import metric_texts, share
@@ -70,8 +71,7 @@ ARGUMENTS = ("run", "data.jsonl", "--judge", "scripted:script.jsonl", "--out", "
 
 def test_the_summary_at_80_columns(run: Here) -> None:
     """The summary is this text, and no line of it is wider than the terminal."""
-    usage = run.path / "out" / "usage.json"
-    usage.write_text(json.dumps({**json.loads(usage.read_text()), "seconds": 0.0}))
+    seal_again(run.path / "out", seconds=0.0)
     shown = run.merilo("show", "out").stdout
     assert shown == SUMMARY
     assert max(map(len, shown.splitlines())) <= 80

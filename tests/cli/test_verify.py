@@ -11,16 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 from edits import printed
 from labelled_run import STATEMENT_ROWS, contexts_rows, judged_run, lenient, says_statements
-from seals import remove_seal
+from seals import remove_seal, seal_again
 
 import merilo
 from merilo.judging.ask import ask
 from merilo.judging.questions import Relevance
 from merilo.metrics.base import Card, Kinds, Ordinary, Score
-from merilo.runs.lock import RunLock
-from merilo.runs.run import OUTCOMES, SEAL, STORE, SUMMARY
-from merilo.runs.seal import publish
-from merilo.runs.store import Store
+from merilo.runs.run import OUTCOMES, SEAL, SUMMARY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,16 +45,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> merilo.Run:
 def copy(whole: merilo.Run, tmp_path: Path) -> Path:
     shutil.copytree(whole.path, tmp_path / "copy")
     return tmp_path / "copy"
-
-
-def sealed_again(run: Path) -> None:
-    """Compute every digest again, as a careful forger does."""
-    with RunLock(run):
-        usage = json.loads((run / "usage.json").read_text(encoding="utf-8"))
-        usage.pop("seal")
-        store = Store.open(run / STORE)
-        publish(run, {}, usage=usage, store=store)
-        store.close()
 
 
 def verified(run: Path) -> tuple[int, dict[str, Any]]:
@@ -107,7 +94,7 @@ def test_a_forged_run_with_a_right_seal_is_found(forge: Callable[[Path], None], 
     """The files fit the seal, so the run is shown; but its numbers do not follow from its answers: exit code 1."""
     forge(copy)
     assert printed("verify", copy)[0] == 2
-    sealed_again(copy)
+    seal_again(copy)
     assert merilo.Run.open(copy).sealed
     code, found = verified(copy)
     assert code == 1
@@ -141,7 +128,7 @@ def test_imported_scores_are_verified_as_far_as_that_goes(tmp_path: Path) -> Non
     assert (code, found["recomputed"], found["outcomes"]) == (0, 0, 3)
     assert "cannot be recomputed" in found["notes"][0]
     forge_mean(tmp_path / "run")
-    sealed_again(tmp_path / "run")
+    seal_again(tmp_path / "run")
     assert verified(tmp_path / "run")[0] == 1
 
 
