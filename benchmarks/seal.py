@@ -54,7 +54,7 @@ def check_s(folder: Path, metrics: tuple[str, ...]) -> tuple[float, float]:
 
 
 def edits(folder: Path, count: int) -> dict[str, int]:
-    """How many of so many random edits of each kind and file are refused, do no harm, or are missed."""
+    """Count how many random edits of each kind and file are refused, do no harm, or are missed."""
     from edits import byte_edits, printed, readers, value_edits
     from labelled_run import by_grade, contexts_rows, fill_in, judged_run
 

@@ -27,14 +27,14 @@ def dies(call, left):
     return before
 
 quiet = os.open(os.devnull, os.O_WRONLY)
-said = os.dup(1)
+output = os.dup(1)
 os.dup2(quiet, 1)
 warm = os.path.join(folder, "warm")
 shutil.copytree(template, warm)
 os.chdir(warm)
 outcome(words)  # what is imported here need not be imported in each child
 sys.stdout.flush()
-os.dup2(said, 1)
+os.dup2(output, 1)
 step = 0
 while True:
     place = os.path.join(folder, str(step))

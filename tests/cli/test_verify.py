@@ -1,4 +1,4 @@
-"""`merilo verify` finds what a seal alone does not: a change by somebody who computed the digests again."""
+"""`merilo verify` finds what a seal alone does not: a change whose author computed the digests again."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_an_unsealed_run_with_other_numbers_stays_unsealed(copy: Path) -> None:
 
 
 def test_imported_scores_are_verified_as_far_as_that_goes(tmp_path: Path) -> None:
-    """Their means follow from them; that they cannot be recomputed is said."""
+    """Their means follow from them; a note says that the scores cannot be recomputed."""
     (tmp_path / "scores.csv").write_text("id,s\na,0.5\nb,\nc,0.25\n", encoding="utf-8")
     assert printed("import", tmp_path / "scores.csv", "--score", "s", "--out", tmp_path / "run")[0] == 0
     code, found = verified(tmp_path / "run")
@@ -149,7 +149,7 @@ class Private(Ordinary):
 
 
 def test_a_metric_that_is_not_known_cannot_be_told(tmp_path: Path) -> None:
-    """The files fit the seal; the numbers of somebody's own metric cannot be recomputed by the command."""
+    """The files fit the seal; the command cannot recompute the numbers of a custom metric."""
     judge = merilo.ScriptedJudge.by(lenient)
     merilo.evaluate(contexts_rows(3), metrics=[Private()], judge=judge, out=tmp_path / "run", cache=False)
     code, found = verified(tmp_path / "run")

@@ -29,7 +29,7 @@ from merilo.judging.verdicts import Failure, FailureKind, SupportLabel, SupportV
 from merilo.metrics.registry import parse_metric
 from merilo.runs.database import COMMIT_SECONDS
 from merilo.runs.lock import RunLock
-from merilo.runs.store import Exchange, Store
+from merilo.runs.store import FORMAT, Exchange, Store
 
 RESUMABLE = """
 import asyncio, sys
@@ -283,7 +283,7 @@ def test_the_store_refuses_a_newer_format(evaluated: Evaluate) -> None:
     run = evaluated(rows(1))
     manifest = json.loads((run.path / "manifest.json").read_text())
     (run.path / "manifest.json").write_text(json.dumps(manifest | {"format": 99}))
-    with pytest.raises(merilo.RunError, match="has format 99, this merilo reads up to 3; upgrade merilo"):
+    with pytest.raises(merilo.RunError, match=f"has format 99, this merilo reads up to {FORMAT}; upgrade merilo"):
         merilo.Run.open(run.path)
 
 

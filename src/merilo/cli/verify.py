@@ -36,8 +36,8 @@ def verify(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Verify and report; the help stands in HELP."""
-    del debug  # read in main, where errors are told
+    """Verify and report; the help is in HELP."""
+    del debug  # read in main, which reports errors
     from merilo.replaying.verify import State, verify_run
     from merilo.reports.clean import json_text
     from merilo.reports.terminal import page_width, show, write

@@ -1,6 +1,6 @@
 """Check that a run is what merilo wrote: compare it with its seal, and recompute its numbers from its store.
 
-The seal finds every accidental change. Recomputing also finds a change by somebody who computed the digests again:
+The seal finds every accidental change. Recomputing also finds a change whose author computed the digests again:
 outcomes must follow from the stored answers, and the summary from the outcomes.
 """
 
@@ -96,7 +96,7 @@ def verify_run(source: str | PathLike[str]) -> Verification:
 
 
 def _broken(path: Path, inspected: Inspected) -> tuple[str, ...]:
-    """The sentences on what is broken; none for a seal that is lost while everything else is as it was sealed."""
+    """Return a sentence for each broken file; none for a lost seal if everything else is as it was sealed."""
     broken = inspected.broken
     if set(broken) != {SEAL}:
         return tuple(broken.values())
@@ -157,7 +157,7 @@ def _replayed(found: Verification, run: Run) -> Verification:
 
 
 def _imported(run: Run) -> list[Aggregate]:
-    """The aggregates that follow from the outcomes of an import."""
+    """Return the aggregates that follow from the outcomes of an import."""
     tallies = {text: Tally(recorded_scale(run.manifest, text).span, text) for text in run.manifest.metrics}
     store = Store.read(run.path / STORE)
     try:
@@ -173,7 +173,7 @@ def _imported(run: Run) -> list[Aggregate]:
 
 
 def _concluded(found: Verification, run: Run, now: Iterable[Aggregate]) -> Verification:
-    """Compare the aggregates, and say what the verification found."""
+    """Compare the aggregates, and return the finished verification."""
     outcomes = sum(1 for _ in run.records())
     expected = run.done * len(run.manifest.metrics)
     notes = [] if outcomes == expected else [f"The run has {outcomes:,} outcomes, but should have {expected:,}."]
@@ -198,7 +198,7 @@ def _concluded(found: Verification, run: Run, now: Iterable[Aggregate]) -> Verif
 
 
 def _compared(aggregate: Aggregate, other: Aggregate) -> Aggregate:
-    """The aggregate without its intervals if the other one has them by another method."""
+    """Return the aggregate, without its intervals if the other one has them by another method."""
     if aggregate.method == other.method:
         return aggregate
     return replace(aggregate, interval=None, note="", remark="", method=None, seed=None, shares={}, clusters=None)
@@ -222,7 +222,7 @@ class _Reading:
         self._store.close()
 
     def samples(self) -> tuple[int, tuple[str, ...]]:
-        """How many samples there are, and what could not be checked of them."""
+        """Return the number of samples, and notes on what could not be checked. Raises RunError for other samples."""
         manifest, fingerprint, count = self._run.manifest, Fingerprint(), 0
         for sample in self._store.samples():
             fingerprint.add(sample)
@@ -238,7 +238,7 @@ class _Reading:
         return count, ()
 
     def answers(self) -> int:
-        """How many answers there are, each read with its question, rubric and replies."""
+        """Return the number of answers, each read with its question, rubric and replies."""
         return sum(1 for _ in self._all())
 
     def _all(self) -> Iterator[object]:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -261,10 +262,10 @@ class Run:
             raise RunError(f"{run.path} cannot be opened ({error}); name the directory of a run.") from error
         if not found:
             raise RunError(f"{run.path} is not the directory of a run: it has no {MANIFEST}; name one that has.")
+        _check_format(run.path / MANIFEST)
         if fault := broken_seal(run._inspected, labels=labels):
             raise fault
-        if run.manifest.format > FORMAT:
-            raise newer(run.path, run.manifest.format)
+        _ = run.manifest  # raises for a damaged one
         return run
 
     @property
@@ -481,12 +482,18 @@ def _once(records: Iterable[OutcomeRecord]) -> Iterator[OutcomeRecord]:
         yield record
 
 
+def _check_format(path: Path) -> None:
+    """Raise RunError for the manifest of a newer merilo, whose seal may be another one too."""
+    with suppress(OSError, ValueError, RecursionError, AttributeError):
+        found: Any = json.loads(path.read_bytes()).get("format")  # Any: JSON of unknown shape
+        if isinstance(found, int) and found > FORMAT:
+            raise newer(path.parent, found)
+
+
 def read_manifest(path: Path) -> Manifest:
     """Return the manifest in a file, without a look at the seal. Raises RunError."""
+    _check_format(path)
     fields = _read_json(path)
-    found = fields.get("format", FORMAT)
-    if isinstance(found, int) and found > FORMAT:
-        raise newer(path.parent, found)
     if bad := shapes.MANIFEST_FIELDS(fields):
         fault = f"has a wrong value in {bad}" if _there(fields, bad) else f"has no field {bad!r}"
         raise RunError(f"{path} is damaged (it {fault}); start a new run.")

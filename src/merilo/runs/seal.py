@@ -95,7 +95,7 @@ def publish(
     """Replace files of a run, its usage and its seal in one step.
 
     `texts`: the new content by name; other files stay. `streamed`: the new outcomes are in their part file already.
-    `store`: an open store, which is told to which results it belongs; None if it was told before, or is another run's.
+    `store`: an open store, which records the results it belongs to; None if it did so before, or is another run's.
     `same`: refuse to replace earlier results by others, as a command that is repeated must give equal ones.
     The caller holds the run's lock. Raises OSError and RunError; the earlier content then stays.
     """
@@ -272,7 +272,7 @@ def _usage_digest(usage: Mapping[str, object], seal: Seal) -> str:
 
 
 def _labels_digest(directory: Path, earlier: Seal | None, staged: list[str]) -> str | None:
-    """The digest of the attached labels. Labels that were changed keep the digest that they no longer have."""
+    """Return the digest of the attached labels. Labels that were changed stay broken: their earlier digest stays."""
     if LABELS in staged:
         return digest_of_file(part_of(directory / LABELS))
     if not (directory / LABELS).exists():
