@@ -20,6 +20,7 @@ from merilo.judging.untyped import compact
 from merilo.replaying.replay import Replaying
 from merilo.reports.summary import Tally
 from merilo.runs.clusters import cluster_numbers
+from merilo.runs.ledger import balance_in
 from merilo.runs.lock import RunLock
 from merilo.runs.outcomes import outcome_from
 from merilo.runs.publish import PART
@@ -111,6 +112,7 @@ def _recomputed(run: Run, inspected: Inspected) -> Verification:
     with _Reading(run) as reading:
         samples, notes = reading.samples()
         answers = reading.answers()
+    balance_in(run.path)  # raises for a damaged ledger
     found = Verification(
         run=run.path, state=State.VERIFIED, sealed=inspected.seal is not None, samples=samples, answers=answers
     )
