@@ -237,7 +237,7 @@ def test_a_run_of_0_1_0_is_read_as_unsealed(tmp_path: Path) -> None:
 
     packed = tmp_path / "run" / "store.sqlite.gz"
     packed.with_suffix("").write_bytes(gzip.decompress(packed.read_bytes()))
-    assert "This run is unsealed" in printed("show", tmp_path / "run")[1]
+    assert "This run is unsealed" in " ".join(printed("show", tmp_path / "run")[1].split())
 
 
 def test_the_command_that_wrote_a_run_repairs_it(tmp_path: Path) -> None:
