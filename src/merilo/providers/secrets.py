@@ -3,10 +3,11 @@
 A value written `${NAME}` is read from the environment variable NAME when a connection is opened; only `${NAME}` is
 stored. Of other values, a fingerprint holds:
 
-- numbers, booleans and null as they are;
-- the texts of well-known parameters (`KNOWN`), such as `reasoning_effort`, as they are;
 - nothing of a field whose name is that of a secret, such as `api_key`, so that a new key is not another judge;
-- a digest of any other text, keyed by the endpoint and the place of the text, and slow to compute for a guess.
+- other numbers, booleans and null as they are;
+- the texts of well-known parameters (`KNOWN`), such as `reasoning_effort`, as they are;
+- a digest of any other text, keyed by the endpoint and the place of the text, and slow to compute for a guess;
+- the name of a field as it is, or a digest of it if it looks random.
 
 A part of the URL's path that looks random is replaced by such a digest too.
 """
@@ -55,7 +56,9 @@ _DIGITS: Final = 16
 
 def fingerprint_body(body: Mapping[str, object], endpoint: str) -> dict[str, object]:
     """Return what a fingerprint holds of a body: see the module. `endpoint` keys the digests."""
-    return {name: _shown(value, name, endpoint, known=name in KNOWN) for name, value in body.items()}
+    return {
+        _shown_name(name, endpoint): _shown(value, name, endpoint, known=name in KNOWN) for name, value in body.items()
+    }
 
 
 def shown_url(url: str) -> str:
@@ -82,8 +85,15 @@ def resolved_url(url: str) -> str:
 
 
 def secrets_in(body: Mapping[str, object], url: str) -> Iterator[str]:
-    """Yield the texts of a body and a URL that no message may repeat: those that a fingerprint does not hold."""
+    """Yield the secrets that no message may repeat.
+
+    These are the values of variables, the values of fields whose name is that of a secret, and what looks random. A
+    text that is stored as a digest only because its field is unknown is not among them: a model name hidden in every
+    error message would hide the error.
+    """
     for name, value in body.items():
+        if looks_random(name):
+            yield name
         yield from _hidden_texts(value, name, known=name in KNOWN)
     _, _, path = _divided(url)
     for segment in path.split("/"):
@@ -108,11 +118,14 @@ def _resolved(value: object) -> object:
 
 
 def _shown(value: object, name: str, place: str, *, known: bool) -> object:
-    if _is_secret(name) and not isinstance(value, bool | int | float | None):
+    if _is_secret(name) and not isinstance(value, bool | None):
         return value if isinstance(value, str) and _REFERENCE.fullmatch(value) else HIDDEN
     if isinstance(value, dict):
         fields = cast("dict[str, object]", value)
-        return {key: _shown(each, str(key), f"{place} {key}", known=known) for key, each in fields.items()}
+        return {
+            _shown_name(str(key), place): _shown(each, str(key), f"{place} {key}", known=known)
+            for key, each in fields.items()
+        }
     if isinstance(value, list | tuple):
         return [_shown(each, name, place, known=known) for each in cast("list[object]", value)]
     if not isinstance(value, str) or (known and not looks_random(value)) or _REFERENCE.fullmatch(value):
@@ -120,10 +133,16 @@ def _shown(value: object, name: str, place: str, *, known: bool) -> object:
     return _digest(value, f"{place} {name}")
 
 
+def _shown_name(name: str, place: str) -> str:
+    return _digest(name, place) if looks_random(name) else name
+
+
 def _hidden_texts(value: object, name: str, *, known: bool) -> Iterator[str]:
     if isinstance(value, dict):
         for key, each in cast("dict[str, object]", value).items():
             inner = name if _is_secret(name) else str(key)
+            if looks_random(str(key)):
+                yield str(key)
             yield from _hidden_texts(each, inner, known=known)
     elif isinstance(value, list | tuple):
         for each in cast("list[object]", value):
@@ -133,6 +152,8 @@ def _hidden_texts(value: object, name: str, *, known: bool) -> Iterator[str]:
             yield str(_resolved(value))
         elif _is_secret(name) or looks_random(value):
             yield value
+    elif _is_secret(name) and not isinstance(value, bool | None):
+        yield str(value)
 
 
 def _is_secret(name: str) -> bool:
