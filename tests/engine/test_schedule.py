@@ -6,12 +6,13 @@ import asyncio
 import sqlite3
 from collections import Counter
 from contextlib import closing
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from endpoints import Endpoint, Grader
 from judged_rivers import Evaluate, canonical, rows, verdict_for
-from server import JudgeServer, malformed, status
+from server import Asked, JudgeServer, malformed, status
 
 import merilo
 from merilo.data.sample import Sample
@@ -177,6 +178,20 @@ async def test_older_blocks_go_first(tmp_path: Path) -> None:
 
     await Bench(tmp_path, Endpoint(answer), concurrency=1).results(samples(4 * BLOCK, 3), Room(2 * BLOCK))
     assert asked == sorted(asked)
+
+
+def test_requests_with_the_same_beginning_follow_each_other(evaluated: Evaluate) -> None:
+    """Within a block, requests with the same rubric and contexts begin with the same bytes and are sent in a row."""
+    data = [{**row, "retrieved_contexts": [f"Pool {i % 4}.", "The rest."]} for i, row in enumerate(rows(BLOCK))]
+    with JudgeServer() as server:
+        evaluated(data, judge="openai:m", base_url=server.base_url, metrics=["context_sufficiency"], concurrency=1)
+
+        def beginning(asked: Asked) -> str:
+            return asked.user.partition("user input")[0]
+
+        runs = [beginning for beginning, _ in groupby(server.asked, key=beginning)]
+    assert len(server.asked) == BLOCK
+    assert len(runs) == len(set(runs)) == 4
 
 
 async def test_a_conversation_goes_on_before_others_begin(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ class Question(Generic[V]):
     kind: ClassVar[str] = "question"
     verdict: ClassVar[type[Verdict]] = Verdict
     shared: ClassVar[frozenset[str]] = frozenset()
-    """Fields that questions of one pack have in common; empty when the kind is never judged together."""
+    """Fields that a prompt begins with and that other questions of the kind may share; those of a pack always do."""
 
     role: str = field(default="judge", kw_only=True)
     draw: int = field(default=0, kw_only=True)
@@ -276,6 +276,7 @@ class Sufficiency(Question[SufficiencyVerdict]):
 
     kind: ClassVar[str] = "sufficiency"
     verdict: ClassVar[type[Verdict]] = SufficiencyVerdict
+    shared: ClassVar[frozenset[str]] = frozenset({"contexts"})
 
     user_input: str
     contexts: Texts
