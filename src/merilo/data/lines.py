@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple, Protocol
 
-from merilo.errors import Problem
+from merilo.errors import DataError, Problem
 
 BUFFER_BYTES: Final = 2**18
 BOM: Final = b"\xef\xbb\xbf"
+_MAX_BLANK_LINES: Final = 100_000
+"""The blank lines in a row that are skipped. More are not data, and skipping them would ignore Ctrl-C for minutes."""
 
 
 class Peekable(Protocol):
@@ -34,18 +36,27 @@ class RawRecord(NamedTuple):
 
 
 class Lines:
-    """The lines of a stream as bytes; one that is too long is skipped and given as a problem."""
+    """The lines of a stream as bytes; one that is too long is skipped and given as a problem.
 
-    def __init__(self, stream: Peekable, limit: int) -> None:
+    Raises DataError, while it is read, for more than 100,000 blank lines in a row.
+    """
+
+    def __init__(self, stream: Peekable, limit: int, name: str) -> None:
         self._readline = stream.readline
         self._limit = limit
+        self._name = name
         self.number = 0
 
     def __iter__(self) -> Iterator[bytes | Problem]:
+        blank = 0
         while line := self._readline(self._limit + 1):
             self.number += 1
             if self.number == 1:
                 line = line.removeprefix(BOM)
+            blank = blank + 1 if line.isspace() else 0
+            if blank > _MAX_BLANK_LINES:
+                expected, advice = f"at most {_MAX_BLANK_LINES:,} blank lines in a row", "remove them"
+                raise DataError.of(Problem(expected, "more", None, self._name, self.number, advice=advice))
             if len(line) <= self._limit:
                 yield line
                 continue

@@ -113,7 +113,7 @@ class RecordFile:
     def records(self) -> Iterator[RawRecord]:
         """The records in their order; a damaged one says so, and reading goes on where it can."""
         with self._opened() as stream:
-            lines = Lines(stream, self.max_line_bytes)
+            lines = Lines(stream, self.max_line_bytes, self.name)
             try:
                 match self.format:
                     case Format.JSONL:

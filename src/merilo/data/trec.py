@@ -127,7 +127,7 @@ def _sample(topic: str, run: _Run, qrels: _Qrels) -> Sample:
 def _read(path: Path, name: str, take: _Take, problems: list[Problem]) -> None:
     try:
         with open_unpacked(path) as stream:
-            is_empty = not _read_lines(Lines(stream, _MAX_LINE_BYTES), name, take, problems)
+            is_empty = not _read_lines(Lines(stream, _MAX_LINE_BYTES, name), name, take, problems)
     except UnicodeDecodeError as error:
         problems.append(Problem("UTF-8 text", f"byte 0x{error.object[error.start]:02X}", source=name))
     except (OSError, EOFError, zlib.error) as error:
