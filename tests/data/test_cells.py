@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,6 +43,8 @@ FORMS: dict[str, Callable[[list[str]], str]] = {
     "str(list)": str,
     "str(tuple)": lambda texts: str(tuple(texts)),
     "str(list of numpy texts)": lambda texts: str([np.str_(text) for text in texts]),
+    "str(deque)": lambda texts: str(deque(texts)),
+    "str(deque with a limit)": lambda texts: str(deque(texts, maxlen=9)),
     "json": json.dumps,
     "json, raw": lambda texts: json.dumps(texts, ensure_ascii=False, indent=1),
     "str(array of objects)": lambda texts: str(objects(texts)),
@@ -132,6 +135,7 @@ def contexts_of(path: Path, text: str) -> list[str] | str:
         ('"The tower", he said.', ['"The tower", he said.']),
         ('"[1]" is a footnote.', ['"[1]" is a footnote.']),
         ("\ufeff['a']", ["a"]),
+        ("list([1]) makes a copy.", ["list([1]) makes a copy."]),
     ],
 )  # fmt: skip
 def test_what_a_cell_holds(text: str, contexts: list[str], tmp_path: Path) -> None:
@@ -162,6 +166,8 @@ def test_what_a_cell_holds(text: str, contexts: list[str], tmp_path: Path) -> No
         ("<StringArray>\n['a', 'b']\nLength: 2, dtype: str", "got the text"),
         ("[" * 5000 + "]" * 5000, "nested too deeply"),
         ("{'a', 'b'}", "a set, which has no order"),
+        ("Index(['a', 'b'], dtype='object')", "got the text"),
+        ("frozenset({'a', 'b'})", "got the text"),
         (json.dumps("['a', 'b']"), "a list inside quotes"),
         ("[['a' 'b']\n ['c' 'd']]", "field 'retrieved_contexts[0]': expected a string"),
         ('[{"text": "a", "text": "b"}]', "got the text"),

@@ -1,4 +1,4 @@
-"""Lists that were printed into one cell of a table: by JSON, by Python (list, tuple) or by numpy (array).
+"""Lists that were printed into one cell of a table: by JSON, Python (list, tuple, deque) or numpy (array).
 
 Each printed form is read exactly or refused. `ast.literal_eval` must not be used here: Python joins string literals
 that only white space separates, so numpy's `['a' 'b']` would become the single text `ab`.
@@ -14,16 +14,20 @@ from merilo.data import check
 
 _DEPTH: Final = 32
 """Levels of nesting that a printed list may have."""
-_LIST: Final = re.compile(r"\s*(?:\[|(?:(?:np|numpy)\.)?array\(\s*\[|<\w*Array>\s*\[)")
+_SEQUENCES: Final = r"(?:(?:np|numpy)\.)?array|list|deque"
+_LIST: Final = re.compile(
+    rf"\s*(?:\[|(?:{_SEQUENCES}|Index|(?:frozen)?set)\(\s*[\[{{].*\)\s*\Z|<\w*Array>\s*\[)", re.DOTALL
+)
+"""The beginning of a printed list. pandas prints the texts of an `Index` without escapes, so it is never exact."""
 _SPACE: Final = re.compile(r"\s*+")
 _STRING: Final = re.compile(r"""'[^'\\\r\n]*+(?:\\.[^'\\\r\n]*+)*+'|"[^"\\\r\n]*+(?:\\.[^"\\\r\n]*+)*+\"""")
 _ESCAPE: Final = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))")
 _ESCAPED: Final = {"\\": "\\", "'": "'", '"': '"', "n": "\n", "r": "\r", "t": "\t"}
 _NUMBER: Final = re.compile(r"[-+]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][-+]?[0-9]++)?(?![\w.])")
 _CONSTANT: Final = re.compile(r"(?:None|nan|NaN|NaT|<NA>|(?:np\.)?(?:True|False)_?)(?![\w.(])")
-_CALL: Final = re.compile(r"((?:(?:np|numpy)\.)?array|list|np\.(?:str_|bool_?|u?int[0-9]*|float[0-9]*))\(")
+_CALL: Final = re.compile(rf"({_SEQUENCES}|np\.(?:str_|bool_?|u?int[0-9]*|float[0-9]*))\(")
 _CALL_END: Final = re.compile(
-    r"""\s*+(?:,\s*+shape=\([0-9,\s]*+\)\s*+)?(?:,\s*+dtype=[\w'"<>=|.]++(?:\([^()]*+\))?\s*+)?\)"""
+    r"""\s*+(?:,\s*+shape=\([0-9,\s]*+\)\s*+)?(?:,\s*+(?:dtype|maxlen)=[\w'"<>=|.]++(?:\([^()]*+\))?\s*+)*+\)"""
 )
 _ADVICE: Final = 'write the list as JSON, for instance ["first", "second"]'
 
@@ -40,8 +44,10 @@ class CellError(ValueError):
 def list_in_cell(cell: str) -> list[object] | None:
     """Return the items of a printed list, or None if the cell is plain text.
 
-    A cell counts as a list if it begins with `[` or `array([`, or if all of it is a Python tuple of texts.
-    Raises CellError for a list that cannot be read exactly, and for a printed set, which has lost the order.
+    A cell counts as a list if it begins with `[`, or if all of it is `array([...])`, `list([...])`, `deque([...])` or
+    a Python tuple of texts.
+    Raises CellError for a list that cannot be read exactly, such as pandas' `Index([`, and for a printed set, which
+    has lost the order.
     """
     cell = cell.lstrip("\ufeff")
     if not _LIST.match(cell):
@@ -187,7 +193,7 @@ class _Reader:
         """Return the value inside `array(...)`, `list(...)` or the name of a numpy number or text."""
         self.position = call.end()
         self._skip_space()
-        if call[1].endswith(("array", "list")):
+        if not call[1].startswith("np.") or call[1].endswith("array"):
             if not self.text.startswith("[", self.position):
                 raise self._error()
             value: object = self._items("]", depth + 1, commas_only=True)
