@@ -447,6 +447,15 @@ def test_the_order_of_a_result_of_ragas_may_be_vouched_for(here: Path) -> None:
     assert "the order of the rows is trusted" in " ".join(run.manifest.notes)
 
 
+def test_a_first_record_without_a_metric_does_not_hide_a_lost_order(here: Path) -> None:
+    """JSON Lines may leave missing values out, so that the first metric's column begins in a later row."""
+    rows = [{"question": f"q{place}?", "answer": "a", "answer_relevancy": place / 4} for place in range(4)]
+    rows[1:] = [{**row, "faithfulness": 0.5} for row in rows[1:]]
+    file = written("r.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
+    with pytest.raises(DataError, match="first row has no score in 'faithfulness'"):
+        import_scores(file, out=here / "run")
+
+
 def test_a_number_in_the_data_does_not_hide_a_lost_order(here: Path) -> None:
     """Columns of the data come before the scores; a critique of the user's own may be the first metric."""
     rows = "q0?,a,0.5,,1.0\nq1?,b,0.5,1,0.2\nq2?,c,0.5,0,0.3\n"

@@ -8,7 +8,7 @@ before it move back by one job: to the next metric, and from the last metric to 
 
 from __future__ import annotations
 
-from math import isnan
+from math import isnan, nan
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -30,19 +30,21 @@ def unscored_at_the_front(
     """Return the column of scores that shows that scores may be in the wrong rows, or None if they are in order.
 
     If any job failed, the first result of all is NaN: that of the first row and the first metric. The columns of the
-    data come first, then the metrics in their order, so the first metric is at or before the first known name.
+    data come first, then the metrics in their order, so the first metric is at or before the first known name. If the
+    first row lacks a metric's column altogether, someone dropped missing values, and that metric may be the first.
 
     Args:
         columns: all columns in their order.
         numeric: those of them, in order, that may hold scores.
-        first: the numbers in the first row, NaN if there is none.
+        first: the numbers in the first row, by column; NaN for a value that is not a number.
         found: True if the table is known to be a result of ragas; otherwise a column must have the name of a metric.
     """
     known = [place for place, name in enumerate(numeric) if name in _METRICS]
     if len(_FIELDS.intersection(columns)) < 2 or not (known or found):
         return None
     candidates = numeric[: known[0] + 1] if known else numeric
-    return next((name for name in candidates if isnan(first[name])), None)
+    dropped = (name for name in numeric if name in _METRICS and name not in first)
+    return next((name for name in candidates if isnan(first.get(name, nan))), None) or next(dropped, None)
 
 
 def order_unknown(file: str, column: str) -> str:

@@ -148,7 +148,7 @@ class _Looked:
     numeric: dict[str, bool] = field(default_factory=dict[str, bool])
     """Whether a column that has values holds numbers alone."""
     first: dict[str, float] = field(default_factory=dict[str, float])
-    """The numbers of the first row that can be read; NaN for anything else, and for a column that it lacks."""
+    """The values of the first row as numbers; NaN for anything else."""
 
 
 def _columns(file: RecordFile) -> _Looked:
@@ -159,7 +159,8 @@ def _columns(file: RecordFile) -> _Looked:
             found = number_of(value)
             if column not in looked.names:
                 looked.names[column] = None
-                looked.first[column] = found if is_first and found is not None else nan
+                if is_first:
+                    looked.first[column] = nan if found is None else found
             if found is None or not isnan(found):
                 looked.numeric[column] = looked.numeric.get(column, True) and found is not None
     return looked
