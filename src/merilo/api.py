@@ -348,7 +348,8 @@ def gate(
         undefined: "drop" or "worst": what undefined outcomes count as. None: a gate must hold whatever they are.
         cluster: as in `evaluate`; None: the one that the run was made with, "": none.
         level: confidence of each one-sided limit, 0.95 by default.
-        across_data: as in `compare`.
+        across_data: compare the samples that match even if more than one in ten of the baseline's samples are not in
+            the run, or more than one in ten of the common ids name other questions.
 
     Raises:
         UsageError: nothing is asked for, a metric or argument cannot be used, or the runs' judges or questions differ.

@@ -178,13 +178,31 @@ def test_samples_are_paired_by_id_and_what_is_alone_is_named(tmp_path: Path) -> 
     """The order of the data plays no part; samples of one run only are not compared, and are listed."""
     old = graded(tmp_path / "old", {f"s{n}": [n % 3] for n in range(60)})
     new = graded(tmp_path / "new", {f"s{n}": [n % 3] for n in reversed(range(10, 70))})
-    found = gate_run(new, Suite(max_drop=0.1), baseline=old)
+    found = gate_run(new, Suite(max_drop=0.1), baseline=old, across_data=True)
     assert only(found).verdict is PASS
     assert (only(found).samples, only(found).decision.value) == (50, 0.0)
+    assert (found.run_only, found.baseline_only) == (10, 10)
     assert found.notes == (
         "10 samples are in the run only, and are not compared: s69, s68, s67, s66, s65 and 5 more.",
         "10 samples are in the baseline only, and are not compared: s0, s1, s2, s3, s4 and 5 more.",
     )
+
+
+def test_a_run_without_many_samples_of_the_baseline_is_refused(tmp_path: Path) -> None:
+    """Samples that were renamed or dropped do not leave a gate on the rest; samples that were added do."""
+    grades = {f"s{n}": [n % 3] for n in range(60)}
+    old = graded(tmp_path / "old", grades)
+    fewer = graded(tmp_path / "fewer", {name: grades[name] for name in list(grades)[:53]})
+    with pytest.raises(UsageError, match=r"7 of the 60 samples of the baseline .* such as 's53'.*--across-data"):
+        gate_run(fewer, Suite(max_drop=0.3), baseline=old)
+    enough = graded(tmp_path / "enough", {name: grades[name] for name in list(grades)[:54]})
+    assert gate_run(enough, Suite(max_drop=0.3), baseline=old).baseline_only == 6
+    assert gates_record(gate_run(old, Suite(max_drop=0.3), baseline=fewer))["run_only"] == 7
+    renamed = graded(
+        tmp_path / "renamed", {(name if n < 9 else f"new-{name}"): grades[name] for n, name in enumerate(grades)}
+    )
+    with pytest.raises(UsageError, match="51 of the 60 samples"):
+        gate_run(renamed, Suite(max_drop=0.3), baseline=old)
 
 
 def asked(out: Path, questions: Sequence[str], *, worse: int = 0, **fields: Sequence[Any]) -> merilo.Run:

@@ -55,7 +55,9 @@ FORMS: dict[str, Callable[[list[str]], str]] = {
 @pytest.mark.parametrize("form", FORMS)
 @given(texts=TEXTS)
 def test_a_printed_list_is_read_exactly(form: str, texts: list[str]) -> None:
-    """Whatever the texts hold, each printed form gives them back."""
+    """Whatever the texts hold, each printed form gives them back; numpy drops NUL characters at the end of a text."""
+    if "numpy texts" in form:
+        texts = [text.rstrip("\0") for text in texts]
     assert list_in_cell(FORMS[form](texts)) == texts
 
 

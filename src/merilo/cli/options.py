@@ -80,7 +80,7 @@ Cluster = Annotated[
 ]
 AcrossData = Annotated[
     bool,
-    typer.Option("--across-data", help="Allow more than one in ten ids with other questions; leave those out."),
+    typer.Option("--across-data", help="Compare the samples that match, even if more than one in ten do not."),
 ]
 Rpm = Annotated[float | None, typer.Option(metavar="N", help="Requests a minute, per model.")]
 Tpm = Annotated[float | None, typer.Option(metavar="N", help="Tokens a minute, per model.")]

@@ -7,7 +7,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from merilo.concluding.comparing import labels_aside
-from merilo.concluding.contents import equal_inputs, equal_questions
+from merilo.concluding.contents import MOST_OTHER, equal_inputs, equal_questions
 from merilo.concluding.same import differences_that_move_numbers, unlike
 from merilo.concluding.scores import read_scores
 from merilo.errors import DataError, RunError, UsageError
@@ -66,12 +66,11 @@ def gate_run(
     minimums, largest = _by_text(this, suite.minimums), _by_text(this, drops)
     gates = [_minimum(scores, text, asked, suite, early=early) for text, asked in minimums.items()]
     notes: list[str] = []
-    other = 0
+    pair: _Pair | None = None
     if base is not None:
         pair = _paired(base, scores, list(largest), across_data=across_data)
         gates += [_drop(pair, text, asked, suite) for text, asked in largest.items()]
         notes += [*pair.notes, *_judge_noise(pair, gates)]
-        other = pair.other_questions
     notes += labels_aside([this] if base is None else [this, base])
     notes += unsealed_notes([this] if base is None else [this, base])
     if any(gate.sequential for gate in gates):
@@ -84,7 +83,9 @@ def gate_run(
         cluster=None if scores.clusters is None else suite.cluster or this.manifest.cluster,
         cannot_tell=suite.cannot_tell,
         notes=tuple(notes),
-        other_questions=other,
+        other_questions=0 if pair is None else pair.other_questions,
+        run_only=0 if pair is None else pair.new_only,
+        baseline_only=0 if pair is None else pair.base_only,
         foreign=this.manifest.origin is not None,
     )
 
@@ -175,6 +176,9 @@ class _Pair:
     notes: tuple[str, ...]
     other_questions: int
     """How many common ids name other questions; they are left out."""
+    base_only: int
+    new_only: int
+    """How many samples only one of the runs has."""
     equal_inputs: frozenset[str]
     """The metrics whose inputs are equal in both runs."""
 
@@ -205,11 +209,26 @@ def _paired(base: Run, new: RunScores, metrics: Sequence[str], *, across_data: b
             f"{new.run.path} and {base.path} have no sample in common, such as {new.ids[0]!r} and {before.ids[0]!r}; "
             "samples are paired by id: give each an id that stays."
         )
+    if len(only_base) > MOST_OTHER * len(before.ids) and not seeds and not across_data:
+        raise UsageError(
+            f"{len(only_base):,} of the {len(before.ids):,} samples of the baseline {base.path} are not in "
+            f"{new.run.path}, such as {before.ids[only_base[0]]!r}. More than one in ten are missing, so the runs are "
+            f"not comparable. Give each sample an id that stays the same, run all samples, or use --across-data to "
+            f"compare only the {count(len(first), 'sample')} that both runs have."
+        )
     pair = (before.at(first), new.at(second))
     questions = equal_questions(pair, [str(base.path), str(new.run.path)], metrics, across_data=across_data)
     pair = (pair[0].at(questions.positions), pair[1].at(questions.positions))
     notes = [*_left(new, only_new, "the run"), *_left(before, only_base, "the baseline"), *questions.notes]
-    return _Pair(*pair, bool(seeds), tuple(notes), questions.other, equal_inputs(*pair, metrics))
+    return _Pair(
+        *pair,
+        early=bool(seeds),
+        notes=tuple(notes),
+        other_questions=questions.other,
+        base_only=len(only_base),
+        new_only=len(only_new),
+        equal_inputs=equal_inputs(*pair, metrics),
+    )
 
 
 def _left(scores: RunScores, places: Sequence[int], where: str) -> list[str]:

@@ -86,6 +86,10 @@ class Gates:
     """What must be known to read the decisions, a sentence each."""
     other_questions: int = 0
     """How many ids name another question in the baseline; these samples are left out."""
+    run_only: int = 0
+    """How many samples the baseline does not have; they are not compared."""
+    baseline_only: int = 0
+    """How many samples of the baseline the run does not have; they are not compared."""
     foreign: bool = False
     """Whether the scores come from elsewhere, and not from a judge of ours."""
 

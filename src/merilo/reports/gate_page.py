@@ -31,6 +31,8 @@ def gates_record(found: Gates) -> dict[str, Any]:  # Any: JSON
         "counts": found.counts,
         "losses": [gate.metric for gate in found.losses],
         "other_questions": found.other_questions,
+        "run_only": found.run_only,
+        "baseline_only": found.baseline_only,
         "level": found.level,
         "cluster": found.cluster,
         "cannot_tell": None if found.cannot_tell is None else found.cannot_tell.value,
