@@ -39,6 +39,7 @@ from merilo.errors import DataError, RunError, UsageError
 from merilo.judging.questions import Relevance
 from merilo.judging.verdicts import FailureKind
 from merilo.metrics.formulas import average_precision
+from merilo.reports.calibration import corrected_aggregates
 from merilo.reports.html_run import run_html
 from merilo.reports.overview import overview_page, overview_record
 from merilo.stats.correction import Reported
@@ -84,7 +85,7 @@ def test_the_corrected_estimate_is_reported_among_three(run: merilo.Run, labels:
     """The mean by the judge, by the labels alone, and the corrected one, which is reported, with the reason."""
     found = calibrate_run(run, labels).metrics["context_relevance"]
     assert found.correction.reported is Reported.CORRECTED
-    assert found.correction.reason.startswith("The corrected estimate is reported: its interval is")
+    assert found.correction.reason.startswith("The corrected estimate is reported whenever it has an interval")
     low, high = found.correction.corrected.interval.ends or (0.0, 0.0)
     assert low < true_mean(ROWS) < high
     assert (found.labels, found.correction.labelled, found.scored) == (120, 40, 120)
@@ -240,7 +241,7 @@ def test_two_uniform_draws_are_one(run: merilo.Run, tmp_path: Path) -> None:
     drawn = {task["user_input"] for path in files[:2] for task in read_tasks(path)}
     found = calibrate_run(run, files, metrics=["context_relevance"]).metrics["context_relevance"]
     assert found.correction.labelled == len(drawn) > 12
-    assert "36 labels of other draws left aside" in found.remarks[0]
+    assert "36 labels not used: they are from another call of merilo label" in found.remarks[0]
 
 
 def test_draws_by_verdict_are_corrected_by_verdict(tmp_path: Path) -> None:
@@ -365,6 +366,35 @@ def test_attached_labels_are_kept_with_the_run(labels: Path, tmp_path: Path) -> 
     assert corrected_of(run)["context_relevance"].labelled == 5
 
 
+def test_labels_of_another_metric_stay_attached(tmp_path: Path) -> None:
+    """Labels attached later replace those of tasks for the same metric, and leave those for other metrics."""
+    run = judged_run(tmp_path / "run", ROWS, ["context_relevance", "context_relevance(unit=context)"])
+    texts = list(run.manifest.metrics)
+    for at, text in enumerate(texts):
+        label_run(run, tmp_path / f"{at}.jsonl", metric=text, samples=20 + at)
+        found = calibrate_run(run, fill_in(tmp_path / f"{at}.jsonl", by_grade), metrics=[text], attach=True)
+    assert any("attached earlier for context_relevance kept" in remark for remark in found.remarks)
+    assert [corrected_of(run)[text].labelled for text in texts] == [20, 21]
+
+
+def test_corrected_means_lie_within_their_bounds(labels: Path, tmp_path: Path) -> None:
+    """The bounds with what is not scored move with the corrected mean, and the counts are named as the judge's."""
+    rows = [*ROWS[:-2], *({**row, "retrieved_contexts": []} for row in ROWS[-2:])]
+    run = judged_run(tmp_path / "run", rows, ["context_relevance"])
+    label_run(run, tmp_path / "t.jsonl", samples=40)
+    found = calibrate_run(run, fill_in(tmp_path / "t.jsonl", by_grade)).metrics["context_relevance"].correction
+    own = run.metrics["context_relevance"]
+    assert own.undefined == 2
+    assert own.mean is not None
+    assert found.estimate is not None
+    (moved,) = corrected_aggregates([own], {"context_relevance": found})
+    assert abs(moved.mean - own.mean) > 0.05
+    share = own.scored / (own.scored + own.undefined)
+    assert moved.bounds_with_undefined == pytest.approx((moved.mean * share, moved.mean * share + 1 - share))
+    page = str(overview_page(run, 100, corrections={"context_relevance": found}))
+    assert "Counts over all scored samples by the judge" in page
+
+
 def test_the_summary_reports_the_corrected_mean_once_labels_are_attached(labels: Path, tmp_path: Path) -> None:
     """Page, JSON and browser page give the corrected mean, the judge's own beside it, and no longer the remark."""
     run = judged_run(tmp_path / "run", ROWS, ["context_relevance"])
@@ -375,7 +405,7 @@ def test_the_summary_reports_the_corrected_mean_once_labels_are_attached(labels:
     estimate = corrections["context_relevance"].corrected
     page = " ".join(str(overview_page(run, 100, corrections=corrections)).split())
     assert remark not in page
-    assert f"context_relevance {estimate.value:.3f}" in page
+    assert f"context_relevance (corrected) {estimate.value:.3f}" in page
     assert f"corrected, from 40 labelled samples; the judge alone {run.metrics['context_relevance'].mean:.3f}" in page
     record = overview_record(run, corrections=corrections)["metrics"]["context_relevance"]
     assert record["mean"] == estimate.value

@@ -382,7 +382,7 @@ def test_lines_stream_in_constant_memory(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "head"), [("rows.jsonl", ""), ("rows.csv", "id,response\n"), ("rows.jsonl.gz", "")])
 def test_a_file_of_blank_lines_is_not_read_to_its_end(tmp_path: Path, name: str, head: str) -> None:
-    """100,000 blank lines in a row are skipped; one more ends the file, so that no input holds up Ctrl-C for minutes."""
+    """100,000 blank lines in a row are skipped. One more ends the file, so that Ctrl-C is never held up for minutes."""
     row = "good,a\n" if head else f"{GOOD}\n"
 
     def after(blank: int) -> list[str]:

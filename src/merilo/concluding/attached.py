@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from merilo.concluding.correcting import correction_of, match
@@ -24,8 +25,13 @@ if TYPE_CHECKING:
     from merilo.stats.correction import Correction
 
 
-def attach_labels(run: Run, labels: Sequence[PersonLabel]) -> None:
-    """Store these labels with the run, in place of any earlier ones, and seal them. Raises RunError."""
+def attach_labels(run: Run, labels: Sequence[PersonLabel]) -> dict[str, int]:
+    """Store these labels with the run, in place of earlier ones of tasks for the same metrics, and seal them.
+
+    Returns the number of earlier labels that are kept, by the metric that their tasks were drawn for. Raises RunError.
+    """
+    metrics = {each.ticket.metric for each in labels}
+    earlier = [each for each in _attached(run) if each.ticket.metric not in metrics]
     lines = [
         json.dumps(
             {
@@ -36,7 +42,7 @@ def attach_labels(run: Run, labels: Sequence[PersonLabel]) -> None:
             },
             ensure_ascii=False,
         )
-        for each in labels
+        for each in (*earlier, *labels)
     ]
     path = run.path / LABELS
     text = ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace").decode()
@@ -49,6 +55,15 @@ def attach_labels(run: Run, labels: Sequence[PersonLabel]) -> None:
                 write_file(path, text)
     except OSError as error:
         raise RunError(f"The labels cannot be kept with the run ({path}: {error.strerror}).") from error
+    return dict(Counter(each.ticket.metric for each in earlier if not each.ticket.settled))
+
+
+def _attached(run: Run) -> Sequence[PersonLabel]:
+    """Return the labels stored with the run; none if there are none, or if they cannot be read."""
+    try:
+        return () if run.labels is None else read_people([run.labels]).labels
+    except DataError:
+        return ()
 
 
 def corrected_of(

@@ -105,9 +105,10 @@ def calibrate_run(
         text: _metric(scores, text, each, agreements[tuple(each.items)], level=level, seed=seed)
         for text, each in matched.items()
     }
-    if attach:
-        attach_labels(this, own)
     remarks = [*_remarks(people, len(own))]
+    if attach:
+        kept = attach_labels(this, own)
+        remarks += [f"{count(amount, 'label')} attached earlier for {text} kept." for text, amount in kept.items()]
     if this.manifest.until is not None:
         remarks.append("This run stopped once its gates were decided: its means, corrected or not, lean to one side.")
     return Calibrated(this, found, tuple(remarks), people.problems, attach, level)

@@ -66,7 +66,7 @@ class Matched:
     elsewhere: str = ""
     """Why these labels say nothing of this run's mean: they were drawn from other samples; empty where they do."""
     aside: int = 0
-    """Labels of other draws, which cannot be mixed with these."""
+    """Labels from other calls of `merilo label` for the same metric, which cannot be combined with these."""
 
 
 def draws_of(labels: Iterable[PersonLabel]) -> dict[Draw, list[PersonLabel]]:
@@ -106,7 +106,7 @@ def drawn_elsewhere(draw: Draw, column: Column, ids: Sequence[str]) -> str:
 
 
 def chosen(draws: Mapping[Draw, list[PersonLabel]], metric: str) -> tuple[Draw, list[PersonLabel], int]:
-    """The draws that one estimate may rest on, as one, with their labels, and how many labels are left aside.
+    """Return the draws that one estimate may use, as one draw, with their labels, and the number of unused labels.
 
     Those drawn for the metric itself go first. Uniform draws of one unit are together one uniform draw; of others the
     one with the most labels is taken.
@@ -117,7 +117,7 @@ def chosen(draws: Mapping[Draw, list[PersonLabel]], metric: str) -> tuple[Draw, 
     if not biggest.stratified:
         together = [draw for draw in own if draw._replace(seed=0) == biggest._replace(seed=0)]
     labels = [label for draw in together for label in own[draw]]
-    return biggest, labels, sum(map(len, draws.values())) - len(labels)
+    return biggest, labels, sum(map(len, own.values())) - len(labels)
 
 
 def matched(
@@ -251,7 +251,8 @@ def remarks_of(found: Matched) -> list[str]:
     sentences = [found.unfit] if found.unfit else list[str]()
     if found.aside:
         sentences.append(
-            f"{count(found.aside, 'label')} of other draws left aside: only uniform draws of one kind add up to one."
+            f"{count(found.aside, 'label')} not used: they are from another call of merilo label, and only uniform "
+            "draws can be combined."
         )
     if found.unmatched:
         sentences.append(

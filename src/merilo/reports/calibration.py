@@ -38,8 +38,21 @@ def correction_rows(
 def corrected_aggregates(
     aggregates: Sequence[Aggregate], corrections: Mapping[str, Correction]
 ) -> tuple[Aggregate, ...]:
-    """The aggregates, with mean and interval of those that labels of people correct in the place of the judge's own."""
+    """Return the aggregates, with the mean, interval and bounds of those that human labels correct replaced."""
     return tuple(_corrected(each, corrections.get(each.metric)) for each in aggregates)
+
+
+def row_name(metric: str, correction: Correction | None) -> str:
+    """Return the metric's name in a table, with a note if its mean is not the judge's own."""
+    if correction is None or correction.estimate is None:
+        return metric
+    return f"{metric} ({'corrected' if correction.estimate is correction.corrected else 'human labels'})"
+
+
+def counts_heading(corrections: Mapping[str, Correction]) -> str:
+    """Return the heading of the counts, which are the judge's even if a mean is corrected."""
+    by_judge = any(each.estimate is not None for each in corrections.values())
+    return f"Counts over all scored samples{' by the judge' * by_judge}"
 
 
 def _corrected(aggregate: Aggregate, correction: Correction | None) -> Aggregate:
@@ -47,9 +60,13 @@ def _corrected(aggregate: Aggregate, correction: Correction | None) -> Aggregate
     if correction is None or estimate is None:
         return aggregate
     interval = estimate.interval
+    sum_change = aggregate.scored * (estimate.value - aggregate.mean) if aggregate.mean is not None else 0.0
+    with_failed = aggregate.scored + aggregate.failed
     return replace(
         aggregate,
         mean=estimate.value,
+        bounds=_moved(aggregate.bounds, sum_change, with_failed),
+        bounds_with_undefined=_moved(aggregate.bounds_with_undefined, sum_change, with_failed + aggregate.undefined),
         interval=interval.ends,
         level=interval.level,
         note=interval.note,
@@ -58,6 +75,16 @@ def _corrected(aggregate: Aggregate, correction: Correction | None) -> Aggregate
         seed=interval.seed,
         clusters=estimate.clusters,
     )
+
+
+def _moved(
+    bounds: tuple[float | None, float | None] | None, sum_change: float, samples: int
+) -> tuple[float | None, float | None] | None:
+    """Return bounds of a mean over so many samples after the sum of their scores has changed."""
+    if bounds is None:
+        return None
+    lower, upper = (None if end is None else end + sum_change / samples for end in bounds)
+    return lower, upper
 
 
 def label_rows(corrections: Mapping[str, Correction]) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
 from merilo.reports.aggregate import less_is_better, missing_text, weak_with_judge
-from merilo.reports.calibration import corrected_aggregates, label_rows
+from merilo.reports.calibration import corrected_aggregates, counts_heading, label_rows, row_name
 from merilo.reports.cases import cases_of
 from merilo.reports.comparison_words import Beside
 from merilo.reports.html_evidence import EvidencePart, TextPart, evidence_part, text_part, value_cell
@@ -60,12 +60,12 @@ def run_html(
         title=_title(run),
         beware=[*([] if run.complete else [f"This run was {STOPPED}."]), *([] if run.sealed else [UNSEALED])],
         head=_HEAD,
-        rows=[_cells(each) for each in aggregates],
+        rows=[_cells(each, known.get(each.metric)) for each in aggregates],
         plot=plot("drawn, 0 to 1", ((each.mean, each.interval) for each in aggregates), ends=(0.0, 1.0))
         if all(_on_unit_scale(each) for each in aggregates)
         else None,
         basis=_basis(run, aggregates, {text for text, each in known.items() if each.estimate is not None}),
-        beside=_beside(run, aggregates, label_rows(known)),
+        beside=_beside(run, aggregates, known),
         samples=[_sample(cases[sample], why) for sample, why in chosen.items()],
         samples_title=f"{count(len(chosen), 'sample')} to look at first",
         chosen=f"The worst by {metric}." if metric else "The worst of each metric in turn; a sample comes once.",
@@ -80,10 +80,10 @@ def _title(run: Run) -> str:
     return f"{run.manifest.data}: {count(run.manifest.samples, 'sample')}{by}"
 
 
-def _cells(aggregate: Aggregate) -> tuple[str, ...]:
+def _cells(aggregate: Aggregate, correction: Correction | None) -> tuple[str, ...]:
     counted = (aggregate.scored, aggregate.undefined, aggregate.failed)
     return (
-        aggregate.metric,
+        row_name(aggregate.metric, correction),
         number(aggregate.mean),
         span(aggregate.interval),
         *(f"{amount:,}" for amount in counted),
@@ -103,13 +103,13 @@ def _basis(run: Run, aggregates: Sequence[Aggregate], corrected: Collection[str]
     return " ".join(filter(None, parts))
 
 
-def _beside(run: Run, aggregates: Sequence[Aggregate], labelled: list[tuple[str, str]]) -> list[Beside]:
+def _beside(run: Run, aggregates: Sequence[Aggregate], corrections: Mapping[str, Correction]) -> list[Beside]:
     manifest = run.manifest
     # what a composite lacks, its parts lack
     missing = [each for each in aggregates if not each.parts and (each.undefined or each.failed)]
     groups = (
-        ("By labels of people", labelled),
-        ("Counts over all scored samples", [(each.metric, counts_text(each.counts)) for each in aggregates]),
+        ("By labels of people", label_rows(corrections)),
+        (counts_heading(corrections), [(each.metric, counts_text(each.counts)) for each in aggregates]),
         ("Not scored, and so not in the means", [(each.metric, missing_text(each)) for each in missing]),
         (REMARKS, [(each.metric, each.remark) for each in aggregates]),
         ("No interval", [(each.metric, each.note) for each in aggregates if each.scored]),

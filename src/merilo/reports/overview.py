@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from merilo.reports.aggregate import aggregate_record, less_is_better, missing_text, weak_with_judge
-from merilo.reports.calibration import corrected_aggregates, label_rows
+from merilo.reports.calibration import corrected_aggregates, counts_heading, label_rows, row_name
 from merilo.reports.cascade import cascade_rows
 from merilo.reports.clean import clean
 from merilo.reports.page import Page, Tone
@@ -101,7 +101,7 @@ def overview_page(
     aggregates = corrected_aggregates(tuple((metrics or run.metrics).values()), known)
     _title(page, run)
     page.blank()
-    table(page, aggregates)
+    table(page, aggregates, corrections=known)
     page.blank()
     by = run.manifest.cluster if cluster is None else cluster
     corrected = {metric for metric, each in known.items() if each.estimate is not None}
@@ -114,7 +114,7 @@ def overview_page(
         page.entries(label_rows(known))
     until_section(page, run)
     interpret_means(page, run)
-    _behind(page, aggregates)
+    _behind(page, aggregates, counts_heading(known))
     _beside(page, run)
     _made_by(page, run, kept=kept)
     if kept:
@@ -124,11 +124,12 @@ def overview_page(
     return page
 
 
-def table(page: Page, aggregates: Sequence[Aggregate]) -> None:
+def table(page: Page, aggregates: Sequence[Aggregate], *, corrections: Mapping[str, Correction] | None = None) -> None:
     """One row for each metric: mean, interval, and how many samples are scored, undefined and failed."""
+    known = corrections or {}
     headings = ("metric", "mean", interval_heading(aggregates), "scored", "undef", "failed")
     tones = [Tone.STRONG, *(Tone.BAD if aggregate.failed else Tone.PLAIN for aggregate in aggregates)]
-    page.table([headings, *map(_row, aggregates)], tones, gaps=_GAPS)
+    page.table([headings, *(_row(each, known.get(each.metric)) for each in aggregates)], tones, gaps=_GAPS)
 
 
 def interval_heading(aggregates: Sequence[Aggregate]) -> str:
@@ -162,9 +163,10 @@ def intervals_text(
     return f"Each interval is {over}; {error}."
 
 
-def _row(aggregate: Aggregate) -> tuple[str, ...]:
+def _row(aggregate: Aggregate, correction: Correction | None) -> tuple[str, ...]:
     counted = (f"{amount:,}" for amount in (aggregate.scored, aggregate.undefined, aggregate.failed))
-    return (aggregate.metric, number(aggregate.mean), span(aggregate.interval), *counted)
+    name = row_name(aggregate.metric, correction)
+    return (name, number(aggregate.mean), span(aggregate.interval), *counted)
 
 
 def judge_name(run: Run) -> str:
@@ -228,11 +230,11 @@ def _title(page: Page, run: Run) -> None:
         page.line("  " + command("verify", str(run.path)))
 
 
-def _behind(page: Page, aggregates: Sequence[Aggregate]) -> None:
+def _behind(page: Page, aggregates: Sequence[Aggregate], heading: str) -> None:
     counted = [(each.metric, _counted(each)) for each in aggregates if each.counts]
     if counted:
         shares = " and shares with their intervals" * any(each.shares for each in aggregates)
-        page.heading(f"Counts over all scored samples{shares}")
+        page.heading(f"{heading}{shares}")
         page.entries(counted)
     own = [each for each in aggregates if not each.parts]  # what a composite lacks, its parts lack
     missing = [(each.metric, missing_text(each)) for each in own if each.undefined or each.failed]

@@ -369,8 +369,8 @@ def _choice(human: Estimate, corrected: Estimate, labelled: int) -> tuple[Report
     ends, alone = corrected.interval.ends, human.interval.ends
     if ends is not None and alone is not None:
         return Reported.CORRECTED, (
-            f"The corrected estimate is reported: its interval is {ends[1] - ends[0]:.3g} wide, that of the labels "
-            f"alone {alone[1] - alone[0]:.3g}."
+            "The corrected estimate is reported whenever it has an interval, however wide: here "
+            f"{ends[1] - ends[0]:.3g}; from the labels alone {alone[1] - alone[0]:.3g}."
         )
     if ends is not None:
         return Reported.CORRECTED, f"The corrected estimate is reported: {human.interval.note}."
