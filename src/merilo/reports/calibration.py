@@ -60,7 +60,8 @@ def _corrected(aggregate: Aggregate, correction: Correction | None) -> Aggregate
     if correction is None or estimate is None:
         return aggregate
     interval = estimate.interval
-    sum_change = aggregate.scored * (estimate.value - aggregate.mean) if aggregate.mean is not None else 0.0
+    change = 0.0 if estimate.value is None or aggregate.mean is None else estimate.value - aggregate.mean
+    sum_change = aggregate.scored * change
     with_failed = aggregate.scored + aggregate.failed
     return replace(
         aggregate,

@@ -41,7 +41,7 @@ _YES: dict[type, str] = {
     UsefulnessVerdict: "useful",
     SupportVerdict: "supported",
     SufficiencyVerdict: "sufficient",
-    AddressesVerdict: "to the point",
+    AddressesVerdict: "addresses the question",
     NoncommittalVerdict: "declines",
     AnsweredVerdict: "answered",
     MentionsVerdict: "mentioned",
@@ -147,7 +147,7 @@ def _verdict(answer: Answer) -> str:
             missing = f" (missing: {answer.missing})" if answer.missing else ""
             return answer.label.value + missing
         case AddressesVerdict():
-            return "to the point" if answer.addresses else "beside the point"
+            return "addresses the question" if answer.addresses else "does not address the question"
         case NoncommittalVerdict():
             return "declines to answer" if answer.noncommittal else "answers"
         case MatrixVerdict():
