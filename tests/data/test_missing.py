@@ -96,7 +96,7 @@ def test_a_missing_value_in_a_required_place_is_an_error(record: dict[str, Any],
 def test_a_sample_needs_an_id() -> None:
     """A sample made by hand has no number to go by."""
     with pytest.raises(DataError, match=r"expected an id \(text or a whole number\), got NaN \(a missing value\)"):
-        Sample(nan)  # type: ignore[arg-type]
+        Sample(nan)  # type: ignore[arg-type]  # the wrong type is what is tested
 
 
 @pytest.mark.parametrize(
