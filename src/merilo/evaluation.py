@@ -29,7 +29,7 @@ from merilo.judges.cascade import each_judge
 from merilo.judging.rubric import rubric_versions
 from merilo.options import checked, judges_of
 from merilo.reports.log import EventLog
-from merilo.reports.spent import spent_text
+from merilo.reports.spent import spent_so_far
 from merilo.reports.summary import Tallies
 from merilo.reports.words import count
 from merilo.runs.clusters import check_clusters, cluster_numbers
@@ -376,10 +376,8 @@ class _Work:
             "raise_to": None if reached is None else reached.raise_to(self._done / self._manifest.samples),
         }
         self._publish(summary, usage)
-        if isinstance(ended, ProviderDown) and usage["requests"]:
-            ended.args = (
-                " ".join(filter(None, [str(ended), _timeouts(carrier), f"Spent so far: {spent_text(usage)}."])),
-            )
+        if isinstance(ended, ProviderDown):
+            ended.args = (" ".join(filter(None, [str(ended), _timeouts(carrier), spent_so_far(usage)])),)
         elif reached is None and (advice := _timeouts(carrier)):
             self._progress.note(advice)
         self._progress.spent(usage)

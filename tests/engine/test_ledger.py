@@ -611,6 +611,16 @@ def test_an_interrupted_run_names_what_was_spent(here: Here, server: JudgeServer
     assert f"{usage['cost_usd']:.4f} USD" in said
 
 
+def test_too_many_failures_name_what_was_spent(here: Here, server: JudgeServer) -> None:
+    """A run that ends with too many failures says what it has spent."""
+    server.fail(status(400), share=0.3, seed=2)
+    assert start(here, server).wait() == 4
+    said = " ".join(stderr(here).split())
+    assert re.search(
+        rf"more than --max-failed 1\.0%\. Spent so far: {server.count} requests, .* USD, .* s\. To ask", said
+    )
+
+
 def test_a_resumed_run_names_what_was_spent_and_the_limit_to_raise(here: Here, server: JudgeServer) -> None:
     """The message says what the directory has cost and to what the limit must be raised, which suffices."""
     assert start(here, server, "--max-cost", "9").wait() == 5

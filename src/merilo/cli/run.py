@@ -177,7 +177,7 @@ def run(
 def _evaluated(data: str, qrels: str | None, arguments: EvaluateArguments, *, quiet: bool, plain: bool) -> Run:
     from merilo.api import evaluate
     from merilo.data.trec import load_trec
-    from merilo.reports.spent import spent_text
+    from merilo.reports.spent import spent_so_far
     from merilo.reports.watch import Watch
 
     source = data if qrels is None else load_trec(data, qrels)
@@ -187,8 +187,7 @@ def _evaluated(data: str, qrels: str | None, arguments: EvaluateArguments, *, qu
         return evaluate(source, **arguments)
     except Interrupted:
         watch.end()  # stopped at once, the run is still busy in its thread
-        spent = f" Spent so far: {spent_text(watch.usage)}." if watch.usage else ""
-        raise Interrupted(_resumable(f"Stopped.{spent}", watch)) from None
+        raise Interrupted(_resumable(f"Stopped. {spent_so_far(watch.usage)}".rstrip(), watch)) from None
     except MeriloError as error:  # a key that is missing, a server that is gone: the run has begun
         if watch.run is None:
             raise
@@ -254,15 +253,16 @@ def _check_whole(found: Run) -> None:
 
 
 def _check_failed(found: Run, most: float) -> None:
-    from merilo.reports.spent import spent_text
+    from merilo.reports.spent import spent_so_far
     from merilo.reports.terminal import tell
 
     aggregates = [each for each in found.metrics.values() if not each.parts]  # a composite has no outcomes
     failed = sum(each.failed for each in aggregates)
     total = sum(each.scored + each.undefined + each.failed for each in aggregates)
     if failed > most * total:
+        spent = spent_so_far(found.usage)
         tell(
             f"{failed:,} of {total:,} outcomes failed ({failed / total:.1%}), more than --max-failed {most:.1%}. "
-            f"Spent so far: {spent_text(found.usage)}. To ask them again: {again(found.path, '--retry-failed')}"
+            f"{spent}{' ' * bool(spent)}To ask them again: {again(found.path, '--retry-failed')}"
         )
         raise typer.Exit(Exit.TOO_MANY_FAILED)

@@ -10,6 +10,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+def spent_so_far(usage: Mapping[str, Any]) -> str:  # Any: numbers and nulls
+    """Return a sentence for a run that was stopped; nothing if it has sent no request."""
+    return f"Spent so far: {spent_text(usage)}." if usage.get("requests") else ""
+
+
 def spent_text(usage: Mapping[str, Any]) -> str:  # Any: numbers and nulls
     """Return requests, cached answers, tokens, money and time in one line."""
     unanswered = usage.get("unanswered")
