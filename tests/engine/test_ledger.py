@@ -301,12 +301,13 @@ class Watcher:
         pass
 
 
+@pytest.mark.parametrize("fault", [status(401), rate_limited("3000")], ids=lambda fault: fault.name)
 def test_a_provider_that_is_down_names_what_was_spent(
-    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]
+    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any], fault: Fault
 ) -> None:
     """An error that stops a run names the requests and the cost of the whole run directory."""
     evaluated(rows(12), max_requests=9, **options)
-    server.fail(status(401))
+    server.fail(fault)
     with pytest.raises(merilo.ProviderDown, match=r"Spent so far: \d\d requests, .* \d+\.\d{4} USD") as caught:
         evaluated(rows(12), **options)
     usage = merilo.Run.open(options["out"]).usage
@@ -314,6 +315,8 @@ def test_a_provider_that_is_down_names_what_was_spent(
     assert usage["requests"] == server.count > 9
     assert (usage["unanswered"], usage["unanswered_usd"]) == (0, 0.0)  # the others in flight were refused as well
     assert usage["stopped"].startswith("Stopped by an error (ProviderDown). ")
+    server.behave()
+    assert not any(each.failed for each in evaluated(rows(12), **options).metrics.values())
 
 
 def test_a_timeout_that_is_too_short_is_named(

@@ -168,6 +168,11 @@ class Carrier:
             for callback in tuple(self._stops):
                 callback(self._error or error)
 
+    @property
+    def failing(self) -> bool:
+        """True once an error has ended the run, also while requests in flight are still awaited."""
+        return self._error is not None
+
     def fail(self, error: BaseException) -> None:
         """Send nothing more, and end with this error once all requests in flight are settled, at most 2 s later."""
         if not self.over and self._error is None:

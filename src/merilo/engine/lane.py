@@ -456,14 +456,14 @@ class Lane:
             self._gone_since = min(self._gone_since, now)
             parcel.unreached += 1
             if now - self._gone_since >= GONE_S or parcel.unreached > _MOST_TRIES:
-                self._carrier.stop(ProviderDown(str(error)))
+                self._carrier.fail(ProviderDown(str(error)))
                 return None
             return jitter_s(parcel.unreached, _LONGEST_GONE_WAIT_S)
         if isinstance(error, RateLimited):
             if (asked_s := error.retry_after_s or 0.0) <= LONGEST_PAUSE_S:
                 return parcel.limited_again_s(error)
             said = f"{error} It asks to come back in {asked_s:.0f} s; go on with the run then."
-            self._carrier.stop(ProviderDown(said))
+            self._carrier.fail(ProviderDown(said))
             return None
         return parcel.failed_again_s() if self._breaker.doubt is Doubt.NONE else None
 
@@ -472,7 +472,7 @@ class Lane:
         self.post(parcel)
 
     def _give_up(self, parcel: Parcel, error: ProviderError, kind: FailureKind) -> None:
-        if self._carrier.over:
+        if self._carrier.over or self._carrier.failing:
             return
         self._carrier.tell(EventKind.GAVE_UP, self.title, 0.0, error)
         failure, wrong = Failure(kind, str(error)), kind is FailureKind.PERMANENT
