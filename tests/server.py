@@ -136,6 +136,10 @@ class Fault:
     finish: str = "stop"
     refusal: str | None = None
     reset: bool = False
+    cut: bool = False
+    """The connection is closed in the middle of the body."""
+    written: int = 0
+    """Output tokens that the server bills besides the completion that it sends."""
 
 
 def status(code: int, message: str = "made to fail", /, **error: object) -> Fault:
@@ -150,14 +154,24 @@ def rate_limited(retry_after: str = "0", message: str = "slow down", /, **error:
     return Fault("rate limited", status=429, headers={"Retry-After": retry_after}, body=body)
 
 
-def reset() -> Fault:
-    """The connection is broken off without an answer."""
-    return Fault("reset", reset=True)
+def reset(written: int = 0) -> Fault:
+    """The connection is closed without an answer, after a reply of this many tokens was written."""
+    return Fault("reset", reset=True, written=written)
 
 
-def hang(seconds: float = 3600.0) -> Fault:
-    """No answer for a long time (the server still closes at once)."""
-    return Fault("hang", seconds=seconds)
+def hang(seconds: float = 3600.0, *, written: int = 0) -> Fault:
+    """No answer for a long time (the server still closes at once); a reply of this many tokens is billed."""
+    return Fault("hang", seconds=seconds, written=written)
+
+
+def cut_off(body: str, written: int) -> Fault:
+    """Half of this body; the whole reply of this many tokens is billed."""
+    return Fault("cut off", body=body, cut=True, written=written)
+
+
+def unusable(body: str, written: int, *, code: int = 200) -> Fault:
+    """This text as the whole HTTP body, for a reply of this many tokens that is billed."""
+    return Fault("unusable", status=code, body=body, written=written)
 
 
 def slow(seconds: float) -> Fault:
@@ -390,8 +404,9 @@ class JudgeServer:
             fault = self._locked_out(request) or self._fault(asked[0], anthropic=wires.is_anthropic(request.path))
             self._now += 1
             self.most_at_once = max(self.most_at_once, self._now)
-        if fault is None or fault.status == _OK:
+        if fault is None or fault.status == _OK or fault.written:
             self.billed["input"] += wires.tokens(body)
+            self.billed["output"] += 0 if fault is None else fault.written
         try:
             return await self._respond(request, asked, fault)
         finally:
@@ -403,6 +418,8 @@ class JudgeServer:
         if fault is not None and fault.reset:
             _break_off(request)
             return web.Response()
+        if fault is not None and fault.body is not None and fault.cut:
+            return await _half(request, fault.body.encode())
         if fault is not None and fault.body is not None:
             return web.Response(
                 status=fault.status, headers=fault.headers, text=fault.body, content_type="application/json"
@@ -509,6 +526,16 @@ def _fields(asked: Asked, answer: Answer | None) -> Any:
     if asked.kind == "sufficiency":
         fields["missing"] = "" if answer == "sufficient" else "Something."
     return fields
+
+
+async def _half(request: web.Request, body: bytes) -> web.StreamResponse:
+    """Send half of a body and close the connection."""
+    response = web.StreamResponse(headers={"Content-Type": "application/json", "Content-Length": str(len(body))})
+    await response.prepare(request)
+    await response.write(body[: len(body) // 2])
+    if request.transport is not None:
+        request.transport.close()
+    return response
 
 
 def _break_off(request: web.Request) -> None:

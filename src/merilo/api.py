@@ -75,8 +75,9 @@ def evaluate(data: str | PathLike[str] | Records, **arguments: Unpack[EvaluateAr
               No request is sent that could exceed one. The run is then returned incomplete (`run.complete` is False,
               `run.usage["stopped"]` says why), and the same call with a higher limit resumes it.
             - max_seconds: the same for the time of this call.
-            - unanswered: "charged" (the default): a request that was sent and never answered, such as after a timeout
-              or a crash, is charged for its input. "free": it costs nothing.
+            - unanswered: "charged" (the default): a request that was sent and brought no usable reply, such as after a
+              timeout or a crash, is charged for its input, and the price of its longest reply stays reserved. "free":
+              it costs nothing.
             - base_url: of the server, for "openai:", "anthropic:" and "azure:" judges and an embedder of that kind.
             - api_key_env: name of the environment variable that holds the key, for the same.
             - embedder_base_url: of the embedder's server, where it is another; it is not sent the judges' key then.

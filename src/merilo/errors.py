@@ -11,7 +11,8 @@
     │   ├── ReplyError           the reply could not be read as a verdict
     │   └── ProviderError        the reply did not come
     │       ├── RateLimited      too many requests: ask again later
-    │       ├── Temporary        overloaded, timed out, broken connection: ask again
+    │       ├── Temporary        overloaded, broken connection: ask again
+    │       │   ├── TimedOut     no reply in time: ask again
     │       │   └── Unreachable  nobody at the address, which was reached before: ask again, then stop
     │       ├── Refused          the provider will not answer this request (content policy)
     │       ├── Permanent        this request is wrong and always will be
@@ -106,12 +107,16 @@ class ReplyError(JudgeError):
 
 
 class ProviderError(JudgeError):
-    """No reply came; `status` is the HTTP status where there was one. `sent`: False if the request never left."""
+    """No usable reply came; `status` is the HTTP status if there was one. `sent`: False if the request never left.
 
-    def __init__(self, message: str, *, status: int | None = None, sent: bool = True) -> None:
+    `received_bytes`: the size of what arrived as a reply and cannot be used; 0 for an error that the server reported.
+    """
+
+    def __init__(self, message: str, *, status: int | None = None, sent: bool = True, received_bytes: int = 0) -> None:
         super().__init__(message)
         self.status = status
         self.sent = sent
+        self.received_bytes = received_bytes
 
 
 class RateLimited(ProviderError):
@@ -123,7 +128,11 @@ class RateLimited(ProviderError):
 
 
 class Temporary(ProviderError):
-    """The provider is overloaded, timed out or broke the connection; the same request may work later."""
+    """The provider is overloaded or broke the connection; the same request may work later."""
+
+
+class TimedOut(Temporary):
+    """No reply came within the timeout; the same request may work later."""
 
 
 class Unreachable(Temporary):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import sqlite3
 import time
@@ -15,7 +16,7 @@ from merilo.cascading import RunCascades
 from merilo.data.load import load
 from merilo.data.sentences import SPLITTER_ID
 from merilo.engine.answers import SPECIAL, Answers, Roles
-from merilo.engine.budget import check_prices, check_spent, price_again, spent_record
+from merilo.engine.budget import Reached, check_prices, check_spent, price_again, spent_record
 from merilo.engine.cache import VerdictCache, default_path
 from merilo.engine.carry import Carrier
 from merilo.engine.collector import rare_collections
@@ -23,11 +24,12 @@ from merilo.engine.drive import AsyncDriver
 from merilo.engine.progress import Audience
 from merilo.engine.rounds import Batches, asks_in_rounds, in_rounds
 from merilo.engine.schedule import room_for, room_until, stream
-from merilo.errors import RunError, UsageError
+from merilo.errors import ProviderDown, RunError, UsageError
 from merilo.judges.cascade import each_judge
 from merilo.judging.rubric import rubric_versions
 from merilo.options import checked, judges_of
 from merilo.reports.log import EventLog
+from merilo.reports.spent import spent_so_far
 from merilo.reports.summary import Tallies
 from merilo.reports.words import count
 from merilo.runs.clusters import check_clusters, cluster_numbers
@@ -56,6 +58,9 @@ if TYPE_CHECKING:
     from merilo.options import Options
     from merilo.runs.outcomes import Result
     from merilo.stopping import Deciding
+
+_MANY_TIMEOUTS = 3
+"""Fewer requests that were not answered in time suggest nothing about the timeout."""
 
 
 async def run_evaluation(data: str | PathLike[str] | Records, options: Options) -> Run:
@@ -249,17 +254,19 @@ class _Work:
             listen=self._progress.listener,
         )
         self._progress.watch(carrier.traffic)
+        ended: BaseException | None = None
         try:
             with rare_collections():
                 async with carrier:
                     await self._everything(carrier)
         except BaseException as error:
+            ended = error
             self._progress.stopped(error)
             raise
         finally:
             try:
                 self._answers.commit()
-                self._finish(carrier, time.monotonic() - began)
+                self._finish(carrier, time.monotonic() - began, ended)
             finally:
                 self._progress.end()
 
@@ -317,7 +324,7 @@ class _Work:
         """Let the gates look at a sample, and send nothing more once all are decided."""
         deciding.add(results)
         if deciding.decided:
-            carrier.halt("Every gate is decided.")
+            carrier.halt(Reached("Every gate is decided."))
 
     def _results(
         self, samples: Iterable[Sample], metrics: Mapping[str, Metric], carrier: Carrier
@@ -347,9 +354,10 @@ class _Work:
         carrier.on_stop(batches.stop)
         return in_rounds(samples, metrics, self._answers, batches, price=carrier.price, count=carrier.count)
 
-    def _finish(self, carrier: Carrier, seconds: float) -> None:
+    def _finish(self, carrier: Carrier, seconds: float, ended: BaseException | None) -> None:
+        """Write what came out, and what it cost. `ended`: the error that stopped the run, if any."""
         aggregates = self._tallies.aggregates()
-        deciding = self._deciding
+        deciding, reached = self._deciding, carrier.reached
         if deciding is not None:
             aggregates = [deciding.valid(aggregate) for aggregate in aggregates]
         cascades = self._cascades.records(self._part if self._decided else None)
@@ -364,9 +372,14 @@ class _Work:
             **self._spent(),
             "seconds": round(seconds, 3),
             "adaptations": carrier.adaptations(),
-            "stopped": self._stopped(carrier.reached),
+            "stopped": self._stopped(carrier, ended),
+            "raise_to": None if reached is None else reached.raise_to(self._done / self._manifest.samples),
         }
         self._publish(summary, usage)
+        if isinstance(ended, ProviderDown):
+            ended.args = (" ".join(filter(None, [str(ended), _timeouts(carrier), spent_so_far(usage)])),)
+        elif reached is None and (advice := _timeouts(carrier)):
+            self._progress.note(advice)
         self._progress.spent(usage)
 
     def _spent(self) -> dict[str, object]:
@@ -385,13 +398,20 @@ class _Work:
             self._part.touch()
             publish(self._path, texts, streamed=True, usage=usage, store=self._store)
 
-    def _stopped(self, reached: str | None) -> str | None:
-        """Which limit ended this call, and how far it came; None where it came to its end, or none did."""
-        if reached is None or self._complete:
+    def _stopped(self, carrier: Carrier, ended: BaseException | None) -> str | None:
+        """Return what ended this call and how many samples are done; None if all is done."""
+        if self._complete:
             return None
+        if ended is not None:
+            stopped = isinstance(ended, asyncio.CancelledError | KeyboardInterrupt)
+            why = "Interrupted." if stopped else f"Stopped by an error ({type(ended).__name__})."
+        elif carrier.reached is None:
+            return None
+        else:
+            why = " ".join(filter(None, [carrier.reached.sentence, _timeouts(carrier)]))
         if self._whole:
-            return f"{reached} All samples are done, but not the audit of the cascade."
-        return f"{reached} {self._done:,} of {self._manifest.samples:,} samples are done."
+            return f"{why} All samples are done, but not the audit of the cascade."
+        return f"{why} {self._done:,} of {self._manifest.samples:,} samples are done."
 
     @property
     def _complete(self) -> bool:
@@ -402,6 +422,17 @@ class _Work:
     def _whole(self) -> bool:
         """True if there is nothing left to do with any sample."""
         return self._decided or self._done == self._manifest.samples
+
+
+def _timeouts(carrier: Carrier) -> str:
+    """Return advice if most requests of this call were not answered in time; otherwise nothing."""
+    sent, lost = carrier.spending.sent, carrier.timed_out
+    if lost < _MANY_TIMEOUTS or 2 * lost <= sent:
+        return ""
+    return (
+        f"{lost:,} of {count(sent, 'request')} got no reply in time: the timeout is probably too short. "
+        "Raise it (--timeout, timeout_s)."
+    )
 
 
 def _manifest(dataset: Dataset, intake: Intake, selection: Selection, roles: Roles, options: Options) -> Manifest:

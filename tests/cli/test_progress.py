@@ -276,7 +276,7 @@ def test_ctrl_c_takes_the_line_away(desk: Desk) -> None:
     """Stopped in the middle, nothing of the line is left, and the way to go on stands on lines of its own."""
     shown = desk.shown("--out", "run", type_once_seen=("in flight", CTRL_C))
     assert shown.code == 130
-    assert shown.left[0] == "Stopped."
+    assert shown.left[0].startswith("Stopped. Spent so far: ")
     assert shown.left[1].startswith("What was answered is kept. To go on: merilo run data.jsonl")
     assert shown.left[2:] == [""]
 

@@ -16,7 +16,7 @@ from server import Fault, JudgeServer, bare, malformed, rate_limited, truncated
 import merilo
 from merilo.api import judge_check
 from merilo.engine.amounts import Settled
-from merilo.engine.budget import Budget, Limited, Over, Spending
+from merilo.engine.budget import Budget, Limited, Over, Reached, Spending
 from merilo.errors import RateLimited
 from merilo.judges.llm import LLMJudge
 from merilo.providers.base import Usage
@@ -337,10 +337,9 @@ def test_money_set_aside_may_come_back() -> None:
     entry = spending.begin(0.6, NOTHING)
     spending.replied(entry, 0.6, PROVIDER, REPORTED)
     assert spending.over(0.6) == Over(Limited.EXPENSIVE)
-    assert "$0.90 spent in this run directory so far; the next request can cost up to $0.60." in spending.cost_reached(
-        0.6
-    )
-    assert "Raise --max-cost to at least $1.50 to continue." in spending.cost_reached(0.6)
+    sentence = spending.cost_reached(0.6).sentence
+    assert "$0.90 spent in this run directory so far; the next request can cost up to $0.60." in sentence
+    assert "Raise --max-cost to at least $1.50 to continue." in sentence
 
 
 def test_nothing_is_aside_when_nothing_is_in_the_air() -> None:
@@ -373,7 +372,7 @@ def test_what_is_cost_reached_is_passed_over(
 @pytest.mark.parametrize("amount", [1e-320, 1e-9, 0.004, 12.0, 1e15])
 def test_amounts_are_told_in_few_digits(amount: float) -> None:
     """The smallest and the largest limits make a sentence, not a page of digits."""
-    assert len(Spending(Budget(max_cost_usd=amount), lambda *_: None).cost_reached(amount)) < 200
+    assert len(Spending(Budget(max_cost_usd=amount), lambda *_: None).cost_reached(amount).sentence) < 200
 
 
 def test_a_judge_that_is_checked_keeps_one_limit(server: JudgeServer, tmp_path: Path) -> None:
@@ -391,6 +390,21 @@ def test_a_judge_that_is_checked_keeps_one_limit(server: JudgeServer, tmp_path: 
     assert "spent by these runs so far" in check.stopped
     assert judge_check(**arguments, max_cost_usd=12.0).stopped == check.stopped
     assert server.count == asked
+
+
+@pytest.mark.parametrize(
+    ("reached", "done", "limits"),
+    [
+        (Reached("", "max_cost_usd", used=2.0, next=0.5), 0.25, {"max_cost_usd": 8.5}),
+        (Reached("", "max_cost_usd", used=0.00012341, next=0.0), 1.0, {"max_cost_usd": 0.00013}),
+        (Reached("", "max_requests", used=5, next=1), 0.0, {"max_requests": 6}),
+        (Reached("", "max_requests", used=10, next=1), 0.3, {"max_requests": 35}),
+        (Reached("Time limit of 3 s reached."), 0.5, None),
+    ],
+)
+def test_the_limit_to_continue_with_is_a_number(reached: Reached, done: float, limits: dict[str, float] | None) -> None:
+    """It covers the next request and the remaining samples at the cost of those that are done."""
+    assert reached.raise_to(done) == limits
 
 
 def test_the_command_line_says_how_to_go_on(server: JudgeServer, tmp_path: Path) -> None:
@@ -415,7 +429,12 @@ def test_the_command_line_says_how_to_go_on(server: JudgeServer, tmp_path: Path)
     said = " ".join(done.stderr.split())
     assert "Limit of 5 requests reached (--max-requests): 5 sent in this run directory so far." in said
     assert "All answers are kept. To resume with a higher limit: merilo run data.jsonl" in said
-    assert "--max-requests N" in said
+    command = re.search(r"--max-requests (\d+)\b.*$", said)
+    assert command is not None
+    assert int(command[1]) > 5
+    sent = server.count
+    here.merilo(*words, "--max-requests", command[1])
+    assert server.count == int(command[1]) > sent
     assert here.merilo(*words, "--rpm", "6000", "--tpm", "1e9", "--timeout", "30").returncode == 0
 
 

@@ -6,6 +6,7 @@ The server bills every request that arrives, and every reply that it writes, whe
 from __future__ import annotations
 
 import json
+import random
 import re
 import signal
 import subprocess
@@ -18,7 +19,7 @@ import pytest
 from command_line import COMMAND, Here
 from embedding_server import EmbeddingServer, embeddings
 from judged_rivers import Evaluate, rows
-from server import Fault, JudgeServer, hang, malformed, rate_limited, reset, status, truncated
+from server import Fault, JudgeServer, cut_off, hang, malformed, rate_limited, reset, status, truncated, unusable
 
 import merilo
 from merilo.judging.ask import ask
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from merilo.data.sample import Sample
+    from merilo.engine.traffic import Traffic
     from merilo.judging.ask import Plan
 
 METRIC = "context_relevance"
@@ -174,8 +176,8 @@ def test_a_missing_key_is_not_counted(
 def test_a_silent_server_is_charged_up_to_the_limit(
     evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]
 ) -> None:
-    """Requests that time out are charged for their input in every call, until the limit of the directory is reached."""
-    server.fail(hang())
+    """Requests that time out may be billed for the longest reply, so they use up the limit of the directory."""
+    server.fail(hang(written=2048))
     said = ""
     for _ in range(30):
         with suppress(merilo.ProviderDown):
@@ -184,10 +186,151 @@ def test_a_silent_server_is_charged_up_to_the_limit(
         sent = server.count
         if "--max-cost" in said:
             break
-    assert re.search(r"Cost limit of \$20\.00 reached .* spent in this run directory so far", said)
-    assert 10.0 < bill_usd(server) <= 20.0
+    assert re.search(r"Cost limit of \$20\.00 reached .* spent in this run directory so far and up to \$", said)
+    assert 14.0 < bill_usd(server) <= 20.0
     assert not evaluated(rows(40), max_cost_usd=20.0, **options).complete
     assert server.count == sent
+
+
+LONG = "word " * 1_638  # 2,048 tokens of four characters, the longest reply
+NOT_READ: dict[str, Fault] = {
+    "cut off": cut_off(json.dumps({"choices": [{"message": {"content": LONG}}]}), 2048),
+    "not JSON": unusable(LONG, 2048),
+    "no choices": unusable(json.dumps({"choices": [], "text": LONG}), 2048),
+    "no choices, no text": unusable(json.dumps({"choices": []}), 2048),
+    "error in a 200": unusable(json.dumps({"error": {"message": "internal error", "code": 500}}), 2048),
+    "error in a 200, no code": unusable(json.dumps({"error": "internal error"}), 2048),
+    "error in a 200 about a parameter": unusable(
+        json.dumps({"error": {"message": "response_format is not supported", "code": 500}}), 2048
+    ),
+    "another status": unusable("{}", 2048, code=201),
+    "no bytes": reset(2048),
+    "no reply in time": hang(written=2048),
+    "a gateway timeout": unusable("{}", 2048, code=504),
+    "a refusal": Fault("refusal", refusal=LONG, written=2048),
+    "a filtered reply": Fault("filtered", rewrite=lambda _: LONG, finish="content_filter"),
+    "a withheld reply": Fault("withheld", rewrite=lambda _: "", finish="content_filter", written=2048),
+}
+
+
+@pytest.mark.parametrize("fault", NOT_READ)
+@pytest.mark.parametrize("share", [0.4, 1.0])
+def test_replies_that_cannot_be_used_stay_below_the_limit(
+    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any], fault: str, share: float
+) -> None:
+    """A server that writes and bills the longest reply stays below the limit, however its replies get lost."""
+    counts = {"a refusal": {"prompt_tokens": 0, "completion_tokens": 0}, "a withheld reply": None}
+    server.reporting = lambda usage: counts.get(fault, usage)
+    server.fail(NOT_READ[fault], share=share, seed=3)
+    for _ in range(2):
+        run = evaluated(rows(40), max_cost_usd=20.0, timeout_s=0.5, concurrency=8, max_seconds=20.0, **options)
+        assert server.given[NOT_READ[fault].name] > 1
+        assert 7.0 < bill_usd(server) <= 20.0
+    assert re.match(r"Cost limit of \$20\.00 reached", run.usage["stopped"])
+    assert bill_usd(server) <= run.usage["cost_usd"] + run.usage["unanswered_usd"] <= 20.0
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_mixture_of_faults_passes_a_limit(
+    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any], seed: int
+) -> None:
+    """Over several calls, some of them with another limit, the bill stays below the limit at each moment."""
+    luck = random.Random(seed)
+    for fault in luck.sample([*NOT_READ.values(), status(500), rate_limited(), malformed(), truncated()], 6):
+        server.fail(fault, share=luck.choice([0.03, 0.1, 0.3]), seed=seed)
+    server.reporting = lambda usage: luck.choice([usage, usage, None, {"prompt_tokens": 0, "completion_tokens": 0}])
+    dollars, requests = luck.choice([12.0, 30.0, 80.0]), luck.choice([9, 40, 200])
+    for _ in range(3):
+        with suppress(merilo.ProviderDown):
+            evaluated(
+                rows(40),
+                max_cost_usd=dollars,
+                max_requests=requests,
+                timeout_s=0.5,
+                max_seconds=1.5,
+                concurrency=luck.choice([1, 8, 64]),
+                **options,
+            )
+        assert server.count > 0
+        assert bill_usd(server) <= dollars
+        assert server.count <= requests
+        dollars, requests = dollars + luck.choice([0.0, 10.0]), requests + luck.choice([0, 5])
+
+
+def test_what_was_received_is_charged(evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]) -> None:
+    """A body that cannot be used is charged for its bytes in addition to the input, even beyond the longest reply."""
+    server.fail_next(unusable("word " * 6_000, 7_500))
+    run = evaluated(rows(2), **options)
+    assert run.usage["unanswered"] == 1
+    assert run.usage["output_tokens"] > 10_000
+    assert run.usage["unanswered_usd"] == 0.0
+    assert ["lost", 1, 10_000, 0] in entries(run.path)
+
+
+def test_progress_counts_unanswered_requests(evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]) -> None:
+    """The cost that progress shows at the end is the cost of the run, unanswered requests included."""
+    server.fail(reset(), first_attempt_only=True)
+    watcher = Watcher()
+    run = evaluated(rows(3), progress=watcher, **options)
+    assert run.usage["unanswered"] > 0
+    assert watcher.cost_usd == pytest.approx(run.usage["cost_usd"])
+
+
+class Watcher:
+    """Progress that notes the cost at the end of a run."""
+
+    cost_usd: float | None = None
+
+    def begin(self, run: Path, samples: int) -> None:
+        pass
+
+    def watch(self, traffic: Callable[[], Traffic]) -> None:
+        self._traffic = traffic
+
+    def advance(self, samples: int) -> None:
+        pass
+
+    def note(self, text: str) -> None:
+        pass
+
+    def spent(self, usage: object) -> None:
+        del usage
+        self.cost_usd = self._traffic().cost_usd
+
+    def end(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("fault", [status(401), rate_limited("3000")], ids=lambda fault: fault.name)
+def test_a_provider_that_is_down_names_what_was_spent(
+    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any], fault: Fault
+) -> None:
+    """An error that stops a run names the requests and the cost of the whole run directory."""
+    evaluated(rows(12), max_requests=9, **options)
+    server.fail(fault)
+    with pytest.raises(merilo.ProviderDown, match=r"Spent so far: \d\d requests, .* \d+\.\d{4} USD") as caught:
+        evaluated(rows(12), **options)
+    usage = merilo.Run.open(options["out"]).usage
+    assert f"Spent so far: {usage['requests']} requests" in str(caught.value)
+    assert usage["requests"] == server.count > 9
+    assert (usage["unanswered"], usage["unanswered_usd"]) == (0, 0.0)  # the others in flight were refused as well
+    assert usage["stopped"].startswith("Stopped by an error (ProviderDown). ")
+    server.behave()
+    assert not any(each.failed for each in evaluated(rows(12), **options).metrics.values())
+
+
+def test_a_timeout_that_is_too_short_is_named(
+    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]
+) -> None:
+    """A run in which most requests time out names the timeout as the probable cause; one with a few does not."""
+    server.fail(hang())
+    run = evaluated(rows(12), max_requests=6, timeout_s=0.1, **options)
+    assert "6 of 6 requests got no reply in time: the timeout is probably too short." in run.usage["stopped"]
+    assert "(--timeout, timeout_s)" in run.usage["stopped"]
+    server.behave()
+    server.fail_next(hang(), hang(), hang())
+    run = evaluated(rows(12), max_requests=20, timeout_s=3.0, **options)
+    assert "in time" not in run.usage["stopped"]
 
 
 def test_unanswered_requests_can_be_free(evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]) -> None:
@@ -437,7 +580,48 @@ def test_kills_and_resumes_never_exceed_the_limit(here: Here, server: JudgeServe
     assert process.wait() == 5
     assert "Cost limit of $20.00 reached (--max-cost): $" in stderr(here)
     time.sleep(0.1)
-    assert 8.0 < bill_usd(server) <= 20.0
+    assert 3.0 < bill_usd(server) <= 20.0
+
+
+def test_replies_written_after_a_kill_never_exceed_the_limit(here: Here, server: JudgeServer) -> None:
+    """Replies that a server writes for killed calls are covered by what stays reserved for their requests."""
+    server.fail(hang(written=2048))
+    for _ in range(6):
+        process = start(here, server, "--max-cost", "20", "--timeout", "2")
+        enough = server.count + 2
+        while server.count < enough and process.poll() is None:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        if "Cost limit" in stderr(here):
+            break
+    assert process.wait() == 5
+    assert 14.0 < bill_usd(server) <= 20.0
+
+
+def test_an_interrupted_run_names_what_was_spent(here: Here, server: JudgeServer) -> None:
+    """Ctrl-C prints what was spent, and the record of the run says that it was interrupted."""
+    server.fail(hang(), share=0.5, seed=1)
+    process = start(here, server)
+    while server.count < 10 and process.poll() is None:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    assert process.wait() == 130
+    usage = merilo.Run.open(here.path / "r").usage
+    assert re.fullmatch(r"Interrupted\. \d+ of 40 samples are done\.", usage["stopped"])
+    said = " ".join(stderr(here).split())
+    assert f"Stopped. Spent so far: {usage['requests']} requests ({usage['unanswered']} unanswered)" in said
+    assert f"{usage['cost_usd']:.4f} USD" in said
+
+
+def test_too_many_failures_name_what_was_spent(here: Here, server: JudgeServer) -> None:
+    """A run that ends with too many failures says what it has spent."""
+    server.fail(status(400), share=0.3, seed=2)
+    assert start(here, server).wait() == 4
+    said = " ".join(stderr(here).split())
+    assert re.search(
+        rf"more than --max-failed 1\.0%\. Spent so far: {server.count} requests, .* USD, .* s\. To ask", said
+    )
 
 
 def test_a_resumed_run_names_what_was_spent_and_the_limit_to_raise(here: Here, server: JudgeServer) -> None:
@@ -453,7 +637,9 @@ def test_a_resumed_run_names_what_was_spent_and_the_limit_to_raise(here: Here, s
     assert told is not None
     assert float(told[1]) == pytest.approx(merilo.Run.open(here.path / "r").usage["cost_usd"], abs=1e-4)
     assert "To resume with a higher limit: merilo run data.jsonl" in said
-    assert "--max-cost USD" in said
+    pasted = re.search(r"--max-cost (\d\S*)", said.rpartition("To resume with a higher limit")[2])
+    assert pasted is not None
+    assert float(pasted[1]) >= float(told[2]) - 1e-4
     start(here, server, "--max-cost", told[2]).wait()
     assert server.count > sent
 

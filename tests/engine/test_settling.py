@@ -7,14 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from merilo.engine.amounts import charged_tokens_of, settled
-from merilo.engine.budget import Budget, Spending
+from merilo.engine.budget import Budget, Limited, Over, Spending, price_again
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Refused, Temporary, Unreachable
+from merilo.judges.llm import LLMJudge
 from merilo.providers.base import Finish, Message, Reply, Request, Usage
 from merilo.providers.openai import OpenAIProvider
 from merilo.providers.openai_embeddings import EmbeddingsRequest
 from merilo.providers.openai_replies import usage_of
 from merilo.providers.prices import prices_from
-from merilo.runs.ledger import Charge
+from merilo.runs.ledger import Charge, Ledger
 
 REQUEST = Request((Message("system", "r" * 10 + " judge the text. " * 20), Message("user", "a sentence or two. " * 21)))
 READ = 250  # its 749 bytes / 3
@@ -40,7 +41,11 @@ def replied(read: int | None, wrote: int | None, text: str = TEXT[:120], **more:
         (replied(None, 30), (READ, 30), True),
         (replied(190, None), (190, WROTE), True),
         (replied(190, 0, ""), (190, 0), False),
-        (replied(190, 0, "We cannot answer that.", finish=Finish.REFUSED), (190, 0), False),
+        (replied(190, 0, "We cannot answer that.", finish=Finish.REFUSED), (190, 8), True),
+        (replied(190, 0, "", finish=Finish.REFUSED), (190, 0), False),
+        (replied(190, None, "", finish=Finish.REFUSED), (190, 2048), True),
+        (replied(190, None, ""), (190, 2048), True),
+        (replied(190, 15, TEXT[:100] + " " * 8_000), (190, 2_700), True),
         (replied(190, None, TEXT[:120], reasoning="First I read it, then" * 10), (190, 110), True),
     ],
 )
@@ -48,7 +53,7 @@ def test_a_reply_is_charged_as_reported_if_that_can_be_true(
     reply: Reply, usage: tuple[int, int], estimated: bool
 ) -> None:
     """Each count is taken as it is reported; one that is missing, or would make tokens too long, is estimated."""
-    found = settled(REQUEST, reply)
+    found = settled(REQUEST, reply, max_reply_tokens=2048)
     assert charged_tokens_of(REQUEST) == READ
     assert (found.usage.input_tokens, found.usage.output_tokens) == usage
     assert found.estimated is estimated
@@ -56,10 +61,12 @@ def test_a_reply_is_charged_as_reported_if_that_can_be_true(
 
 
 def test_blanks_and_lines_may_be_few_tokens() -> None:
-    """A table that is mostly blanks and rules takes few tokens, and its server is believed."""
+    """A table of blanks and rules takes one token for 128 of them, and a server that reports fewer is not believed."""
     table = Request((Message("user", f"name{' ' * 800}value\n{'-' * 800}\n"),))
-    assert not settled(table, replied(9, 30)).estimated
-    assert settled(table, replied(0, 30)).estimated
+    assert not settled(table, replied(17, 30)).estimated
+    assert settled(table, replied(9, 30)).estimated
+    blanks = Request((Message("user", "name" + " " * 80_000),))
+    assert settled(blanks, replied(500, 30)).estimated
 
 
 def test_other_scripts_are_charged_by_their_bytes() -> None:
@@ -131,6 +138,8 @@ def test_cached_input_costs_what_it_costs_and_estimates_the_most(usage: Usage, u
         (Temporary("the connection failed"), 1, True),
         (Temporary("no chat completion in it", status=200), 1, True),
         (Permanent("vectors that do not fit", status=200), 1, True),
+        (Permanent("another status for a reply", status=201), 1, True),
+        (Temporary("an error with HTTP status 200", status=500, received_bytes=40), 1, True),
         (Temporary("timeout", status=408), 1, True),
         (Temporary("bad gateway", status=502), 1, True),
         (Temporary("gateway timeout", status=504), 1, True),
@@ -155,12 +164,35 @@ def test_an_error_is_charged_if_a_model_may_have_run(error: ProviderError, reque
         assert spending.over(0.7) is None or charged
 
 
-def test_replies_that_were_never_read_are_kept_back() -> None:
-    """For each unanswered request, as much is kept back as the most expensive reply cost more than its input."""
+def test_the_longest_reply_stays_reserved_for_an_unanswered_request() -> None:
+    """A request that brought no usable reply keeps the price of its longest reply reserved, whatever others cost."""
     spending = Spending(Budget(max_cost_usd=1.0), prices_from([{"model": "m", "input": 100.0, "output": 400.0}]).usd)
-    charge = Charge(READ, 0, READ * 1e-4, estimated=True)
-    spending.failed(spending.begin(0.2, charge), 0.2, Temporary("no reply in time"))
-    assert spending.withheld_usd == 0.0
-    spending.replied(spending.begin(0.2, charge), 0.2, PROVIDER, settled(REQUEST, replied(200, 100)))
-    assert spending.withheld_usd == pytest.approx(200 * 1e-4 + 100 * 4e-4 - READ * 1e-4)
-    assert "and up to $0.035 for replies to 1 unanswered request;" in spending.cost_reached(0.9)
+    charge = Charge(READ, 0, READ * 1e-4, estimated=True, reply_tokens=1_000, reply_usd=0.4)
+    spending.replied(spending.begin(0.43, charge), 0.43, PROVIDER, settled(REQUEST, replied(200, 100)))
+    assert spending.unanswered_usd == 0.0
+    spending.failed(spending.begin(0.43, charge), 0.43, Temporary("no reply in time"))
+    assert spending.unanswered_usd == pytest.approx(0.4)
+    assert spending.over(0.53) == Over(Limited.EXPENSIVE)
+    sentence = spending.cost_reached(0.53).sentence
+    assert "and up to $0.40 reserved for replies to 1 unanswered request; the next" in sentence
+    assert "or use --unanswered free if your server does not bill unanswered requests." in sentence
+    free = Spending(Budget(max_cost_usd=1.0, unanswered="free"), prices_from(CACHING).usd, spending.ledger)
+    assert free.unanswered_usd == 0.0
+
+
+def test_a_filtered_prompt_reserves_no_reply() -> None:
+    """A content filter that refuses a prompt has read the input, and no model has written a reply."""
+    spending = Spending(Budget(max_cost_usd=1.0), prices_from(CACHING).usd)
+    charge = Charge(READ, 0, 0.25, estimated=True, reply_tokens=1_000, reply_usd=0.4)
+    spending.failed(spending.begin(0.65, charge), 0.65, Refused("filtered", status=400))
+    assert (spending.cost_usd, spending.unanswered_usd) == (0.25, 0.0)
+
+
+def test_replies_sent_for_without_a_price_are_reserved_once_it_is_known() -> None:
+    """A price that becomes known later is applied to the longest replies of unanswered requests too."""
+    ledger = Ledger()
+    for _ in range(3):
+        ledger.leave(ledger.sent(Charge(READ, 0, None, estimated=True, reply_tokens=1_000)))
+    price_again(ledger, prices_from([{"model": "m", "input": 100.0, "output": 400.0}]).usd, [LLMJudge(PROVIDER)])
+    assert ledger.unanswered.usd == pytest.approx(3 * READ * 1e-4)
+    assert ledger.unanswered.reply_usd == pytest.approx(3 * 1_000 * 4e-4)

@@ -17,7 +17,7 @@ from merilo.runs.ledger import Balance, Charge, Charges, Ledger
 
 tokens = st.none() | st.integers(0, 10**7)
 dollars = st.none() | st.floats(0, 1e6, allow_subnormal=False)
-inputs = st.builds(Charge, tokens, st.just(0), dollars, st.just(True))
+inputs = st.builds(Charge, tokens, st.just(0), dollars, st.just(True), st.integers(0, 10**5), st.floats(0, 1e3))
 replies = st.builds(Charge, tokens, tokens, dollars, st.booleans())
 Step = Callable[[Ledger, int], None]
 ends: st.SearchStrategy[Step | None] = st.one_of(
@@ -26,6 +26,8 @@ ends: st.SearchStrategy[Step | None] = st.one_of(
     st.just(Ledger.not_billed),
     st.just(Ledger.not_sent),
     st.just(Ledger.leave),
+    st.integers(0, 2 * 10**5).map(lambda received: lambda ledger, number: ledger.lost(number, received)),
+    st.just(lambda ledger, number: ledger.lost(number, complete=True)),
 )
 
 
@@ -50,7 +52,8 @@ def test_a_killed_process_leaves_the_same_balance(steps: list[tuple[Charge, Step
         assert found.requests == known.requests == ledger.requests
         assert found.unanswered.requests == known.unanswered.requests
         assert found.unanswered.usd == pytest.approx(known.unanswered.usd)
-        assert found.excess_usd == known.excess_usd
+        assert found.unanswered.output_tokens == known.unanswered.output_tokens
+        assert found.unanswered.reply_usd == pytest.approx(known.unanswered.reply_usd)
         ledger.close()
 
 
@@ -107,6 +110,27 @@ def test_a_line_is_written_before_its_request_is_sent(tmp_path: Path) -> None:
         Charges(requests=2, usd=0.75), Charges(1, 400, 0, 0.25, 0.25)
     )
     ledger.close()
+
+
+@pytest.mark.parametrize(
+    ("received", "complete", "charge"),
+    [
+        (0, False, (0, 0.25, 2.0)),
+        (30, False, (30, 0.85, 1.4)),
+        (150, False, (150, 3.25, 0.0)),
+        (0, True, (0, 0.25, 0.0)),
+    ],
+)
+def test_what_arrived_of_a_lost_reply_is_charged(
+    tmp_path: Path, received: int, complete: bool, charge: tuple[int, float, float]
+) -> None:
+    """Of the longest reply, which costs 2 USD, what arrived is charged, and the rest may be billed in addition."""
+    ledger = Ledger.open(tmp_path / "l", Charges())
+    number = ledger.sent(Charge(400, 0, 0.25, estimated=True, reply_tokens=100, reply_usd=2.0))
+    ledger.lost(number, received, complete=complete)
+    ledger.close()
+    for found in (ledger.balance.unanswered, Ledger.read(tmp_path / "l", lines=3).balance.unanswered):
+        assert (found.output_tokens, found.usd, found.reply_usd) == pytest.approx(charge)
 
 
 def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

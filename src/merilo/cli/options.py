@@ -95,9 +95,7 @@ MaxRequests = Annotated[
     int | None, typer.Option(metavar="N", help="Stop after N requests in this run directory, retries included.")
 ]
 MaxSeconds = Annotated[float | None, typer.Option(metavar="N", help="Send no request after N seconds of this command.")]
-UnansweredAs = Annotated[
-    str, typer.Option(metavar="HOW", help="Requests that were never answered: charged for their input, or free.")
-]
+UnansweredAs = Annotated[str, typer.Option(metavar="HOW", help="Requests without a usable reply: charged, or free.")]
 NoCache = Annotated[bool, typer.Option("--no-cache", help="Do not use verdicts of other runs, nor lend them these.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no messages.")]
 MaxError = Annotated[

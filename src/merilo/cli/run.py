@@ -50,6 +50,7 @@ from merilo.cli.options import (
 from merilo.errors import Interrupted, MeriloError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from merilo.options import EvaluateArguments
@@ -176,6 +177,7 @@ def run(
 def _evaluated(data: str, qrels: str | None, arguments: EvaluateArguments, *, quiet: bool, plain: bool) -> Run:
     from merilo.api import evaluate
     from merilo.data.trec import load_trec
+    from merilo.reports.spent import spent_so_far
     from merilo.reports.watch import Watch
 
     source = data if qrels is None else load_trec(data, qrels)
@@ -185,7 +187,7 @@ def _evaluated(data: str, qrels: str | None, arguments: EvaluateArguments, *, qu
         return evaluate(source, **arguments)
     except Interrupted:
         watch.end()  # stopped at once, the run is still busy in its thread
-        raise Interrupted(_resumable("Stopped.", watch)) from None
+        raise Interrupted(_resumable(f"Stopped. {spent_so_far(watch.usage)}".rstrip(), watch)) from None
     except MeriloError as error:  # a key that is missing, a server that is gone: the run has begun
         if watch.run is None:
             raise
@@ -203,19 +205,20 @@ def again(path: Path, *more: str) -> str:
     return _command(sys.argv[1:], path, *more)
 
 
-def raised(path: Path) -> str:
-    """The same with a place for the user to write higher limits in, since those of the directory are used up."""
+def raised(path: Path, limits: Mapping[str, float]) -> str:
+    """The same with these limits, since those of the directory are used up."""
+    new = {_LIMITS[name]: f"{value:.15g}" for name, value in limits.items()}
     words = list[str]()
     for word in sys.argv[1:]:
         name, _, value = word.partition("=")
-        if name in _OF_DIRECTORY and value:
-            words.append(f"{name}={_OF_DIRECTORY[name]}")
+        if name in new and value:
+            words.append(f"{name}={new[name]}")
         else:
-            words.append(_OF_DIRECTORY.get(words[-1] if words else "", word))
+            words.append(new.get(words[-1] if words else "", word))
     return _command(words, path)
 
 
-_OF_DIRECTORY = {"--max-cost": "USD", "--max-requests": "N"}
+_LIMITS = {"max_cost_usd": "--max-cost", "max_requests": "--max-requests"}
 
 
 def _command(words: list[str], path: Path, *more: str) -> str:
@@ -242,22 +245,24 @@ def _check_whole(found: Run) -> None:
 
     stopped = found.usage.get("stopped")
     if stopped is not None:
-        if "--max-seconds" in stopped:
-            tell(f"{stopped} All answers are kept. To resume: {again(found.path)}")
+        if limits := found.usage.get("raise_to"):
+            tell(f"{stopped} All answers are kept. To resume with a higher limit: {raised(found.path, limits)}")
         else:
-            tell(f"{stopped} All answers are kept. To resume with a higher limit: {raised(found.path)}")
+            tell(f"{stopped} All answers are kept. To resume: {again(found.path)}")
         raise typer.Exit(Exit.LIMIT_REACHED)
 
 
 def _check_failed(found: Run, most: float) -> None:
+    from merilo.reports.spent import spent_so_far
     from merilo.reports.terminal import tell
 
     aggregates = [each for each in found.metrics.values() if not each.parts]  # a composite has no outcomes
     failed = sum(each.failed for each in aggregates)
     total = sum(each.scored + each.undefined + each.failed for each in aggregates)
     if failed > most * total:
+        spent = spent_so_far(found.usage)
         tell(
             f"{failed:,} of {total:,} outcomes failed ({failed / total:.1%}), more than --max-failed {most:.1%}. "
-            f"To ask them again: {again(found.path, '--retry-failed')}"
+            f"{spent}{' ' * bool(spent)}To ask them again: {again(found.path, '--retry-failed')}"
         )
         raise typer.Exit(Exit.TOO_MANY_FAILED)

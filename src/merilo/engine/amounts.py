@@ -9,7 +9,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from merilo.providers.base import REPLY_LIMITS, Finish, Usage
+from merilo.providers.base import REPLY_LIMITS, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -25,8 +25,9 @@ _BYTES_PER_CHARGED_TOKEN: Final = 3
 more in 14 other languages (design/money.md), so an estimate is rarely too low."""
 _PLAUSIBLE_CHARACTERS_PER_TOKEN: Final = 8
 """The longest tokens, on average, that a count is believed with; the same tokenizers stayed below 6.1."""
-_RUN: Final = re.compile(r"(.)\1{3,}", re.DOTALL)
-"""A character repeated four times or more, such as blanks in a table, which a tokenizer may make one token of."""
+_RUN: Final = re.compile(r"(.)\1{3,15}", re.DOTALL)
+"""Repetitions of one character that count as one, such as blanks in a table. The longest tokens of such a run that
+o200k and cl100k know have 128 characters, which are eight of these."""
 _AROUND_TOKENS: Final = 500
 """What a provider may put around a request: marks of a conversation, words about the form of the reply."""
 _AROUND_TEXT_TOKENS: Final = 8
@@ -59,19 +60,22 @@ class Settled(NamedTuple):
     input_estimated: bool
 
 
-def settled(request: Request, reply: Reply) -> Settled:
-    """The usage that the server reported, with an estimate from the texts for what is missing or too low to be true.
+def settled(request: Request, reply: Reply, *, max_reply_tokens: int = 0) -> Settled:
+    """Return the usage that the server reported, with an estimate for what is missing or too low to be true.
 
-    A count is too low if its tokens would have more than eight characters on average. Usually it is 0.
+    A count is too low if its tokens would have more than eight characters on average. Usually it is 0. The estimate is
+    made from the texts. A reply without any text that reports no output is taken to be as long as it may be: a server
+    can write a reply and withhold it, as a content filter does.
     """
     usage = reply.usage
     read, written = usage.input_tokens, usage.output_tokens
-    if read is None or _too_low(read, _texts(request)):
+    sent = tuple(_texts(request))
+    if read is None or (_too_low(read, sent) and _too_low(read, map(_without_runs, sent))):
         read = charged_tokens_of(request)
         usage = Usage(read, written)
-    wrote = (*reply.texts, reply.reasoning) if request.messages and reply.finish is not Finish.REFUSED else ()
+    wrote = (*reply.texts, reply.reasoning) if request.messages else ()
     if written is None or _too_low(written, wrote):
-        written = _charged(wrote)
+        written = _charged(wrote) if any(wrote) else max_reply_tokens
     estimated = read != reply.usage.input_tokens, written != reply.usage.output_tokens
     if not any(estimated):
         return Settled(usage, estimated=False, input_estimated=False)
@@ -81,19 +85,24 @@ def settled(request: Request, reply: Reply) -> Settled:
 def most_tokens_of(request: Request, body: Mapping[str, object] = _NOTHING) -> Usage:
     """What a request can take: a token a byte in, what a provider puts around it included, and its limit out.
 
-    No tokenizer in use makes more tokens of a text than it has bytes. `body`: what the user has the provider send
-    besides, which may set another limit. A request without a limit is taken to get at most 4,096 tokens, one for
-    vectors none.
+    No tokenizer in use makes more tokens of a text than it has bytes. `body`: see `max_reply_tokens`.
     """
     texts = [*_texts(request), json.dumps(body, default=str)] if body else [*_texts(request)]
     read = sum(map(_bytes, texts)) + _AROUND_TEXT_TOKENS * len(texts) + _AROUND_TOKENS
     if request.schema is not None:
         read += sum(map(_compact(_Same(request.schema)).count, ",:"))  # where it is written with blanks
+    return Usage(read, max_reply_tokens(request, body), 0)
+
+
+def max_reply_tokens(request: Request, body: Mapping[str, object] = _NOTHING) -> int:
+    """Return the maximum output tokens of a request: 4,096 if it sets no limit, and 0 if it is for vectors.
+
+    `body`: fields that the user has the provider add to the request, which may set another limit.
+    """
     limits = [body[name] for name in REPLY_LIMITS if name in body] or [request.max_tokens]
     limit = max((each for each in limits if isinstance(each, int)), default=_UNLIMITED_TOKENS)
     replies = body.get("n", request.samples)
-    written = limit * replies if isinstance(replies, int) and request.messages else 0
-    return Usage(read, written, 0)
+    return limit * replies if isinstance(replies, int) and request.messages else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,15 +209,24 @@ def _texts(request: Request) -> Iterator[str]:
         yield _compact(_Same(request.schema))
 
 
+def charged_tokens(size: int) -> int:
+    """Return the output tokens that this many bytes of a reply are charged for if the server does not report them."""
+    return -(-size // _BYTES_PER_CHARGED_TOKEN)
+
+
 def _charged(texts: Iterable[str]) -> int:
-    return -(-sum(map(_bytes, texts)) // _BYTES_PER_CHARGED_TOKEN)
+    return charged_tokens(sum(map(_bytes, texts)))
 
 
 def _too_low(tokens: int, texts: Iterable[str]) -> bool:
-    """Return True if these texts cannot be so few tokens. Runs are collapsed only if the plain count says so."""
-    texts = tuple(texts)
+    """Return True if these texts cannot be this few tokens."""
     most = tokens * _PLAUSIBLE_CHARACTERS_PER_TOKEN + _PLAUSIBLE_CHARACTERS_PER_TOKEN - 1
-    return sum(map(len, texts)) > most and sum(len(_RUN.sub(r"\1", text)) for text in texts) > most
+    return sum(map(len, texts)) > most
+
+
+def _without_runs(text: str) -> str:
+    """Shorten runs of one character. A model reads a run in a few tokens, but it may write it token by token."""
+    return _RUN.sub(r"\1", text)
 
 
 def _bytes(text: str) -> int:

@@ -1,8 +1,8 @@
 """What a run may spend: money and requests over its whole directory, seconds in each call.
 
-A request is reserved at the most that it can cost and entered in the ledger before it is sent. Its reply settles the
-entry: at the usage that the server reports, or at an estimate where that is missing. A request that was never answered
-stays charged for its input. design/money.md says why.
+The maximum cost of a request is reserved and entered in the ledger before it is sent. Its reply settles the entry: at
+the usage that the server reports, or at an estimate if that is missing. A request without a usable reply stays charged
+for its input and for what arrived, and the price of the longest reply stays reserved for it. design/money.md says why.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from enum import Enum
 from math import ceil, floor, inf, log10
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
+from merilo.engine.amounts import charged_tokens
 from merilo.engine.limits import PRICED
 from merilo.errors import Refused, Temporary, UsageError
 from merilo.judges.cascade import each_judge
@@ -33,15 +34,16 @@ if TYPE_CHECKING:
     """What so much costs at a provider, in USD; None when nobody knows."""
 
 Unanswered = Literal["charged", "free"]
-"""How requests count that were sent and never answered: charged for their input, or free."""
+"""How requests count that were sent and brought no usable reply: charged, or free."""
 
 _ROUNDING = 1e-9
 _CENT = 0.01
 _UNSEEN = 1e-6
 _MUCH = 1e9
 _LARGEST = 1e15
-_MAY_BE_BILLED: Final = frozenset({OK, 408, 499, 502, 504, 520, 524})
-"""Statuses after which a model may have run and be billed: an unusable reply, and timeouts reported by a gateway."""
+_REDIRECTS: Final = 300
+_MAY_BE_BILLED: Final = frozenset({*range(OK, _REDIRECTS), 408, 499, 502, 504, 520, 524})
+"""Statuses after which a model may have run and be billed: unusable replies, and timeouts reported by a gateway."""
 UNPAID = Usage(0, 0, 0)
 """The usage of a request that brought no reply: providers bill replies."""
 
@@ -56,7 +58,7 @@ class Budget:
     """The limits of a run, None for none. A request that could exceed one is not sent. Raises UsageError below 0.
 
     `max_cost_usd` and `max_requests` count the whole run directory, earlier calls included; `max_seconds` counts this
-    call. `unanswered`: how requests count that were sent and never answered.
+    call. `unanswered`: how requests count that were sent and brought no usable reply.
     """
 
     max_cost_usd: float | None = None
@@ -118,11 +120,34 @@ class Limited(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Reached:
+    """Why nothing more is sent."""
+
+    sentence: str
+    limit: Literal["max_cost_usd", "max_requests"] | None = None
+    """The limit of the run directory that was reached, if it was one."""
+    used: float = 0.0
+    """How much of it is used, in USD or requests."""
+    next: float = 0.0
+    """How much of it the next request needs."""
+
+    def raise_to(self, done: float) -> dict[str, float] | None:
+        """Return the limit with which the run probably finishes, if it reached one with this fraction of samples done.
+
+        It suffices for the next request, and for the remaining samples if they use as much as those that are done.
+        """
+        if self.limit is None:
+            return None
+        whole = (self.used / done if done else self.used) + self.next
+        return {self.limit: ceil(whole) if self.limit == "max_requests" else _rounded_up(whole)}
+
+
+@dataclass(frozen=True, slots=True)
 class Over:
     """A limit that the next request would exceed."""
 
     limited: Limited
-    sentence: str = ""
+    reached: Reached | None = None
     """The message, if nothing more may be sent."""
 
 
@@ -140,6 +165,7 @@ class Spending:
         self._price = price
         self._where = "by these runs" if self._elsewhere.requests else "in this run directory"
         self._earlier = self.ledger.requests
+        self._earlier_usd = self.cost_usd
         self._reserved_usd = 0.0
         self._in_flight = 0
         self._began = time.monotonic()
@@ -163,15 +189,16 @@ class Spending:
         return spent
 
     @property
-    def withheld_usd(self) -> float:
-        """What is kept back for replies to unanswered requests, which the server may have written and billed.
+    def now_usd(self) -> float:
+        """What this call has spent, requests in flight excluded."""
+        return self.cost_usd - self._earlier_usd
 
-        Each may have cost as much more than its input as any answered one.
-        """
+    @property
+    def unanswered_usd(self) -> float:
+        """What stays reserved for replies that were not received, and that the server may have written and billed."""
         if self._budget.unanswered == "free":
             return 0.0
-        unanswered = self.ledger.unanswered.requests + self._elsewhere.unanswered.requests
-        return unanswered * max(self.ledger.excess_usd, self._elsewhere.excess_usd)
+        return self.ledger.unanswered.reply_usd + self._elsewhere.unanswered.reply_usd
 
     @property
     def seconds_left(self) -> float:
@@ -180,27 +207,35 @@ class Spending:
         return inf if most is None else self._began + most - time.monotonic()
 
     @property
-    def time_is_up(self) -> str:
+    def time_is_up(self) -> Reached:
         """The message for the time limit."""
-        return f"Time limit of {self._budget.max_seconds or 0:g} s reached (--max-seconds)."
+        return Reached(f"Time limit of {self._budget.max_seconds or 0:g} s reached (--max-seconds).")
 
-    def cost_reached(self, cost_usd: float) -> str:
-        """The message for the cost limit, of which too little is left for a request of at most this cost."""
-        withheld = self.withheld_usd
-        needed = _dollars(self.cost_usd + withheld + cost_usd)
-        unanswered = self.ledger.unanswered.requests + self._elsewhere.unanswered.requests
-        also = f" and up to {_dollars(withheld)} for replies to {_requests(unanswered, 'unanswered ')}"
-        return (
+    def cost_reached(self, cost_usd: float) -> Reached:
+        """Return the end of a run whose cost limit leaves too little for a request of at most this cost."""
+        reserved, needed = self.unanswered_usd, self.cost_usd + self.unanswered_usd + cost_usd
+        also = advice = ""
+        if reserved:
+            unanswered = self.ledger.unanswered.requests + self._elsewhere.unanswered.requests
+            also = f" and up to {_dollars(reserved)} reserved for replies to {_requests(unanswered, 'unanswered ')}"
+            advice = ", or use --unanswered free if your server does not bill unanswered requests"
+        return Reached(
             f"Cost limit of {_dollars(self._budget.max_cost_usd or 0.0)} reached (--max-cost): "
-            f"{_dollars(self.cost_usd)} spent {self._where} so far{also if withheld else ''}; "
-            f"the next request can cost up to {_dollars(cost_usd)}. Raise --max-cost to at least {needed} to continue."
+            f"{_dollars(self.cost_usd)} spent {self._where} so far{also}; "
+            f"the next request can cost up to {_dollars(cost_usd)}. "
+            f"Raise --max-cost to at least {_dollars(needed)} to continue{advice}.",
+            "max_cost_usd",
+            used=self.cost_usd + reserved,
+            next=cost_usd,
         )
 
-    def _requests_reached(self, most: int) -> str:
-        """The message for the limit of requests."""
-        return (
-            f"Limit of {_requests(most)} reached (--max-requests): {self.requests:,} sent {self._where} so far. "
-            "Raise --max-requests to continue."
+    def _requests_reached(self, limit: int) -> Reached:
+        return Reached(
+            f"Limit of {_requests(limit)} reached (--max-requests): {self.requests:,} sent {self._where} so far. "
+            "Raise --max-requests to continue.",
+            "max_requests",
+            used=self.requests,
+            next=1,
         )
 
     def most_usd(self, provider: Provider, most: Usage) -> float:
@@ -232,13 +267,13 @@ class Spending:
             return Over(Limited.OVER, self._requests_reached(budget.max_requests))
         if budget.max_cost_usd is None:
             return None
-        left = budget.max_cost_usd * (1 + _ROUNDING) - self.cost_usd - self.withheld_usd - cost_usd
+        left = budget.max_cost_usd * (1 + _ROUNDING) - self.cost_usd - self.unanswered_usd - cost_usd
         if left < 0:
             return Over(Limited.EXPENSIVE)
         return Over(Limited.LATER) if self._reserved_usd > left else None
 
     def begin(self, reserved_usd: float, charge: Charge) -> int:
-        """Reserve this much for a request and enter it, with the charge for its input; return its entry."""
+        """Reserve this much for a request and enter it, with its charge if it is not answered; return its entry."""
         entry = self.ledger.sent(charge)
         self._in_flight += 1
         self._reserved_usd += reserved_usd
@@ -256,9 +291,13 @@ class Spending:
         return cost
 
     def failed(self, entry: int, reserved_usd: float, error: ProviderError) -> None:
-        """Settle a request that brought no usable reply: by whether it was sent, and whether it may be billed."""
+        """Settle a request without a usable reply, by whether it was sent and whether it may be billed."""
         if not error.sent:
             self.ledger.not_sent(entry)
+        elif error.received_bytes:
+            self.ledger.lost(entry, charged_tokens(error.received_bytes))
+        elif isinstance(error, Refused):
+            self.ledger.lost(entry, complete=True)  # a content filter reads the input, and no model has run
         elif _may_be_billed(error):
             self.ledger.leave(entry)
         else:
@@ -290,11 +329,8 @@ def _may_be_billed(error: ProviderError) -> bool:
     """Return True if the server may have run a model for a request that brought no usable reply.
 
     Providers do not bill a request that they answer with another error: it was refused before a model ran, or failed.
-    A content filter is the exception, since it reads the input.
     """
-    if error.status is None:
-        return isinstance(error, Temporary)
-    return error.status in _MAY_BE_BILLED or isinstance(error, Refused)
+    return isinstance(error, Temporary) if error.status is None else error.status in _MAY_BE_BILLED
 
 
 def spent_record(balance: Balance, unanswered: Unanswered) -> dict[str, object]:
@@ -308,6 +344,7 @@ def spent_record(balance: Balance, unanswered: Unanswered) -> dict[str, object]:
         "cost_usd": None if charged.unpriced else charged.usd,
         "estimated_usd": None if charged.unpriced else charged.estimated_usd,
         "unanswered": balance.unanswered.requests,
+        "unanswered_usd": balance.unanswered.reply_usd if unanswered == "charged" else 0.0,
     }
 
 
@@ -325,22 +362,29 @@ def price_again(ledger: Ledger, price: Pricer, judges: Iterable[Judge]) -> None:
 def _priced(charges: Charges, price: Pricer, judges: Sequence[Judge]) -> Charges:
     if not charges.unpriced or charges.uncounted:
         return charges
-    each = Usage(
-        ceil(charges.unpriced_input_tokens / charges.unpriced), ceil(charges.unpriced_output_tokens / charges.unpriced)
-    )
-    costs = [highest_usd(price, provider, each) for _, provider in providers_of(judges)]
-    known = [cost for cost in costs if cost is not None]
-    if not known or len(known) < len(costs):
+    requests = charges.unpriced
+    read, written = ceil(charges.unpriced_input_tokens / requests), ceil(charges.unpriced_output_tokens / requests)
+    each_usd = _highest_of(price, judges, Usage(read, written))
+    whole_usd = _highest_of(price, judges, Usage(read, written + ceil(charges.unpriced_reply_tokens / requests)))
+    if each_usd is None or whole_usd is None:
         return charges
-    usd = max(known) * charges.unpriced
     return replace(
         charges,
-        usd=charges.usd + usd,
-        estimated_usd=charges.estimated_usd + usd,
+        usd=charges.usd + each_usd * requests,
+        estimated_usd=charges.estimated_usd + each_usd * requests,
+        reply_usd=charges.reply_usd + (whole_usd - each_usd) * requests,
         unpriced=0,
         unpriced_input_tokens=0,
         unpriced_output_tokens=0,
+        unpriced_reply_tokens=0,
     )
+
+
+def _highest_of(price: Pricer, judges: Sequence[Judge], usage: Usage) -> float | None:
+    """Return the price of this usage at the most expensive of these judges; None if one of the prices is unknown."""
+    costs = [highest_usd(price, provider, usage) for _, provider in providers_of(judges)]
+    known = [cost for cost in costs if cost is not None]
+    return max(known) if known and len(known) == len(costs) else None
 
 
 def _requests(number: int, kind: str = "") -> str:
@@ -351,7 +395,18 @@ def _dollars(usd: float) -> str:
     """Two to four decimals, and two digits that count for less than a cent, rounded up: `$1.25`, `$0.0000032`."""
     if not _UNSEEN**2 <= usd < _MUCH:
         return f"${usd:.2f}" if usd < 1 else f"${usd:.4g}"
-    digits = 4 if usd >= _CENT else 1 - floor(log10(usd))
-    text = f"{ceil(usd * 10**digits - _UNSEEN) / 10**digits:.{digits}f}"
+    text = f"{_rounded_up(usd):.{_decimals(usd)}f}"
     whole, _, decimals = text.partition(".")
     return f"${whole}.{decimals.rstrip('0'):0<2}"
+
+
+def _rounded_up(usd: float) -> float:
+    """Return the amount with four decimals, or with two digits if it is less than a cent, rounded up."""
+    if not _UNSEEN**2 <= usd < _MUCH:
+        return usd
+    digits = _decimals(usd)
+    return ceil(usd * 10.0**digits - _UNSEEN) / 10.0**digits
+
+
+def _decimals(usd: float) -> int:
+    return 4 if usd >= _CENT else 1 - floor(log10(usd))

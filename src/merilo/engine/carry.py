@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from merilo.engine.amounts import Settled
-    from merilo.engine.budget import Pricer
+    from merilo.engine.budget import Pricer, Reached
     from merilo.engine.parcel import Order, Recipient
     from merilo.errors import ProviderError
     from merilo.judges.base import Send
@@ -37,6 +37,9 @@ _LATE_S = 5.0
 _MOST_TOLD = 5
 _STUCK_S = 0.1
 _LONGEST_CLOSING_S = 5.0
+_DRAIN_S = 2.0
+"""Time for the requests in flight to be answered after an error has ended the run: what is answered is not lost, and
+a request that is refused too is not counted as unanswered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +81,8 @@ class Carrier:
         self.price = price
         self.halted = False
         """True once nothing more is sent."""
-        self.reached: str | None = None
-        """The limit that ended this call, as a sentence; None where none did."""
+        self.reached: Reached | None = None
+        """What ended this call before all was done; None if nothing did, or an error."""
         self.over = False
         """True once nothing more can land."""
         self.spending = Spending(budget or Budget(), price, ledger, elsewhere=elsewhere)
@@ -94,7 +97,9 @@ class Carrier:
         self._lanes: dict[str, Lane] = {}
         self._lane_of: dict[int, Lane] = {}
         self._stops: set[Callable[[BaseException | None], None]] = set()
+        self._error: BaseException | None = None
         self._deadline: asyncio.TimerHandle | None = None
+        self._draining: asyncio.TimerHandle | None = None
         self._ending: asyncio.TimerHandle | None = None
         self._watching: asyncio.TimerHandle | None = None
         self._shortest_s = inf
@@ -102,7 +107,9 @@ class Carrier:
         """Answers that nothing was sent for; whoever looks them up counts them here."""
         self._counts = dict.fromkeys(EventKind, 0)
         self._input_tokens = self._output_tokens = 0
-        self._cost_usd: float | None = 0.0
+        self._known_price = True
+        self.timed_out = 0
+        """Requests of this call that were not answered in time."""
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
@@ -114,7 +121,7 @@ class Carrier:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.halted = self.over = True
-        for timer in (self._deadline, self._watching, self._ending):
+        for timer in (self._deadline, self._watching, self._ending, self._draining):
             if timer is not None:
                 timer.cancel()
         tasks = [task for lane in self._lanes.values() for task in lane.close()]
@@ -159,12 +166,24 @@ class Carrier:
         if not self.over:
             self.over = self.halted = True
             for callback in tuple(self._stops):
-                callback(error)
+                callback(self._error or error)
 
-    def halt(self, sentence: str) -> None:
-        """Send nothing more, and end when what is in the air has landed."""
+    @property
+    def failing(self) -> bool:
+        """True once an error has ended the run, also while requests in flight are still awaited."""
+        return self._error is not None
+
+    def fail(self, error: BaseException) -> None:
+        """Send nothing more, and end with this error once all requests in flight are settled, at most 2 s later."""
+        if not self.over and self._error is None:
+            self._error, self.halted = error, True
+            self._draining = self._loop.call_later(_DRAIN_S, self.stop, error)
+            self._loop.call_soon(self.landed)
+
+    def halt(self, reached: Reached) -> None:
+        """Send nothing more, and end when all requests in flight are settled."""
         if not self.halted:
-            self.halted, self.reached = True, sentence
+            self.halted, self.reached = True, reached
             self._loop.call_soon(self.landed)
 
     def landed(self) -> None:
@@ -212,7 +231,7 @@ class Carrier:
             known=self.known,
             input_tokens=self._input_tokens,
             output_tokens=self._output_tokens,
-            cost_usd=self._cost_usd,
+            cost_usd=self.spending.now_usd if self._known_price else None,
             paused_s=max((lane.limiter.paused_s for lane in lanes), default=0.0),
         )
 
@@ -234,7 +253,7 @@ class Carrier:
         self._input_tokens += settled.usage.input_tokens or 0
         self._output_tokens += settled.usage.output_tokens or 0
         cost = self.spending.replied(parcel.entry, parcel.reserved_usd, parcel.send.provider, settled)
-        self._cost_usd = None if cost is None or self._cost_usd is None else self._cost_usd + cost
+        self._known_price = self._known_price and cost is not None
 
     def notices(self) -> list[str]:
         """What the open connections want the user to see once."""

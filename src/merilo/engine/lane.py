@@ -27,7 +27,7 @@ from merilo.engine.event_loop import call_after
 from merilo.engine.limits import PRICED, Expected, Limits, Permit, asks_no_model, limiter_for
 from merilo.engine.parcel import LONGEST_PAUSE_S, Order, Parcel, jitter_s
 from merilo.engine.traffic import EventKind
-from merilo.errors import ProviderDown, ProviderError, RateLimited, Refused, Temporary, Unreachable
+from merilo.errors import ProviderDown, ProviderError, RateLimited, Refused, Temporary, TimedOut, Unreachable
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import ReplyPath, Usage
 from merilo.runs.database import MOST_UNREAD
@@ -35,10 +35,11 @@ from merilo.runs.ledger import Charge
 
 if TYPE_CHECKING:
     from merilo.engine.carry import Carrier, Opened
+    from merilo.judges.base import Send
     from merilo.providers.base import Provider, Reply
 
 _UNCOUNTED = Charge(None, 0, None, estimated=True)
-"""The charge for the input of a request that holds no text for a model, such as a question to a callable."""
+"""The charge for a request that holds no text for a model, such as a question to a callable."""
 _log = logging.getLogger("merilo")
 
 GONE_S = 15.0
@@ -227,7 +228,8 @@ class Lane:
         self._take_out(index)
         parcel.permit = permit
         if not self._local:
-            parcel.entry = self._carrier.spending.begin(parcel.reserved_usd, self._input_charge(parcel))
+            parcel.charge = self._charge(parcel.send)
+            parcel.entry = self._carrier.spending.begin(parcel.reserved_usd, parcel.charge)
         self.flying += 1
         return parcel
 
@@ -249,20 +251,22 @@ class Lane:
         if over.limited is Limited.EXPENSIVE:
             self._take_out(index)  # nobody asks for it again in this call: what is spent is spent
             self.left_out_usd = cost if self.left_out_usd is None else min(cost, self.left_out_usd)
-        elif over.limited is Limited.OVER:
-            self._carrier.halt(over.sentence)
+        elif over.reached is not None:
+            self._carrier.halt(over.reached)
         return False
 
-    def _input_charge(self, parcel: Parcel) -> Charge:
-        if parcel.input_charge is None:
-            send, charge = parcel.send, _UNCOUNTED
-            if self._estimates:
-                tokens, usd = charged_tokens_of(send.request), None
-                if self._priced:
-                    usd = self._carrier.spending.highest_usd(send.provider, Usage(tokens, 0, 0))
-                charge = Charge(tokens, 0, usd, estimated=True)
-            parcel.input_charge = charge
-        return parcel.input_charge
+    def _charge(self, send: Send) -> Charge:
+        """Return what a request is charged if it is not answered."""
+        if not self._estimates:
+            return _UNCOUNTED
+        provider, request = send.provider, send.request
+        tokens, reply_tokens = charged_tokens_of(request), self._expected.longest_reply(provider, request)
+        usd, whole_usd = None, None
+        if self._priced:
+            usd = self._carrier.spending.highest_usd(provider, Usage(tokens, 0, 0))
+            whole_usd = self._carrier.spending.highest_usd(provider, Usage(tokens, reply_tokens, 0))
+        reply_usd = 0.0 if usd is None or whole_usd is None else whole_usd - usd
+        return Charge(tokens, 0, usd, estimated=True, reply_tokens=reply_tokens, reply_usd=reply_usd)
 
     def _again_in(self, seconds: float) -> None:
         if seconds < inf and (self._timer is None or self._timer.when() > self._loop.time() + seconds):
@@ -333,8 +337,8 @@ class Lane:
             self._carrier.spending.cancelled(parcel.entry, parcel.reserved_usd)
             parcel.entry = 0
 
-    def _too_late(self, worker: _Worker) -> Temporary:
-        return Temporary(f"{self.title} gave no reply within {worker.limit_s:g} s and was broken off.")
+    def _too_late(self, worker: _Worker) -> TimedOut:
+        return TimedOut(f"{self.title} gave no reply within {worker.limit_s:g} s and was broken off.")
 
     def _ended(self, parcel: Parcel, told: Reply | ProviderError | None) -> None:
         """Hand over what a request brought, or send it again."""
@@ -345,6 +349,7 @@ class Lane:
             if parcel.entry:
                 self._carrier.spending.failed(parcel.entry, parcel.reserved_usd, told)
                 parcel.entry = 0
+            self._carrier.timed_out += isinstance(told, TimedOut)
             self._failed(parcel, told)
         else:
             self._replied(parcel, told)
@@ -380,7 +385,8 @@ class Lane:
     def _settled(self, parcel: Parcel, reply: Reply) -> Settled:
         """What the request is charged for, now that its reply is known."""
         if self._estimates and reply.path is not ReplyPath.LOCAL:
-            return settled(parcel.send.request, reply)
+            limit = 0 if parcel.charge is None else parcel.charge.reply_tokens
+            return settled(parcel.send.request, reply, max_reply_tokens=limit)
         usage = UNPAID if reply.path is ReplyPath.LOCAL else reply.usage
         return Settled(usage, estimated=False, input_estimated=False)
 
@@ -394,11 +400,12 @@ class Lane:
             self._carrier.tell(EventKind.LIMITED, self.title, pause_s, error)
         else:
             self._share.land(parcel.permit, good=False)
-        if isinstance(error, ProviderDown):
-            if not error.sent:  # no server was ever there, so the others in flight have not been sent either
-                for worker in self._workers:
-                    if worker.parcel is not None:
-                        self._cancel(worker.parcel)
+        if isinstance(error, ProviderDown) and error.sent:
+            self._carrier.fail(error)
+        elif isinstance(error, ProviderDown):  # no server was ever there, so no other request in flight was sent either
+            for worker in self._workers:
+                if worker.parcel is not None:
+                    self._cancel(worker.parcel)
             self._carrier.stop(error)
         elif isinstance(error, Refused):
             self._failures = 0
@@ -449,14 +456,14 @@ class Lane:
             self._gone_since = min(self._gone_since, now)
             parcel.unreached += 1
             if now - self._gone_since >= GONE_S or parcel.unreached > _MOST_TRIES:
-                self._carrier.stop(ProviderDown(str(error)))
+                self._carrier.fail(ProviderDown(str(error)))
                 return None
             return jitter_s(parcel.unreached, _LONGEST_GONE_WAIT_S)
         if isinstance(error, RateLimited):
             if (asked_s := error.retry_after_s or 0.0) <= LONGEST_PAUSE_S:
                 return parcel.limited_again_s(error)
             said = f"{error} It asks to come back in {asked_s:.0f} s; go on with the run then."
-            self._carrier.stop(ProviderDown(said))
+            self._carrier.fail(ProviderDown(said))
             return None
         return parcel.failed_again_s() if self._breaker.doubt is Doubt.NONE else None
 
@@ -465,7 +472,7 @@ class Lane:
         self.post(parcel)
 
     def _give_up(self, parcel: Parcel, error: ProviderError, kind: FailureKind) -> None:
-        if self._carrier.over:
+        if self._carrier.over or self._carrier.failing:
             return
         self._carrier.tell(EventKind.GAVE_UP, self.title, 0.0, error)
         failure, wrong = Failure(kind, str(error)), kind is FailureKind.PERMANENT

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import ceil, inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from merilo.engine.amounts import most_tokens_of, tokens_of
+from merilo.engine.amounts import max_reply_tokens, most_tokens_of, tokens_of
 from merilo.errors import UsageError
 from merilo.judging.untyped import as_object
 from merilo.providers.base import Usage
@@ -235,6 +235,10 @@ class Expected:
         most = most_tokens_of(request, _body(provider))
         read, written = most.input_tokens or 0, most.output_tokens or 0
         return Usage(ceil(read * self._input_excess), ceil(written * self._output_excess), 0)
+
+    def longest_reply(self, provider: Provider, request: Request) -> int:
+        """Return the maximum output tokens of a request; more if earlier replies exceeded theirs."""
+        return ceil(max_reply_tokens(request, _body(provider)) * self._output_excess)
 
     def learn(self, provider: Provider, request: Request, usage: Usage) -> None:
         """Take what a reply took into account, where it tells."""

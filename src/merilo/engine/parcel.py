@@ -42,8 +42,8 @@ class Parcel:
     """A request in the queue or in the air."""
 
     __slots__ = (
+        "charge",
         "entry",
-        "input_charge",
         "limited",
         "order",
         "permit",
@@ -67,8 +67,8 @@ class Parcel:
         self.reserved_usd = 0.0
         self.entry = 0
         """Its number in the ledger while it is in flight."""
-        self.input_charge: Charge | None = None
-        """What it is charged if it is never answered; the same for each time that it is sent."""
+        self.charge: Charge | None = None
+        """What it is charged if it is not answered; set each time it is sent."""
 
     def failed_again_s(self) -> float | None:
         """How long to wait after one more passing failure; None when that was one too many."""

@@ -48,6 +48,6 @@ class Traffic:
     """Of the replies, as reported or else estimated; likewise output."""
     output_tokens: int = 0
     cost_usd: float | None = 0.0
-    """Of what was answered; None when the price of any part is unknown."""
+    """Charged so far, unanswered requests included; None if the price of any part is unknown."""
     paused_s: float = 0.0
     """Seconds until a paused endpoint may be asked again; 0 when none is paused."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from merilo.probing.probes import Effect
-from merilo.reports.overview import cost_text
 from merilo.reports.page import Page, Span, Tone, columns
+from merilo.reports.spent import cost_text
 from merilo.reports.words import NONE, count
 from merilo.stats.gate import Verdict
 

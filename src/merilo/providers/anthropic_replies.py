@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from merilo.errors import Temporary
 from merilo.judging.untyped import as_list, as_object
 from merilo.providers.base import Finish, Reply, Usage
 from merilo.providers.openai_replies import count
-from merilo.providers.problems import OK, excerpt
+from merilo.providers.problems import excerpt, unusable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +29,7 @@ def message_of(
     """The reply in a body, given as an object and as text. Raises Temporary for a body that is none."""
     blocks = as_list(told.get("content"))
     if blocks is None:
-        raise Temporary(f"{address} sent no message but: {excerpt(clean(text))!r}.", status=OK)
+        raise unusable(f"{address} sent no message but: {excerpt(clean(text))!r}.", text)
     finish = _FINISH.get(str(told.get("stop_reason")), Finish.STOP)
     said = "".join(map(_text, blocks))
     if finish is Finish.REFUSED and not said:

@@ -50,7 +50,8 @@ class ChatConnection:
         if problem is None:
             return self._read(told, answer.text, path, perf_counter() - started)
         problem = problem.cleaned(self._wire.clean)
-        if body != self._bodies.body_for(request) or self._bodies.learn(problem):
+        learned = body != self._bodies.body_for(request) or self._bodies.learn(problem)
+        if learned and not problem.received_bytes:  # one with a body that may be billed is sent again as a failed one
             return None
         raise error_of(problem, answer.headers, self._address)
 

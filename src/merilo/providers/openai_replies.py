@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from merilo.errors import Temporary
 from merilo.judging.untyped import as_list
 from merilo.providers.base import Finish, Reply, Usage
-from merilo.providers.problems import OK, excerpt, json_object
+from merilo.providers.problems import excerpt, json_object, unusable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +24,7 @@ def reply_of(
     """The reply in a body, given as an object and as text. Raises Temporary for a body that is none."""
     choices = as_list(told.get("choices"))
     if not choices:
-        raise Temporary(f"{address} sent no chat completion but: {excerpt(clean(text))!r}.", status=OK)
+        raise unusable(f"{address} sent no chat completion but: {excerpt(clean(text))!r}.", text)
     read = [_choice(choice) for choice in choices]
     fine = [choice for choice in read if choice.finish is not Finish.REFUSED]
     cut = any(choice.finish is Finish.LENGTH for choice in fine)

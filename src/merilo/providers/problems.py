@@ -60,6 +60,8 @@ class Problem:
     message: str
     code: str = ""
     parameter: str = ""
+    received_bytes: int = 0
+    """The size of a body with HTTP status 200 that reports a server error: a model may have run."""
 
     @property
     def shown(self) -> str:
@@ -78,6 +80,11 @@ class Address:
     url: str
     check_key: str
     check_place: str
+
+
+def unusable(sentence: str, text: str) -> Temporary:
+    """Return the error for a body with HTTP status 200 that cannot be used. A model may have run for it."""
+    return Temporary(sentence, status=OK, received_bytes=len(text.encode("utf-8", "replace")))
 
 
 def told_in(text: str) -> Json:
@@ -104,13 +111,21 @@ def problem_in(status: int, told: Json, text: str) -> Problem | None:
     fields = as_object(error) or {}
     message, parameter = _message(fields)
     code = _code(fields)
+    received = 0
     if status == OK:
         status = int(code) if _STATUS.fullmatch(code) else SERVER_ERRORS
-    return Problem(status, message or (error if isinstance(error, str) else text), code, parameter)
+        received = len(text.encode("utf-8", "replace")) if status >= SERVER_ERRORS else 0
+    return Problem(status, message or (error if isinstance(error, str) else text), code, parameter, received)
 
 
 def error_of(problem: Problem, headers: Mapping[str, str], address: Address) -> ProviderError:
     """The problem as one of our errors."""
+    error = _error_of(problem, headers, address)
+    error.received_bytes = problem.received_bytes
+    return error
+
+
+def _error_of(problem: Problem, headers: Mapping[str, str], address: Address) -> ProviderError:
     status, code = problem.status, problem.code
     told = f"{address.url} answered {problem.shown}"
     if code in _FILTERED:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from merilo.errors import Permanent, ProviderDown, Temporary, Unreachable
+from merilo.errors import Permanent, ProviderDown, Temporary, TimedOut, Unreachable
 from merilo.version import version
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from merilo.providers.keys import Keys
 
 _LARGEST_REPLY_BYTES = 16 * 1024 * 1024
-_CHUNK_BYTES = 64 * 1024
 _DNS_KEPT_S = 300
 
 
@@ -49,16 +48,18 @@ class Wire:
         """The answer to a JSON body, of at most 16 MiB by default. Raises Permanent, Temporary and ProviderDown."""
         url = f"{self._shown}{path}"
         headers = await self._keys.fresh()
+        read = bytearray()
         try:
             async with self._session.post(
                 f"{self._base_url}{path}", data=body, headers=headers, allow_redirects=False
             ) as response:
-                read = await _read(response, url, largest or _LARGEST_REPLY_BYTES)
+                await _read(response, url, largest or _LARGEST_REPLY_BYTES, read)
                 self._reached = True
                 text = read.decode("utf-8", "replace").removeprefix("\ufeff")
                 return WireAnswer(response.status, response.headers, text)
         except TimeoutError:
-            raise Temporary(f"{url} gave no reply within {self._timeout_s:g} s.") from None
+            message = f"{url} gave no reply within {self._timeout_s:g} s."
+            raise TimedOut(message, received_bytes=len(read)) from None
         except self._errors as error:
             why = self.clean(f"{type(error).__name__}: {error}")
             if isinstance(error, self._unconnected) and not self._reached:
@@ -66,19 +67,16 @@ class Wire:
                 raise ProviderDown(said, sent=False) from None
             if isinstance(error, self._unconnected):
                 raise Unreachable(f"{url} cannot be reached any more ({why}).", sent=False) from None
-            raise Temporary(f"The connection to {url} failed ({why}).") from None
+            raise Temporary(f"The connection to {url} failed ({why}).", received_bytes=len(read)) from None
 
 
-async def _read(response: ClientResponse, url: str, most: int) -> bytes:
-    """The whole body; piece by piece only where it does not say beforehand that it is small enough."""
-    if (size := response.content_length) is not None and size <= most and "Content-Encoding" not in response.headers:
-        return await response.read()
-    read = bytearray()
-    async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
+async def _read(response: ClientResponse, url: str, most: int, read: bytearray) -> None:
+    """Read the body into `read`, which keeps what arrived if the connection breaks. Raises Permanent if too long."""
+    async for chunk in response.content.iter_any():
         read += chunk
         if len(read) > most:
-            raise Permanent(f"{url} sent more than {most} bytes as one reply.", status=response.status)
-    return bytes(read)
+            message = f"{url} sent more than {most} bytes as one reply."
+            raise Permanent(message, status=response.status, received_bytes=len(read))
 
 
 @asynccontextmanager

@@ -13,7 +13,8 @@ from merilo.reports.cases import cases_of
 from merilo.reports.comparison_words import Beside
 from merilo.reports.html_evidence import EvidencePart, TextPart, evidence_part, text_part, value_cell
 from merilo.reports.html_pages import plot, rendered
-from merilo.reports.overview import agreement, counts_text, intervals_text, judge_name, spent_text
+from merilo.reports.overview import agreement, counts_text, intervals_text, judge_name
+from merilo.reports.spent import spent_text
 from merilo.reports.words import NONE, REMARKS, STOPPED, UNSEALED, count, number, percent, span
 from merilo.runs.scales import recorded_scale
 

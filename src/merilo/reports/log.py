@@ -132,7 +132,7 @@ class EventLog:
         """See `Progress`."""
         self._over = True
         reached = None if self._usage is None else self._usage.get("stopped")
-        if reached:
+        if reached and self._error is None:
             self._add("limit", text=reached)
         traffic = None if self._traffic is None else self._traffic()
         self._traffic = None

@@ -14,6 +14,7 @@ from merilo.reports.cascade import cascade_rows
 from merilo.reports.clean import clean
 from merilo.reports.page import Page, Tone
 from merilo.reports.relevance_words import interpret_means
+from merilo.reports.spent import spent_text
 from merilo.reports.until import until_section
 from merilo.reports.words import (
     NONE,
@@ -47,9 +48,11 @@ def overview_record(
 ) -> dict[str, Any]:  # Any: JSON
     """The run as a JSON-able object; `cost_usd` is None when it is unknown and 0.0 only when it was free.
 
-    `estimated_usd` is the part of it that no server reported; `unanswered` counts requests that were never answered.
+    `estimated_usd` is the part of it that no server reported. `unanswered` counts requests without a usable reply, and
+    `unanswered_usd` is what their replies may have cost in addition.
 
-    `stopped`: the limit that ended its last call, as a sentence; None where none did.
+    `stopped`: the limit, the interruption or the error that ended its last call, as a sentence; None if nothing did.
+    `raise_to`: the limit that was reached, with a value that probably suffices.
 
     `metrics`: to be told in the place of those that the run keeps. `corrections`: what labels of people make of
     means, by metric; their estimates are told in the place of the judge's own.
@@ -62,6 +65,7 @@ def overview_record(
         "complete": run.complete,
         "sealed": run.sealed,
         "stopped": usage.get("stopped"),
+        "raise_to": usage.get("raise_to"),
         "until_decided": run.until_decided,
         "data": manifest.data,
         "origin": manifest.origin,
@@ -76,7 +80,8 @@ def overview_record(
         "left_out": dict(manifest.left_out),
         "notes": list(manifest.notes),
         **{name: usage.get(name) for name in ("requests", "cached", "input_tokens", "output_tokens")},
-        **{name: usage.get(name) for name in ("cost_usd", "estimated_usd", "unanswered", "seconds", "adaptations")},
+        **{name: usage.get(name) for name in ("cost_usd", "estimated_usd", "unanswered", "unanswered_usd")},
+        **{name: usage.get(name) for name in ("seconds", "adaptations")},
     }
 
 
@@ -352,31 +357,6 @@ def _named(role: str, judge: Mapping[str, Any]) -> str:  # Any: JSON
 def _agreement_text(run: Run) -> str:
     found = agreement(run)
     return "how well it agrees with people is not known" if found is None else found
-
-
-def spent_text(usage: Mapping[str, Any]) -> str:  # Any: numbers and nulls
-    """Requests, cached answers, tokens, money and time in one line."""
-    unanswered = usage.get("unanswered")
-    parts = [count(usage.get("requests") or 0, "request") + (f" ({unanswered:,} unanswered)" if unanswered else "")]
-    if cached := usage.get("cached"):
-        parts.append(f"{count(cached, 'answer')} from the cache")
-    given, made = usage.get("input_tokens"), usage.get("output_tokens")
-    if given is None or made is None:
-        parts.append("tokens unknown")
-    elif given or made:
-        parts.append(f"{given:,} tokens in, {made:,} out")
-    cost = usage.get("cost_usd")
-    if cached and not usage.get("requests"):
-        return ", ".join([*parts, "nothing spent now", f"{usage.get('seconds') or 0:.1f} s"])
-    parts.append("price unknown" if cost is None else cost_text(cost, usage) if cost else "free of charge")
-    parts.append(f"{usage.get('seconds') or 0:.1f} s")
-    return ", ".join(parts)
-
-
-def cost_text(cost: float, usage: Mapping[str, Any]) -> str:  # Any: numbers and nulls
-    """A cost, with the part of it that was estimated."""
-    estimated = usage.get("estimated_usd")
-    return f"{cost:.4f} USD" + (f", of which {estimated:.4f} USD estimated" if estimated else "")
 
 
 def _next(run: Run, again: str) -> list[str]:

@@ -18,7 +18,7 @@ from merilo.reports.terminal import DEFAULT_WIDTH, colours, tell, width_given
 from merilo.reports.words import count, duration, money
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from merilo.engine.traffic import Traffic
@@ -41,6 +41,8 @@ class Watch:
     def __init__(self, *, quiet: bool = False, plain: bool = False) -> None:
         self.run: Path | None = None
         """The directory of the run, once it has begun."""
+        self.usage: Mapping[str, object] = {}
+        """What the run has used, once it has ended; empty before."""
         self._quiet = quiet
         self._plain = plain
         self._line: Line | None = None
@@ -87,6 +89,10 @@ class Watch:
             self._line.clear()
         if not self._quiet:
             tell(text)
+
+    def spent(self, usage: Mapping[str, object]) -> None:
+        """See `Progress`."""
+        self.usage = usage
 
     def end(self) -> None:
         """See `Progress`; may be called at any time, and more than once."""

@@ -6,11 +6,13 @@ call counts as unanswered. The last item of each line is a checksum that also co
 
 ::
 
-    ["ledger", 1, {...}, "5b0c1a2f"]              format, and the balance of a run that had no ledger
-    ["sent", 1, 412, 0.000165, "..."]             number, estimated input tokens, their price in USD
-    ["reply", 1, 380, 41, 0.000218, 0, "..."]     number, tokens in and out, price in USD, 1 if estimated
-    ["unbilled", 2, "..."]                        answered with an error that providers do not bill
-    ["unsent", 3, "..."]                          never left this machine, so it does not count as a request
+    ["ledger", 1, {...}, "5b0c1a2f"]                   format, and the balance of a run that had no ledger
+    ["sent", 1, 412, 0.000165, 2048, 0.0033, "..."]    number, estimated input tokens and their price in USD, tokens of
+                                                       the longest reply and their price in USD
+    ["reply", 1, 380, 41, 0.000218, 0, "..."]          number, tokens in and out, price in USD, 1 if estimated
+    ["lost", 2, 90, 1958, "..."]                       no usable reply: tokens received, tokens that may also be billed
+    ["unbilled", 3, "..."]                             answered with an error that providers do not bill
+    ["unsent", 4, "..."]                               never left this machine, so it does not count as a request
 
 A line holds numbers only: no text, no address and no key.
 """
@@ -43,6 +45,26 @@ class Charge:
     usd: float | None
     estimated: bool = False
     """The tokens come from the texts, because the server reported none or an implausible number."""
+    reply_tokens: int = 0
+    """Output tokens that may be billed in addition, because no usable reply reports how many were written."""
+    reply_usd: float = 0.0
+    """Their price; 0 if `usd` is unknown."""
+
+    def received(self, tokens: int, unread: int) -> Charge:
+        """Return the charge after this many output tokens arrived, if `unread` more may be billed.
+
+        A request that has no output tokens, such as one for vectors, has none whatever arrived.
+        """
+        if not self.reply_tokens:
+            return self
+        token_usd = self.reply_usd / self.reply_tokens
+        return replace(
+            self,
+            output_tokens=tokens,
+            usd=None if self.usd is None else self.usd + tokens * token_usd,
+            reply_tokens=unread,
+            reply_usd=unread * token_usd,
+        )
 
 
 @dataclass(slots=True)
@@ -61,6 +83,10 @@ class Charges:
     """Requests whose price is unknown, and their tokens."""
     unpriced_input_tokens: int = 0
     unpriced_output_tokens: int = 0
+    reply_usd: float = 0.0
+    """What may be billed in addition for replies that were not received."""
+    unpriced_reply_tokens: int = 0
+    """Tokens of such replies whose price is unknown."""
 
     def add(self, charge: Charge) -> None:
         """Add the charge of one request."""
@@ -73,9 +99,11 @@ class Charges:
             self.unpriced += 1
             self.unpriced_input_tokens += read or 0
             self.unpriced_output_tokens += written or 0
+            self.unpriced_reply_tokens += charge.reply_tokens
         else:
             self.usd += charge.usd
             self.estimated_usd += charge.usd if charge.estimated else 0.0
+            self.reply_usd += charge.reply_usd
 
     def __add__(self, other: Charges) -> Charges:
         return Charges(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
@@ -87,11 +115,9 @@ class Balance:
 
     answered: Charges = field(default_factory=Charges)
     unanswered: Charges = field(default_factory=Charges)
-    """Requests sent that no reply came for and that may have been billed; each is charged for its input."""
+    """Requests without a usable reply that may have been billed; each is charged for its input and what arrived."""
     unbilled: int = 0
     """Requests answered with an error that providers do not bill."""
-    excess_usd: float = 0.0
-    """The largest amount by which an answered request cost more than its input charge."""
 
     @property
     def requests(self) -> int:
@@ -103,7 +129,6 @@ class Balance:
             self.answered + other.answered,
             self.unanswered + other.unanswered,
             self.unbilled + other.unbilled,
-            max(self.excess_usd, other.excess_usd),
         )
 
 
@@ -117,7 +142,6 @@ class Ledger:
         self.answered = opening or Charges()
         self.unanswered = Charges()
         self.unbilled = 0
-        self.excess_usd = 0.0
         self._in_flight: dict[int, Charge] = {}
         self._number = 0
         self._seal = 0
@@ -154,7 +178,7 @@ class Ledger:
         unanswered = replace(self.unanswered)
         for charge in self._in_flight.values():
             unanswered.add(charge)
-        return Balance(replace(self.answered), unanswered, self.unbilled, self.excess_usd)
+        return Balance(replace(self.answered), unanswered, self.unbilled)
 
     @property
     def requests(self) -> int:
@@ -162,9 +186,10 @@ class Ledger:
         return self.answered.requests + self.unanswered.requests + self.unbilled + len(self._in_flight)
 
     def sent(self, charge: Charge) -> int:
-        """Enter a request that is about to be sent, with the charge for its input; return its number."""
+        """Enter a request that is about to be sent, with its charge if it is not answered; return its number."""
         number = self._number + 1
-        self._write(f'["sent",{number},{_text(charge.input_tokens)},{_text(charge.usd)}')
+        reply = f"{charge.reply_tokens},{_text(charge.reply_usd)}"
+        self._write(f'["sent",{number},{_text(charge.input_tokens)},{_text(charge.usd)},{reply}')
         self._number = number
         self._in_flight[number] = charge
         return number
@@ -173,7 +198,8 @@ class Ledger:
         """Settle a request that was answered."""
         tokens = f"{_text(charge.input_tokens)},{_text(charge.output_tokens)}"
         self._write(f'["reply",{number},{tokens},{_text(charge.usd)},{int(charge.estimated)}')
-        self._settle(self._in_flight.pop(number), charge)
+        del self._in_flight[number]
+        self.answered.add(charge)
 
     def not_billed(self, number: int) -> None:
         """Settle a request that was answered with an error that providers do not bill."""
@@ -187,13 +213,19 @@ class Ledger:
         del self._in_flight[number]
 
     def leave(self, number: int) -> None:
-        """Give a request up that was sent and not answered: its entry stays open, which charges it for its input."""
+        """Count a request as unanswered. Its entry stays open, so nothing has to be written."""
         self.unanswered.add(self._in_flight.pop(number))
 
-    def _settle(self, input_charge: Charge, charge: Charge) -> None:
-        self.answered.add(charge)
-        if charge.usd is not None and input_charge.usd is not None:
-            self.excess_usd = max(self.excess_usd, charge.usd - input_charge.usd)
+    def lost(self, number: int, received: int = 0, *, complete: bool = False) -> None:
+        """Count a request as unanswered of which this many output tokens arrived.
+
+        `complete`: no more tokens can have been written.
+        """
+        charge = self._in_flight[number]
+        unread = 0 if complete else max(0, charge.reply_tokens - received)
+        self._write(f'["lost",{number},{received},{unread}')
+        del self._in_flight[number]
+        self.unanswered.add(charge.received(received, unread))
 
     def _write(self, line: str) -> None:
         """Append a line. One write is enough to survive a killed process; only `close` waits for the disk."""
@@ -255,10 +287,13 @@ class Ledger:
                 if number != self._number + 1:
                     raise ValueError("a number is missing")
                 self._number = number
-                self._in_flight[number] = _charge(values[0], 0, values[1], estimated=True)
+                self._in_flight[number] = _charge(values[0], 0, *values[1:], estimated=True)
             case "reply":
-                charge = _charge(*values[:3], estimated=bool(values[3]))
-                self._settle(self._in_flight.pop(number), charge)
+                del self._in_flight[number]
+                self.answered.add(_charge(*values[:3], estimated=bool(values[3])))
+            case "lost":
+                _check(*values)
+                self.unanswered.add(self._in_flight.pop(number).received(*values))
             case "unbilled":
                 del self._in_flight[number]
                 self.unbilled += 1
@@ -287,9 +322,17 @@ def balance_in(directory: Path) -> Balance:
         store.close()
 
 
-def _charge(read: Any, written: Any, usd: Any, *, estimated: bool) -> Charge:  # Any: JSON
-    _check(*(each for each in (read, written, usd) if each is not None))
-    return Charge(read, written, usd, estimated)
+def _charge(
+    read: Any,  # Any, here and below: JSON
+    written: Any,
+    usd: Any,
+    reply_tokens: Any = 0,
+    reply_usd: Any = 0.0,
+    *,
+    estimated: bool,
+) -> Charge:
+    _check(*(each for each in (read, written, usd) if each is not None), reply_tokens, reply_usd)
+    return Charge(read, written, usd, estimated, reply_tokens, reply_usd)
 
 
 def _check(*numbers: object) -> None:

@@ -247,6 +247,10 @@ USAGE_FIELDS: Final = record(
         "seconds": amount,
         "adaptations": optional(mapping(mapping(text))),
         "stopped": optional(text),
+        "unanswered": whole,
+        "estimated_usd": optional(amount),
+        "unanswered_usd": amount,
+        "raise_to": optional(mapping(amount)),
     },
 )
 _JUDGE = record({}, {"name": text, "fingerprint": mapping(anything), "rates": optional(text), "weak": items(text)})
