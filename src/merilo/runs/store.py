@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from merilo.judging.digests import digest_text
 from merilo.judging.untyped import compact
 from merilo.providers.base import Reply
-from merilo.runs import migrations, records
+from merilo.runs import content, migrations, records
 from merilo.runs.broken_off import BrokenOff, Heard
 from merilo.runs.database import (
     COMMIT_ROWS,
@@ -81,9 +81,9 @@ class Store:
         self._incoming = 0
         self._sample_rows: dict[str, tuple[int, str]] = {}  # pending, by id: position and record
         self._answers: dict[bytes, Answer] = {}  # pending, for look-ups
-        self._answer_rows: list[tuple[object, ...]] = []
+        self._answer_rows: list[tuple[Any, ...]] = []  # Any: the values of a row
         self._text_rows: list[tuple[bytes, str]] = []
-        self._exchange_rows: list[tuple[object, ...]] = []
+        self._exchange_rows: list[tuple[Any, ...]] = []  # Any: the values of a row
         self._texts: dict[bytes, None] = {}  # written or pending
         self._absent: set[bytes] = set()  # looked up and not found, so that keeping them needs no look-up
         self._unsent: dict[tuple[str, str, float | None], int] = {}  # exchanges without a request, shared
@@ -170,6 +170,8 @@ class Store:
                 self._put_in_order(place)
             self._db.execute("DROP TABLE samples")
             self._db.execute("ALTER TABLE incoming RENAME TO samples")
+            self._db.execute(content.INDEXES[0])
+            content.replace_samples(self._db)
             self._db.execute("COMMIT")
 
     def _put_in_order(self, place: Callable[[str], bytes]) -> None:
@@ -348,11 +350,13 @@ class Store:
         """Forget all failures so that they are asked again; how many there were."""
         self.commit()
         with self._telling:
-            dropped = self._db.execute("DELETE FROM answers WHERE failure IS NOT NULL")
-        return dropped.rowcount
+            self._db.execute("BEGIN IMMEDIATE")
+            dropped = content.delete(self._db, "answers", "failure IS NOT NULL")
+            self._db.execute("COMMIT")
+        return dropped
 
     def remark(self, name: str) -> str | None:
-        """Return the text that `put_remark` stored under this name; None if there is none."""
+        """Return the text that `put_remark` or `put_copy` stored under this name; None if there is none."""
         row = self._one("SELECT value FROM meta WHERE name = ?", name)
         return None if row is None else str(row[0])
 
@@ -368,9 +372,14 @@ class Store:
             self._db.execute("BEGIN IMMEDIATE")
             for kind in kinds:
                 where = "kind = ? AND substr(question, 1, ?) = ?"
-                self._db.execute(f"DELETE FROM answers WHERE {where}", (kind, len(opening), opening))  # noqa: S608  our own constant
+                content.delete(self._db, "answers", where, (kind, len(opening), opening))
             self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, text))
             self._db.execute("COMMIT")
+
+    def put_copy(self, name: str, text: str) -> None:
+        """Store a copy of what a file of the run holds, with which `merilo verify` compares the file."""
+        with self._telling:
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, text))
 
     def asked(self, key: bytes) -> Asked | None:
         """The question under this key with its answer, rubric and raw replies."""
@@ -493,6 +502,11 @@ class Store:
             self._db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", self._text_rows)
             self._db.executemany("INSERT INTO exchanges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._exchange_rows)
             self._db.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._answer_rows)
+            added: Mapping[str, Sequence[int]] = {
+                "exchanges": (len(self._exchange_rows), sum(row[-1] for row in self._exchange_rows)),
+                "answers": (len(self._answer_rows), sum(row[-2] + row[-1] for row in self._answer_rows)),
+            }
+            content.add(self._db, added)
             self._broken_off.write()
             self._db.execute("COMMIT")
         self._due.clear()
