@@ -179,6 +179,22 @@ def test_a_row_of_another_store_is_noticed(here: Path, copy: Path) -> None:
     assert printed("show", copy, "--sample", "s3") == (2, "")
 
 
+def test_a_damaged_index_is_noticed(copy: Path) -> None:
+    """An answer that its index does not lead to is not left out silently."""
+    words = ("show", copy, "--sample", "s3", "--full")
+    before = printed(*words)
+    lines = [json.loads(line) for line in (copy / OUTCOMES).read_text(encoding="utf-8").splitlines()]
+    key = bytes.fromhex(next(line for line in lines if line["sample"] == "s3")["trail"][0])
+    content = (copy / STORE).read_bytes()
+    places = [found.start() for found in re.finditer(re.escape(key), content)]
+    assert len(places) > 1  # in the table and in the index
+    for place in places:
+        edited = bytearray(content)
+        edited[place + len(key) - 1] ^= 1
+        (copy / STORE).write_bytes(edited)
+        assert same_or_refused(printed(*words), before)
+
+
 def test_a_vacuumed_store_is_whole(copy: Path) -> None:
     """The content counts, and not the bytes of the file."""
     with closing(sqlite3.connect(copy / STORE, isolation_level=None)) as db:

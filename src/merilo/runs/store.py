@@ -225,6 +225,7 @@ class Store:
         """The sample with this id."""
         row = self._one(f"SELECT id, record, {self._row_seal} FROM samples WHERE id = ?", sample_id)  # noqa: S608  our own constants
         if row is None:
+            self._check_absent("samples", "id", sample_id)
             return None
         self._check_row(row[2], *row[:2])
         return self._sample(row[1])
@@ -386,6 +387,7 @@ class Store:
         self.commit()
         row = self._one(self._select("key = ?"), key)
         if row is None:
+            self._check_absent("answers", "key", key)
             return None
         with self._telling:
             sent = self._exchange_of(row[-1])
@@ -399,6 +401,7 @@ class Store:
         self.commit()
         row = self._one(self._select("key = ?"), key)
         if row is None:
+            self._check_absent("answers", "key", key)
             return None
         with self._telling:
             sent = self._exchange_of(row[-1])
@@ -603,6 +606,13 @@ class Store:
 
         with self._telling:
             return Sample.from_record(json.loads(record))
+
+    def _check_absent(self, table: str, column: str, value: object) -> None:
+        """Raise RunError if a row that was not found by an index is in the table."""
+        found = self._one(f"SELECT 1 FROM {table} NOT INDEXED WHERE {column} = ?", value)  # noqa: S608  our own constants
+        if found is not None:
+            with self._telling:
+                raise Damaged("an index does not fit its table")
 
     @property
     def _row_seal(self) -> str:
