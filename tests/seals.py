@@ -19,7 +19,9 @@ def remove_seal(run: Path) -> Path:
     """Make a run one that merilo 0.1.0 could have written, in its format and without a seal; return its directory."""
     (run / "seal.json").unlink(missing_ok=True)
     with closing(sqlite3.connect(run / "store.sqlite")) as db, db:
-        for table, column in (("samples", "seal"), ("exchanges", "seal"), ("answers", "row_seal")):
+        (found,) = db.execute("SELECT value FROM meta WHERE name = 'format'").fetchone()
+        columns = (("samples", "seal"), ("exchanges", "seal"), ("answers", "row_seal"))
+        for table, column in columns if found == "4" else ():
             db.execute(f"DROP INDEX {table}_seal")
             db.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
         db.execute("DELETE FROM meta WHERE name <> 'format' AND name NOT LIKE 'cascade %'")
