@@ -16,10 +16,18 @@ if TYPE_CHECKING:
 
 
 def remove_seal(run: Path) -> Path:
-    """Make a run one that merilo 0.1.0 could have written: remove its seal, and return its directory."""
+    """Make a run one that merilo 0.1.0 could have written, in its format and without a seal; return its directory."""
     (run / "seal.json").unlink(missing_ok=True)
     with closing(sqlite3.connect(run / "store.sqlite")) as db, db:
-        db.execute("DELETE FROM meta WHERE name = 'results'")
+        (found,) = db.execute("SELECT value FROM meta WHERE name = 'format'").fetchone()
+        columns = (("samples", "seal"), ("exchanges", "seal"), ("answers", "row_seal"))
+        for table, column in columns if found == "4" else ():
+            db.execute(f"DROP INDEX {table}_seal")
+            db.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
+        db.execute("DELETE FROM meta WHERE name <> 'format' AND name NOT LIKE 'cascade %'")
+        db.execute("UPDATE meta SET value = '3' WHERE name = 'format'")
+    manifest = json.loads((run / "manifest.json").read_text(encoding="utf-8")) | {"format": 3}
+    (run / "manifest.json").write_text(json.dumps(manifest, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
     usage = json.loads((run / "usage.json").read_text(encoding="utf-8"))
     usage.pop("seal", None)
     (run / "usage.json").write_text(json.dumps(usage, indent=2) + "\n", encoding="utf-8")

@@ -209,7 +209,7 @@ class RunCascades:
             now = _thresholds_record(cascade)
             settled = cascade
             for role in roles:
-                stored = _remark(self._store, role)
+                stored = stored_thresholds(self._store, role)
                 before = stored["thresholds"]
                 changed = [kind for kind in {**now, **before} if now.get(kind) != before.get(kind)]
                 revoked = {kind: own for kind, own in stored["revoked"].items() if kind not in changed}
@@ -226,23 +226,28 @@ class RunCascades:
         """Store that a kind goes to the last judge from now on, and drop the cascade's verdicts on it."""
         cascade, roles = self._answers.cascades()[key.cascade]
         for role in roles:
-            revoked = _remark(self._store, role)["revoked"]
+            revoked = stored_thresholds(self._store, role)["revoked"]
             revoked[key.kind] = [(each.key.hex(), each.place) for each in audits]
             _put_remark(self._store, role, _thresholds_record(cascade), revoked, dropping=[key.kind])
 
     def _audit_result(self, cascade: Cascade, audits: Sequence[Audited]) -> KindAudit:
         """Compare audited answers with the last judge's, in the order drawn, as far as that has answered."""
-        wrong: dict[tuple[int, bool], list[bool]] = {}
-        without = 0
-        for each, answer in zip(audits, answers_to([each.question for each in audits], self._answers), strict=True):
-            if answer is None:
-                break
-            if isinstance(answer, Failure):
-                without += 1
-            else:
-                wrong.setdefault((each.place, each.yes), []).append(not same_decision(each.verdict, answer))
-        classes = [_class_audit(place, own, cascade.max_error, yes=yes) for (place, yes), own in sorted(wrong.items())]
-        return KindAudit(len(audits), without, classes)
+        return audit_result(audits, answers_to([each.question for each in audits], self._answers), cascade.max_error)
+
+
+def audit_result(audits: Sequence[Audited], answers: Sequence[Answer | None], max_error: float) -> KindAudit:
+    """Compare audited answers with those of the last judge, in the order drawn, up to the first that is None."""
+    wrong: dict[tuple[int, bool], list[bool]] = {}
+    without = 0
+    for each, answer in zip(audits, answers, strict=True):
+        if answer is None:
+            break
+        if isinstance(answer, Failure):
+            without += 1
+        else:
+            wrong.setdefault((each.place, each.yes), []).append(not same_decision(each.verdict, answer))
+    classes = [_class_audit(place, own, max_error, yes=yes) for (place, yes), own in sorted(wrong.items())]
+    return KindAudit(len(audits), without, classes)
 
 
 def _trails(outcomes: Path) -> Iterator[bytes]:
@@ -322,7 +327,8 @@ def _thresholds_record(cascade: Cascade) -> dict[str, list[list[Any]]]:  # Any: 
     return found
 
 
-def _remark(store: Store, role: str) -> dict[str, dict[str, list[Any]]]:  # Any: JSON
+def stored_thresholds(store: Store, role: str) -> dict[str, dict[str, list[Any]]]:  # Any: JSON
+    """Return what a run stores of the cascade in this role: its thresholds, and the kinds that were revoked."""
     text = store.remark(f"cascade {role}")
     found: dict[str, dict[str, list[Any]]] = {} if text is None else json.loads(text)
     return {"thresholds": found.get("thresholds", {}), "revoked": found.get("revoked", {})}

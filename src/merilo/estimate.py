@@ -21,6 +21,7 @@ from merilo.judges.cascade import each_judge
 from merilo.judging.verdicts import Failure
 from merilo.options import checked, judges_of
 from merilo.providers.prices import prices_from
+from merilo.runs.differences import broken_files
 from merilo.runs.measured import measured_in
 from merilo.runs.run import STORE
 from merilo.runs.store import Store
@@ -108,6 +109,7 @@ class _LookUp:
     def open(cls, begun: Path | None, options: Options, stack: ExitStack) -> _LookUp:
         run = cache = None
         if begun is not None and begun.exists():
+            broken_files(begun.parent)  # raises if the store is damaged or belongs to another run
             run = Store.read(begun)
             stack.callback(run.close)
         path = default_path() if options.cache is True else Path(options.cache or "")

@@ -35,8 +35,9 @@ from merilo.reports.words import count
 from merilo.runs.clusters import check_clusters, cluster_numbers
 from merilo.runs.differences import resumed
 from merilo.runs.directory import run_directory
+from merilo.runs.files import LEDGER
 from merilo.runs.intake import Intake, take_in
-from merilo.runs.ledger import LEDGER, Balance, Ledger, balance_in
+from merilo.runs.ledger import Balance, Ledger, balance_in
 from merilo.runs.lock import RunLock
 from merilo.runs.publish import part_of
 from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, Manifest, Run, json_text, write_json
@@ -149,6 +150,10 @@ async def _run_in(
         store.accept_samples(None if until is None else until.place)
         if manifest.cluster is not None:
             check_clusters(store, manifest.cluster)
+        if not (path / MANIFEST).exists() or MANIFEST in found.changed:
+            store.put_copy(MANIFEST, json_text(asdict(manifest)))
+        elif store.remark(MANIFEST) is None:  # merilo 0.1.0 stored no copy
+            store.put_copy(MANIFEST, (path / MANIFEST).read_text(encoding="utf-8"))
         if not (path / MANIFEST).exists():
             write_json(path / MANIFEST, asdict(manifest))
         audience = Audience(options.progress, log)

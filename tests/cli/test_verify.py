@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import shutil
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
@@ -17,16 +19,19 @@ import merilo
 from merilo.judging.ask import ask
 from merilo.judging.questions import Relevance
 from merilo.metrics.base import Card, Kinds, Ordinary, Score
-from merilo.runs.run import OUTCOMES, SEAL, SUMMARY
+from merilo.reports.summary import Tally
+from merilo.runs.outcomes import outcome_from
+from merilo.runs.run import MANIFEST, OUTCOMES, SEAL, SUMMARY, USAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Undefined
+    from merilo.runs.run import Aggregate
 
+FORMAT_1 = Path(__file__).parents[1] / "runs" / "format1" / "run"
 METRICS = ("context_relevance", "context_relevance(unit=context)", "faithfulness")
 
 
@@ -84,6 +89,88 @@ def forge_interval(run: Path) -> None:
     (run / SUMMARY).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
 
 
+def changed(name: str, change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
+    """Return an edit of a JSON file of a run."""
+
+    def edit(run: Path) -> None:
+        fields = json.loads((run / name).read_text(encoding="utf-8"))
+        change(fields)
+        (run / name).write_text(json.dumps(fields, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+
+    return edit
+
+
+def row(**fields: Any) -> Callable[[dict[str, Any]], object]:
+    return lambda summary: summary["metrics"][0].update(fields)
+
+
+def judge(**fields: Any) -> Callable[[dict[str, Any]], object]:
+    return lambda manifest: manifest["judges"]["judge"].update(fields)
+
+
+FORGERIES: dict[str, Callable[[Path], None]] = {
+    "interval and method": changed(SUMMARY, row(interval=[0.1, 0.2], method="percentile bootstrap")),
+    "clusters": changed(SUMMARY, row(clusters=3)),
+    "shares": changed(SUMMARY, row(shares={})),
+    "remark": changed(SUMMARY, row(remark="checked by an expert")),
+    "a field of ours is missing": changed(SUMMARY, lambda summary: summary["metrics"][0].pop("flagged")),
+    "complete": changed(SUMMARY, lambda summary: summary.update(complete=False)),
+    "origin": changed(MANIFEST, lambda manifest: manifest.update(origin="ragas")),
+    "data": changed(MANIFEST, lambda manifest: manifest.update(data="gold")),
+    "notes": changed(MANIFEST, lambda manifest: manifest.update(notes=["All answers were checked."])),
+    "name of the judge": changed(MANIFEST, judge(name="openai:gpt-5")),
+    "agreement of the judge": changed(MANIFEST, judge(rates="perfect")),
+    "scale": changed(MANIFEST, lambda manifest: manifest["scales"]["faithfulness"].update(higher_is_better=False)),
+    "version": changed(MANIFEST, lambda manifest: manifest.update(merilo="9.9.9")),
+    "cost": changed(USAGE, lambda usage: usage.update(cost_usd=123.0)),
+    "requests": changed(USAGE, lambda usage: usage.update(requests=7)),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_every_forged_field_is_found(name: str, copy: Path) -> None:
+    """Every shown number and name is compared, with what follows from the store or with the copy in it."""
+    FORGERIES[name](copy)
+    usage = json.loads((copy / USAGE).read_text(encoding="utf-8"))
+    seal_again(copy, **usage)
+    assert merilo.Run.open(copy).sealed
+    code, found = verified(copy)
+    assert (code, found["state"]) == (1, "recomputes to other numbers")
+    assert found["means"] or found["other"]
+    assert "differs" in printed("verify", copy)[1] or found["means"]
+
+
+OF_0_1_0: dict[str, tuple[Callable[[Path], None], int]] = {
+    "origin": (FORGERIES["origin"], 1),
+    "name of the judge": (FORGERIES["name of the judge"], 1),
+    "cost": (FORGERIES["cost"], 1),
+    "interval": (changed(SUMMARY, row(interval=[0.1, 0.2])), 1),
+    "interval and method": (FORGERIES["interval and method"], 3),
+    "mean and method": (changed(SUMMARY, row(mean=0.99, method="percentile bootstrap")), 1),
+    "scale": (FORGERIES["scale"], 1),
+}
+
+
+@pytest.mark.parametrize("name", OF_0_1_0)
+def test_a_forged_run_of_0_1_0_is_not_sealed(name: str, copy: Path) -> None:
+    """It has no copy of its manifest, and an interval by another method cannot be recomputed; neither is believed."""
+    forge, expected = OF_0_1_0[name]
+    forge(remove_seal(copy))
+    code, found = verified(copy)
+    assert (code, found["sealed"]) == (expected, False)
+    assert not (copy / SEAL).exists()
+
+
+def test_fields_that_an_older_version_did_not_write_are_no_difference(tmp_path: Path) -> None:
+    """A run of format 1 has no bounds with undefined samples, no scales and no methods; it is verified and sealed."""
+    shutil.copytree(FORMAT_1, tmp_path / "run")
+    packed = tmp_path / "run" / "store.sqlite.gz"
+    packed.with_suffix("").write_bytes(gzip.decompress(packed.read_bytes()))
+    code, found = verified(tmp_path / "run")
+    assert (code, found["sealed_now"], found["means"]) == (0, True, [])
+    assert verified(tmp_path / "run")[0] == 0
+
+
 def drop_samples(run: Path) -> None:
     lines = (run / OUTCOMES).read_text(encoding="utf-8").splitlines(keepends=True)
     (run / OUTCOMES).write_text("".join(lines[: -len(METRICS)]), encoding="utf-8")
@@ -103,12 +190,14 @@ def test_a_forged_run_with_a_right_seal_is_found(forge: Callable[[Path], None], 
 
 
 def test_an_unsealed_run_is_sealed_if_it_recomputes(whole: merilo.Run, copy: Path) -> None:
-    """The seal is the one that the run itself would have written."""
+    """A note names what was not checked; from then on the store holds a copy of it."""
     remove_seal(copy)
     code, found = verified(copy)
     assert (code, found["sealed"], found["sealed_now"]) == (0, True, True)
-    assert (copy / SEAL).read_bytes() == (whole.path / SEAL).read_bytes()
+    assert "were not checked" in found["notes"][0]
     assert merilo.Run.open(copy).sealed
+    assert merilo.Run.open(copy).metrics == whole.metrics
+    assert verified(copy)[1]["notes"] == []
 
 
 def test_an_unsealed_run_with_other_numbers_stays_unsealed(copy: Path) -> None:
@@ -120,6 +209,13 @@ def test_an_unsealed_run_with_other_numbers_stays_unsealed(copy: Path) -> None:
     assert not (copy / SEAL).exists()
 
 
+def _means_of(run: Path) -> Aggregate:
+    tally = Tally((0.0, 1.0), "foreign:s")
+    for line in (run / OUTCOMES).read_text(encoding="utf-8").splitlines():
+        tally.add(outcome_from(json.loads(line)))
+    return tally.aggregate()
+
+
 def test_imported_scores_are_verified_as_far_as_that_goes(tmp_path: Path) -> None:
     """Their means follow from them; a note says that the scores cannot be recomputed."""
     (tmp_path / "scores.csv").write_text("id,s\na,0.5\nb,\nc,0.25\n", encoding="utf-8")
@@ -127,9 +223,17 @@ def test_imported_scores_are_verified_as_far_as_that_goes(tmp_path: Path) -> Non
     code, found = verified(tmp_path / "run")
     assert (code, found["recomputed"], found["outcomes"]) == (0, 0, 3)
     assert "cannot be recomputed" in found["notes"][0]
+    shutil.copytree(tmp_path / "run", tmp_path / "other")
     forge_mean(tmp_path / "run")
     seal_again(tmp_path / "run")
     assert verified(tmp_path / "run")[0] == 1
+    outcomes = tmp_path / "other" / OUTCOMES
+    outcomes.write_text(outcomes.read_text(encoding="utf-8").replace("0.5", "0.7"), encoding="utf-8")
+    changed(SUMMARY, row(**json.loads(json.dumps(asdict(_means_of(tmp_path / "other"))))))(tmp_path / "other")
+    seal_again(tmp_path / "other")
+    code, found = verified(tmp_path / "other")
+    assert (code, found["means"]) == (1, [])
+    assert "does not hold the scores that were imported" in found["other"][0]
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from merilo.reports.html_comparison import comparison_html
 from merilo.reports.html_run import run_html
 from merilo.reports.markdown import comparison_markdown
 from merilo.reports.overview import overview_page
-from merilo.runs.directory import RUN_FILES
+from merilo.runs.files import RUN_FILES
 from merilo.runs.seal import RESULTS
 
 FILES = Path(__file__).parent / "files"

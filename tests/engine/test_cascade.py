@@ -8,6 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from seals import seal_again
 from server import Asked, JudgeServer, prose, status
 
 from merilo.engine.cascade_pilot import first_ids
@@ -25,6 +26,7 @@ from merilo.replaying.replay import replay_run
 from merilo.replaying.verify import State, verify_run
 from merilo.reports.cascade import cascade_rows
 from merilo.reports.overview import overview_page, overview_record
+from merilo.runs.files import SUMMARY
 from merilo.runs.shapes import SUMMARY_FIELDS
 from merilo.stopping import Until
 
@@ -101,8 +103,11 @@ def cascade(server: JudgeServer, pilot: int = PILOT) -> Cascade:
 
 
 async def run(judge: Any, out: Path, records: Any = None, **options: Any) -> Run:
+    """Evaluate; whatever the run went through, its summary then follows from its store."""
     options = {"metrics": ["context_relevance"], "cache": False, **options}
-    return await run_evaluation(data() if records is None else records, Options(judge=judge, out=out, **options))
+    found = await run_evaluation(data() if records is None else records, Options(judge=judge, out=out, **options))
+    assert verify_run(found.path).state is State.VERIFIED
+    return found
 
 
 def kept(found: Run) -> tuple[bytes, ...]:
@@ -522,6 +527,34 @@ async def test_a_sample_shows_who_answered(tmp_path: Path) -> None:
 
 
 NEW = "context_relevance(unit=context)"
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("answered", FIRST.name), 250),
+        (("questions",), 301),
+        (("audit", "classes", 0, "errors"), 1),
+        (("pilot", "classes", 1, "threshold"), 0.5),
+    ],
+)
+async def test_a_forged_share_of_the_cheap_judge_is_found(
+    path: tuple[str | int, ...], value: float, tmp_path: Path
+) -> None:
+    """`merilo verify` counts again who answered, and compares thresholds and audit with the store."""
+    with JudgeServer(agrees) as server:
+        found = await run(cascade(server), tmp_path / "run")
+    summary = json.loads((found.path / SUMMARY).read_text(encoding="utf-8"))
+    holder: Any = summary["cascades"][0]["kinds"]["relevance"]
+    for key in path[:-1]:
+        holder = holder[key]
+    assert holder[path[-1]] != value
+    holder[path[-1]] = value
+    (found.path / SUMMARY).write_text(json.dumps(summary, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    seal_again(found.path)
+    verified = verify_run(found.path)
+    assert verified.state is State.DIFFERENT
+    assert "Who answered in a cascade does not follow from the store" in verified.other[0]
 
 
 @pytest.mark.parametrize("says", [agrees, agrees_in_pilot])

@@ -145,8 +145,9 @@ def test_a_lock_that_is_none_is_told(tmp_path: Path) -> None:
         pass
 
 
-def test_a_manifest_without_a_field_is_named_with_it(tmp_path: Path) -> None:
+def test_a_manifest_without_a_field_is_named_with_it(whole: merilo.Run, tmp_path: Path) -> None:
     """The sentence says which field is missing, and of which file."""
-    (tmp_path / "manifest.json").write_text("{}", encoding="utf-8")
+    shutil.copytree(whole.path, tmp_path / "run")
+    (remove_seal(tmp_path / "run") / "manifest.json").write_text("{}", encoding="utf-8")
     with pytest.raises(RunError, match=r"manifest\.json is damaged \(it has no field 'merilo'\); start a new run"):
-        Run.open(tmp_path)
+        Run.open(tmp_path / "run")

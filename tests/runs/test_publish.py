@@ -23,8 +23,10 @@ from merilo.concluding.calibrating import calibrate_run
 from merilo.concluding.labelling import label_run
 from merilo.errors import RunError
 from merilo.runs import publish
+from merilo.runs.directory import RUNS
+from merilo.runs.files import SEAL
 from merilo.runs.publish import create_file, part_of, staged, write_file
-from merilo.runs.seal import RESULTS, SEAL
+from merilo.runs.seal import RESULTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -115,6 +117,26 @@ def test_a_command_that_is_killed_finishes_when_it_is_repeated(name: str, templa
         assert code == 0
         assert content(path) == expected
         assert not list(place.rglob("*.part"))
+
+
+def test_a_killed_import_leaves_no_part_of_a_run(template: Path, tmp_path: Path) -> None:
+    """Without --out, a directory appears among the runs once it is whole; a later import removes what was left."""
+    words = ("import", "scores.csv", "--score", "rating=0..4")
+    *killed, whole = killed_at_each_step(words, template, tmp_path / "killed")
+    assert len(killed) > 5
+    assert len([*(whole / RUNS).glob("[!.]*")]) == 1
+    left = 0
+    for place in killed:
+        for path in (place / RUNS).glob("[!.]*"):
+            assert merilo.Run.open(path).metrics
+        hidden = [*(place / RUNS).glob(".*")]
+        left += len(hidden)
+        for path in hidden:
+            os.utime(path, (0, 0))
+        with inside(place):
+            assert printed(*words)[0] == 0
+        assert not [*(place / RUNS).glob(".*")]
+    assert left > 3
 
 
 def remove_tree(path: Path) -> None:

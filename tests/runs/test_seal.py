@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sqlite3
@@ -146,6 +147,142 @@ def test_an_edited_row_of_the_store_is_noticed(table: str, copy: Path) -> None:
         assert db.execute(f"UPDATE {table} SET {column} = {edited}").rowcount > 0  # noqa: S608  a table of ours
     assert printed("show", copy, "--sample", "s3") == (2, "")
     assert printed("verify", copy)[0] == 2
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM samples WHERE row = 3",
+        "DELETE FROM answers WHERE rowid = 2",
+        "DELETE FROM exchanges WHERE id = 1",
+        "UPDATE samples SET row = -row",
+        "INSERT INTO exchanges SELECT max(id) + 1, 'x', rubric, replies, 0, 0, 0, 0, 0, 1 FROM exchanges",
+        "DELETE FROM meta WHERE name = 'content'",
+    ],
+)
+def test_other_rows_in_the_store_are_noticed_by_every_reader(statement: str, here: Path, copy: Path) -> None:
+    """A row that was deleted, added or moved changes what some command prints, so no command reads such a run."""
+    with closing(sqlite3.connect(copy / STORE)) as db, db:
+        assert db.execute(statement).rowcount > 0
+    for words in every_reader(copy, here).values():
+        assert printed(*words) == (2, "")
+    with pytest.raises(RunError, match=r"store\.sqlite is damaged or belongs to another run"):
+        merilo.Run.open(copy)
+
+
+def test_a_row_of_another_store_is_noticed(here: Path, copy: Path) -> None:
+    """A sample that was copied with its checksum from another run's store does not fit."""
+    with closing(sqlite3.connect(copy / STORE)) as db:
+        db.execute("ATTACH ? AS other", (str(here / "elsewhere" / STORE),))
+        db.execute("REPLACE INTO samples SELECT * FROM other.samples WHERE row = 3")
+        db.commit()
+    assert printed("show", copy, "--sample", "s3") == (2, "")
+
+
+def test_a_damaged_index_is_noticed(copy: Path) -> None:
+    """An answer that its index does not lead to is not left out silently."""
+    words = ("show", copy, "--sample", "s3", "--full")
+    before = printed(*words)
+    lines = [json.loads(line) for line in (copy / OUTCOMES).read_text(encoding="utf-8").splitlines()]
+    key = bytes.fromhex(next(line for line in lines if line["sample"] == "s3")["trail"][0])
+    content = (copy / STORE).read_bytes()
+    places = [found.start() for found in re.finditer(re.escape(key), content)]
+    assert len(places) > 1  # in the table and in the index
+    for place in places:
+        edited = bytearray(content)
+        edited[place + len(key) - 1] ^= 1
+        (copy / STORE).write_bytes(edited)
+        assert same_or_refused(printed(*words), before)
+
+
+def test_a_vacuumed_store_is_whole(copy: Path) -> None:
+    """The content counts, and not the bytes of the file."""
+    with closing(sqlite3.connect(copy / STORE, isolation_level=None)) as db:
+        db.execute("VACUUM")
+    assert merilo.Run.open(copy).sealed
+
+
+def test_a_link_to_the_store_of_another_run_is_noticed(here: Path, copy: Path) -> None:
+    """A link is followed: what it leads to must be the store of this run."""
+    shutil.move(copy / STORE, copy.parent / STORE)
+    (copy / STORE).symlink_to(copy.parent / STORE)
+    assert merilo.Run.open(copy).sealed
+    (copy / STORE).unlink()
+    (copy / STORE).symlink_to(here / "elsewhere" / STORE)
+    for words in every_reader(copy, here).values():
+        assert printed(*words) == (2, "")
+
+
+def test_a_replay_that_is_not_kept_notices_another_store(here: Path, copy: Path) -> None:
+    """Its seal names the store of its source, to which it has a link."""
+    replayed = merilo.replay(copy)
+    assert next(replayed.run.samples)
+    shutil.copy(here / "elsewhere" / STORE, copy / STORE)
+    with pytest.raises(RunError, match="is damaged or belongs to another run"):
+        next(replayed.run.samples)
+
+
+def test_a_run_without_seal_and_store_is_not_an_older_run(here: Path, copy: Path) -> None:
+    """The manifest says that the run was sealed; and an older run without its store is damaged too."""
+    raise_the_mean(copy / SUMMARY)
+    (copy / SEAL).unlink()
+    (copy / STORE).unlink()
+    for words in [*every_reader(copy, here).values(), ("verify", copy)]:
+        assert printed(*words) == (2, "") or words[0] == "verify"
+    assert printed("verify", copy)[0] == 2
+    with pytest.raises(RunError, match=r"store\.sqlite is missing"):
+        merilo.Run.open(copy)
+    shutil.copy(here / "run" / STORE, copy / STORE)
+    with closing(sqlite3.connect(copy / STORE)) as db, db:
+        db.execute("DELETE FROM meta WHERE name = 'results'")
+    with pytest.raises(RunError, match=r"seal\.json is missing"):
+        merilo.Run.open(copy)
+
+
+def make_a_directory(path: Path) -> None:
+    path.mkdir()
+
+
+def make_a_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def link_to_nothing(path: Path) -> None:
+    path.symlink_to("nowhere")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+@pytest.mark.parametrize("make", [make_a_directory, make_a_pipe, link_to_nothing])
+@pytest.mark.parametrize(
+    "name", [MANIFEST, OUTCOMES, SUMMARY, USAGE, LABELS, SEAL, STORE, f"{STORE}-wal", f"{SUMMARY}.part", ".lock"]
+)
+def test_what_is_not_a_file_is_one_sentence(name: str, make: Callable[[Path], None], here: Path, copy: Path) -> None:
+    """No command waits for a pipe or reports a bug."""
+    (copy / name).unlink(missing_ok=True)
+    make(copy / name)
+    for command in ("show", "gate", "replay"):
+        assert printed(*every_reader(copy, here)[command]) == (2, "")
+    assert printed("verify", copy) == (2, "")
+    assert printed("calibrate", copy, "--labels", here / "labels.jsonl", "--attach") == (2, "")
+    with pytest.raises(RunError, match=re.escape(f"{copy / name} is not a regular file.")):
+        merilo.Run(copy)
+
+
+def test_the_constructor_checks_the_seal(copy: Path) -> None:
+    """`merilo.Run(path)` is `merilo.Run.open(path)`."""
+    assert merilo.Run(copy) == merilo.Run.open(str(copy))
+    raise_the_mean(copy / SUMMARY)
+    with pytest.raises(RunError, match="was changed after merilo wrote it"):
+        merilo.Run(copy)
+
+
+def test_a_plan_does_not_read_a_store_of_another_run(here: Path, copy: Path) -> None:
+    """What a run holds already is not asked again, so its store must be its own."""
+    (copy.parent / "data.jsonl").write_text(json.dumps(contexts_rows(1)[0]), encoding="utf-8")
+    words = ("plan", copy.parent / "data.jsonl", "--metrics", METRIC, "--out", copy)
+    assert printed(*words)[0] == 0
+    shutil.copy(here / "elsewhere" / STORE, copy / STORE)
+    assert printed(*words) == (2, "")
 
 
 def test_a_run_that_changes_while_it_is_open_is_noticed(copy: Path) -> None:

@@ -89,7 +89,7 @@ def _data(out: Path, name: str) -> Path:
 
 def _emptied(directory: Path) -> bool:
     """Remove a run, and nothing else; False when there is none, or when it is not all that is there."""
-    from merilo.runs.directory import RUN_FILES
+    from merilo.runs.files import RUN_FILES
     from merilo.runs.run import MANIFEST
 
     if not directory.is_dir():

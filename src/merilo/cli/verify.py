@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 
 HELP = """Check that RUN is as merilo wrote it, and recompute its numbers from its store.
 
-Every file is compared with the seal of the run. Outcomes are computed again from the stored answers, and means and
-intervals from the outcomes. No judge is asked. A run of merilo 0.1.0 has no seal; it gets one if it recomputes.
+merilo compares every file with the seal of the run. It computes outcomes again from the stored answers, means and
+intervals from the outcomes, and the usage from the ledger. It compares all other fields with copies in the store. No
+judge is asked. A run of merilo 0.1.0 has no seal; it gets one if it recomputes.
 
 Exit codes: 0 verified, 1 recomputes to other numbers, 2 a broken seal or not a run, 3 cannot tell, because a metric of
-the run is not known here.
+the run is not known here or an earlier version computed intervals by another method.
 """
 EXAMPLES = """\b
 Examples:
@@ -69,6 +70,7 @@ def _record(found: Verification) -> dict[str, Any]:  # Any: JSON
             for each in found.differences
         ],
         "means": list(found.means),
+        "other": list(found.other),
         "notes": list(found.notes),
     }
 
@@ -96,6 +98,7 @@ def _page(found: Verification, width: int) -> Page:
 
 
 def _rows(found: Verification) -> list[tuple[str, str]]:
+    from merilo.reports.clean import clean
     from merilo.reports.words import count
 
     seal = "every file is as merilo wrote it" if found.sealed else "none, and none was written"
@@ -107,4 +110,5 @@ def _rows(found: Verification) -> list[tuple[str, str]]:
         rows.append(("outcomes", f"{found.recomputed:,} of {found.outcomes:,} recomputed, {equal}"))
     if found.outcomes:
         rows.append(("means", f"other values for {', '.join(found.means)}" if found.means else "all equal"))
-    return [*rows, *(("note", note) for note in found.notes)]
+    differs = (("differs", clean(sentence)) for sentence in found.other)
+    return [*rows, *differs, *(("note", clean(note)) for note in found.notes)]

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from merilo.errors import DataError, RunError, UsageError
 from merilo.judging.untyped import as_mapping
 from merilo.metrics.registry import known_metric
-from merilo.runs.run import STORE
-from merilo.runs.store import Store
+from merilo.runs.run import open_store
 from merilo.runs.telling import without_text
 
 if TYPE_CHECKING:
@@ -164,7 +163,7 @@ def _digest(value: object) -> bytes:
 def _described(run: Run, wanted: Collection[str], describe: Callable[[Record], D]) -> dict[str, D]:
     """Return the description of every wanted sample by its id. Raises RunError."""
     found: dict[str, D] = {}
-    store = Store.read(run.path / STORE)
+    store = open_store(run)
     try:
         for text in store.sample_records():
             try:

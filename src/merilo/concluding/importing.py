@@ -20,14 +20,15 @@ from merilo.metrics.base import Score, Undefined
 from merilo.metrics.text import FOREIGN
 from merilo.reports.summary import Tally
 from merilo.runs.clusters import check_clusters, cluster_numbers
-from merilo.runs.directory import RUN_FILES, run_directory
+from merilo.runs.directory import run_directory, settle, staging_directory
+from merilo.runs.files import RUN_FILES
 from merilo.runs.intake import take_in
 from merilo.runs.lock import RunLock
 from merilo.runs.outcomes import Result
 from merilo.runs.publish import part_of
 from merilo.runs.run import MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, UNSPENT, Manifest, Run, json_text, read_manifest
 from merilo.runs.scales import Scale
-from merilo.runs.seal import publish, recover
+from merilo.runs.seal import digest_of_file, publish, recover
 from merilo.runs.store import Store
 from merilo.version import version
 
@@ -73,7 +74,7 @@ async def run_import(source: str | PathLike[str], wanted: Importing) -> Run:
     if unknown:
         there = ", ".join(rows.offered)
         raise UsageError(f"Lower is said to be better of {unknown[0]!r}, which is no score here; there are {there}.")
-    path, made = run_directory(wanted.out, rows.dataset.name)
+    path, made = (staging_directory(), True) if wanted.out is None else run_directory(wanted.out, rows.dataset.name)
     ours = False
     try:
         with RunLock(path):
@@ -87,7 +88,7 @@ async def run_import(source: str | PathLike[str], wanted: Importing) -> Run:
         if isinstance(error, sqlite3.Error | OSError):
             raise RunError(f"{path} cannot be written ({error}); choose another directory (--out).") from error
         raise
-    return Run.open(path)
+    return Run.open(settle(path, rows.dataset.name) if wanted.out is None else path)
 
 
 def _check_same(path: Path, fingerprint: str) -> None:
@@ -140,6 +141,9 @@ async def _bring_in(path: Path, store: Store, rows: Rows, wanted: Importing) -> 
         "stopped": None,
     }
     texts = {MANIFEST: json_text(asdict(manifest)), SUMMARY: json_text(summary)}
+    if not (path / SEAL).exists():
+        store.put_copy(MANIFEST, texts[MANIFEST])
+        store.put_copy(OUTCOMES, digest_of_file(part_of(path / OUTCOMES)))
     publish(path, texts, streamed=True, usage=usage, store=store, same=True)
 
 

@@ -20,8 +20,7 @@ from merilo.judging.saying import chance_of
 from merilo.judging.verdicts import Verdict
 from merilo.metrics.base import Failed, Score, Undefined
 from merilo.metrics.registry import known_metric
-from merilo.runs.run import OUTCOMES, STORE, Run
-from merilo.runs.store import Store
+from merilo.runs.run import OUTCOMES, Run, open_store
 from merilo.runs.telling import without_text
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from merilo.judging.questions import Question
     from merilo.metrics.base import Metric
     from merilo.runs.outcomes import OutcomeRecord
-    from merilo.runs.store import Asked
+    from merilo.runs.store import Asked, Store
 
 _NEAR: Final = 1e-9
 _PREPARING: Final = frozenset({kind.kind for kind in (Noncommittal, Statements, Parts, Entities)})
@@ -184,7 +183,7 @@ class Judged:
         self._store: Store | None = None
 
     def __enter__(self) -> Self:
-        self._store = Store.read(self._run.path / STORE)
+        self._store = open_store(self._run)
         return self
 
     def __exit__(

@@ -18,8 +18,7 @@ from merilo.errors import DataError, RunError, UsageError
 from merilo.judging.verdicts import Verdict
 from merilo.reports.words import count
 from merilo.runs.clusters import check_clusters, clusters
-from merilo.runs.run import STORE, opened
-from merilo.runs.store import Store
+from merilo.runs.run import open_store, opened
 from merilo.runs.telling import cut_short
 from merilo.stats.agreement_intervals import LEAST_SYSTEMS, AnnotatorAgreement, annotator_agreement
 from merilo.stats.agreement_pairs import PairAgreement, pair_agreement
@@ -183,7 +182,7 @@ def _said_by(rater: Rater, field: str | None, aside: dict[str, int]) -> dict[Key
     """What a judge answered, by question; of an answer in several runs the first. `aside` gets kinds without labels."""
     found: dict[Key, _Said] = {}
     for run in rater.runs:
-        store = Store.read(run.path / STORE)
+        store = open_store(run)
         try:
             if field is not None:
                 check_clusters(store, field)

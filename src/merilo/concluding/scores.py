@@ -17,9 +17,8 @@ from merilo.errors import RunError, UsageError
 from merilo.metrics.text import is_called
 from merilo.runs import shapes
 from merilo.runs.clusters import clusters, without_cluster
-from merilo.runs.run import OUTCOMES, STORE, opened
+from merilo.runs.run import OUTCOMES, open_store, opened
 from merilo.runs.scales import recorded_scale
-from merilo.runs.store import Store
 from merilo.runs.telling import cut_short
 from merilo.stats.column import Column
 
@@ -300,7 +299,7 @@ def _column(gathered: _Gathered, scale: Scale, metric: str, ids: Sequence[str]) 
 
 def _clusters(run: Run, name: str, ids: Sequence[str]) -> tuple[Hashable, ...]:
     """The cluster of each sample. Raises DataError where one has none, RunError where the run is damaged."""
-    store = Store.read(run.path / STORE)
+    store = open_store(run)
     try:
         found = list(islice(clusters(store, name), len(ids)))
     finally:

@@ -29,12 +29,12 @@ from merilo.replaying.choosing import Choosing
 from merilo.replaying.recorded import Recorded, Reread, told
 from merilo.reports.summary import Tallies
 from merilo.runs.clusters import cluster_numbers
-from merilo.runs.directory import RUN_FILES
+from merilo.runs.files import RUN_FILES, SEAL
 from merilo.runs.lock import RunLock
 from merilo.runs.publish import part_of
-from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, UNSPENT, Run, json_text
+from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, UNSPENT, Run, json_text, open_store, unchecked_run
 from merilo.runs.scales import scales_of
-from merilo.runs.seal import SEAL, belongs, publish, recover
+from merilo.runs.seal import belongs, publish, recover
 from merilo.runs.store import Store
 from merilo.runs.untape import unpack
 from merilo.stopping import Until
@@ -174,7 +174,7 @@ class Replaying:
     def do(self) -> None:
         """Recompute everything, and leave a run in `into`."""
         began = time.monotonic()
-        store = Store.read(self.run.path / STORE)
+        store = open_store(self.run)
         try:
             recorded = Recorded(store, self.run.manifest, again=self.reread)
             selection = Choosing(self.run.manifest, store, recorded, self.source).selection(self.asked)
@@ -187,8 +187,10 @@ class Replaying:
         finally:
             store.close()
         texts = {MANIFEST: json_text(asdict(manifest)), SUMMARY: json_text(summary)}
+        if own is not None and not (self.into / SEAL).exists():
+            own.put_copy(MANIFEST, texts[MANIFEST])
         with nullcontext() if own is None else closing(own):
-            publish(self.into, texts, streamed=True, usage=usage, store=own, same=True)
+            publish(self.into, texts, streamed=True, usage=usage, store=own, linked=own is None, same=True)
 
     def _stream(self, store: Store, recorded: Recorded, selection: Selection, manifest: Manifest) -> dict[str, object]:
         tallies = Tallies(selection.metrics, selection.composites, manifest.fingerprint)
@@ -376,7 +378,7 @@ def _claimed(path: Path) -> Generator[None]:
     with RunLock(path):
         recover(path)
         begun = (path / SEAL).exists()
-        if (path / MANIFEST).exists() and not (begun and "replayed" in Run(path).usage):
+        if (path / MANIFEST).exists() and not (begun and "replayed" in unchecked_run(path).usage):
             raise RunError(f"{path} is not empty; a replay is written to a new directory (--out).")
         try:
             yield

@@ -1,41 +1,56 @@
 """Check that a run is what merilo wrote: compare it with its seal, and recompute its numbers from its store.
 
 The seal finds every accidental change. Recomputing also finds a change whose author computed the digests again:
-outcomes must follow from the stored answers, and the summary from the outcomes.
+outcomes must follow from the stored answers, summary and manifest from the outcomes, and usage from the ledger. The
+rest of the manifest, such as the names of judges, is compared with the copy in the store. `compared.NOT_RECOMPUTED`
+lists the fields that may differ.
 """
 
 from __future__ import annotations
 
+import json
+import shlex
 import shutil
 import tempfile
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Final, Self, get_args
 
 from merilo.data.sample import Fingerprint
+from merilo.engine.budget import Unanswered, spent_record
 from merilo.errors import RunError, UsageError
+from merilo.judges.cascade import SIGN
 from merilo.judging.untyped import compact
+from merilo.metrics.text import FOREIGN
+from merilo.replaying.cascades import audited, cascade_differences
+from merilo.replaying.compared import JSON, NOT_RECOMPUTED, compared_rows, differing
 from merilo.replaying.replay import Replaying
 from merilo.reports.summary import Tally
 from merilo.runs.clusters import cluster_numbers
-from merilo.runs.ledger import balance_in
+from merilo.runs.files import LEDGER
+from merilo.runs.ledger import Balance, Ledger, balance_in
 from merilo.runs.lock import RunLock
 from merilo.runs.outcomes import outcome_from
 from merilo.runs.publish import PART
-from merilo.runs.run import MANIFEST, OUTCOMES, SEAL, STORE, Run
+from merilo.runs.run import MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, UNSPENT, USAGE, Run, open_store, unchecked_run
 from merilo.runs.scales import recorded_scale
-from merilo.runs.seal import inspect_seal, publish, recover, results_of
-from merilo.runs.store import Store
+from merilo.runs.seal import SEALED_FORMAT, digest_of_file, inspect_seal, publish, recover, results_of
+from merilo.runs.store import FORMAT, Store
+from merilo.version import version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from os import PathLike
 
     from merilo.replaying.replay import Difference
-    from merilo.runs.run import Aggregate
+    from merilo.runs.outcomes import OutcomeRecord
     from merilo.runs.seal import Inspected
+
+_NAMED: Final = 5
+"""Differing fields that a sentence names, at most."""
 
 
 class State(StrEnum):
@@ -71,6 +86,8 @@ class Verification:
     """The first 100 recomputed outcomes that differ."""
     means: tuple[str, ...] = ()
     """Metrics whose row in the summary differs from the recomputed one."""
+    other: tuple[str, ...] = ()
+    """A sentence for each other part of the run that differs."""
     notes: tuple[str, ...] = ()
     """What could not be checked, and what explains a difference; a sentence each."""
 
@@ -89,7 +106,7 @@ def verify_run(source: str | PathLike[str]) -> Verification:
     inspected = inspect_seal(path)
     if broken := _broken(path, inspected):
         return Verification(run=path, state=State.BROKEN, sealed=inspected.seal is not None, broken=broken)
-    found = _recomputed(Run(path), inspected)
+    found = _recomputed(unchecked_run(path), inspected)
     if inspected.seal is None and found.state is State.VERIFIED:
         _seal(path)
         return replace(found, sealed=True, sealed_now=True)
@@ -108,106 +125,144 @@ def _broken(path: Path, inspected: Inspected) -> tuple[str, ...]:
 
 
 def _recomputed(run: Run, inspected: Inspected) -> Verification:
-    manifest = run.manifest
     with _Reading(run) as reading:
         samples, notes = reading.samples()
         answers = reading.answers()
+        facts = reading.facts(inspected)
     balance_in(run.path)  # raises for a damaged ledger
     found = Verification(
-        run=run.path, state=State.VERIFIED, sealed=inspected.seal is not None, samples=samples, answers=answers
+        run=run.path,
+        state=State.VERIFIED,
+        sealed=inspected.seal is not None,
+        samples=samples,
+        answers=answers,
+        other=facts.wrong,
+        notes=(*notes, *facts.notes),
     )
-    if manifest.origin is not None:
-        note = f"The scores come from {manifest.origin} and cannot be recomputed; the means follow from them."
-        return _concluded(replace(found, notes=(*notes, note)), run, _imported(run))
+    if run.manifest.origin is not None:
+        note = f"The scores come from {run.manifest.origin} and cannot be recomputed; the means follow from them."
+        return _concluded(replace(found, notes=(*found.notes, note)), run, _imported(run), {})
     try:
-        return _replayed(replace(found, notes=notes), run)
+        return _replayed(found, run)
     except UsageError as error:
-        return replace(found, state=State.CANNOT_TELL, notes=(*notes, str(error)))
+        state = State.DIFFERENT if found.other else State.CANNOT_TELL
+        return replace(found, state=state, notes=(*found.notes, str(error)))
 
 
 def _replayed(found: Verification, run: Run) -> Verification:
-    """Recompute the outcomes from the stored answers, and the summary from the outcomes."""
+    """Recompute the outcomes from the stored answers, and the summary and the manifest from the outcomes."""
     folder = Path(tempfile.mkdtemp(prefix="merilo-verify-"))
     try:
         work = Replaying(run, run.path, folder, None, None, kept=False)
         work.do()
-        now = Run(folder)
+        now = Run.open(folder)
         with now.file(OUTCOMES).open("rb") as lines:
             recomputed = sum(1 for _ in lines)
-        stored = run.manifest
-        old, new = {**stored.metrics, **stored.composites}, {**now.manifest.metrics, **now.manifest.composites}
-        notes = [
-            f"{text} has version {old[text]} in the run and {new[text]} here."
-            for text in old
-            if new.get(text) != old[text]
-        ]
-        if (now.done, now.complete, now.until_decided) != (run.done, run.complete, run.until_decided):
-            notes.append("The summary differs in how far the run is, or in what was decided.")
-            work.different += 1
+        summary = _json(now, SUMMARY)
+        found = replace(found, recomputed=recomputed, different=work.different, differences=tuple(work.differences))
         if run.cascades:
-            notes.append("Which judge of the cascade answered what is sealed, but not recomputed.")
-        found = replace(
-            found,
-            recomputed=recomputed,
-            different=work.different,
-            differences=tuple(work.differences),
-            notes=(*found.notes, *notes),
-        )
-        return _concluded(found, run, now.metrics.values())
+            decided = summary.get("until_decided", {}).get("decided", False)
+            summary["complete"] = summary["complete"] and (decided or audited(run.cascades))
+            wrong = [*cascade_differences(run)]
+            sentence = f"Who answered in a cascade does not follow from the store: {_listed(wrong)}."
+            found = replace(
+                found,
+                other=(*found.other, *([sentence] if wrong else [])),
+                notes=(*found.notes, "The pilot of the cascade was not repeated; its thresholds were compared."),
+            )
+        return _concluded(found, run, summary, _json(now, MANIFEST))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _imported(run: Run) -> list[Aggregate]:
-    """Return the aggregates that follow from the outcomes of an import."""
+def _imported(run: Run) -> JSON:
+    """Return the summary that follows from the outcomes of an import."""
     tallies = {text: Tally(recorded_scale(run.manifest, text).span, text) for text in run.manifest.metrics}
-    store = Store.read(run.path / STORE)
-    try:
+    done = 0
+    with closing(open_store(run)) as store:
         clusters = cluster_numbers(store, run.manifest.cluster)
-        sample, number = None, None
-        for record in run.records():
-            if record["sample"] != sample:
-                sample, number = record["sample"], next(clusters)
-            tallies[record["metric"]].add(outcome_from(record), number)
-    finally:
-        store.close()
-    return [tally.aggregate() for tally in tallies.values()]
+        for _, records in groupby(run.records(), key=_sample_of):
+            number = next(clusters)
+            done += 1
+            for record in records:
+                tallies[record["metric"]].add(outcome_from(record), number)
+    rows = [asdict(tally.aggregate()) for tally in tallies.values()]
+    found: JSON = json.loads(compact({"complete": done == run.manifest.samples, "samples": done, "metrics": rows}))
+    return found
 
 
-def _concluded(found: Verification, run: Run, now: Iterable[Aggregate]) -> Verification:
-    """Compare the aggregates, and return the finished verification."""
+def _sample_of(record: OutcomeRecord) -> str:
+    return record["sample"]
+
+
+def _concluded(found: Verification, run: Run, summary: JSON, manifest: JSON) -> Verification:
+    """Compare the summary and the manifest with the recomputed ones, and return the finished verification."""
+    older = run.manifest.format < FORMAT or run.manifest.merilo != version()
+    _ = run.metrics  # raises for a damaged summary
+    stored = _json(run, SUMMARY)
+    rows = compared_rows(stored["metrics"], summary["metrics"], older=older)
+    other, notes, unknown = [*found.other], [*found.notes], False
     outcomes = sum(1 for _ in run.records())
-    expected = run.done * len(run.manifest.metrics)
-    notes = [] if outcomes == expected else [f"The run has {outcomes:,} outcomes, but should have {expected:,}."]
-    means: list[str] = []
-    other_method: list[str] = []
-    for each in now:
-        stored = run.metrics[each.metric]
-        if stored.method != each.method:
-            other_method.append(each.metric)
-        if _text(_compared(each, stored)) != _text(_compared(stored, each)):
-            means.append(each.metric)
-    if other_method:
-        notes.append(f"Intervals are made by another method now, and were not compared: {', '.join(other_method)}.")
-    wrong = found.different or means or outcomes != expected
+    if outcomes != (expected := run.done * len(run.manifest.metrics)):
+        other.append(f"The run has {outcomes:,} outcomes, but should have {expected:,}.")
+    rest = [*differing(*(_without(each, {"metrics", "cascades"}) for each in (stored, summary)), older=older)]
+    if [row["metric"] for row in stored["metrics"]] != [row["metric"] for row in summary["metrics"]]:
+        rest.append("the order of its metrics")
+    if rest:
+        other.append(f"{run.path / SUMMARY} does not follow from the outcomes: {_listed(rest)}.")
+    if manifest:
+        ignored = {*NOT_RECOMPUTED[MANIFEST], "metrics", "composites"}
+        now = [*differing(*(_without(each, ignored) for each in (_json(run, MANIFEST), manifest)), older=older)]
+        if now:
+            other.append(f"{run.path / MANIFEST} does not agree with the metrics: {_listed(now)}.")
+        versions, here = (
+            {**each["metrics"], **each.get("composites", {})} for each in (_json(run, MANIFEST), manifest)
+        )
+        for text in versions:
+            if here.get(text) != versions[text]:
+                notes.append(f"{text} has version {versions[text]} in the run and {here.get(text)} here.")
+                unknown = True
+    if rows.by_method:
+        unknown = True
+        notes.append(
+            f"An earlier version made the intervals of {', '.join(rows.by_method)} by another method, so they cannot "
+            f"be checked. To compute them again: merilo replay {shlex.quote(str(run.path))} --out DIRECTORY"
+        )
+    wrong = found.different or rows.different or other
     return replace(
         found,
-        state=State.DIFFERENT if wrong else State.VERIFIED,
+        state=State.DIFFERENT if wrong else State.CANNOT_TELL if unknown else State.VERIFIED,
         outcomes=outcomes,
-        means=tuple(means),
-        notes=(*found.notes, *notes),
+        means=rows.different,
+        other=tuple(other),
+        notes=tuple(notes),
     )
 
 
-def _compared(aggregate: Aggregate, other: Aggregate) -> Aggregate:
-    """Return the aggregate, without its intervals if the other one has them by another method."""
-    if aggregate.method == other.method:
-        return aggregate
-    return replace(aggregate, interval=None, note="", remark="", method=None, seed=None, shares={}, clusters=None)
+def _json(run: Run, name: str) -> JSON:
+    found: JSON = json.loads(run.file(name).read_bytes())
+    return found
 
 
-def _text(aggregate: Aggregate) -> str:
-    return compact(asdict(aggregate))
+def _without(fields: Mapping[str, Any], names: Collection[str]) -> JSON:
+    return {name: value for name, value in fields.items() if name not in names}
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
+
+
+def _lower(value: object, other: object) -> bool:
+    return isinstance(value, int | float) and (other is None or (isinstance(other, int | float) and value < other))
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What was found of the facts of a run that do not follow from its answers."""
+
+    wrong: tuple[str, ...]
+    notes: tuple[str, ...]
 
 
 class _Reading:
@@ -217,7 +272,7 @@ class _Reading:
         self._run = run
 
     def __enter__(self) -> Self:
-        self._store = Store.read(self._run.path / STORE)
+        self._store = open_store(self._run)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -243,6 +298,84 @@ class _Reading:
         """Return the number of answers, each read with its question, rubric and replies."""
         return sum(1 for _ in self._all())
 
+    def facts(self, inspected: Inspected) -> _Facts:
+        """Compare the manifest, the usage and imported scores with what the store and the ledger hold of them."""
+        run, wrong, notes = self._run, list[str](), list[str]()
+        copy = self._store.remark(MANIFEST)
+        if copy is not None:
+            names = [*differing(_json(run, MANIFEST), json.loads(copy), older=False)]
+            if names:
+                wrong.append(f"{run.path / MANIFEST} differs from its copy in the store: {_listed(names)}.")
+        elif run.manifest.format >= SEALED_FORMAT:
+            wrong.append(f"{run.path / STORE} has lost its copy of the manifest.")
+        else:
+            notes.append(
+                "merilo 0.1.0 stored no copy of the manifest: its names, notes and skipped records were not checked."
+            )
+            wrong += self._unknown_judges()
+        if run.manifest.origin is not None:
+            wrong += self._import_faults(first=inspected.seal is None)
+        if len(inspected.recorded) > 1:
+            notes.append("A command was interrupted while it wrote the results, so the usage was not checked.")
+        elif names := self._usage_differences():
+            wrong.append(f"{run.path / USAGE} does not follow from what was sent: {_listed(names)}.")
+        return _Facts(tuple(wrong), tuple(notes))
+
+    def _unknown_judges(self) -> list[str]:
+        """Return a sentence if the store holds answers of a judge that the manifest does not name."""
+        known: set[str] = set()
+        for judge in self._run.manifest.judges.values():
+            name = str(judge.get("name"))
+            known |= {name, *name.split(SIGN)}
+        for record in self._run.records():
+            for key in record.get("trail", ()):
+                asked = self._store.asked(bytes.fromhex(key))
+                if asked is not None and asked.judge and asked.judge not in known:
+                    return [f"{self._run.path / MANIFEST} does not name {asked.judge}, which gave answers."]
+        return []
+
+    def _import_faults(self, *, first: bool) -> list[str]:
+        """Return a sentence for each sign that scores were not imported as the run has them."""
+        run, wrong = self._run, list[str]()
+        answered = next(self._store.keys(), None) is not None
+        if answered or run.manifest.judges or any(not text.startswith(FOREIGN) for text in run.manifest.metrics):
+            wrong.append(f"{run.path / MANIFEST} names {run.manifest.origin} as origin, but the run was not imported.")
+        copy = self._store.remark(OUTCOMES)
+        if copy is None and not (first and run.manifest.format < SEALED_FORMAT):
+            wrong.append(f"{run.path / STORE} has lost the digest of the imported scores.")
+        elif copy is not None and copy != digest_of_file(run.file(OUTCOMES)):
+            wrong.append(f"{run.path / OUTCOMES} does not hold the scores that were imported.")
+        return wrong
+
+    def _usage_differences(self) -> list[str]:
+        """Return the fields of the usage that do not follow from the ledger and the store."""
+        run = self._run
+        if not (run.path / USAGE).exists():
+            return []
+        usage = {name: value for name, value in run.usage.items() if name not in NOT_RECOMPUTED[USAGE]}
+        older = run.manifest.format < SEALED_FORMAT
+        found = min(([*differing(usage, dict(each), older=older)] for each in self._expected_usage()), key=len)
+        if self._store.ledger_lines == 0 and (older or not run.complete):
+            spent = self._store_usage("charged")  # a resumed command may have stored more before it was killed
+            found = [name for name in found if not _lower(usage.get(name), spent.get(name))]
+        return [*found, *(["stopped"] if run.complete and run.usage.get("stopped") is not None else [])]
+
+    def _expected_usage(self) -> list[Mapping[str, object]]:
+        """Return the usage that follows from the ledger or the store, by each way to count unanswered requests."""
+        run, lines = self._run, self._store.ledger_lines
+        if run.manifest.origin is not None or ("replayed" in run.usage and not lines):
+            return [_without(UNSPENT, NOT_RECOMPUTED[USAGE])]
+        if not lines:
+            return [self._store_usage("charged")]
+        balance = Ledger.read(run.path / LEDGER, lines=lines, first=lines).balance
+        cached = self._store.spent().cached
+        if not run.complete:  # a resumed command may have taken more from the cache before it was killed
+            cached = min(cached, int(run.usage.get("cached") or 0))
+        return [{**spent_record(balance, how), "cached": cached} for how in get_args(Unanswered)]
+
+    def _store_usage(self, how: Unanswered) -> Mapping[str, object]:
+        return {**spent_record(Balance(self._store.charges()), how), "cached": self._store.spent().cached}
+
     def _all(self) -> Iterator[object]:
         for key in self._store.keys():  # noqa: SIM118  a store is not a dict
             yield self._store.asked(key)
@@ -252,8 +385,11 @@ def _seal(path: Path) -> None:
     """Seal a run that recomputes."""
     with RunLock(path):
         recover(path)
-        run, store = Run(path), Store.open(path / STORE)
+        run, store = unchecked_run(path), Store.open(path / STORE)
         try:
+            store.put_copy(MANIFEST, run.file(MANIFEST).read_text(encoding="utf-8"))
+            if run.manifest.origin is not None:
+                store.put_copy(OUTCOMES, digest_of_file(run.file(OUTCOMES)))
             publish(path, {}, usage=run.usage, store=store)
         finally:
             store.close()

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from merilo.errors import RunError
 from merilo.reports.case import Case
-from merilo.runs.run import OUTCOMES, STORE, SampleResult
-from merilo.runs.store import Store
+from merilo.runs.run import OUTCOMES, SampleResult, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +24,7 @@ def cases_of(run: Run, samples: Sequence[str]) -> dict[str, Case]:
     if not samples:
         return {}
     records = _records(run, samples)
-    store = Store.read(run.path / STORE)
+    store = open_store(run)
     try:
         texts = {sample: store.sample(sample) for sample in records}
     finally:

@@ -9,9 +9,8 @@ from merilo.metrics.lineage.same_verdicts import FORMS
 from merilo.metrics.registry import metric_text
 from merilo.reports.shares import ends
 from merilo.runs.clusters import clusters
-from merilo.runs.run import STORE
+from merilo.runs.run import open_store
 from merilo.runs.scales import recorded_scale
-from merilo.runs.store import Store
 from merilo.stats.agreement import kendall_tau_b
 from merilo.stats.means import mean_interval
 
@@ -135,7 +134,7 @@ def _clusters(run: Run) -> dict[str, str | None]:
     """Sample → cluster; empty where the run was made without."""
     if run.manifest.cluster is None:
         return {}
-    store = Store.read(run.path / STORE)
+    store = open_store(run)
     try:
         return {each.sample: each.cluster for each in clusters(store, run.manifest.cluster)}
     finally:

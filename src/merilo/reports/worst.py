@@ -13,12 +13,12 @@ from merilo.reports.clean import clean
 from merilo.reports.overview import command
 from merilo.reports.page import GAP, Page, Span, Tone, cut, pad
 from merilo.reports.words import number
-from merilo.runs.run import STORE
+from merilo.runs.run import open_store
 from merilo.runs.scales import recorded_scale
-from merilo.runs.store import Store
 
 if TYPE_CHECKING:
     from merilo.runs.run import Run
+    from merilo.runs.store import Store
 
 _WIDEST_ID = 36
 _LEAST_TEXT = 24
@@ -71,7 +71,7 @@ def worst(run: Run, metric: str, most: int) -> Worst:
             if value is not None:
                 found.append((value if higher else -value, len(found), record["sample"]))
     chosen = heapq.nsmallest(most, found)
-    store = Store.read(run.path / STORE)
+    store = open_store(run)
     try:
         samples = tuple(
             Ranked(sample, value if higher else -value, _user_input(store, sample)) for value, _, sample in chosen

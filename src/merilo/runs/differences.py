@@ -39,9 +39,7 @@ def resumed(path: Path, manifest: Manifest) -> Resumed:
     """
     if not (path / MANIFEST).exists():
         return Resumed(manifest)
-    broken = inspect_seal(path).broken
-    if STORE in broken:
-        raise RunError(broken[STORE])
+    broken = broken_files(path)
     earlier = read_manifest(path / MANIFEST)
     differences = earlier.differences(manifest)
     if differences and MANIFEST in broken:
@@ -55,6 +53,14 @@ def resumed(path: Path, manifest: Manifest) -> Resumed:
         )
     changed = tuple(name for name in broken if name not in {LABELS, SEAL})
     return Resumed(manifest if MANIFEST in broken else earlier, changed)
+
+
+def broken_files(path: Path) -> Mapping[str, str]:
+    """Return what is broken in a run that is resumed: file → sentence. Raises RunError if its store is."""
+    broken = inspect_seal(path).broken
+    if STORE in broken:
+        raise RunError(broken[STORE])
+    return broken
 
 
 def judges_difference(first: Judges, second: Judges) -> str:

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
+import secrets
+import shutil
 import time
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from merilo.errors import RunError
-from merilo.runs.ledger import LEDGER
-from merilo.runs.lock import LOCK
+from merilo.runs.files import STORE
+from merilo.runs.lock import RunLock
 from merilo.runs.publish import PART, write_file
-from merilo.runs.run import MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from os import PathLike
 
 RUNS = Path(".merilo") / "runs"
 """Runs that were not given a place, under the working directory."""
-_WRITTEN: Final = (MANIFEST, OUTCOMES, SUMMARY, USAGE, SEAL, STORE)
-RUN_FILES: Final = (
-    *_WRITTEN,
-    *(name + PART for name in _WRITTEN),
-    *(name + suffix for name in (STORE, STORE + PART) for suffix in ("-wal", "-shm", "-journal")),
-    LOCK,
-    f"{LOCK}-journal",
-    LEDGER,
-)
-"""The files that merilo writes in a run's directory, those of a killed command included; attached labels are not."""
+_SETTLING_S = 60.0
+"""Age from which on a staging directory that no command has locked was left by a killed one."""
 
 
 def run_directory(out: str | PathLike[str] | None, name: str) -> tuple[Path, bool]:
@@ -49,17 +44,52 @@ def run_directory(out: str | PathLike[str] | None, name: str) -> tuple[Path, boo
     return path, made
 
 
+def staging_directory() -> Path:
+    """Return a new hidden directory for a run that is given its place by `settle` once it is finished.
+
+    Those that killed commands left behind are removed.
+    """
+    _make_runs()
+    for left in RUNS.glob(f".*{PART}"):
+        with suppress(RunError, OSError):
+            if time.time() - left.stat().st_mtime > _SETTLING_S:
+                with RunLock(left):  # raises if its command is still running
+                    shutil.rmtree(left, ignore_errors=True)
+    staged = RUNS / f".{secrets.token_hex(8)}{PART}"
+    staged.mkdir()
+    return staged
+
+
+def settle(staged: Path, name: str) -> Path:
+    """Move a finished run from its staging directory to one named after the data and the time; return that one."""
+    for path in _free_names(name):
+        with suppress(OSError):  # another command took the name
+            staged.rename(path)
+            return path
+    raise _too_many()
+
+
 def _new_directory(name: str) -> Path:
+    _make_runs()
+    for path in _free_names(name):
+        with suppress(FileExistsError):
+            path.mkdir()
+            return path
+    raise _too_many()
+
+
+def _make_runs() -> None:
     RUNS.mkdir(parents=True, exist_ok=True)
     ignore = RUNS.parent / ".gitignore"
     if not ignore.exists():
         write_file(ignore, "*\n")
+
+
+def _free_names(name: str) -> Iterator[Path]:
     stem = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    for number in range(1, 1000):
-        path = RUNS / (stem if number == 1 else f"{stem}-{number}")
-        try:
-            path.mkdir()
-        except FileExistsError:
-            continue
-        return path
-    raise RunError(f"{RUNS} holds a thousand runs of this second; name the run with out (--out).")
+    names = (RUNS / (stem if number == 1 else f"{stem}-{number}") for number in range(1, 1000))
+    return (path for path in names if not path.exists())
+
+
+def _too_many() -> RunError:
+    return RunError(f"{RUNS} holds a thousand runs of this second; name the run with out (--out).")

@@ -27,11 +27,11 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from zlib import crc32
 
 from merilo.errors import RunError
+from merilo.runs.files import LEDGER, STORE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-LEDGER: Final = "ledger.jsonl"
 FORMAT: Final = 1
 _SEAL_BYTES: Final = len(b',"00000000"]')
 
@@ -159,10 +159,13 @@ class Ledger:
         return cls.read(path, lines=lines) if lines or path.exists() else cls(path, opening)
 
     @classmethod
-    def read(cls, path: Path, *, lines: int) -> Self:
-        """Read the ledger at `path`, which must hold this many lines. Raises RunError if it is damaged or missing."""
+    def read(cls, path: Path, *, lines: int, first: int | None = None) -> Self:
+        """Read the ledger at `path`, which must hold this many lines. Raises RunError if it is damaged or missing.
+
+        `first`: how many lines to take in, for the state of the ledger at an earlier time; None for all.
+        """
         ledger = cls(path)
-        ledger._read(lines)
+        ledger._read(lines, first)
         return ledger
 
     def close(self) -> None:
@@ -251,13 +254,12 @@ class Ledger:
             raise
         self._seal, self._size, self.lines = seal, self._size + len(data), self.lines + 1
 
-    def _read(self, lines: int) -> None:
+    def _read(self, lines: int, first: int | None = None) -> None:
         if self._path is None:
             return
         try:
-            for line in self._path.read_bytes().split(b"\n")[
-                :-1
-            ]:  # after the last end of a line: nothing, or half a line
+            whole = self._path.read_bytes().split(b"\n")[:-1]  # after the last: nothing, or half a line
+            for line in whole[:first]:
                 self._take(line)
         except FileNotFoundError:
             raise _damaged(self._path, "it is missing") from None
@@ -307,7 +309,6 @@ class Ledger:
 
 def balance_in(directory: Path) -> Balance:
     """Return what the run in this directory has sent and spent; nothing if there is no run. Raises RunError."""
-    from merilo.runs.run import STORE
     from merilo.runs.store import Store
 
     if not (directory / STORE).exists():

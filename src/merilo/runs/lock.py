@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import TYPE_CHECKING, Final, Self
+from contextlib import suppress
+from typing import TYPE_CHECKING, Self
 
 from merilo.errors import RunError
 from merilo.runs.database import ERRORS, Trouble, trouble_of
+from merilo.runs.files import LOCK, check_regular
 
 if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
-
-
-LOCK: Final = ".lock"
-"""The file in a run's directory that is locked."""
 
 
 class RunLock:
@@ -28,6 +26,8 @@ class RunLock:
         self._db: sqlite3.Connection | None = None
 
     def __enter__(self) -> Self:
+        with suppress(OSError):  # a directory that cannot be read is reported below
+            check_regular(self._directory)
         try:
             self._db = sqlite3.connect(self._directory / LOCK, timeout=0, isolation_level=None, check_same_thread=False)
             self._db.execute("BEGIN EXCLUSIVE")

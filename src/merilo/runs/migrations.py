@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from merilo.runs.content import INDEXES, record_all
 from merilo.runs.database import row_seal, seal
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ SCHEMA: Final = (
     row_seal INTEGER)""",
     "CREATE UNIQUE INDEX answers_key ON answers (key)",
     "CREATE TABLE unfinished (key BLOB PRIMARY KEY, exchange INTEGER NOT NULL, seal INTEGER NOT NULL)",
+    *INDEXES,
 )
 """The tables as this format has them."""
 
@@ -53,7 +55,7 @@ def _to_3(db: sqlite3.Connection) -> None:
 
 
 def _to_4(db: sqlite3.Connection) -> None:
-    """Add a seal to samples and conversations, and one to answers that covers what was asked."""
+    """Add a seal to samples and conversations, one to answers that covers the question, and a record of the content."""
     sealed = {
         "samples": ("seal", "id, record"),
         "exchanges": ("seal", EXCHANGE_SEALED),
@@ -64,6 +66,9 @@ def _to_4(db: sqlite3.Connection) -> None:
         db.execute(f"ALTER TABLE {table} ADD COLUMN {column} INTEGER")
         db.execute(f"UPDATE {table} SET {column} = row_seal_of({values})")  # noqa: S608  our own constants
     db.create_function("row_seal_of", -1, None)
+    for statement in INDEXES:
+        db.execute(statement)
+    record_all(db)
 
 
 MIGRATIONS: Final[Mapping[int, Callable[[sqlite3.Connection], None]]] = {2: _to_2, 3: _to_3, 4: _to_4}
@@ -79,6 +84,7 @@ def create(db: sqlite3.Connection) -> None:
         for statement in SCHEMA:
             db.execute(statement)
         db.execute("INSERT INTO meta VALUES ('format', ?)", (str(FORMAT),))
+        record_all(db)
     db.execute("COMMIT")
 
 

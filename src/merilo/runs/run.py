@@ -30,22 +30,11 @@ from merilo.errors import RunError
 from merilo.judging.untyped import plain
 from merilo.metrics.text import is_called
 from merilo.runs import shapes
+from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE, check_regular
 from merilo.runs.outcomes import OutcomeRecord, outcome_from
 from merilo.runs.publish import write_file
 from merilo.runs.scales import NO_SCALE, recorded_scale
-from merilo.runs.seal import (
-    LABELS,
-    MANIFEST,
-    OUTCOMES,
-    SEAL,
-    STORE,
-    SUMMARY,
-    USAGE,
-    Inspected,
-    broken_seal,
-    inspect_seal,
-    stamp,
-)
+from merilo.runs.seal import Inspected, broken_seal, inspect_seal, stamp
 from merilo.runs.stages import answered_by
 from merilo.runs.store import FORMAT, Asked, Store
 from merilo.runs.telling import newer, without_text
@@ -77,8 +66,10 @@ __all__ = [
     "SampleResult",
     "Share",
     "json_text",
+    "open_store",
     "opened",
     "read_manifest",
+    "unchecked_run",
     "write_json",
 ]
 
@@ -242,31 +233,28 @@ class SampleResult:
         return cls(sample, outcomes, by_metric)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Run:
     """A finished or interrupted run, read from its directory."""
 
     path: Path
 
+    def __init__(self, path: str | PathLike[str], *, labels: bool = True) -> None:
+        """Open the run in this directory, as `Run.open` does."""
+        object.__setattr__(self, "path", Path(path))  # the class is frozen
+        _check_files(self.path)
+        if fault := broken_seal(self._inspected, labels=labels):
+            raise fault
+        _ = self.manifest  # raises for a damaged one
+
     @classmethod
-    def open(cls, path: str | Path, *, labels: bool = True) -> Run:
+    def open(cls, path: str | PathLike[str], *, labels: bool = True) -> Run:
         """Return the run in this directory.
 
         `labels`: False if the attached labels are not read, so that they may differ from the seal. Raises RunError if
         there is no run, or a file of it differs from its seal.
         """
-        run = cls(Path(path))
-        try:
-            found = (run.path / MANIFEST).is_file() or (run.path / SEAL).is_file()
-        except (OSError, ValueError) as error:
-            raise RunError(f"{run.path} cannot be opened ({error}); name the directory of a run.") from error
-        if not found:
-            raise RunError(f"{run.path} is not the directory of a run: it has no {MANIFEST}; name one that has.")
-        _check_format(run.path / MANIFEST)
-        if fault := broken_seal(run._inspected, labels=labels):
-            raise fault
-        _ = run.manifest  # raises for a damaged one
-        return run
+        return cls(path, labels=labels)
 
     @property
     def sealed(self) -> bool:
@@ -371,7 +359,7 @@ class Run:
     @property
     def samples(self) -> Iterator[SampleResult]:
         """Every sample that has outcomes, in dataset order; reads the run as it goes."""
-        store = Store.read(self.path / STORE)
+        store = open_store(self)
         try:
             lines = self._grouped()
             for sample_id, records in lines:
@@ -386,7 +374,7 @@ class Run:
         """One sample by its id. Raises RunError when the run has no such sample or no outcome of it yet."""
         for found, records in self._grouped():
             if found == sample_id:
-                store = Store.read(self.path / STORE)
+                store = open_store(self)
                 try:
                     sample = store.sample(sample_id)
                 finally:
@@ -397,7 +385,7 @@ class Run:
 
     def asked(self, keys: Sequence[str]) -> list[Asked]:
         """The questions under these hex keys, with answers, rubrics and raw replies; unknown keys are left out."""
-        store = Store.read(self.path / STORE)
+        store = open_store(self)
         try:
             found = [asked for key in keys if (asked := store.asked(bytes.fromhex(key))) is not None]
             return self._by_stages(store, found)
@@ -411,7 +399,7 @@ class Run:
             marks = cast("Mapping[str, Any]", judge.get("fingerprint") or {})
             roles = {role, judge.get("name")} if marks.get("judge") == "cascade" else set[object]()
             if own := [each for each in asked if each.question.role in roles]:
-                own = answered_by(self.path / STORE, store, own, len(marks["stages"]) + 1)
+                own = answered_by(self.file(STORE), store, own, len(marks["stages"]) + 1)
                 found.update({each.key: each for each in own})
         return [found.get(each.key, each) for each in asked]
 
@@ -466,6 +454,18 @@ class Run:
             yield group[0]["sample"], group
 
 
+def open_store(run: Run) -> Store:
+    """Return the open store of a run, for reading. Raises RunError if it was changed since the run was opened."""
+    return Store.read(run.file(STORE))
+
+
+def unchecked_run(path: Path) -> Run:
+    """Return the run in a directory, not compared with its seal, for code that is about to check or repair it."""
+    run = object.__new__(Run)
+    object.__setattr__(run, "path", path)  # the class is frozen
+    return run
+
+
 def opened(run: Run | str | PathLike[str], *, labels: bool = True) -> Run:
     """Return the run, opened if its directory was given; `labels` as in `Run.open`. Raises RunError."""
     return run if isinstance(run, Run) else Run.open(Path(run), labels=labels)
@@ -480,6 +480,19 @@ def _once(records: Iterable[OutcomeRecord]) -> Iterator[OutcomeRecord]:
             raise ValueError(f"{record['metric']} of sample {record['sample']!r} is there twice")
         seen.add(mark)
         yield record
+
+
+def _check_files(path: Path) -> None:
+    """Raise RunError if a directory does not hold a run, or holds one of a newer merilo."""
+    try:
+        found = (path / MANIFEST).is_file() or (path / SEAL).is_file()
+        if path.is_dir():
+            check_regular(path)
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path} cannot be opened ({error}); name the directory of a run.") from error
+    if not found:
+        raise RunError(f"{path} is not the directory of a run: it has no {MANIFEST}; name one that has.")
+    _check_format(path / MANIFEST)
 
 
 def _check_format(path: Path) -> None:

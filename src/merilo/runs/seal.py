@@ -3,12 +3,14 @@
 ::
 
     seal.json      the digests of manifest.json, outcomes.jsonl, summary.json and, if attached, labels.jsonl
-    store.sqlite   the digest of the first three together (table `meta`), so a store of another run does not fit
+    store.sqlite   the digest of the first three together (table `meta`), so a store of another run does not fit, and
+                   which rows it must have (runs/content.py)
     usage.json     its own digest, over its content and the same three (usage differs between equal runs)
 
 `publish` writes all of them as one step: everything is prepared in part files, and the rename of `seal.json` decides.
 From then on a reader takes a part file whose digest is in the seal, so it never sees files of two different writes.
-`inspect_seal` finds the files that differ from the seal. A run of merilo 0.1.0 has no seal. See design/run-on-disk.md.
+`inspect_seal` finds the files that differ from the seal. A run of merilo 0.1.0 has no seal; its manifest has an earlier
+format. A replay that is not kept uses the store of its source: its seal names that store. See design/run-on-disk.md.
 """
 
 from __future__ import annotations
@@ -17,14 +19,14 @@ import json
 import os
 import shlex
 import time
-from contextlib import closing
 from dataclasses import dataclass, field
 from hashlib import blake2b, file_digest
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.errors import RunError
 from merilo.judging.untyped import compact
-from merilo.runs.database import ERRORS, read_only
+from merilo.runs.content import StoreState, state_of
+from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE, check_regular
 from merilo.runs.publish import flush, part_of, sync_directory, write_file
 
 if TYPE_CHECKING:
@@ -33,15 +35,10 @@ if TYPE_CHECKING:
 
     from merilo.runs.store import Store
 
-MANIFEST: Final = "manifest.json"
-OUTCOMES: Final = "outcomes.jsonl"
-SUMMARY: Final = "summary.json"
-USAGE: Final = "usage.json"
-STORE: Final = "store.sqlite"
-LABELS: Final = "labels.jsonl"
-SEAL: Final = "seal.json"
 RESULTS: Final = (MANIFEST, OUTCOMES, SUMMARY)
 """The files that equal input reproduces byte for byte."""
+SEALED_FORMAT: Final = 4
+"""The format of a manifest from which on a run with results has a seal."""
 UNSEALED: Final = "unsealed"
 """In the place of a digest in the store: the run may have no seal yet."""
 _FORMAT: Final = 1
@@ -52,7 +49,10 @@ _PAUSE_S: Final = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """The digests of a run's files by name: those of RESULTS, and of LABELS if labels are attached."""
+    """The digests of a run's files by name: those of RESULTS, and of LABELS if labels are attached.
+
+    STORE is among them if the store is that of another run; a run's own store names the results instead.
+    """
 
     digests: Mapping[str, str]
 
@@ -69,7 +69,7 @@ class Seal:
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
-    """What is found of a run's seal."""
+    """A comparison of a run with its seal."""
 
     seal: Seal | None
     """None if the run has none, or `seal.json` itself is damaged."""
@@ -80,7 +80,7 @@ class Inspected:
     recorded: tuple[str, ...] = ()
     """The digests of results that the store belongs to; empty if it was never sealed."""
     stamps: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, "tuple[int, ...]"])
-    """What the system says of each file when it was compared, to notice a change while the run is open."""
+    """The time, size and number of each file when it was compared, to notice a change while the run is open."""
 
 
 def publish(
@@ -90,12 +90,14 @@ def publish(
     streamed: bool = False,
     usage: Mapping[str, object] | None = None,
     store: Store | None = None,
+    linked: bool = False,
     same: bool = False,
 ) -> None:
     """Replace files of a run, its usage and its seal in one step.
 
     `texts`: the new content by name; other files stay. `streamed`: the new outcomes are in their part file already.
     `store`: an open store, which records the results it belongs to; None if it did so before, or is another run's.
+    `linked`: the store is a link to that of another run, which the seal then names.
     `same`: refuse to replace earlier results by others, as a command that is repeated must give equal ones.
     The caller holds the run's lock. Raises OSError and RunError; the earlier content then stays.
     """
@@ -111,7 +113,8 @@ def publish(
         name: digest_of_file(part_of(directory / name) if name in staged else directory / name) for name in RESULTS
     }
     labels = _labels_digest(directory, earlier, staged)
-    seal = Seal({**digests, **({} if labels is None else {LABELS: labels})})
+    others = {LABELS: labels, STORE: state_of(directory / STORE).identity if linked else None}
+    seal = Seal({**digests, **{name: digest for name, digest in others.items() if digest is not None}})
     if same and earlier is not None and earlier.results != seal.results:
         for name in staged:
             part_of(directory / name).unlink()
@@ -170,7 +173,10 @@ def stamp(path: Path) -> tuple[int, ...]:
 def belongs(directory: Path) -> bool:
     """Return True if a run is sealed and its store is its own."""
     seal = _read_seal(directory)
-    return seal is not None and seal.results in results_in(directory / STORE)
+    if seal is None:
+        return False
+    state = state_of(directory / STORE)
+    return state.intact and seal.results in state.results
 
 
 def usage_text(usage: Mapping[str, object], seal: Seal) -> str:
@@ -185,22 +191,16 @@ def digest_of_file(path: Path) -> str:
 
 
 def _inspect_once(directory: Path) -> Inspected:
-    recorded = results_in(directory / STORE)
-    seal, fault = None, ""
+    check_regular(directory)
+    stamps = {STORE: stamp(directory / STORE)}
+    state = state_of(directory / STORE)
     try:
         seal = _parse_seal((directory / SEAL).read_bytes())
-    except FileNotFoundError:
-        if recorded and UNSEALED not in recorded:
-            fault = f"{directory / SEAL} is missing."
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        fault = f"{directory / SEAL} was changed after merilo wrote it."
-    if seal is None:
-        advice = f" Check the run and seal it again: merilo verify {shlex.quote(str(directory))}"
-        return Inspected(None, {}, {SEAL: fault + advice} if fault else {}, recorded)
+        return Inspected(None, {}, _without_seal(directory, state), state.results)
     files: dict[str, Path] = {}
     broken: dict[str, str] = {}
-    stamps: dict[str, tuple[int, ...]] = {}
-    for name in (*seal.digests, USAGE):
+    for name in (*(name for name in seal.digests if name != STORE), USAGE):
         file = directory / name
         stamps[name] = stamp(file)
         place = next((path for path in (file, part_of(file)) if _fits(name, path, seal)), None)
@@ -209,26 +209,40 @@ def _inspect_once(directory: Path) -> Inspected:
             broken[name] = f"{_changed(file)} {_repair(directory, name)}"
     if LABELS not in seal.digests and (directory / LABELS).exists():
         broken[LABELS] = f"{directory / LABELS} was added after merilo wrote the run. {_repair(directory, LABELS)}"
-    if not (directory / STORE).is_symlink() and seal.results not in recorded:  # a link leads to another run's store
+    own = seal.results in state.results if STORE not in seal.digests else state.identity == seal.digests[STORE]
+    if not (own and state.intact):
         broken[STORE] = _other_store(directory / STORE)
-    return Inspected(seal, files, broken, recorded, stamps)
+    return Inspected(seal, files, broken, state.results, stamps)
+
+
+def _without_seal(directory: Path, state: StoreState) -> dict[str, str]:
+    """Return what is broken in a run whose `seal.json` is missing or damaged; nothing for one of merilo 0.1.0."""
+    seal, store = directory / SEAL, directory / STORE
+    if not state.intact:
+        return {STORE: _other_store(store)}
+    if seal.exists():
+        fault = f"{seal} was changed after merilo wrote it."
+    elif (state.results and UNSEALED not in state.results) or _must_be_sealed(directory):
+        fault = f"{seal} is missing."
+    else:  # of merilo 0.1.0, or interrupted before it was published
+        return {}
+    return {SEAL: f"{fault} Check the run and seal it again: merilo verify {shlex.quote(str(directory))}"}
+
+
+def _must_be_sealed(directory: Path) -> bool:
+    """Return True for a run with results whose format has a seal."""
+    if not any((directory / name).exists() for name in (OUTCOMES, SUMMARY)):
+        return False
+    try:
+        found: Any = json.loads((directory / MANIFEST).read_bytes())  # Any: JSON of unknown shape
+        return int(found["format"]) >= SEALED_FORMAT
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return False  # a manifest without a format is of an early run; a damaged one is reported where it is read
 
 
 def results_of(directory: Path) -> str:
     """Return the digest of a run's results as its files are now. Raises OSError if one cannot be read."""
     return Seal({name: digest_of_file(directory / name) for name in RESULTS}).results
-
-
-def results_in(store: Path) -> tuple[str, ...]:
-    """Return the digests of results that a store says it belongs to; empty if it cannot be read or says none."""
-    if not store.exists():
-        return ()
-    try:
-        with closing(read_only(store)) as db:
-            row = db.execute("SELECT value FROM meta WHERE name = 'results'").fetchone()
-    except ERRORS:
-        return ()
-    return tuple(str(row[0]).split()) if row else ()
 
 
 def _read_seal(directory: Path) -> Seal | None:
@@ -243,7 +257,7 @@ def _parse_seal(content: bytes) -> Seal:
     fields = cast("dict[str, Any]", json.loads(content))  # Any: JSON; a value of another kind raises below
     if fields["format"] != _FORMAT:
         raise ValueError("another format")
-    seal = Seal({name: str(fields[name]) for name in (*RESULTS, LABELS) if name in fields})
+    seal = Seal({name: str(fields[name]) for name in (*RESULTS, LABELS, STORE) if name in fields})
     if seal.text().encode() != content or not seal.digests.keys() >= set(RESULTS):
         raise ValueError("not what was written")
     return seal
@@ -254,7 +268,7 @@ def _fits(name: str, path: Path, seal: Seal) -> bool:
     try:
         if name == USAGE:
             return _usage_fits(path, seal)
-        return name in seal.digests and digest_of_file(path) == seal.digests[name]
+        return name != STORE and name in seal.digests and digest_of_file(path) == seal.digests[name]
     except OSError:
         return False
 

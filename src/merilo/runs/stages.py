@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from merilo.judges.cascade import stage_role
 from merilo.runs.database import ERRORS, places, read_only
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from merilo.judging.ask import Answer
+    from merilo.judging.questions import Question
     from merilo.runs.records import Asked
     from merilo.runs.store import Store
 
@@ -77,6 +79,28 @@ def answered_by(path: Path, store: Store, asked: Sequence[Asked], judges: int) -
         if cascaded is not None and own is not None and own.answer == cascaded.answer:
             found.setdefault(cascaded.key, replace(own, key=cascaded.key, question=cascaded.question))
     return [found.get(each.key, each) for each in asked]
+
+
+def given_to(path: Path, store: Store, questions: Sequence[Question[Any]]) -> list[Answer | None]:
+    """Return the stored answers to questions that were asked alone, in order; None for one without an answer.
+
+    Raises RunError if the store cannot be read.
+    """
+    texts = {(each.kind, question_text(each, _nothing)): each for each in questions}
+    among = f"question IN ({places(len(texts))})"
+    statement = f"SELECT kind, question, key FROM answers WHERE {among} ORDER BY rowid"  # noqa: S608  our own constants
+    try:
+        with closing(read_only(path)) as db:
+            rows = db.execute(statement, [text for _, text in texts]).fetchall()
+    except ERRORS as error:
+        raise told(path, error) from error
+    found: dict[tuple[str, str], Answer] = {}
+    for kind, text, key in rows:
+        conversation = store.conversation(key)
+        own = store.asked(key)
+        if (kind, text) in texts and own is not None and conversation is not None and len(conversation.asked) == 1:
+            found.setdefault((kind, text), own.answer)
+    return [found.get((each.kind, question_text(each, _nothing))) for each in questions]
 
 
 def _opening(role: str) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from merilo.judging.digests import digest_text
 from merilo.judging.untyped import compact
 from merilo.providers.base import Reply
-from merilo.runs import migrations, records
+from merilo.runs import content, migrations, records
 from merilo.runs.broken_off import BrokenOff, Heard
 from merilo.runs.database import (
     COMMIT_ROWS,
@@ -81,9 +81,9 @@ class Store:
         self._incoming = 0
         self._sample_rows: dict[str, tuple[int, str]] = {}  # pending, by id: position and record
         self._answers: dict[bytes, Answer] = {}  # pending, for look-ups
-        self._answer_rows: list[tuple[object, ...]] = []
+        self._answer_rows: list[tuple[Any, ...]] = []  # Any: the values of a row
         self._text_rows: list[tuple[bytes, str]] = []
-        self._exchange_rows: list[tuple[object, ...]] = []
+        self._exchange_rows: list[tuple[Any, ...]] = []  # Any: the values of a row
         self._texts: dict[bytes, None] = {}  # written or pending
         self._absent: set[bytes] = set()  # looked up and not found, so that keeping them needs no look-up
         self._unsent: dict[tuple[str, str, float | None], int] = {}  # exchanges without a request, shared
@@ -170,6 +170,8 @@ class Store:
                 self._put_in_order(place)
             self._db.execute("DROP TABLE samples")
             self._db.execute("ALTER TABLE incoming RENAME TO samples")
+            self._db.execute(content.INDEXES[0])
+            content.replace_samples(self._db)
             self._db.execute("COMMIT")
 
     def _put_in_order(self, place: Callable[[str], bytes]) -> None:
@@ -223,6 +225,7 @@ class Store:
         """The sample with this id."""
         row = self._one(f"SELECT id, record, {self._row_seal} FROM samples WHERE id = ?", sample_id)  # noqa: S608  our own constants
         if row is None:
+            self._check_absent("samples", "id", sample_id)
             return None
         self._check_row(row[2], *row[:2])
         return self._sample(row[1])
@@ -348,11 +351,13 @@ class Store:
         """Forget all failures so that they are asked again; how many there were."""
         self.commit()
         with self._telling:
-            dropped = self._db.execute("DELETE FROM answers WHERE failure IS NOT NULL")
-        return dropped.rowcount
+            self._db.execute("BEGIN IMMEDIATE")
+            dropped = content.delete(self._db, "answers", "failure IS NOT NULL")
+            self._db.execute("COMMIT")
+        return dropped
 
     def remark(self, name: str) -> str | None:
-        """Return the text that `put_remark` stored under this name; None if there is none."""
+        """Return the text that `put_remark` or `put_copy` stored under this name; None if there is none."""
         row = self._one("SELECT value FROM meta WHERE name = ?", name)
         return None if row is None else str(row[0])
 
@@ -368,15 +373,21 @@ class Store:
             self._db.execute("BEGIN IMMEDIATE")
             for kind in kinds:
                 where = "kind = ? AND substr(question, 1, ?) = ?"
-                self._db.execute(f"DELETE FROM answers WHERE {where}", (kind, len(opening), opening))  # noqa: S608  our own constant
+                content.delete(self._db, "answers", where, (kind, len(opening), opening))
             self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, text))
             self._db.execute("COMMIT")
+
+    def put_copy(self, name: str, text: str) -> None:
+        """Store a copy of what a file of the run holds, with which `merilo verify` compares the file."""
+        with self._telling:
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, text))
 
     def asked(self, key: bytes) -> Asked | None:
         """The question under this key with its answer, rubric and raw replies."""
         self.commit()
         row = self._one(self._select("key = ?"), key)
         if row is None:
+            self._check_absent("answers", "key", key)
             return None
         with self._telling:
             sent = self._exchange_of(row[-1])
@@ -390,6 +401,7 @@ class Store:
         self.commit()
         row = self._one(self._select("key = ?"), key)
         if row is None:
+            self._check_absent("answers", "key", key)
             return None
         with self._telling:
             sent = self._exchange_of(row[-1])
@@ -493,6 +505,11 @@ class Store:
             self._db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", self._text_rows)
             self._db.executemany("INSERT INTO exchanges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._exchange_rows)
             self._db.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._answer_rows)
+            added: Mapping[str, Sequence[int]] = {
+                "exchanges": (len(self._exchange_rows), sum(row[-1] for row in self._exchange_rows)),
+                "answers": (len(self._answer_rows), sum(row[-2] + row[-1] for row in self._answer_rows)),
+            }
+            content.add(self._db, added)
             self._broken_off.write()
             self._db.execute("COMMIT")
         self._due.clear()
@@ -589,6 +606,13 @@ class Store:
 
         with self._telling:
             return Sample.from_record(json.loads(record))
+
+    def _check_absent(self, table: str, column: str, value: object) -> None:
+        """Raise RunError if a row that was not found by an index is in the table."""
+        found = self._one(f"SELECT 1 FROM {table} NOT INDEXED WHERE {column} = ?", value)  # noqa: S608  our own constants
+        if found is not None:
+            with self._telling:
+                raise Damaged("an index does not fit its table")
 
     @property
     def _row_seal(self) -> str:

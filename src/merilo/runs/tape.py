@@ -33,8 +33,7 @@ from merilo.judging.questions import later_fields
 from merilo.judging.untyped import compact
 from merilo.judging.verdicts import Failure
 from merilo.runs.publish import staged
-from merilo.runs.run import OUTCOMES, STORE, SUMMARY, Run
-from merilo.runs.store import Store
+from merilo.runs.run import OUTCOMES, SUMMARY, Run, open_store
 from merilo.version import version
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from merilo.judging.questions import Question
-    from merilo.runs.store import Asked, Conversation
+    from merilo.runs.store import Asked, Conversation, Store
 
 TAPE_FORMAT: Final = 1
 HEAD: Final = "merilo_tape"
@@ -81,7 +80,7 @@ def write_tape(run: Run, path: Path) -> int:
         return 0
     try:
         with ExitStack() as stack:
-            store = Store.read(run.path / STORE)
+            store = open_store(run)
             stack.callback(store.close)
             out = stack.enter_context(staged(path))
             if path.suffix == ".gz":

@@ -1,0 +1,47 @@
+"""The files in a run's directory: their names, and a check that each of them is a regular file."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+from merilo.errors import RunError
+from merilo.runs.publish import PART
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MANIFEST: Final = "manifest.json"
+OUTCOMES: Final = "outcomes.jsonl"
+SUMMARY: Final = "summary.json"
+USAGE: Final = "usage.json"
+STORE: Final = "store.sqlite"
+LABELS: Final = "labels.jsonl"
+SEAL: Final = "seal.json"
+LEDGER: Final = "ledger.jsonl"
+LOCK: Final = ".lock"
+
+_WRITTEN: Final = (MANIFEST, OUTCOMES, SUMMARY, USAGE, SEAL, STORE)
+RUN_FILES: Final = (
+    *_WRITTEN,
+    *(name + PART for name in _WRITTEN),
+    *(name + suffix for name in (STORE, STORE + PART) for suffix in ("-wal", "-shm", "-journal")),
+    LOCK,
+    f"{LOCK}-journal",
+    LEDGER,
+)
+"""The files that merilo writes in a run's directory, those of a killed command included; attached labels are not."""
+_NAMES: Final = frozenset({*RUN_FILES, LABELS, LABELS + PART})
+
+
+def check_regular(directory: Path) -> None:
+    """Raise RunError if a name of a run's file belongs to a directory, a pipe, a device or a link that leads nowhere.
+
+    Opening a pipe would wait for ever. Raises OSError if the directory cannot be read.
+    """
+    with os.scandir(directory) as entries:
+        wrong = sorted(entry.name for entry in entries if entry.name in _NAMES and not entry.is_file())
+    if wrong:
+        raise RunError(
+            f"{directory / wrong[0]} is not a regular file. Remove it, or restore it from a copy of the run."
+        )
