@@ -14,7 +14,7 @@ JSON = dict[str, Any]  # Any: JSON
 
 NOT_RECOMPUTED: Final[Mapping[str, frozenset[str]]] = {
     "manifest.json": frozenset({"merilo"}),
-    "usage.json": frozenset({"seconds", "adaptations", "stopped", "replayed", "seal"}),
+    "usage.json": frozenset({"seconds", "adaptations", "stopped", "raise_to", "replayed", "seal"}),
 }
 """Fields that may differ: the version that recomputes, times, and what a server or a limit did."""
 
