@@ -25,6 +25,7 @@ import merilo
 from merilo.judging.ask import ask
 from merilo.judging.questions import Embeddings
 from merilo.metrics.base import Card, Kinds, Ordinary, Score, Undefined
+from merilo.replaying.verify import State, verify_run
 from merilo.runs.run import STORE
 from merilo.runs.store import Store
 
@@ -234,7 +235,7 @@ def test_replies_that_cannot_be_used_stay_below_the_limit(
 def test_no_mixture_of_faults_passes_a_limit(
     evaluated: Evaluate, server: JudgeServer, options: dict[str, Any], seed: int
 ) -> None:
-    """Over several calls, some of them with another limit, the bill stays below the limit at each moment."""
+    """Over several calls, some with another limit, the bill stays below it, and what was recorded is verified."""
     luck = random.Random(seed)
     for fault in luck.sample([*NOT_READ.values(), status(500), rate_limited(), malformed(), truncated()], 6):
         server.fail(fault, share=luck.choice([0.03, 0.1, 0.3]), seed=seed)
@@ -254,6 +255,7 @@ def test_no_mixture_of_faults_passes_a_limit(
         assert server.count > 0
         assert bill_usd(server) <= dollars
         assert server.count <= requests
+        assert verify_run(options["out"]).state is State.VERIFIED
         dollars, requests = dollars + luck.choice([0.0, 10.0]), requests + luck.choice([0, 5])
 
 

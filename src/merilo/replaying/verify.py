@@ -248,6 +248,11 @@ def _without(fields: Mapping[str, Any], names: Collection[str]) -> JSON:
     return {name: value for name, value in fields.items() if name not in names}
 
 
+def _rounded(usage: Mapping[str, object]) -> JSON:
+    """Return the usage with amounts of money to 12 places: the last bits depend on the order of adding up."""
+    return {name: round(value, 12) if isinstance(value, float) else value for name, value in usage.items()}
+
+
 def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     return f"{', '.join(names[:_NAMED])}{more}"
@@ -352,9 +357,9 @@ class _Reading:
         run = self._run
         if not (run.path / USAGE).exists():
             return []
-        usage = {name: value for name, value in run.usage.items() if name not in NOT_RECOMPUTED[USAGE]}
+        usage = _rounded(_without(run.usage, NOT_RECOMPUTED[USAGE]))
         older = run.manifest.format < SEALED_FORMAT
-        found = min(([*differing(usage, dict(each), older=older)] for each in self._expected_usage()), key=len)
+        found = min(([*differing(usage, _rounded(each), older=older)] for each in self._expected_usage()), key=len)
         if self._store.ledger_lines == 0 and (older or not run.complete):
             spent = self._store_usage("charged")  # a resumed command may have stored more before it was killed
             found = [name for name in found if not _lower(usage.get(name), spent.get(name))]
