@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Generic, TypeVar, Unpack
+from typing import TYPE_CHECKING, Final, Generic, TypeVar, Unpack
 
 from merilo.engine.amounts import LOOKED_AT
 from merilo.engine.event_loop import loop_factory
@@ -579,6 +580,11 @@ def _options(**arguments: Unpack[EvaluateArguments]) -> Options:
     return replace(options, until_decided=until_from(options.until_decided))
 
 
+_BLOCKED_S: Final = 2.0
+"""Seconds after Ctrl-C for the loop to notice it. A read from a pipe that nobody writes to blocks the loop."""
+_STOPPED_AT_ONCE: Final = "Stopped at once. What was answered is kept."
+
+
 class _Worker(threading.Thread, Generic[T]):
     """Runs one coroutine to its end in a loop of its own."""
 
@@ -588,6 +594,8 @@ class _Worker(threading.Thread, Generic[T]):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[T] | None = None
         self.done = threading.Event()
+        self.cancelled = threading.Event()
+        """Set once the loop has received the cancellation."""
         self.made: T | None = None
         self.error: BaseException | None = None
 
@@ -602,7 +610,12 @@ class _Worker(threading.Thread, Generic[T]):
 
     def cancel(self) -> None:
         if self._loop is not None and self._task is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._task.cancel)
+            self._loop.call_soon_threadsafe(self._cancel)
+
+    def _cancel(self) -> None:
+        self.cancelled.set()
+        if self._task is not None:
+            self._task.cancel()
 
     async def _main(self) -> T:
         self._loop = asyncio.get_running_loop()
@@ -613,16 +626,19 @@ class _Worker(threading.Thread, Generic[T]):
 def _in_own_thread(work: Coroutine[None, None, T]) -> T:
     worker = _Worker(work)
     worker.start()
-    interrupted = False
+    interrupted_at: float | None = None
     while not worker.done.is_set():
         try:
             worker.done.wait(timeout=0.2)  # not join: interrupted, it takes a living thread for a dead one (3.11)
         except KeyboardInterrupt:
-            if interrupted:
-                raise Interrupted("Stopped at once. What was answered is kept.") from None
-            interrupted = True
+            if interrupted_at is not None:
+                raise Interrupted(_STOPPED_AT_ONCE) from None
+            interrupted_at = time.monotonic()
             worker.cancel()
-    if interrupted and isinstance(worker.error, asyncio.CancelledError):
+        waited_s = 0.0 if interrupted_at is None else time.monotonic() - interrupted_at
+        if waited_s > _BLOCKED_S and not worker.cancelled.is_set():
+            raise Interrupted(_STOPPED_AT_ONCE)
+    if interrupted_at is not None and isinstance(worker.error, asyncio.CancelledError):
         raise Interrupted("Stopped. What was answered is kept: the same command with the same run resumes it.")
     if worker.error is not None:
         raise worker.error

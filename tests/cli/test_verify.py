@@ -6,6 +6,8 @@ import gzip
 import json
 import re
 import shutil
+import sqlite3
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -21,7 +23,7 @@ from merilo.judging.questions import Relevance
 from merilo.metrics.base import Card, Kinds, Ordinary, Score
 from merilo.reports.summary import Tally
 from merilo.runs.outcomes import outcome_from
-from merilo.runs.run import MANIFEST, OUTCOMES, SEAL, SUMMARY, USAGE
+from merilo.runs.run import MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -138,6 +140,29 @@ def test_every_forged_field_is_found(name: str, copy: Path) -> None:
     assert (code, found["state"]) == (1, "recomputes to other numbers")
     assert found["means"] or found["other"]
     assert "differs" in printed("verify", copy)[1] or found["means"]
+
+
+def test_a_judge_that_gave_no_answer_is_found(copy: Path) -> None:
+    """A judge's name that was changed in the manifest and in its copy is not the name in the stored answers."""
+    FORGERIES["name of the judge"](copy)
+    with closing(sqlite3.connect(copy / STORE)) as db, db:
+        text = (copy / MANIFEST).read_text(encoding="utf-8")
+        db.execute("UPDATE meta SET value = ? WHERE name = ?", (text, MANIFEST))
+    seal_again(copy)
+    code, found = verified(copy)
+    assert code == 1
+    assert "which gave answers" in " ".join(found["other"])
+
+
+def test_a_sealed_run_of_an_older_format_keeps_its_copy(copy: Path) -> None:
+    """Removing the copy of the manifest and lowering its format does not make a run of merilo 0.1.0."""
+    changed(MANIFEST, lambda manifest: manifest.update(format=1, data="gold"))(copy)
+    with closing(sqlite3.connect(copy / STORE)) as db, db:
+        db.execute("DELETE FROM meta WHERE name = ?", (MANIFEST,))
+    seal_again(copy)
+    code, found = verified(copy)
+    assert code == 1
+    assert "lost its copy of the manifest" in " ".join(found["other"])
 
 
 OF_0_1_0: dict[str, tuple[Callable[[Path], None], int]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from server import JudgeServer, bare, says
 import merilo
 from merilo.judging.questions import Relevance
 from merilo.metrics.base import Card, Ordinary, Score
+from merilo.runs.run import STORE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -190,6 +192,22 @@ def test_a_waiting_standard_input_can_be_interrupted(tmp_path: Path) -> None:
             except subprocess.TimeoutExpired:
                 process.send_signal(2)
         assert process.wait(10) in {130, -2}  # -2: it came before the command could say anything
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_one_signal_is_enough_while_a_pipe_is_silent(tmp_path: Path, number: signal.Signals) -> None:
+    """A command that has read some records and waits for the next one stops at the first signal."""
+    command = str(Path(sys.executable).with_name("merilo"))
+    with subprocess.Popen(
+        [command, "run", "-", "--out", "run"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path
+    ) as process:
+        assert process.stdin is not None
+        process.stdin.write(b"".join(json.dumps(row).encode() + b"\n" for row in rows(3)))
+        process.stdin.flush()
+        while not (tmp_path / "run" / STORE).exists():  # it is created before the first record is read
+            time.sleep(0.05)
+        process.send_signal(number)
+        assert process.wait(60) == 130
 
 
 @pytest.mark.parametrize("name", ["x" * 5000, "a\0b", "/dev/null/run"])

@@ -237,7 +237,8 @@ def _report(found: Run, *, json: bool) -> None:
     if json:
         write(json_text(overview_record(found)) + "\n")
     else:
-        show(overview_page(found, page_width(), again=again(found.path, "--retry-failed")))
+        retry = "" if found.usage.get("stopped") else again(found.path, "--retry-failed")
+        show(overview_page(found, page_width(), again=retry))
 
 
 def _check_whole(found: Run) -> None:

@@ -103,7 +103,7 @@ def _rows(found: Verification) -> list[tuple[str, str]]:
 
     seal = "every file is as merilo wrote it" if found.sealed else "none, and none was written"
     if found.sealed_now:
-        seal = "there was none; written now"
+        seal = "there was none, or it was damaged; written now"
     rows = [("seal", seal), ("store", f"{count(found.samples, 'sample')} and {count(found.answers, 'answer')} read")]
     if found.recomputed:
         equal = "all equal" if not found.different else f"{found.different:,} differ"

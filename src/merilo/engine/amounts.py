@@ -64,8 +64,8 @@ def settled(request: Request, reply: Reply, *, max_reply_tokens: int = 0) -> Set
     """Return the usage that the server reported, with an estimate for what is missing or too low to be true.
 
     A count is too low if its tokens would have more than eight characters on average. Usually it is 0. The estimate is
-    made from the texts. A reply without any text that reports no output is taken to be as long as it may be: a server
-    can write a reply and withhold it, as a content filter does.
+    made from the texts. A reply without any text that reports no output, or 0, is taken to be as long as it may be: a
+    server can write a reply and withhold it, as a content filter does.
     """
     usage = reply.usage
     read, written = usage.input_tokens, usage.output_tokens
@@ -74,8 +74,8 @@ def settled(request: Request, reply: Reply, *, max_reply_tokens: int = 0) -> Set
         read = charged_tokens_of(request)
         usage = Usage(read, written)
     wrote = (*reply.texts, reply.reasoning) if request.messages else ()
-    if written is None or _too_low(written, wrote):
-        written = _charged(wrote) if any(wrote) else max_reply_tokens
+    if written is None or _too_low(written, wrote) or (not written and wrote):
+        written = _charged(wrote) if any(text.strip() for text in wrote) else max_reply_tokens
     estimated = read != reply.usage.input_tokens, written != reply.usage.output_tokens
     if not any(estimated):
         return Settled(usage, estimated=False, input_estimated=False)

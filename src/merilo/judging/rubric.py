@@ -11,9 +11,10 @@ Filters for texts that are data, not instructions:
 - `fenced_each(label)`: each text of a tuple so, numbered from 1;
 - `numbered`: one line for each text, numbered from 1, all within one fence; white space is folded.
 
-The token of a prompt is derived from all its fields and occurs in none of them: if it does, the next one is derived.
-So no field can hold a line of a real fence, byte for byte, whatever its author knows of the other fields: it can
-neither close its own fence nor imitate another one, such as that of a forged question. Equal fields give equal bytes.
+The token of a prompt is derived from all its fields and occurs in none of them, in whatever case or form of letters: if
+it does, the next one is derived. So no field can hold a line of a real fence, whatever its author knows of the other
+fields: it can neither close its own fence nor imitate another one, such as that of a forged question. Equal fields give
+equal bytes.
 
 A prompt that begins with fields that other prompts share (the contexts of many statements) has a second token for
 them, derived from the shared fields alone and just as absent from every field. With one token for all, no two prompts
@@ -31,6 +32,7 @@ from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from unicodedata import normalize
 
 from merilo.errors import RubricError
 from merilo.judging.digests import digest_bytes, digest_of, digest_text, digest_texts
@@ -56,6 +58,7 @@ _TOKENS = "_tokens"
 """The name of a prompt's tokens where a template is rendered; no field begins so."""
 _NAME = re.compile(r"[\w-]+(\.[\w-]+)*(/[\w-]+(\.[\w-]+)*)*")
 _PLACE = re.compile(r"\{\{ *(\w+) *\| *(fenced|fenced_each|numbered)\(\"([^\"{}\\]*)\"\) *\}\}")
+_INVISIBLE = re.compile("[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]")
 _MARKUP = re.compile(r"\{[{%#]|[}%#]\}")
 
 
@@ -212,10 +215,18 @@ class _Tokens:
 
 
 def _tokens(values: Mapping[str, object], shared: frozenset[str]) -> _Tokens:
-    texts = [text for value in values.values() for text in _texts_in(value)]
+    texts = [_folded(text) for value in values.values() for text in _texts_in(value)]
     whole = _absent(_digest_of_fields(values), texts)
     common = {name: value for name, value in values.items() if name in shared}
     return _Tokens(whole, _absent(_digest_of_fields(common), texts) if common else whole, shared)
+
+
+def _folded(text: str) -> str:
+    """Return the text in lower case, without invisible characters and other forms of letters, such as full-width ones.
+
+    A forged token in capitals would not be the real one, but a model may read it so.
+    """
+    return text.lower() if text.isascii() else _INVISIBLE.sub("", normalize("NFKC", text)).casefold()
 
 
 def _digest_of_fields(values: Mapping[str, object]) -> bytes:
@@ -237,7 +248,7 @@ def _texts_in(value: object) -> Iterator[str]:
 
 
 def _absent(digest: bytes, texts: list[str]) -> str:
-    """Return a token made of the digest that occurs in none of the texts."""
+    """Return a token made of the digest that occurs in none of the folded texts."""
     token = digest.hex()[:_TOKEN_DIGITS]
     while any(token in text for text in texts):
         digest = digest_bytes(digest)  # always the same next one

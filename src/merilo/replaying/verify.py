@@ -311,13 +311,13 @@ class _Reading:
             names = [*differing(_json(run, MANIFEST), json.loads(copy), older=False)]
             if names:
                 wrong.append(f"{run.path / MANIFEST} differs from its copy in the store: {_listed(names)}.")
-        elif run.manifest.format >= SEALED_FORMAT:
+        elif run.manifest.format >= SEALED_FORMAT or inspected.seal is not None:
             wrong.append(f"{run.path / STORE} has lost its copy of the manifest.")
         else:
             notes.append(
                 "merilo 0.1.0 stored no copy of the manifest: its names, notes and skipped records were not checked."
             )
-            wrong += self._unknown_judges()
+        wrong += self._unknown_judges()
         if run.manifest.origin is not None:
             wrong += self._import_faults(first=inspected.seal is None)
         if len(inspected.recorded) > 1:
