@@ -44,9 +44,11 @@ _CLUSTERS = 5_000
 
 
 def write_run(path: Path, samples: int, metrics: tuple[str, ...], seed: int) -> None:
-    """A run of made-up scores; 1 in 50 outcomes is undefined."""
+    """Write a sealed run of made-up scores; 1 in 50 outcomes is undefined."""
     from merilo.data.sample import Sample
-    from merilo.runs.run import MANIFEST, STORE, SUMMARY, USAGE, Manifest, write_json
+    from merilo.runs.lock import RunLock
+    from merilo.runs.run import MANIFEST, STORE, SUMMARY, Manifest, write_json
+    from merilo.runs.seal import publish
     from merilo.runs.store import Store
 
     path.mkdir(parents=True)
@@ -56,7 +58,6 @@ def write_run(path: Path, samples: int, metrics: tuple[str, ...], seed: int) -> 
         document = f"document {number % _CLUSTERS}"
         store.add_new(Sample(f"s{number}", user_input=f"How long is river {number}?", metadata={"document": document}))
     store.accept_samples()
-    store.close()
     _write_outcomes(path, samples, metrics, seed)
     manifest = Manifest(
         merilo="0",
@@ -71,7 +72,9 @@ def write_run(path: Path, samples: int, metrics: tuple[str, ...], seed: int) -> 
     )
     write_json(path / MANIFEST, asdict(manifest))
     write_json(path / SUMMARY, {"complete": True, "samples": samples, "metrics": []})
-    write_json(path / USAGE, {})
+    with RunLock(path):
+        publish(path, {}, usage={}, store=store)
+    store.close()
 
 
 def _write_outcomes(path: Path, samples: int, metrics: tuple[str, ...], seed: int) -> None:
