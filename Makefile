@@ -50,7 +50,7 @@ coverage: $(STAMPS)/test $(STAMPS)/merilo  ## run the tests and show which lines
 	@$(BIN)/coverage report
 
 .PHONY: check
-check: format-check lint types layers typos docs changes  ## format, lint, types, layers, spelling, docs, changelog
+check: format-check lint types layers typos docs changes phrases  ## format, lint, types, layers, spelling, docs, changelog, wording
 
 .PHONY: format
 format: $(STAMPS)/dev  ## rewrite the code in the house format and mend what ruff can mend
@@ -84,6 +84,10 @@ docs: $(STAMPS)/dev  ## build the documentation into site/; a broken link is an 
 .PHONY: changes
 changes: $(VENV)/pyvenv.cfg  ## check the changelog fragments
 	@$(BIN)/python tools/changes.py check
+
+.PHONY: phrases
+phrases: $(VENV)/pyvenv.cfg  ## count wording that readers must decode; the counts may only fall
+	@$(BIN)/python tools/phrases.py
 
 .PHONY: bench
 bench: $(STAMPS)/test $(STAMPS)/merilo  ## run the benchmarks
