@@ -277,7 +277,7 @@ def test_ctrl_c_takes_the_line_away(desk: Desk) -> None:
     shown = desk.shown("--out", "run", type_once_seen=("in flight", CTRL_C))
     assert shown.code == 130
     assert shown.left[0].startswith("Stopped. Spent so far: ")
-    assert shown.left[1].startswith("What was answered is kept. To go on: merilo run data.jsonl")
+    assert shown.left[1].startswith("All answers are kept. To resume: merilo run data.jsonl")
     assert shown.left[2:] == [""]
 
 

@@ -183,7 +183,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(here: Here, how: signal.S
         words += ["--metrics", "context_relevance", "--concurrency", "2"]
         stopped = interrupted(here, words, server, how)
         assert stopped.returncode == 130
-        command = shlex.split(stopped.stderr.split("To go on: ")[1])
+        command = shlex.split(stopped.stderr.split("To resume: ")[1])
         asked = server.count
         done = here.merilo(*command[1:])
         assert done.returncode == 0
@@ -219,7 +219,7 @@ def test_a_provider_that_cannot_be_used_stops_the_run(here: Here) -> None:
         server.fail(status(401))
         done = here.merilo("run", "data.jsonl", "--judge", "openai:test-model", "--base-url", server.base_url)
     assert done.returncode == 2
-    assert "To go on: merilo run data.jsonl" in done.stderr
+    assert "To resume: merilo run data.jsonl" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -31,8 +31,8 @@ _EPILOG = "Start with: merilo demo"
 
 app = typer.Typer(
     name="merilo",
-    help="A yardstick for retrieval-augmented generation: did the retriever bring the right text, and did the "
-    "answer stay with it?",
+    help="Evaluate retrieval-augmented generation (RAG): did retrieval find the right text, and is the answer "
+    "supported by it?",
     epilog=_EPILOG,
     add_completion=False,
     invoke_without_command=True,
@@ -81,19 +81,23 @@ def _verdicts(context: typer.Context) -> None:
 
 
 app.command("run", short_help="Evaluate a data set.", help=run.HELP, epilog=run.EXAMPLES)(run.run)
-app.command("plan", short_help="Say what a run would ask and cost.", help=plan.HELP, epilog=plan.EXAMPLES)(plan.plan)
-app.command("show", short_help="Look at a run or one of its samples.", help=show.HELP, epilog=show.EXAMPLES)(show.show)
-app.command("compare", short_help="Say what differs between runs.", help=compare.HELP, epilog=compare.EXAMPLES)(
+app.command("plan", short_help="Estimate the requests and cost of a run.", help=plan.HELP, epilog=plan.EXAMPLES)(
+    plan.plan
+)
+app.command("show", short_help="Show a run or one of its samples.", help=show.HELP, epilog=show.EXAMPLES)(show.show)
+app.command("compare", short_help="Compare runs of the same questions.", help=compare.HELP, epilog=compare.EXAMPLES)(
     compare.compare
 )
-app.command("gate", short_help="Pass, fail or cannot tell.", help=gate.HELP, epilog=gate.EXAMPLES)(gate.gate)
-app.command("label", short_help="Draw what people should look at, and ask it.", help=label.HELP, epilog=label.EXAMPLES)(
+app.command("gate", short_help="Check a run: pass, fail or cannot tell.", help=gate.HELP, epilog=gate.EXAMPLES)(
+    gate.gate
+)
+app.command("label", short_help="Sample items for people to label.", help=label.HELP, epilog=label.EXAMPLES)(
     label.label
 )
-app.command(
-    "calibrate", short_help="Correct means by labels of people.", help=calibrate.HELP, epilog=calibrate.EXAMPLES
-)(calibrate.calibrate)
-app.command("import", short_help="Bring in scores of another tool.", help=import_.HELP, epilog=import_.EXAMPLES)(
+app.command("calibrate", short_help="Correct means with human labels.", help=calibrate.HELP, epilog=calibrate.EXAMPLES)(
+    calibrate.calibrate
+)
+app.command("import", short_help="Import scores of another tool.", help=import_.HELP, epilog=import_.EXAMPLES)(
     import_.import_
 )
 app.command("replay", short_help="Recompute scores without a call.", help=replay.HELP, epilog=replay.EXAMPLES)(
@@ -113,31 +117,31 @@ app.command(
 )(lineage.lineage)
 _judges.command(
     "agree",
-    short_help="Hold judges against each other.",
+    short_help="Compare judges with each other.",
     help=judge_agree.HELP,
     epilog=judge_agree.EXAMPLES,
 )(judge_agree.agree)
 _judges.command(
     "check",
-    short_help="Hold it against labels of people.",
+    short_help="Compare a judge with human labels.",
     help=judge_check.HELP,
     epilog=judge_check.EXAMPLES,
 )(judge_check.check)
 _judges.command(
     "probe",
-    short_help="See whether it can be led astray.",
+    short_help="Test the robustness of a judge.",
     help=judge_probe.HELP,
     epilog=judge_probe.EXAMPLES,
 )(judge_probe.probe)
-_judges.command("test", short_help="Ask it one question of each kind.", help=judge.HELP, epilog=judge.EXAMPLES)(
+_judges.command("test", short_help="Ask a judge one question of each kind.", help=judge.HELP, epilog=judge.EXAMPLES)(
     judge.try_judge
 )
 app.add_typer(_judges, name="judge")
 _cache.command(
-    "info", short_help="Say where it is and what it holds.", help=cache.INFO_HELP, epilog=cache.INFO_EXAMPLES
+    "info", short_help="Show the location and content of the cache.", help=cache.INFO_HELP, epilog=cache.INFO_EXAMPLES
 )(cache.info)
-_cache.command("prune", short_help="Take verdicts out.", help=cache.PRUNE_HELP, epilog=cache.PRUNE_EXAMPLES)(
-    cache.prune
-)
+_cache.command(
+    "prune", short_help="Remove verdicts from the cache.", help=cache.PRUNE_HELP, epilog=cache.PRUNE_EXAMPLES
+)(cache.prune)
 app.add_typer(_cache, name="cache")
 app.command("demo", short_help="Show an evaluation of real data.", help=demo.HELP)(demo.demo)

@@ -45,8 +45,8 @@ _SECONDS = {"h": 3_600, "d": 86_400, "w": 604_800}
 
 
 def info(json: Json = False, debug: Debug = False) -> None:
-    """Show the cache; the help stands in INFO_HELP."""
-    del debug  # read in main, where errors are told
+    """Show the cache."""
+    del debug  # main reads it
     from merilo.engine.cache_file import default_path
     from merilo.engine.cache_upkeep import contents
     from merilo.reports.clean import json_text
@@ -70,8 +70,8 @@ def prune(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Take verdicts out; the help stands in PRUNE_HELP."""
-    del debug  # read in main, where errors are told
+    """Take verdicts out."""
+    del debug  # main reads it
     if every == (older_than is not None or judge is not None):
         raise UsageError("Say which verdicts go: --older-than AGE, --judge NAME or both, or --all and nothing else.")
     from merilo.engine.cache_file import default_path

@@ -40,8 +40,8 @@ def calibrate(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Calibrate a run; the help stands in HELP."""
-    del debug  # read in main, where errors are told
+    """Calibrate a run."""
+    del debug  # main reads it
     from merilo.concluding.calibrating import calibrate_run
     from merilo.concluding.calibration_page import calibrated_page, calibrated_record
     from merilo.errors import UsageError

@@ -14,7 +14,7 @@ from merilo.reports.comparison import SHOWN
 if TYPE_CHECKING:
     from merilo.reports.comparison import RunComparison
 
-HELP = """Compare runs over the same questions: what differs, whether that may be said, and on which samples.
+HELP = """Compare runs of the same questions: differences, intervals, and the samples that changed most.
 
 Every run is compared with the first one, over the samples that all runs share: same id and equal question. Runs whose
 judge, rubrics or metric versions differ are refused, with a list of the differences.
@@ -33,11 +33,11 @@ def compare(
         list[str] | None, typer.Argument(metavar="RUN", help="Directories of two runs or more.", show_default=False)
     ] = None,
     metrics: Annotated[
-        list[str] | None, typer.Option(metavar="M,...", help="Compare these only. May be repeated.")
+        list[str] | None, typer.Option(metavar="M,...", help="Compare only these metrics. Repeatable.")
     ] = None,
     primary: Annotated[
         list[str] | None,
-        typer.Option(metavar="M,...", help="Say of these what may be said, all together; of all without it."),
+        typer.Option(metavar="M,...", help="Draw conclusions for these metrics only (Holm-corrected). [default: all]"),
     ] = None,
     by: Annotated[
         str | None, typer.Option(metavar="M", help="Show the samples that moved most by this metric.")
@@ -45,16 +45,19 @@ def compare(
     samples: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=0, help=f"Show so many of them; else {_SHOWN}, {SHOWN} with --html.", show_default=False
+            metavar="N",
+            min=0,
+            help=f"Number of these samples. [default: {_SHOWN}; {SHOWN} with --html]",
+            show_default=False,
         ),
     ] = None,
     cluster: Cluster = None,
     undefined: Annotated[
-        str, typer.Option(metavar="drop|worst", help="What an undefined outcome is where the other run has a score.")
+        str, typer.Option(metavar="drop|worst", help="Undefined in one run only: drop the pair, or count it as worst.")
     ] = "drop",
-    level: Annotated[float, typer.Option(metavar="L", help="Confidence level of intervals and readings.")] = 0.95,
+    level: Annotated[float, typer.Option(metavar="L", help="Confidence level of intervals and conclusions.")] = 0.95,
     across_judges: Annotated[
-        bool, typer.Option("--across-judges", help="Compare also where judges, rubrics or versions differ.")
+        bool, typer.Option("--across-judges", help="Compare even if judges, rubrics or versions differ.")
     ] = False,
     across_data: AcrossData = False,
     html: Annotated[str | None, typer.Option(metavar="FILE", help="Write one static page there.")] = None,
@@ -64,8 +67,8 @@ def compare(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Compare runs; the help stands in HELP."""
-    del debug  # read in main, where errors are told
+    """Compare runs."""
+    del debug  # main reads it
     if json and markdown == "-":
         raise UsageError("--json and --markdown - both want the output; give one of them a file.")
     from merilo.concluding.comparing import Comparing, compare_runs

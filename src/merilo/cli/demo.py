@@ -46,8 +46,8 @@ def demo(
     out: Annotated[str, typer.Option(metavar="DIR", help="Where data and runs go.")] = "merilo-demo",
     debug: Debug = False,
 ) -> None:
-    """Run and show the demonstration; the help stands in HELP."""
-    del debug  # read in main, where errors are told
+    """Run and show the demonstration."""
+    del debug  # main reads it
     from merilo.cli.demo_page import demo_page
     from merilo.reports.terminal import page_width, show
 

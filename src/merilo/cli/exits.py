@@ -1,16 +1,16 @@
-"""What an exit code of the command line says.
+"""The exit codes of the command line.
 
-Exit codes: 0 done · 1 a gate failed, or a replay or a verification gives other numbers · 2 wrong use, bad data, a
-broken seal or a provider that cannot be used · 3 cannot tell · 4 too many failed outcomes · 5 stopped at a limit
-(--max-cost, --max-requests, --max-seconds) · 70 a bug in merilo · 130 interrupted · 141 nobody reads the output any
-more.
+Exit codes: 0 done · 1 a gate failed, or a replay or a verification gives other numbers · 2 usage error, invalid data,
+a broken seal or a provider that cannot be used · 3 cannot tell · 4 too many failed outcomes · 5 stopped at a limit
+(--max-cost, --max-requests, --max-seconds) · 70 a bug in merilo · 130 interrupted · 141 the reader of the output is
+gone.
 """
 
 from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """The exit codes by name; what they mean stands above."""
+    """The exit codes by name; the module says what they mean."""
 
     DONE = 0
     GATE_FAILED = 1

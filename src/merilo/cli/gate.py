@@ -39,23 +39,25 @@ def gate(
     ],
     minimum: Annotated[
         list[str] | None,
-        typer.Option("--min", metavar="M=X", help="The least mean of a metric. May be repeated."),
+        typer.Option("--min", metavar="M=X", help="Minimum mean of a metric. Repeatable."),
     ] = None,
-    baseline: Annotated[str | None, typer.Option(metavar="RUN", help="The run to hold this one against.")] = None,
+    baseline: Annotated[str | None, typer.Option(metavar="RUN", help="The run to compare with.")] = None,
     max_drop: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="D|M=D", help="How much worse than the baseline every metric, or this one, may be. May be repeated."
+            metavar="D|M=D", help="Largest allowed drop from the baseline, for all metrics or one. Repeatable."
         ),
     ] = None,
     strict: Annotated[
-        bool | None, typer.Option("--strict", help="Fail for any drop that is sure to be one.", show_default=False)
+        bool | None,
+        typer.Option("--strict", help="Also fail on any significant drop, however small.", show_default=False),
     ] = None,
     suite: Annotated[
         str | None, typer.Option(metavar="FILE", help="Gates in a .toml, .yaml or .json file; options go before it.")
     ] = None,
     cannot_tell: Annotated[
-        str | None, typer.Option(metavar="pass|fail", help="What a gate that cannot tell counts as; else exit with 3.")
+        str | None,
+        typer.Option(metavar="pass|fail", help='Treat "cannot tell" as pass or fail. [default: exit code 3]'),
     ] = None,
     undefined: Annotated[
         str | None,
@@ -74,8 +76,8 @@ def gate(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Gate a run; the help stands in HELP."""
-    del debug  # read in main, where errors are told
+    """Gate a run."""
+    del debug  # main reads it
     from merilo.concluding.gating import gate_run
     from merilo.concluding.suite import suite_from
 

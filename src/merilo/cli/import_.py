@@ -47,8 +47,8 @@ def import_(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Bring in scores and report; the help stands in HELP."""
-    del debug  # read in main, where errors are told
+    """Bring in scores and report."""
+    del debug  # main reads it
     from merilo.api import import_scores
     from merilo.reports.clean import json_text
     from merilo.reports.overview import overview_page, overview_record

@@ -44,8 +44,8 @@ def try_judge(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Try a judge; the help stands in HELP."""
-    del debug  # read in main, where errors are told
+    """Try a judge."""
+    del debug  # main reads it
     from merilo.cli.trial import try_out
     from merilo.errors import UsageError
     from merilo.judges.cascade import Cascade

@@ -33,8 +33,8 @@ def agree(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Compare judges; the help stands in HELP."""
-    del debug  # read in main, where errors are told
+    """Compare judges."""
+    del debug  # main reads it
     from merilo.cli.judge_told import tell
     from merilo.concluding.judges_agreeing import judges_agreement
     from merilo.concluding.judges_agreement_page import judges_page, judges_record

@@ -99,7 +99,7 @@ def check(
     log_json: LogJson = None,
     debug: Debug = False,
 ) -> None:
-    """Check a judge; the help stands in HELP."""
+    """Check a judge."""
     import asyncio
 
     from merilo.checking.check import Wanted, run_check

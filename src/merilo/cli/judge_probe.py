@@ -109,7 +109,7 @@ def probe(
     log_json: LogJson = None,
     debug: Debug = False,
 ) -> None:
-    """Probe a judge; the help stands in HELP."""
+    """Probe a judge."""
     import asyncio
 
     from merilo.options import Options

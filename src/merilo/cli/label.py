@@ -62,8 +62,8 @@ def label(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Draw tasks or ask them; the help stands in HELP."""
-    del debug  # read in main, where errors are told
+    """Draw tasks or ask them."""
+    del debug  # main reads it
     if ask:
         if output is not None or json:
             raise UsageError("--ask fills in the file that is named first; leave --output and --json out.")

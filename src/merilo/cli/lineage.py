@@ -107,7 +107,7 @@ def lineage(
     log_json: LogJson = None,
     debug: Debug = False,
 ) -> None:
-    """Evaluate all definitions and report; the help stands in HELP."""
+    """Evaluate all definitions and report."""
     from merilo import api
     from merilo.reports.terminal import tell
     from merilo.reports.watch import Watch

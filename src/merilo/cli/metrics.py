@@ -28,8 +28,8 @@ def metrics(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """List metrics or show a card; the help stands in HELP."""
-    del debug  # read in main, where errors are told
+    """List metrics or show a card."""
+    del debug  # main reads it
     from merilo.metrics.registry import systems
     from merilo.metrics.text import NEWEST
     from merilo.reports import cards

@@ -25,13 +25,11 @@ ApiKeyEnv = Annotated[
 ]
 Embedder = Annotated[
     str,
-    typer.Option(metavar="SPEC", help="Who makes vectors: embedded, openai:MODEL, azure:DEPLOYMENT or scripted:FILE."),
+    typer.Option(metavar="SPEC", help="Embedding model: embedded, openai:MODEL, azure:DEPLOYMENT or scripted:FILE."),
 ]
 EmbedderBaseUrl = Annotated[
     str | None,
-    typer.Option(
-        metavar="URL", help="Address of the embedder's server, where it is another; not sent the judges' key."
-    ),
+    typer.Option(metavar="URL", help="Address of the embedder's server, if different; it is not sent the judges' key."),
 ]
 EmbedderApiKeyEnv = Annotated[
     str | None,
@@ -39,55 +37,52 @@ EmbedderApiKeyEnv = Annotated[
 ]
 Prices = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="Prices of your own, in TOML; before the list prices that come with merilo."),
+    typer.Option(metavar="FILE", help="TOML file with your prices, used before the built-in list prices."),
 ]
 LogJson = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="Append what happens to this file as it happens, one JSON object a line."),
+    typer.Option(metavar="FILE", help="Append events to this file, one JSON object per line."),
 ]
 CrossEncoder = Annotated[
     str,
-    typer.Option(metavar="SPEC", help="Who says how alike two texts are: embedded or scripted:FILE."),
+    typer.Option(metavar="SPEC", help="Model for text similarity: embedded or scripted:FILE."),
 ]
 Metrics = Annotated[
     list[str] | None,
-    typer.Option(metavar="A,B", help="Metrics, by default every one that data and judge allow."),
+    typer.Option(metavar="A,B", help="Comma-separated metrics. [default: all that data and judge support]"),
 ]
-JudgesAsInRun = Annotated[list[str] | None, typer.Option(metavar="SPEC", help="As in merilo run. May be repeated.")]
+JudgesAsInRun = Annotated[list[str] | None, typer.Option(metavar="SPEC", help="As in merilo run. Repeatable.")]
 JudgedHow = Annotated[
     str | None,
-    typer.Option(metavar="HOW", help="Statements one by one (each) or in packs of ten (together)."),
+    typer.Option(metavar="HOW", help="LLM judges: statements one by one (each) or in packs of ten (together)."),
 ]
 Qrels = Annotated[
-    str | None, typer.Option(metavar="FILE", help="DATA is a TREC run; what is relevant stands in these qrels.")
+    str | None, typer.Option(metavar="FILE", help="Relevance judgements of DATA, which is then a TREC run.")
 ]
 Out = Annotated[str | None, typer.Option(metavar="RUN", help="Directory of the run.")]
-Limit = Annotated[int | None, typer.Option(metavar="N", help="Look at so many records only.")]
+Limit = Annotated[int | None, typer.Option(metavar="N", help="Read only the first N records.")]
 ColumnFields = Annotated[
     list[str] | None,
-    typer.Option("--map", metavar="COLUMN=FIELD", help="Which field a column fills. May be repeated."),
+    typer.Option("--map", metavar="COLUMN=FIELD", help="Read a field from this column. Repeatable."),
 ]
 Language = Annotated[str | None, typer.Option(metavar="CODE", help="Language of the data, such as ru.")]
-SkipInvalid = Annotated[bool, typer.Option("--skip-invalid", help="Leave bad records out instead of stopping.")]
-RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Ask again what failed in this run.")]
+SkipInvalid = Annotated[bool, typer.Option("--skip-invalid", help="Skip invalid records instead of stopping.")]
+RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Retry questions that failed in this run.")]
 Cluster = Annotated[
     str | None,
     typer.Option(
         metavar="FIELD",
-        help="Samples with this field, or key of their metadata, in common belong together, such as those of one "
-        "document; intervals are over these clusters.",
+        help="Group samples that share this field or metadata key; intervals are over groups.",
     ),
 ]
 AcrossData = Annotated[
     bool,
     typer.Option("--across-data", help="Compare the samples that match, even if more than one in ten do not."),
 ]
-Rpm = Annotated[float | None, typer.Option(metavar="N", help="Requests a minute, per model.")]
-Tpm = Annotated[float | None, typer.Option(metavar="N", help="Tokens a minute, per model.")]
-Timeout = Annotated[
-    float | None, typer.Option(metavar="SECONDS", help="Give up waiting for one reply; it is asked again.")
-]
-Concurrency = Annotated[int, typer.Option(metavar="N", help="Requests in the air at once, per model.")]
+Rpm = Annotated[float | None, typer.Option(metavar="N", help="Maximum requests per minute and model.")]
+Tpm = Annotated[float | None, typer.Option(metavar="N", help="Maximum tokens per minute and model.")]
+Timeout = Annotated[float | None, typer.Option(metavar="SECONDS", help="Time to wait for a reply before retrying.")]
+Concurrency = Annotated[int, typer.Option(metavar="N", help="Maximum requests in flight per model.")]
 MaxCost = Annotated[
     float | None, typer.Option(metavar="USD", help="Stop before this run directory's cost can exceed USD.")
 ]
@@ -96,7 +91,7 @@ MaxRequests = Annotated[
 ]
 MaxSeconds = Annotated[float | None, typer.Option(metavar="N", help="Send no request after N seconds of this command.")]
 UnansweredAs = Annotated[str, typer.Option(metavar="HOW", help="Requests without a usable reply: charged, or free.")]
-NoCache = Annotated[bool, typer.Option("--no-cache", help="Do not use verdicts of other runs, nor lend them these.")]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Neither read nor write the verdict cache.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no messages.")]
 MaxError = Annotated[
     str | None,
@@ -117,7 +112,7 @@ OneJudge = Annotated[
 
 
 def given(value: str | None) -> str:
-    """A required argument; typer 0.16 beside click 8.5 lets a missing one through as None."""
+    """Return a required argument. typer 0.16 with click 8.5 passes a missing one as None."""
     if value is None:
         raise typer.BadParameter("it is missing.")
     return value
@@ -132,7 +127,7 @@ def metric_texts(texts: list[str]) -> list[str]:
     for text in texts:
         names = [part.strip() for part in _split(text) if part.strip()]
         if not names:
-            raise UsageError(f"--metrics names metrics divided by commas, got {text!r}; see merilo metrics.")
+            raise UsageError(f"--metrics takes comma-separated metrics, got {text!r}. To list them: merilo metrics.")
         found += names
     return found
 

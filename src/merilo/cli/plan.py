@@ -93,10 +93,10 @@ def plan(
     ] = False,
     prices: Prices = None,
     sample: Annotated[
-        str, typer.Option(metavar="N", help="Look at so many samples, spread evenly, and scale up; or at all.")
+        str, typer.Option(metavar="N", help="Number of samples to read, spread evenly, or all; counts are scaled up.")
     ] = str(LOOKED_AT),
     latency: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="What a reply takes, where the run has not measured it.")
+        float | None, typer.Option(metavar="SECONDS", help="Seconds per reply, if the run has not measured them.")
     ] = None,
     power: Pilots = None,
     difference: Difference = None,
@@ -105,8 +105,8 @@ def plan(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Estimate and report; the help stands in HELP."""
-    del debug  # read in main, where errors are told
+    """Estimate and report."""
+    del debug  # main reads it
     pilot = Pilot(power or [], difference, until_decided, cluster)
     pilot.check(data)
     texts = metric_texts(metrics) if metrics else None

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from merilo.replaying.replay import Difference, Replay
     from merilo.reports.page import Page
 
-HELP = """Recompute the scores of RUN without asking anybody, and say whether they are bit-equal.
+HELP = """Recompute the scores of RUN without asking a judge, and report whether they are bit-equal.
 
 RUN is the directory of a run, or a tape that merilo run --record wrote. With --metrics, metrics that the run did
 not have are computed from the answers that it holds.
 
-Exit codes: 0 all that was recorded came out bit-equal, 1 something differs, 2 wrong use, a damaged run or tape, or
-a question whose answer is not recorded.
+Exit codes: 0 every recorded score is bit-equal, 1 a score differs, 2 usage error, a damaged run or tape, or a
+question whose answer is not recorded.
 """
 EXAMPLES = """\b
 Examples:
@@ -48,8 +48,8 @@ def replay(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Replay and report; the help stands in HELP."""
-    del debug  # read in main, where errors are told
+    """Replay and report."""
+    del debug  # main reads it
     from merilo.replaying.replay import replay_run
     from merilo.reports.clean import json_text
     from merilo.reports.terminal import page_width, show, write

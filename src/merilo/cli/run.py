@@ -57,12 +57,12 @@ if TYPE_CHECKING:
     from merilo.reports.watch import Watch
     from merilo.runs.run import Run
 
-HELP = """Evaluate DATA and print the summary.
+HELP = """Evaluate DATA and print a summary.
 
-DATA is a file (.jsonl, .json, .csv, .tsv, each perhaps .gz) or "-" for JSON Lines on standard input. The run is
-kept in a directory; the same command with that directory as --out goes on where it was stopped.
+DATA is a .jsonl, .json, .csv or .tsv file (.gz accepted), or "-" for JSON Lines on standard input. Results are stored
+in a run directory. To resume an interrupted run, repeat the command with --out RUN.
 
-Exit codes: 0 done, 2 wrong use, bad data or no usable provider, 4 too many failed outcomes, 5 stopped at a limit,
+Exit codes: 0 success, 2 usage error, invalid data or no usable provider, 4 too many failed outcomes, 5 limit reached,
 130 interrupted.
 """
 EXAMPLES = """\b
@@ -85,7 +85,7 @@ def run(
         typer.Option(
             metavar="SPEC",
             help="embedded (the default), openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT, scripted:FILE or a cascade "
-            "FIRST>SECOND, perhaps as NAME=SPEC. May be repeated.",
+            "FIRST>SECOND; NAME=SPEC gives it a name. Repeatable.",
         ),
     ] = None,
     embedder: Embedder = "embedded",
@@ -116,7 +116,7 @@ def run(
     retry_failed: RetryFailed = False,
     record: Annotated[
         str | None,
-        typer.Option(metavar="TAPE", help="Keep the run with every reply in one file too, such as tape.jsonl.gz."),
+        typer.Option(metavar="TAPE", help="Also store the run with every reply in one file, such as tape.jsonl.gz."),
     ] = None,
     prices: Prices = None,
     until_decided: Annotated[
@@ -126,14 +126,14 @@ def run(
         ),
     ] = None,
     max_failed: Annotated[
-        str, typer.Option(metavar="SHARE", help="Exit with 4 when more of the outcomes failed.")
+        str, typer.Option(metavar="SHARE", help="Exit with 4 if more outcomes than this failed.")
     ] = "1%",
     json: Json = False,
     quiet: Quiet = False,
     log_json: LogJson = None,
     debug: Debug = False,
 ) -> None:
-    """Evaluate and report; the help stands in HELP."""
+    """Evaluate and report."""
     most_failed = share(max_failed)
     arguments: EvaluateArguments = {
         "metrics": metric_texts(metrics) if metrics else None,
@@ -197,7 +197,7 @@ def _evaluated(data: str, qrels: str | None, arguments: EvaluateArguments, *, qu
 def _resumable(message: str, watch: Watch) -> str:
     if watch.run is None or not watch.run.exists():
         return message
-    return f"{message}\nWhat was answered is kept. To go on: {again(watch.run)}"
+    return f"{message}\nAll answers are kept. To resume: {again(watch.run)}"
 
 
 def again(path: Path, *more: str) -> str:

@@ -54,8 +54,8 @@ def show(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show a part of a run; the help stands in HELP."""
-    del debug  # read in main, where errors are told
+    """Show a part of a run."""
+    del debug  # main reads it
     if sample is not None and (worst is not None or metric is not None):
         raise UsageError("Give either --sample or --worst with --metric, not both.")
     if sample is not None and html is not None:
