@@ -581,7 +581,7 @@ def _options(**arguments: Unpack[EvaluateArguments]) -> Options:
 
 
 _BLOCKED_S: Final = 2.0
-"""Seconds after Ctrl-C for the loop to notice it. A read from a pipe that nobody writes to blocks the loop."""
+"""Seconds after Ctrl-C for the loop to notice it. A read from a silent pipe blocks the loop."""
 _STOPPED_AT_ONCE: Final = "Stopped at once. What was answered is kept."
 
 

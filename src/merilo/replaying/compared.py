@@ -25,7 +25,7 @@ _BY_METHOD: Final = frozenset({"interval", "note", "remark", "method", "seed"})
 def differing(stored: object, now: object, *, older: bool, path: str = "") -> Iterator[str]:
     """Yield the path of every value that differs.
 
-    `older`: the file was written by an earlier version, so fields that it does not have are no difference.
+    `older`: the file was written by an earlier version, so a field that is missing from it is not a difference.
     """
     mine, theirs = as_object(stored), as_object(now)
     if mine is not None and theirs is not None:

@@ -81,7 +81,7 @@ def _corrected(aggregate: Aggregate, correction: Correction | None) -> Aggregate
 def _moved(
     bounds: tuple[float | None, float | None] | None, sum_change: float, samples: int
 ) -> tuple[float | None, float | None] | None:
-    """Return bounds of a mean over so many samples after the sum of their scores has changed."""
+    """Return the bounds of a mean over `samples` samples after the sum of their scores has changed."""
     if bounds is None:
         return None
     lower, upper = (None if end is None else end + sum_change / samples for end in bounds)
