@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.reports.clean import clean
+from merilo.rendering.sanitize import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

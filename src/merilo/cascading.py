@@ -25,7 +25,7 @@ from merilo.judges.cascade import CLASS_LEVEL, Cascade, Decision, Stage, confide
 from merilo.judging.questions import KINDS
 from merilo.judging.saying import same_decision, says_yes
 from merilo.judging.verdicts import Failure
-from merilo.reports.cascade import ClassAudit, KindAudit, KindPilot, cascade_record
+from merilo.rendering.cascade import ClassAudit, KindAudit, KindPilot, cascade_record
 from merilo.stats.acceptance import accepted, fixed_sequence
 from merilo.stats.gate import Verdict as GateVerdict
 from merilo.stats.sequential import Looking, sequential_interval

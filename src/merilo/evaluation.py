@@ -28,10 +28,10 @@ from merilo.errors import ProviderDown, RunError, UsageError
 from merilo.judges.cascade import each_judge
 from merilo.judging.rubric import rubric_versions
 from merilo.options import checked, judges_of
-from merilo.reports.log import EventLog
-from merilo.reports.spent import spent_so_far
+from merilo.rendering.event_log import EventLog
+from merilo.rendering.spent import spent_so_far
+from merilo.rendering.wording import count
 from merilo.reports.summary import Tallies
-from merilo.reports.words import count
 from merilo.runs.clusters import check_clusters, cluster_numbers
 from merilo.runs.differences import resumed
 from merilo.runs.directory import run_directory

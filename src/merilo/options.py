@@ -14,7 +14,7 @@ from merilo.errors import UsageError
 from merilo.judges.spec import CascadeOptions, cross_encoder_from, embedder_from, judges_from, wire_kinds
 from merilo.judges.splitter import SplitterJudge
 from merilo.providers.prices import prices_from
-from merilo.reports.log import check_log_path
+from merilo.rendering.event_log import check_log_path
 from merilo.runs.tape import check_tape_path
 from merilo.stopping import Until
 

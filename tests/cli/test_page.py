@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from merilo.reports.clean import clean, json_text
-from merilo.reports.page import Page, columns, cut, wrap
+from merilo.rendering.page import Page, columns, cut, wrap
+from merilo.rendering.sanitize import clean, json_text
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from server import JudgeServer
 
-from merilo.reports.words import duration, money
+from merilo.rendering.wording import duration, money
 
 if TYPE_CHECKING:
     from command_line import Here

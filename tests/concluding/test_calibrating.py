@@ -39,9 +39,9 @@ from merilo.errors import DataError, RunError, UsageError
 from merilo.judging.questions import Relevance
 from merilo.judging.verdicts import FailureKind
 from merilo.metrics.formulas import average_precision
-from merilo.reports.calibration import corrected_aggregates
+from merilo.rendering.correction import corrected_aggregates
+from merilo.rendering.overview import overview_page, overview_record
 from merilo.reports.html_run import run_html
-from merilo.reports.overview import overview_page, overview_record
 from merilo.stats.correction import Reported
 
 if TYPE_CHECKING:

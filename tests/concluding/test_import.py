@@ -21,13 +21,13 @@ from merilo.concluding.importing_tables import number_of
 from merilo.concluding.scores import read_scores
 from merilo.concluding.summarising import summarise
 from merilo.errors import DataError, RunError, UsageError
-from merilo.reports.behind import behind
+from merilo.rendering.evidence_summary import behind
+from merilo.rendering.overview import overview_page
 from merilo.reports.case import Case
 from merilo.reports.gate_page import gates_page
 from merilo.reports.html_comparison import comparison_html
 from merilo.reports.html_run import run_html
 from merilo.reports.markdown import comparison_markdown
-from merilo.reports.overview import overview_page
 from merilo.runs.files import RUN_FILES
 from merilo.runs.seal import RESULTS
 

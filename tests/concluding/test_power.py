@@ -14,7 +14,7 @@ from merilo import api
 from merilo.concluding.power import power_of
 from merilo.concluding.scores import read_scores
 from merilo.errors import DataError, UsageError
-from merilo.reports.page import Page
+from merilo.rendering.page import Page
 from merilo.reports.power import power_section
 from merilo.stats.power import samples_needed
 from merilo.stopping import Until

@@ -22,10 +22,10 @@ from merilo.judging.questions import Question, Relevance, Support
 from merilo.judging.verdicts import RelevanceVerdict, SupportLabel, SupportVerdict, Verdict
 from merilo.options import Options
 from merilo.providers.openai import OpenAIProvider
+from merilo.rendering.cascade import cascade_rows
+from merilo.rendering.overview import overview_page, overview_record
 from merilo.replaying.replay import replay_run
 from merilo.replaying.verify import State, verify_run
-from merilo.reports.cascade import cascade_rows
-from merilo.reports.overview import overview_page, overview_record
 from merilo.runs.files import SUMMARY
 from merilo.runs.shapes import SUMMARY_FIELDS
 from merilo.stopping import Until

@@ -17,7 +17,7 @@ from merilo.judging.questions import Completion, Embeddings, Question, Similarit
 from merilo.judging.verdicts import MatrixVerdict
 from merilo.metrics.base import Card, Kinds, Ordinary, Score, Undefined
 from merilo.metrics.formulas import cosine
-from merilo.reports.overview import overview_page
+from merilo.rendering.overview import overview_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -30,8 +30,8 @@ from merilo.judging.questions import (
 from merilo.judging.verdicts import Failure, FailureKind, SufficiencyLabel, SupportLabel
 from merilo.providers.base import Message, Reply, ReplyPath, Request
 from merilo.providers.questions import QuestionRequest
+from merilo.rendering.overview import overview_page, overview_record
 from merilo.reports.html_run import run_html
-from merilo.reports.overview import overview_page, overview_record
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,10 +11,10 @@ from seals import remove_seal
 
 import merilo
 from merilo.metrics.base import Card, Ordinary, Score, Undefined
+from merilo.rendering.explain import case_page
+from merilo.rendering.overview import overview_page, overview_record
 from merilo.reports.case import Case
-from merilo.reports.explain import case_page
 from merilo.reports.html_run import run_html
-from merilo.reports.overview import overview_page, overview_record
 from merilo.runs.run import SUMMARY
 
 if TYPE_CHECKING:

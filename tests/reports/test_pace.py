@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from merilo.engine.traffic import Traffic
-from merilo.reports.pace import Pace, Pacer
+from merilo.rendering.progress_stats import Pace, Pacer
 
 SAMPLE_USD = 0.02
 

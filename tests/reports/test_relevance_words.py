@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from command_line import Here
 
-from merilo.reports.relevance_words import WORDS, ContextRating, band, explain_contexts, result_line, words
+from merilo.rendering.spring_ai_wording import WORDS, ContextRating, band, explain_contexts, result_line, words
 
 if TYPE_CHECKING:
     from pathlib import Path

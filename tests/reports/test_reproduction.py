@@ -12,9 +12,9 @@ from merilo.judging.questions import KINDS, Completion, Embeddings, Sentences, S
 from merilo.metrics.base import is_composite
 from merilo.metrics.published.fidelity import FAMILIES
 from merilo.metrics.registry import native_metrics, parse_metric, published_metrics
+from merilo.rendering.reproduction import WORDING, Sampling, reproduction, sampling_of
 from merilo.reports.cards import card_page, card_record
 from merilo.reports.lineage import lineage_page
-from merilo.reports.reproduction import WORDING, Sampling, reproduction, sampling_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,8 +17,8 @@ from seals import remove_seal
 import merilo
 from merilo.concluding.comparing import Comparing, compare_runs
 from merilo.errors import RunError
+from merilo.rendering.html import plot, write_page
 from merilo.reports.html_comparison import comparison_html
-from merilo.reports.html_pages import plot, write_page
 from merilo.reports.html_run import run_html
 from merilo.reports.markdown import code, comparison_markdown, fenced
 from merilo.runs.run import SUMMARY, write_json
@@ -167,7 +167,7 @@ def test_pages_serve_dark_narrow_and_paper() -> None:
     """The style has its answer to each."""
     from importlib.resources import files
 
-    style = files("merilo.reports").joinpath("templates", "style.css").read_text(encoding="utf-8")
+    style = files("merilo.rendering").joinpath("templates", "style.css").read_text(encoding="utf-8")
     for wanted in ("prefers-color-scheme: dark", "max-width: 40rem", "@media print", "color-scheme: light dark"):
         assert wanted in style
 

@@ -15,7 +15,7 @@ import merilo
 from merilo.concluding.summarising import summarise
 from merilo.metrics.base import Card, Ordinary, Score, Undefined
 from merilo.metrics.registry import register
-from merilo.reports.overview import overview_page, overview_record
+from merilo.rendering.overview import overview_page, overview_record
 from merilo.reports.summary import Tally
 from merilo.runs.run import MANIFEST, SUMMARY
 from merilo.stats.means import mean_interval, ratio_interval

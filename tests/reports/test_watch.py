@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from judged_rivers import rows
 
 import merilo
-from merilo.reports.pace import Pace
-from merilo.reports.watch import Line, Watch, fitting, sentence
+from merilo.rendering.progress_line import Line, Watch, fitting, sentence
+from merilo.rendering.progress_stats import Pace
 
 if TYPE_CHECKING:
     from pathlib import Path

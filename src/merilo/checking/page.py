@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.checking.tables import LEAST_OF_EACH, LEAST_POOLED
 from merilo.data.labels import Task
-from merilo.reports.page import Page, Span, Tone, columns, cut
-from merilo.reports.words import NONE, count
+from merilo.rendering.page import Page, Span, Tone, columns, cut
+from merilo.rendering.wording import NONE, count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -15,7 +15,7 @@ from merilo.errors import UsageError
 
 if TYPE_CHECKING:
     from merilo.engine.cache_upkeep import Contents, Pruned
-    from merilo.reports.page import Page
+    from merilo.rendering.page import Page
 
 INFO_HELP = """Show where the verdict cache is, how large it is, and whose verdicts it holds.
 
@@ -49,8 +49,8 @@ def info(json: Json = False, debug: Debug = False) -> None:
     del debug  # main reads it
     from merilo.engine.cache_file import default_path
     from merilo.engine.cache_upkeep import contents
-    from merilo.reports.clean import json_text
-    from merilo.reports.terminal import page_width, show, tell, write
+    from merilo.rendering.sanitize import json_text
+    from merilo.rendering.terminal import page_width, show, tell, write
 
     found = contents(default_path())
     for notice in found.notices:
@@ -76,8 +76,8 @@ def prune(
         raise UsageError("Say which verdicts go: --older-than AGE, --judge NAME or both, or --all and nothing else.")
     from merilo.engine.cache_file import default_path
     from merilo.engine.cache_upkeep import prune as prune_file
-    from merilo.reports.clean import json_text
-    from merilo.reports.terminal import tell, write
+    from merilo.rendering.sanitize import json_text
+    from merilo.rendering.terminal import tell, write
 
     before = None if older_than is None else int(time.time()) - _age_s(older_than)
     pruned = prune_file(default_path(), before=before, judge=judge)
@@ -117,8 +117,8 @@ def _record(found: Contents) -> dict[str, Any]:  # Any: JSON
 
 
 def _page(found: Contents, width: int) -> Page:
-    from merilo.reports.page import Page, Span, Tone, columns
-    from merilo.reports.words import count
+    from merilo.rendering.page import Page, Span, Tone, columns
+    from merilo.rendering.wording import count
 
     page = Page(width)
     page.line(Span(str(found.path), Tone.STRONG))  # never broken: it is copied
@@ -135,7 +135,7 @@ def _page(found: Contents, width: int) -> Page:
 
 
 def _sentence(pruned: Pruned) -> str:
-    from merilo.reports.words import count
+    from merilo.rendering.wording import count
 
     gone, left = count(pruned.verdicts, "verdict"), count(pruned.left, "verdict")
     return f"Took out {gone} and freed {_size(pruned.freed_bytes)}; {left} left."

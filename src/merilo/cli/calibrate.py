@@ -45,8 +45,8 @@ def calibrate(
     from merilo.concluding.calibrating import calibrate_run
     from merilo.concluding.calibration_page import calibrated_page, calibrated_record
     from merilo.errors import UsageError
-    from merilo.reports.clean import json_text
-    from merilo.reports.terminal import page_width, show, write
+    from merilo.rendering.sanitize import json_text
+    from merilo.rendering.terminal import page_width, show, write
 
     if not labels:
         raise UsageError(f"Name the file with the labels: --labels FILE; to draw tasks: merilo label {run}.")

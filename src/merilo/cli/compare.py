@@ -93,8 +93,8 @@ def compare(
 
 
 def _write(found: RunComparison, html: str | None, markdown: str | None, samples: int | None) -> None:
-    from merilo.reports.html_pages import write_page
-    from merilo.reports.terminal import write
+    from merilo.rendering.html import write_page
+    from merilo.rendering.terminal import write
 
     if html is not None:
         from merilo.reports.html_comparison import comparison_html
@@ -111,10 +111,10 @@ def _write(found: RunComparison, html: str | None, markdown: str | None, samples
 
 
 def _show(found: RunComparison, kept: list[str], samples: int | None, *, html: bool, json: bool) -> None:
-    from merilo.reports.clean import json_text
+    from merilo.rendering.sanitize import json_text
+    from merilo.rendering.terminal import page_width, show, write
     from merilo.reports.comparison_page import comparison_page
     from merilo.reports.comparison_record import comparison_record
-    from merilo.reports.terminal import page_width, show, write
 
     if json:
         write(json_text(comparison_record(found)) + "\n")

@@ -49,7 +49,7 @@ def demo(
     """Run and show the demonstration."""
     del debug  # main reads it
     from merilo.cli.demo_page import demo_page
-    from merilo.reports.terminal import page_width, show
+    from merilo.rendering.terminal import page_width, show
 
     runs = {name: _evaluated(Path(out), name) for name in SAMPLES}
     show(demo_page(runs["bm25"], runs["opening_overlap"], runs["answers"], page_width()))
@@ -58,7 +58,7 @@ def demo(
 def _evaluated(out: Path, name: str) -> Run:
     """The run of this name under `out`; one that was made by another merilo or of other data is made anew."""
     from merilo.api import evaluate
-    from merilo.reports.watch import Watch
+    from merilo.rendering.progress_line import Watch
 
     data = _data(out, name)
     again = False

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from merilo.metrics.base import Family, Score
 from merilo.metrics.registry import families, known_metric
+from merilo.rendering.explain import statements
+from merilo.rendering.overview import agreement, command, judge_name
+from merilo.rendering.page import Page, Span, Tone, columns
+from merilo.rendering.wording import NONE, OWN_ERROR, number, span
 from merilo.reports.case import Case
-from merilo.reports.explain import statements
-from merilo.reports.overview import agreement, command, judge_name
-from merilo.reports.page import Page, Span, Tone, columns
-from merilo.reports.words import NONE, OWN_ERROR, number, span
 from merilo.stats.intervals import Moments, t_interval
 
 if TYPE_CHECKING:

@@ -130,9 +130,9 @@ def _number(text: str, option: str, example: str) -> float:
 
 
 def _report(found: Gates, junit: str | None, *, json: bool) -> None:
-    from merilo.reports.clean import json_text
+    from merilo.rendering.sanitize import json_text
+    from merilo.rendering.terminal import page_width, show, write
     from merilo.reports.gate_page import gates_page, gates_record, junit_text
-    from merilo.reports.terminal import page_width, show, write
     from merilo.runs.publish import write_file
 
     if junit is not None:

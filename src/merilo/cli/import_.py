@@ -50,9 +50,9 @@ def import_(
     """Bring in scores and report."""
     del debug  # main reads it
     from merilo.api import import_scores
-    from merilo.reports.clean import json_text
-    from merilo.reports.overview import overview_page, overview_record
-    from merilo.reports.terminal import page_width, show, write
+    from merilo.rendering.overview import overview_page, overview_record
+    from merilo.rendering.sanitize import json_text
+    from merilo.rendering.terminal import page_width, show, write
 
     found = import_scores(
         file,

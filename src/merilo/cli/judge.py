@@ -12,7 +12,7 @@ from merilo.cli.options import ApiKeyEnv, BaseUrl, Debug, Json, JudgedHow, given
 if TYPE_CHECKING:
     from merilo.cli.trial import Trial
     from merilo.judges.base import Judge
-    from merilo.reports.page import Page
+    from merilo.rendering.page import Page
 
 HELP = """Ask a judge one small question of each kind it answers, and say what came back, how and how fast.
 
@@ -50,8 +50,8 @@ def try_judge(
     from merilo.errors import UsageError
     from merilo.judges.cascade import Cascade
     from merilo.judges.spec import judge_from
-    from merilo.reports.clean import json_text
-    from merilo.reports.terminal import page_width, show, write
+    from merilo.rendering.sanitize import json_text
+    from merilo.rendering.terminal import page_width, show, write
 
     judge = judge_from(spec, base_url=base_url, api_key_env=api_key_env, judged=judged)
     if isinstance(judge, Cascade):
@@ -98,8 +98,8 @@ def _trial_record(trial: Trial) -> dict[str, Any]:  # Any: JSON
 
 def _page(judge: Judge, trials: list[Trial], width: int) -> Page:
     from merilo.cli.trial import unanswered
-    from merilo.reports.page import Page, Span, Tone, columns
-    from merilo.reports.words import NONE, said
+    from merilo.rendering.page import Page, Span, Tone, columns
+    from merilo.rendering.wording import NONE, said
 
     page = Page(width)
     page.text(judge.name, tone=Tone.STRONG)

@@ -104,7 +104,7 @@ def check(
 
     from merilo.checking.check import Wanted, run_check
     from merilo.options import Options
-    from merilo.reports.watch import Watch
+    from merilo.rendering.progress_line import Watch
 
     wanted = Wanted(
         labels=(*(labels or ()), *(more or ())),

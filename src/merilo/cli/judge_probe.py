@@ -114,7 +114,7 @@ def probe(
 
     from merilo.options import Options
     from merilo.probing.probe import Wanted, estimate_probes, run_probes
-    from merilo.reports.watch import Watch
+    from merilo.rendering.progress_line import Watch
 
     wanted = Wanted(
         probes=only or (),

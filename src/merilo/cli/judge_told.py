@@ -11,7 +11,7 @@ from merilo.cli.exits import Exit
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from merilo.reports.page import Page
+    from merilo.rendering.page import Page
 
 GOES_ON = "The same command goes on with what --out and the cache hold."
 _KEPT = "Answers in --out and in the verdict cache are not paid for again."
@@ -43,8 +43,8 @@ def tell(
     """Keep the record as this file of the directory, if there is one, and print it or the page of a width."""
     from pathlib import Path
 
-    from merilo.reports.clean import json_text
-    from merilo.reports.terminal import page_width, show, write
+    from merilo.rendering.sanitize import json_text
+    from merilo.rendering.terminal import page_width, show, write
     from merilo.runs.run import write_json
 
     if out is not None:
@@ -60,7 +60,7 @@ def tell(
 
 def check_whole(found: Asked, what: str) -> None:
     """Leave with the exit code of a limit or of too many failures; `what` was asked about, in the plural."""
-    from merilo.reports.terminal import tell as say
+    from merilo.rendering.terminal import tell as say
 
     if found.stopped is not None:
         say(f"{found.stopped} {_KEPT}")

@@ -92,11 +92,11 @@ def _ask(path: Path, annotator: str) -> None:
 
 
 def _report(tasks: Tasks, run: str, output: str, *, json: bool) -> None:
-    from merilo.reports.clean import json_text
-    from merilo.reports.overview import command
-    from merilo.reports.page import Page
-    from merilo.reports.terminal import page_width, show, write
-    from merilo.reports.words import count
+    from merilo.rendering.overview import command
+    from merilo.rendering.page import Page
+    from merilo.rendering.sanitize import json_text
+    from merilo.rendering.terminal import page_width, show, write
+    from merilo.rendering.wording import count
 
     if json:
         write(json_text(_record(tasks, run, output)) + "\n")

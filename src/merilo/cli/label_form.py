@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Final
 
-from merilo.reports.page import Page, Span, Tone
-from merilo.reports.terminal import page_width, show, write
-from merilo.reports.words import count
+from merilo.rendering.page import Page, Span, Tone
+from merilo.rendering.terminal import page_width, show, write
+from merilo.rendering.wording import count
 
 if TYPE_CHECKING:
     from merilo.concluding.task_file import OpenTask, TaskFile

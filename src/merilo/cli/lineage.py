@@ -109,8 +109,8 @@ def lineage(
 ) -> None:
     """Evaluate all definitions and report."""
     from merilo import api
-    from merilo.reports.terminal import tell
-    from merilo.reports.watch import Watch
+    from merilo.rendering.progress_line import Watch
+    from merilo.rendering.terminal import tell
 
     arguments: EvaluateArguments = {
         "judge": judge or ["embedded"],
@@ -176,9 +176,9 @@ def _only(data: str, sample: str, arguments: EvaluateArguments) -> Records:
 
 
 def _report(tables: LineageTables, sample: str | None, *, json: bool) -> None:
+    from merilo.rendering.sanitize import json_text
+    from merilo.rendering.terminal import page_width, show, write
     from merilo.reports import lineage as report
-    from merilo.reports.clean import json_text
-    from merilo.reports.terminal import page_width, show, write
 
     if json:
         record = report.lineage_record(tables) if sample is None else report.lineage_sample_record(tables, sample)

@@ -96,7 +96,7 @@ def _told(error: BaseException, code: Exit, message: str, *, debug: bool) -> Exi
 
 
 def _tell(message: str) -> None:
-    from merilo.reports.terminal import tell
+    from merilo.rendering.terminal import tell
 
     try:
         tell(message)

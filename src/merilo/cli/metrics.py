@@ -32,9 +32,9 @@ def metrics(
     del debug  # main reads it
     from merilo.metrics.registry import systems
     from merilo.metrics.text import NEWEST
+    from merilo.rendering.sanitize import json_text
+    from merilo.rendering.terminal import page_width, show, write
     from merilo.reports import cards
-    from merilo.reports.clean import json_text
-    from merilo.reports.terminal import page_width, show, write
 
     named = None if name is None else NEWEST.get(name, name)
     system = named if named in systems() else None

@@ -59,10 +59,10 @@ class Pilot(NamedTuple):
 
 def report_power(found: Power, *, json: bool) -> None:
     """Print what a pilot says alone."""
-    from merilo.reports.clean import json_text
-    from merilo.reports.page import Page
+    from merilo.rendering.page import Page
+    from merilo.rendering.sanitize import json_text
+    from merilo.rendering.terminal import page_width, show, write
     from merilo.reports.power import power_record, power_section
-    from merilo.reports.terminal import page_width, show, write
 
     if json:
         write(json_text({"power": power_record(found)}) + "\n")

@@ -159,10 +159,10 @@ def _report_power(pilot: Pilot, metrics: list[str] | None, *, json: bool) -> Non
 
 def report(found: Estimate, *, json: bool, run: str = "", power: Power | None = None) -> None:
     """Print an estimate, and what a pilot says; `run`: the command that would do it, where there is one to be named."""
-    from merilo.reports.clean import json_text
+    from merilo.rendering.sanitize import json_text
+    from merilo.rendering.terminal import page_width, show, write
     from merilo.reports.plan import plan_page, plan_record
     from merilo.reports.power import power_record, power_section
-    from merilo.reports.terminal import page_width, show, write
 
     if json:
         told = {} if power is None else {"power": power_record(power)}
@@ -186,7 +186,7 @@ def _run_command(words: list[str]) -> str:
     """The run that was planned, as a command; empty when the words are not those of a plan."""
     if not words or words[0] != "plan":
         return ""
-    from merilo.reports.overview import command
+    from merilo.rendering.overview import command
 
     kept, passed = ["run"], 0
     for word in words[1:]:

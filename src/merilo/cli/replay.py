@@ -12,8 +12,8 @@ from merilo.cli.options import Debug, Json, given, metric_texts
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from merilo.rendering.page import Page
     from merilo.replaying.replay import Difference, Replay
-    from merilo.reports.page import Page
 
 HELP = """Recompute the scores of RUN without asking a judge, and report whether they are bit-equal.
 
@@ -50,9 +50,9 @@ def replay(
 ) -> None:
     """Replay and report."""
     del debug  # main reads it
+    from merilo.rendering.sanitize import json_text
+    from merilo.rendering.terminal import page_width, show, write
     from merilo.replaying.replay import replay_run
-    from merilo.reports.clean import json_text
-    from merilo.reports.terminal import page_width, show, write
 
     found = replay_run(run, metrics=metric_texts(metrics) if metrics else None, out=out, reread=reread)
     if json:
@@ -64,7 +64,7 @@ def replay(
 
 
 def _record(found: Replay, out: str | None) -> dict[str, Any]:  # Any: JSON
-    from merilo.reports.overview import overview_record
+    from merilo.rendering.overview import overview_record
 
     reread = found.reread
     again = reread and {"read": reread.read, "different": reread.different, "unread": reread.unread}
@@ -89,7 +89,7 @@ def _record(found: Replay, out: str | None) -> dict[str, Any]:  # Any: JSON
 
 
 def _page(found: Replay, width: int, out: str | None) -> Page:
-    from merilo.reports.overview import overview_page
+    from merilo.rendering.overview import overview_page
 
     page = overview_page(found.run, width, kept=out is not None)
     page.heading("Replayed without a call")
@@ -103,7 +103,7 @@ def _page(found: Replay, width: int, out: str | None) -> Page:
 
 
 def _rows(found: Replay) -> list[tuple[str, str]]:
-    from merilo.reports.words import count
+    from merilo.rendering.wording import count
 
     total = found.equal + found.different
     rows = [("source", str(found.source))]

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from merilo.options import EvaluateArguments
-    from merilo.reports.watch import Watch
+    from merilo.rendering.progress_line import Watch
     from merilo.runs.run import Run
 
 HELP = """Evaluate DATA and print a summary.
@@ -177,8 +177,8 @@ def run(
 def _evaluated(data: str, qrels: str | None, arguments: EvaluateArguments, *, quiet: bool, plain: bool) -> Run:
     from merilo.api import evaluate
     from merilo.data.trec import load_trec
-    from merilo.reports.spent import spent_so_far
-    from merilo.reports.watch import Watch
+    from merilo.rendering.progress_line import Watch
+    from merilo.rendering.spent import spent_so_far
 
     source = data if qrels is None else load_trec(data, qrels)
     watch = Watch(quiet=quiet, plain=plain)
@@ -222,7 +222,7 @@ _LIMITS = {"max_cost_usd": "--max-cost", "max_requests": "--max-requests"}
 
 
 def _command(words: list[str], path: Path, *more: str) -> str:
-    from merilo.reports.overview import command
+    from merilo.rendering.overview import command
 
     named = any(word == "--out" or word.startswith("--out=") for word in words)
     extra = [word for word in more if word not in words]
@@ -230,9 +230,9 @@ def _command(words: list[str], path: Path, *more: str) -> str:
 
 
 def _report(found: Run, *, json: bool) -> None:
-    from merilo.reports.clean import json_text
-    from merilo.reports.overview import overview_page, overview_record
-    from merilo.reports.terminal import page_width, show, write
+    from merilo.rendering.overview import overview_page, overview_record
+    from merilo.rendering.sanitize import json_text
+    from merilo.rendering.terminal import page_width, show, write
 
     if json:
         write(json_text(overview_record(found)) + "\n")
@@ -242,7 +242,7 @@ def _report(found: Run, *, json: bool) -> None:
 
 
 def _check_whole(found: Run) -> None:
-    from merilo.reports.terminal import tell
+    from merilo.rendering.terminal import tell
 
     stopped = found.usage.get("stopped")
     if stopped is not None:
@@ -254,8 +254,8 @@ def _check_whole(found: Run) -> None:
 
 
 def _check_failed(found: Run, most: float) -> None:
-    from merilo.reports.spent import spent_so_far
-    from merilo.reports.terminal import tell
+    from merilo.rendering.spent import spent_so_far
+    from merilo.rendering.terminal import tell
 
     aggregates = [each for each in found.metrics.values() if not each.parts]  # a composite has no outcomes
     failed = sum(each.failed for each in aggregates)

@@ -12,7 +12,7 @@ from merilo.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from merilo.reports.page import Page
+    from merilo.rendering.page import Page
     from merilo.stats.correction import Correction
 
 HELP = """Show a run: its summary, its worst samples, or one sample with all its evidence.
@@ -63,9 +63,9 @@ def show(
     again = any(each is not None for each in (cluster, undefined, level))
     if again and any(each is not None for each in (sample, worst, metric, html)):
         raise UsageError("--cluster, --undefined and --level are for the summary; leave the other options out.")
-    from merilo.reports.clean import json_text
-    from merilo.reports.terminal import show as show_page
-    from merilo.reports.terminal import write
+    from merilo.rendering.sanitize import json_text
+    from merilo.rendering.terminal import show as show_page
+    from merilo.rendering.terminal import write
 
     if sample is not None:
         shown = _sample(run, sample, json=json, full=full)
@@ -86,9 +86,9 @@ def show(
 
 
 def _sample(path: str, sample: str, *, json: bool, full: bool) -> Page | dict[str, Any]:  # Any: JSON
+    from merilo.rendering.explain import case_page
+    from merilo.rendering.terminal import page_width
     from merilo.reports.case import Case, case_record
-    from merilo.reports.explain import case_page
-    from merilo.reports.terminal import page_width
     from merilo.runs.run import Run
 
     run = Run.open(path)
@@ -97,8 +97,8 @@ def _sample(path: str, sample: str, *, json: bool, full: bool) -> Page | dict[st
 
 
 def _worst(path: str, most: int, metric: str | None, *, json: bool) -> Page | dict[str, Any]:  # Any: JSON
+    from merilo.rendering.terminal import page_width
     from merilo.reports import worst
-    from merilo.reports.terminal import page_width
     from merilo.runs.run import Run
 
     run = Run.open(path)
@@ -111,7 +111,7 @@ def _write_html(path: str, html: str, most: int | None, metric: str | None) -> N
     from pathlib import Path
 
     from merilo.concluding.attached import corrected_of
-    from merilo.reports.html_pages import write_page
+    from merilo.rendering.html import write_page
     from merilo.reports.html_run import SHOWN, run_html
     from merilo.reports.worst import metric_of
     from merilo.runs.run import Run
@@ -124,8 +124,8 @@ def _write_html(path: str, html: str, most: int | None, metric: str | None) -> N
 
 def _overview(path: str, *, json: bool) -> Page | dict[str, Any]:  # Any: JSON
     from merilo.concluding.attached import corrected_of
-    from merilo.reports.overview import overview_page, overview_record
-    from merilo.reports.terminal import page_width
+    from merilo.rendering.overview import overview_page, overview_record
+    from merilo.rendering.terminal import page_width
     from merilo.runs.run import Run
 
     run = Run.open(path)
@@ -140,8 +140,8 @@ def _summarised(
 ) -> Page | dict[str, Any]:  # Any: JSON
     from merilo.concluding.attached import corrected_of
     from merilo.concluding.summarising import summarise
-    from merilo.reports.overview import overview_page, overview_record
-    from merilo.reports.terminal import page_width
+    from merilo.rendering.overview import overview_page, overview_record
+    from merilo.rendering.terminal import page_width
     from merilo.runs.run import Run
     from merilo.stats.intervals import LEVEL
 

@@ -10,8 +10,8 @@ from merilo.cli.exits import Exit
 from merilo.cli.options import Debug, Json, given
 
 if TYPE_CHECKING:
+    from merilo.rendering.page import Page
     from merilo.replaying.verify import Verification
-    from merilo.reports.page import Page
 
 HELP = """Check that RUN is as merilo wrote it, and recompute its numbers from its store.
 
@@ -39,9 +39,9 @@ def verify(
 ) -> None:
     """Verify and report; the help is in HELP."""
     del debug  # read in main, which reports errors
+    from merilo.rendering.sanitize import json_text
+    from merilo.rendering.terminal import page_width, show, write
     from merilo.replaying.verify import State, verify_run
-    from merilo.reports.clean import json_text
-    from merilo.reports.terminal import page_width, show, write
 
     found = verify_run(run)
     if json:
@@ -76,9 +76,9 @@ def _record(found: Verification) -> dict[str, Any]:  # Any: JSON
 
 
 def _page(found: Verification, width: int) -> Page:
+    from merilo.rendering.page import Page, Span, Tone
+    from merilo.rendering.sanitize import clean
     from merilo.replaying.verify import State
-    from merilo.reports.clean import clean
-    from merilo.reports.page import Page, Span, Tone
 
     page = Page(width)
     tone = {State.VERIFIED: Tone.GOOD, State.CANNOT_TELL: Tone.STRONG}.get(found.state, Tone.BAD)
@@ -98,8 +98,8 @@ def _page(found: Verification, width: int) -> Page:
 
 
 def _rows(found: Verification) -> list[tuple[str, str]]:
-    from merilo.reports.clean import clean
-    from merilo.reports.words import count
+    from merilo.rendering.sanitize import clean
+    from merilo.rendering.wording import count
 
     seal = "every file is as merilo wrote it" if found.sealed else "none, and none was written"
     if found.sealed_now:

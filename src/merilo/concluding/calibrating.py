@@ -13,7 +13,7 @@ from merilo.concluding.matching import remarks_of
 from merilo.concluding.people import read_people
 from merilo.concluding.scores import read_scores
 from merilo.errors import DataError, UsageError
-from merilo.reports.words import count
+from merilo.rendering.wording import count
 from merilo.runs.run import opened
 from merilo.stats.intervals import LEVEL, SEED, check_level
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.reports.calibration import (
+from merilo.rendering.correction import (
     agreement_lines,
     annotator_lines,
     correction_record,
@@ -12,9 +12,9 @@ from merilo.reports.calibration import (
     measured_record,
     rate_record,
 )
-from merilo.reports.clean import clean
-from merilo.reports.page import Page, Tone
-from merilo.reports.words import count
+from merilo.rendering.page import Page, Tone
+from merilo.rendering.sanitize import clean
+from merilo.rendering.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,10 +10,10 @@ from merilo.concluding.contents import equal_questions
 from merilo.concluding.same import differences_that_move_numbers, stopped_early, unlike
 from merilo.concluding.scores import RunScores, read_scores
 from merilo.errors import DataError, UsageError
+from merilo.rendering.overview import command
+from merilo.rendering.wording import unsealed_notes
 from merilo.reports.cases import cases_of
 from merilo.reports.comparison import SHOWN, Moved, Row, RunComparison, Side
-from merilo.reports.overview import command
-from merilo.reports.words import unsealed_notes
 from merilo.runs.run import ByMetric, opened
 from merilo.stats.compare import Policy, against_first, moved
 from merilo.stats.compare import compare as compare_columns

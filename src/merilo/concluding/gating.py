@@ -11,8 +11,8 @@ from merilo.concluding.contents import MOST_OTHER, equal_inputs, equal_questions
 from merilo.concluding.same import differences_that_move_numbers, unlike
 from merilo.concluding.scores import read_scores
 from merilo.errors import DataError, RunError, UsageError
+from merilo.rendering.wording import count, unsealed_notes
 from merilo.reports.gate import Gate, Gates, Kind
-from merilo.reports.words import count, unsealed_notes
 from merilo.runs.run import ByMetric, opened
 from merilo.runs.scales import check_asked
 from merilo.stats.column import align

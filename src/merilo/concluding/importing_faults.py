@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.data.faults import told_once
 from merilo.errors import DataError
-from merilo.reports.words import count
+from merilo.rendering.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

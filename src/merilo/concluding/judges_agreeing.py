@@ -16,7 +16,7 @@ from merilo.concluding.judges_ranking import SystemRanking, rankings, same_data
 from merilo.engine.answers import SPECIAL
 from merilo.errors import DataError, RunError, UsageError
 from merilo.judging.verdicts import Verdict
-from merilo.reports.words import count
+from merilo.rendering.wording import count
 from merilo.runs.clusters import check_clusters, clusters
 from merilo.runs.run import open_store, opened
 from merilo.runs.telling import cut_short

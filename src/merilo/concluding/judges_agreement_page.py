@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.reports.calibration import annotator_lines, measured_record, told
-from merilo.reports.clean import clean
-from merilo.reports.overview import command
-from merilo.reports.page import Page, Span, Tone, columns
-from merilo.reports.words import count, number, percent
+from merilo.rendering.correction import annotator_lines, measured_record, told
+from merilo.rendering.overview import command
+from merilo.rendering.page import Page, Span, Tone, columns
+from merilo.rendering.sanitize import clean
+from merilo.rendering.wording import count, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.concluding.agreeing import LabelledItem, consensus
 from merilo.concluding.tasks import Unit, population_mark
-from merilo.reports.clean import clean
-from merilo.reports.words import count
+from merilo.rendering.sanitize import clean
+from merilo.rendering.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence

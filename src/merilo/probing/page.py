@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from merilo.probing.probes import Effect
-from merilo.reports.page import Page, Span, Tone, columns
-from merilo.reports.spent import cost_text
-from merilo.reports.words import NONE, count
+from merilo.rendering.page import Page, Span, Tone, columns
+from merilo.rendering.spent import cost_text
+from merilo.rendering.wording import NONE, count
 from merilo.stats.gate import Verdict
 
 if TYPE_CHECKING:

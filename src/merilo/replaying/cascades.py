@@ -15,8 +15,8 @@ from merilo.engine.cascade_check import answered, audits_of, chosen_audits
 from merilo.judges.cascade import SIGN, Cascade, Decision, Stage, stage_role
 from merilo.judging.questions import KINDS
 from merilo.judging.untyped import as_object
+from merilo.rendering.cascade import cascade_record
 from merilo.replaying.compared import JSON, differing
-from merilo.reports.cascade import cascade_record
 from merilo.runs.run import STORE, open_store
 from merilo.runs.stages import given_to, said_in
 

@@ -10,7 +10,7 @@ from merilo.judges.cascade import is_stage_role
 from merilo.judges.reread import recalled
 from merilo.judging.digests import digest_json, digest_of
 from merilo.judging.verdicts import Failure
-from merilo.reports.clean import clean
+from merilo.rendering.sanitize import clean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

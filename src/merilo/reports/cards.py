@@ -16,9 +16,9 @@ from merilo.metrics.registry import (
     parse_metric,
     systems,
 )
-from merilo.reports.page import Page, Tone
-from merilo.reports.reproduction import reproduction
-from merilo.reports.words import count
+from merilo.rendering.page import Page, Tone
+from merilo.rendering.reproduction import reproduction
+from merilo.rendering.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

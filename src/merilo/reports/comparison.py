@@ -120,8 +120,8 @@ class RunComparison:
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each metric and other run, with the fields of the JSON. Needs pandas."""
+        from merilo.rendering.frames import frame
         from merilo.reports.comparison_record import flat_row
-        from merilo.reports.frames import frame
 
         return frame([flat_row(self, row) for row in self.rows])
 

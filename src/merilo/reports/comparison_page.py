@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from merilo.rendering.evidence_summary import behind
+from merilo.rendering.overview import command
+from merilo.rendering.page import Page, Span, Tone, cut
+from merilo.rendering.sanitize import clean
+from merilo.rendering.wording import count, number
 from merilo.reports import comparison_words as words
-from merilo.reports.behind import behind
-from merilo.reports.clean import clean
-from merilo.reports.overview import command
-from merilo.reports.page import Page, Span, Tone, cut
-from merilo.reports.words import count, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

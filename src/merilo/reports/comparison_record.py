@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from merilo.reports.behind import behind
+from merilo.rendering.evidence_summary import behind
 from merilo.reports.comparison_words import better, reading, why
 
 if TYPE_CHECKING:

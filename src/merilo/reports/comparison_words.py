@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from merilo.reports.overview import judge_name
-from merilo.reports.words import NONE, OWN_ERROR, REMARKS, count, foreign_error, number, percent
+from merilo.rendering.overview import judge_name
+from merilo.rendering.wording import NONE, OWN_ERROR, REMARKS, count, foreign_error, number, percent
 from merilo.stats.compare import Policy, Reading
 from merilo.stats.paired import FEWEST_DIFFERENT
 

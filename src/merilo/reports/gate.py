@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from merilo.reports.words import count, percent
+from merilo.rendering.wording import count, percent
 from merilo.stats.gate import Verdict
 
 if TYPE_CHECKING:

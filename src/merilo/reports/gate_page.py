@@ -7,11 +7,11 @@ from math import floor
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
-from merilo.reports.clean import clean
+from merilo.rendering.overview import command
+from merilo.rendering.page import Page, Span, Tone
+from merilo.rendering.sanitize import clean
+from merilo.rendering.wording import OWN_ERROR, foreign_error
 from merilo.reports.gate import CannotTell, Kind
-from merilo.reports.overview import command
-from merilo.reports.page import Page, Span, Tone
-from merilo.reports.words import OWN_ERROR, foreign_error
 from merilo.stats.gate import Verdict
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from merilo.rendering.html import Plot, plot, rendered
+from merilo.rendering.html_evidence import evidence_part, text_part, value_cell
+from merilo.rendering.wording import number
 from merilo.reports import comparison_words as words
-from merilo.reports.html_evidence import evidence_part, text_part, value_cell
-from merilo.reports.html_pages import Plot, plot, rendered
-from merilo.reports.words import number
 
 if TYPE_CHECKING:
     from merilo.reports.comparison import Moved, Row, RunComparison

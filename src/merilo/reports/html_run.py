@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
-from merilo.reports.aggregate import less_is_better, missing_text, weak_with_judge
-from merilo.reports.calibration import corrected_aggregates, counts_heading, label_rows, row_name
+from merilo.rendering.aggregate import less_is_better, missing_text, weak_with_judge
+from merilo.rendering.correction import corrected_aggregates, counts_heading, label_rows, row_name
+from merilo.rendering.html import plot, rendered
+from merilo.rendering.html_evidence import EvidencePart, TextPart, evidence_part, text_part, value_cell
+from merilo.rendering.overview import agreement, counts_text, intervals_text, judge_name
+from merilo.rendering.spent import spent_text
+from merilo.rendering.wording import NONE, REMARKS, STOPPED, UNSEALED, count, number, percent, span
 from merilo.reports.cases import cases_of
 from merilo.reports.comparison_words import Beside
-from merilo.reports.html_evidence import EvidencePart, TextPart, evidence_part, text_part, value_cell
-from merilo.reports.html_pages import plot, rendered
-from merilo.reports.overview import agreement, counts_text, intervals_text, judge_name
-from merilo.reports.spent import spent_text
-from merilo.reports.words import NONE, REMARKS, STOPPED, UNSEALED, count, number, percent, span
 from merilo.runs.scales import recorded_scale
 
 if TYPE_CHECKING:

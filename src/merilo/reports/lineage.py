@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from merilo.metrics.base import Failed, Score, Undefined
 from merilo.metrics.lineage.same_verdicts import FORMS
-from merilo.reports.aggregate import missing_text
-from merilo.reports.overview import command, counts_text, judge_name
-from merilo.reports.page import Page, Span, Tone
-from merilo.reports.reproduction import WORDING
-from merilo.reports.words import NONE, OWN_ERROR, count, number, span
+from merilo.rendering.aggregate import missing_text
+from merilo.rendering.overview import command, counts_text, judge_name
+from merilo.rendering.page import Page, Span, Tone
+from merilo.rendering.reproduction import WORDING
+from merilo.rendering.wording import NONE, OWN_ERROR, count, number, span
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,11 +10,11 @@ import re
 from html import escape
 from typing import TYPE_CHECKING
 
+from merilo.rendering.page import Page
+from merilo.rendering.sanitize import clean
+from merilo.rendering.wording import count, number
 from merilo.reports import comparison_words as words
-from merilo.reports.clean import clean
 from merilo.reports.comparison_page import moved_sample
-from merilo.reports.page import Page
-from merilo.reports.words import count, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from merilo.reports.page import Page, Tone
-from merilo.reports.words import count, duration, money
+from merilo.rendering.page import Page, Tone
+from merilo.rendering.wording import count, duration, money
 
 if TYPE_CHECKING:
     from merilo.engine.amounts import Amount, CascadeEstimate, Estimate, MetricEstimate

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from merilo.reports.words import count, percent
+from merilo.rendering.wording import count, percent
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from merilo.reports.page import Page
+    from merilo.rendering.page import Page
     from merilo.stats.power import SamplesNeeded
     from merilo.stats.sequential import Outlook
 

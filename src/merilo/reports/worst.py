@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from merilo.errors import UsageError
 from merilo.metrics.text import is_called
-from merilo.reports.clean import clean
-from merilo.reports.overview import command
-from merilo.reports.page import GAP, Page, Span, Tone, cut, pad
-from merilo.reports.words import number
+from merilo.rendering.overview import command
+from merilo.rendering.page import GAP, Page, Span, Tone, cut, pad
+from merilo.rendering.sanitize import clean
+from merilo.rendering.wording import number
 from merilo.runs.run import open_store
 from merilo.runs.scales import recorded_scale
 

@@ -409,13 +409,13 @@ class Run:
         `value` is empty unless `outcome` is "score", and `reason` says why. Raises UsageError where pandas is not
         installed.
         """
-        from merilo.reports.notebook import run_frame
+        from merilo.rendering.notebook import run_frame
 
         return run_frame(self)
 
     def _repr_html_(self) -> str:
         """The run's means, as a notebook shows them."""
-        from merilo.reports.notebook import run_table
+        from merilo.rendering.notebook import run_table
 
         return run_table(self)
 

@@ -1,6 +1,6 @@
 """What the published definitions of each family reproduce of their system: how replies are read, and what differs.
 
-Declared once for each family. What is sent with a request is not written here: `reports.reproduction` finds it by
+Declared once for each family. What is sent with a request is not written here: `rendering.reproduction` finds it by
 running a definition's own plan, so that it cannot differ from the code.
 """
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from merilo.judging.verdicts import RelevanceVerdict, UsefulnessVerdict, Verdict
 from merilo.metrics.base import About, Failed, Score, Undefined
 from merilo.metrics.text import FOREIGN
-from merilo.reports.overview import counts_text
-from merilo.reports.words import listed, said
+from merilo.rendering.overview import counts_text
+from merilo.rendering.wording import listed, said
 
 if TYPE_CHECKING:
     from merilo.metrics.base import Evidence

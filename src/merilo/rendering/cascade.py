@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from merilo.judges.cascade import CLASS_LEVEL, LEVEL
-from merilo.reports.words import count
+from merilo.rendering.wording import count
 from merilo.stats.acceptance import accepted
 
 if TYPE_CHECKING:

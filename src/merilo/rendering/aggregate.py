@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from merilo.reports.calibration import correction_record
-from merilo.reports.clean import clean
+from merilo.rendering.correction import correction_record
+from merilo.rendering.sanitize import clean
 from merilo.runs.scales import recorded_scale
 
 if TYPE_CHECKING:

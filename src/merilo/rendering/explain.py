@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from merilo.data.short_answers import taken_apart
 from merilo.judging.questions import Support
 from merilo.metrics.base import Failed, Score, Undefined
+from merilo.rendering.overview import counts_text
+from merilo.rendering.page import Page, Span, Tone, cut, wrap
+from merilo.rendering.sanitize import clean
+from merilo.rendering.spring_ai_wording import explain
+from merilo.rendering.wording import count, number, reason_of, said
 from merilo.reports.against import bare, named_texts
 from merilo.reports.case import rubric_name
-from merilo.reports.clean import clean
-from merilo.reports.overview import counts_text
-from merilo.reports.page import Page, Span, Tone, cut, wrap
-from merilo.reports.relevance_words import explain
-from merilo.reports.words import count, number, reason_of, said
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from merilo.reports.page import Page, Tone
-from merilo.reports.words import count
+from merilo.rendering.page import Page, Tone
+from merilo.rendering.wording import count
 from merilo.stats.gate import Verdict
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TextIO
 
-from merilo.reports.clean import clean
-from merilo.reports.page import Tone
+from merilo.rendering.page import Tone
+from merilo.rendering.sanitize import clean
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from merilo.reports.page import Page
+    from merilo.rendering.page import Page
 
 DEFAULT_WIDTH = 80
 WIDEST = 100

@@ -14,7 +14,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from merilo.errors import RunError
-from merilo.reports.clean import clean_lines, harmless
+from merilo.rendering.sanitize import clean_lines, harmless
 from merilo.runs.publish import write_file
 from merilo.version import version
 
@@ -47,7 +47,7 @@ class Plot:
 
 def rendered(template: str, **values: object) -> str:
     """The page or piece that a template makes of these values."""
-    style = files("merilo.reports").joinpath("templates", "style.css").read_text(encoding="utf-8")
+    style = files("merilo.rendering").joinpath("templates", "style.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return (
         _environment()
@@ -92,7 +92,7 @@ def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(
-        loader=PackageLoader("merilo.reports", "templates"),
+        loader=PackageLoader("merilo.rendering", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_cleaned,

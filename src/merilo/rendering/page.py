@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from merilo.reports.clean import clean, clean_lines, harmless
+from merilo.rendering.sanitize import clean, clean_lines, harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

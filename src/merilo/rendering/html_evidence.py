@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from merilo.metrics.base import Failed, Score, Undefined
-from merilo.reports.explain import shown_sentences
-from merilo.reports.overview import counts_text
-from merilo.reports.words import NONE, count, number, reason_of, said
+from merilo.rendering.explain import shown_sentences
+from merilo.rendering.overview import counts_text
+from merilo.rendering.wording import NONE, count, number, reason_of, said
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

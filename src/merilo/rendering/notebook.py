@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from merilo.reports.frames import frame
-from merilo.reports.html_pages import rendered
-from merilo.reports.overview import interval_heading, intervals_text, judge_name
-from merilo.reports.words import NONE, STOPPED, count, number, span
+from merilo.rendering.frames import frame
+from merilo.rendering.html import rendered
+from merilo.rendering.overview import interval_heading, intervals_text, judge_name
+from merilo.rendering.wording import NONE, STOPPED, count, number, span
 
 if TYPE_CHECKING:
     import pandas as pd

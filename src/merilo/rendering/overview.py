@@ -8,15 +8,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from merilo.reports.aggregate import aggregate_record, less_is_better, missing_text, weak_with_judge
-from merilo.reports.calibration import corrected_aggregates, counts_heading, label_rows, row_name
-from merilo.reports.cascade import cascade_rows
-from merilo.reports.clean import clean
-from merilo.reports.page import Page, Tone
-from merilo.reports.relevance_words import interpret_means
-from merilo.reports.spent import spent_text
-from merilo.reports.until import until_section
-from merilo.reports.words import (
+from merilo.rendering.aggregate import aggregate_record, less_is_better, missing_text, weak_with_judge
+from merilo.rendering.cascade import cascade_rows
+from merilo.rendering.correction import corrected_aggregates, counts_heading, label_rows, row_name
+from merilo.rendering.early_stop_note import until_section
+from merilo.rendering.page import Page, Tone
+from merilo.rendering.sanitize import clean
+from merilo.rendering.spent import spent_text
+from merilo.rendering.spring_ai_wording import interpret_means
+from merilo.rendering.wording import (
     NONE,
     OWN_ERROR,
     REMARKS,

@@ -13,9 +13,9 @@ from contextlib import suppress
 from math import ceil
 from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
-from merilo.reports.pace import Pace, Pacer
-from merilo.reports.terminal import DEFAULT_WIDTH, colours, tell, width_given
-from merilo.reports.words import count, duration, money
+from merilo.rendering.progress_stats import Pace, Pacer
+from merilo.rendering.terminal import DEFAULT_WIDTH, colours, tell, width_given
+from merilo.rendering.wording import count, duration, money
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

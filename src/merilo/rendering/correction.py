@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.reports.page import Page, Span, Tone, columns
-from merilo.reports.words import NONE, count, number, percent, span
+from merilo.rendering.page import Page, Span, Tone, columns
+from merilo.rendering.wording import NONE, count, number, percent, span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from merilo.reports.words import count
+from merilo.rendering.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.metrics.base import Outcome
-    from merilo.reports.page import Page
+    from merilo.rendering.page import Page
     from merilo.runs.run import Run
 
 METRIC: Final = "spring-ai-ragas:context_relevance"
