@@ -120,7 +120,7 @@ def summary(outcomes: int) -> None:
     """The summary of so many outcomes as they stream by; print seconds of CPU and the peak in MB."""
     from merilo.metrics.base import Metric, Score
     from merilo.metrics.registry import parse_metric
-    from merilo.reports.summary import Tally
+    from merilo.results.summary import Tally
 
     values = np.random.default_rng(0).random(outcomes).tolist()
     scores = [Score(value, (), {"contexts": 5, "relevant": 2}) for value in values[:1_000]]

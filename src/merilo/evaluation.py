@@ -31,7 +31,7 @@ from merilo.options import checked, judges_of
 from merilo.rendering.event_log import EventLog
 from merilo.rendering.spent import spent_so_far
 from merilo.rendering.wording import count
-from merilo.reports.summary import Tallies
+from merilo.results.summary import Tallies
 from merilo.runs.clusters import check_clusters, cluster_numbers
 from merilo.runs.differences import resumed
 from merilo.runs.directory import run_directory
@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from merilo.judges.base import Judge
     from merilo.metrics.base import Metric
     from merilo.options import Options
+    from merilo.results.early_stopping import Deciding
     from merilo.runs.outcomes import Result
-    from merilo.stopping import Deciding
 
 _MANY_TIMEOUTS = 3
 """Fewer requests that were not answered in time suggest nothing about the timeout."""

@@ -15,8 +15,8 @@ from merilo.judges.spec import CascadeOptions, cross_encoder_from, embedder_from
 from merilo.judges.splitter import SplitterJudge
 from merilo.providers.prices import prices_from
 from merilo.rendering.event_log import check_log_path
+from merilo.results.early_stopping import Until
 from merilo.runs.tape import check_tape_path
-from merilo.stopping import Until
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

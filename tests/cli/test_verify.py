@@ -21,7 +21,7 @@ import merilo
 from merilo.judging.ask import ask
 from merilo.judging.questions import Relevance
 from merilo.metrics.base import Card, Kinds, Ordinary, Score
-from merilo.reports.summary import Tally
+from merilo.results.summary import Tally
 from merilo.runs.outcomes import outcome_from
 from merilo.runs.run import MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE
 

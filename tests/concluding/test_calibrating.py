@@ -33,7 +33,6 @@ from merilo.concluding.calibration_page import calibrated_page, calibrated_recor
 from merilo.concluding.correcting import correction_of, match
 from merilo.concluding.labelling import label_run
 from merilo.concluding.people import read_people
-from merilo.concluding.scores import read_scores
 from merilo.concluding.tasks import Unit, unsealed
 from merilo.errors import DataError, RunError, UsageError
 from merilo.judging.questions import Relevance
@@ -42,6 +41,7 @@ from merilo.metrics.formulas import average_precision
 from merilo.rendering.correction import corrected_aggregates
 from merilo.rendering.overview import overview_page, overview_record
 from merilo.reports.html_run import run_html
+from merilo.results.scores import read_scores
 from merilo.stats.correction import Reported
 
 if TYPE_CHECKING:

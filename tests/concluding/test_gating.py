@@ -18,12 +18,12 @@ import merilo
 from merilo import api
 from merilo.concluding.attached import LABELS
 from merilo.concluding.gating import gate_run
-from merilo.concluding.same import differences_that_move_numbers
-from merilo.concluding.scores import read_scores
 from merilo.concluding.suite import Suite, read_suite, suite_of
 from merilo.errors import DataError, MeriloError, RunError, UsageError
 from merilo.reports.gate import CannotTell
 from merilo.reports.gate_page import gates_page, gates_record, junit_text
+from merilo.results.comparability import differences_that_move_numbers
+from merilo.results.scores import read_scores
 from merilo.runs.run import SUMMARY
 from merilo.stats.compare import Policy
 from merilo.stats.gate import Verdict, gate_drop, gate_minimum

@@ -12,12 +12,12 @@ from graded_runs import graded, many
 import merilo
 from merilo import api
 from merilo.concluding.power import power_of
-from merilo.concluding.scores import read_scores
 from merilo.errors import DataError, UsageError
 from merilo.rendering.page import Page
 from merilo.reports.power import power_section
+from merilo.results.early_stopping import Until
+from merilo.results.scores import read_scores
 from merilo.stats.power import samples_needed
-from merilo.stopping import Until
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,8 @@ import pytest
 from seals import remove_seal
 
 import merilo
-from merilo.concluding.scores import read_scores
 from merilo.errors import DataError, RunError, UsageError
+from merilo.results.scores import read_scores
 from merilo.runs.run import MANIFEST, OUTCOMES
 
 if TYPE_CHECKING:

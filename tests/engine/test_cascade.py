@@ -26,9 +26,9 @@ from merilo.rendering.cascade import cascade_rows
 from merilo.rendering.overview import overview_page, overview_record
 from merilo.replaying.replay import replay_run
 from merilo.replaying.verify import State, verify_run
+from merilo.results.early_stopping import Until
 from merilo.runs.files import SUMMARY
 from merilo.runs.shapes import SUMMARY_FIELDS
-from merilo.stopping import Until
 
 if TYPE_CHECKING:
     from collections.abc import Callable

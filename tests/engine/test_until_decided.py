@@ -17,13 +17,13 @@ from server import JudgeServer
 
 import merilo
 from merilo import api
-from merilo.concluding.scores import read_scores
 from merilo.concluding.summarising import summarise
 from merilo.errors import MeriloError, RunError, UsageError
+from merilo.results.early_stopping import STOPPED_NOTE, Until
+from merilo.results.scores import read_scores
 from merilo.runs.run import MANIFEST
 from merilo.stats.compare import Policy
 from merilo.stats.sequential import sequential_gate, sequential_interval
-from merilo.stopping import STOPPED_NOTE, Until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,8 +13,8 @@ import merilo
 from merilo.metrics.base import Card, Ordinary, Score, Undefined
 from merilo.rendering.explain import case_page
 from merilo.rendering.overview import overview_page, overview_record
-from merilo.reports.case import Case
 from merilo.reports.html_run import run_html
+from merilo.results.sample_detail import Case
 from merilo.runs.run import SUMMARY
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from merilo.concluding.summarising import summarise
 from merilo.metrics.base import Card, Ordinary, Score, Undefined
 from merilo.metrics.registry import register
 from merilo.rendering.overview import overview_page, overview_record
-from merilo.reports.summary import Tally
+from merilo.results.summary import Tally
 from merilo.runs.run import MANIFEST, SUMMARY
 from merilo.stats.means import mean_interval, ratio_interval
 

@@ -12,7 +12,7 @@ from merilo.rendering.explain import statements
 from merilo.rendering.overview import agreement, command, judge_name
 from merilo.rendering.page import Page, Span, Tone, columns
 from merilo.rendering.wording import NONE, OWN_ERROR, number, span
-from merilo.reports.case import Case
+from merilo.results.sample_detail import Case
 from merilo.stats.intervals import Moments, t_interval
 
 if TYPE_CHECKING:

@@ -88,7 +88,7 @@ def show(
 def _sample(path: str, sample: str, *, json: bool, full: bool) -> Page | dict[str, Any]:  # Any: JSON
     from merilo.rendering.explain import case_page
     from merilo.rendering.terminal import page_width
-    from merilo.reports.case import Case, case_record
+    from merilo.results.sample_detail import Case, case_record
     from merilo.runs.run import Run
 
     run = Run.open(path)

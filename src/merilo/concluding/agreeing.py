@@ -21,7 +21,7 @@ from merilo.stats.resampling import Resampling
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from merilo.concluding.judged import Item
+    from merilo.results.judged_samples import Item
 
 _TWO: Final = 2
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from merilo.concluding.correcting import correction_of, match
 from merilo.concluding.people import read_people
-from merilo.concluding.scores import read_scores
 from merilo.errors import DataError, RunError, UsageError
+from merilo.results.scores import read_scores
 from merilo.runs.lock import RunLock
 from merilo.runs.publish import write_file
 from merilo.runs.run import LABELS

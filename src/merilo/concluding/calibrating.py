@@ -11,9 +11,9 @@ from merilo.concluding.attached import attach_labels
 from merilo.concluding.correcting import correction_of, match, rate_of
 from merilo.concluding.matching import remarks_of
 from merilo.concluding.people import read_people
-from merilo.concluding.scores import read_scores
 from merilo.errors import DataError, UsageError
 from merilo.rendering.wording import count
+from merilo.results.scores import read_scores
 from merilo.runs.run import opened
 from merilo.stats.intervals import LEVEL, SEED, check_level
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from merilo.concluding.matching import Matched
     from merilo.concluding.people import PeopleLabels, PersonLabel
-    from merilo.concluding.scores import RunScores
     from merilo.concluding.tasks import Unit
     from merilo.errors import Problem
+    from merilo.results.scores import RunScores
     from merilo.runs.run import Run
     from merilo.stats.correction import Correction
     from merilo.stats.rogan_gladen import CorrectedRate

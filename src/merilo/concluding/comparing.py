@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, TypeVar
 
-from merilo.concluding.contents import equal_questions
-from merilo.concluding.same import differences_that_move_numbers, stopped_early, unlike
-from merilo.concluding.scores import RunScores, read_scores
 from merilo.errors import DataError, UsageError
 from merilo.rendering.overview import command
 from merilo.rendering.wording import unsealed_notes
-from merilo.reports.cases import cases_of
 from merilo.reports.comparison import SHOWN, Moved, Row, RunComparison, Side
+from merilo.results.comparability import differences_that_move_numbers, stopped_early, unlike
+from merilo.results.contents import equal_questions
+from merilo.results.sample_details import cases_of
+from merilo.results.scores import RunScores, read_scores
 from merilo.runs.run import ByMetric, opened
 from merilo.stats.compare import Policy, against_first, moved
 from merilo.stats.compare import compare as compare_columns

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from merilo.concluding.judged import Judged
 from merilo.concluding.labelling import has_judge
 from merilo.concluding.matching import chosen, drawn_elsewhere, draws_of, matched, remarks_of, usable_for
 from merilo.errors import UsageError
+from merilo.results.judged_samples import Judged
 from merilo.stats.correction import Correction, Labels, correct
 from merilo.stats.rogan_gladen import CorrectedRate, corrected_rate
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from merilo.concluding.matching import Draw, Matched
     from merilo.concluding.people import PersonLabel
-    from merilo.concluding.scores import RunScores
+    from merilo.results.scores import RunScores
 
 _RATE = frozenset({0.0, 1.0})
 

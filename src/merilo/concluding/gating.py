@@ -7,12 +7,12 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from merilo.concluding.comparing import labels_aside
-from merilo.concluding.contents import MOST_OTHER, equal_inputs, equal_questions
-from merilo.concluding.same import differences_that_move_numbers, unlike
-from merilo.concluding.scores import read_scores
 from merilo.errors import DataError, RunError, UsageError
 from merilo.rendering.wording import count, unsealed_notes
 from merilo.reports.gate import Gate, Gates, Kind
+from merilo.results.comparability import differences_that_move_numbers, unlike
+from merilo.results.contents import MOST_OTHER, equal_inputs, equal_questions
+from merilo.results.scores import read_scores
 from merilo.runs.run import ByMetric, opened
 from merilo.runs.scales import check_asked
 from merilo.stats.column import align
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from os import PathLike
 
-    from merilo.concluding.scores import RunScores
     from merilo.concluding.suite import Suite
+    from merilo.results.scores import RunScores
     from merilo.runs.run import Run
     from merilo.stats.column import Column
 

@@ -18,7 +18,7 @@ from merilo.data.sentences import SPLITTER_ID
 from merilo.errors import DataError, Problem, RunError, UsageError
 from merilo.metrics.base import Score, Undefined
 from merilo.metrics.text import FOREIGN
-from merilo.reports.summary import Tally
+from merilo.results.summary import Tally
 from merilo.runs.clusters import check_clusters, cluster_numbers
 from merilo.runs.directory import run_directory, settle, staging_directory
 from merilo.runs.files import RUN_FILES

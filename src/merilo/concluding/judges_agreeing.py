@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from merilo.concluding.forms import form_of, label_of
 from merilo.concluding.judges_ranking import SystemRanking, rankings, same_data
 from merilo.engine.answers import SPECIAL
 from merilo.errors import DataError, RunError, UsageError
 from merilo.judging.verdicts import Verdict
 from merilo.rendering.wording import count
+from merilo.results.label_forms import form_of, label_of
 from merilo.runs.clusters import check_clusters, clusters
 from merilo.runs.run import open_store, opened
 from merilo.runs.telling import cut_short

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from merilo.concluding.labelling import has_judge
-from merilo.concluding.scores import read_scores
+from merilo.results.scores import read_scores
 from merilo.stats.agreement_intervals import LEAST_SYSTEMS, system_agreement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from merilo.concluding.scores import RunScores
+    from merilo.results.scores import RunScores
     from merilo.runs.run import Run
     from merilo.stats.resampling import Measured, Resampling
 

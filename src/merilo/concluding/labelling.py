@@ -8,20 +8,20 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from merilo.concluding.judged import Judged
-from merilo.concluding.scores import read_scores
 from merilo.concluding.tasks import SETTLED, TaskLine, Ticket, Unit, population_mark, task_format, write_tasks
 from merilo.errors import UsageError
 from merilo.metrics.base import is_composite
 from merilo.metrics.registry import known_definition
+from merilo.results.judged_samples import Judged
+from merilo.results.scores import read_scores
 from merilo.runs.run import opened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from os import PathLike
 
-    from merilo.concluding.judged import JudgedSample
     from merilo.data.sample import Sample
+    from merilo.results.judged_samples import JudgedSample
     from merilo.runs.run import Run
     from merilo.stats.column import Column
 

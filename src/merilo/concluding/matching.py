@@ -14,8 +14,8 @@ from merilo.rendering.wording import count
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-    from merilo.concluding.judged import JudgedSample
     from merilo.concluding.people import PersonLabel
+    from merilo.results.judged_samples import JudgedSample
     from merilo.stats.column import Column
 
 _SHOWN: Final = 30

@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import isfinite, sqrt
 from typing import TYPE_CHECKING
 
-from merilo.concluding.same import differences_that_move_numbers, unlike
-from merilo.concluding.scores import read_scores
 from merilo.errors import DataError, UsageError
 from merilo.reports.power import Early, Needed, Power
+from merilo.results.comparability import differences_that_move_numbers, unlike
+from merilo.results.scores import read_scores
 from merilo.runs.run import ByMetric, opened
 from merilo.runs.scales import check_asked
 from merilo.stats.column import align
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from merilo.concluding.scores import RunScores
+    from merilo.results.early_stopping import Until
+    from merilo.results.scores import RunScores
     from merilo.runs.run import Run
     from merilo.stats.column import Column
-    from merilo.stopping import Until
 
 _TWO = 2
 _NO_SCORES = "cannot tell: the pilot has no scores"

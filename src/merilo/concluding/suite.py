@@ -13,9 +13,9 @@ from merilo.data.check import shown
 from merilo.data.documents import read_document
 from merilo.errors import UsageError
 from merilo.reports.gate import CannotTell
+from merilo.results.early_stopping import Until
 from merilo.stats.compare import Policy
 from merilo.stats.intervals import LEVEL, SEED
-from merilo.stopping import Until
 
 if TYPE_CHECKING:
     from os import PathLike

@@ -7,12 +7,13 @@ from functools import partial
 from math import fsum, isfinite
 from typing import TYPE_CHECKING, TypedDict
 
-from merilo.concluding.scores import read_scores
 from merilo.errors import UsageError
 from merilo.metrics.base import is_composite
 from merilo.metrics.registry import parse_metric
-from merilo.reports.shares import ends, share, shares_in
-from merilo.reports.summary import combined, composite_seed
+from merilo.results.early_stopping import after_stopping
+from merilo.results.scores import read_scores
+from merilo.results.shares import ends, share, shares_in
+from merilo.results.summary import combined, composite_seed
 from merilo.runs.run import ByMetric
 from merilo.stats.bootstrap import percentile_interval
 from merilo.stats.column import bounds
@@ -20,7 +21,6 @@ from merilo.stats.compare import Policy
 from merilo.stats.intervals import LEVEL
 from merilo.stats.means import mean_interval, ratio_interval
 from merilo.stats.sums import coded
-from merilo.stopping import after_stopping
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from merilo.concluding.scores import RunScores
+    from merilo.results.scores import RunScores
     from merilo.runs.run import Aggregate, Run, Share
     from merilo.stats.column import Column
     from merilo.stats.intervals import Interval

@@ -23,7 +23,7 @@ def until_section(page: Page, run: Run) -> None:
         return
     taken, saved = int(found["samples"]), int(found["saved"])
     page.heading(_title(taken, saved, decided=bool(found["decided"])))
-    for gate in cast("list[dict[str, Any]]", found["gates"]):  # Any: JSON that `merilo.stopping` made
+    for gate in cast("list[dict[str, Any]]", found["gates"]):  # Any: JSON that `merilo.results.early_stopping` made
         verdict = Verdict(gate["verdict"])
         page.entry(verdict.value, _told(gate, verdict), column=15, indent=2, tone=_TONES[verdict])
     seed = cast("Mapping[str, object]", run.manifest.until or {}).get("seed")

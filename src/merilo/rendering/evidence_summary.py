@@ -13,7 +13,7 @@ from merilo.rendering.wording import listed, said
 
 if TYPE_CHECKING:
     from merilo.metrics.base import Evidence
-    from merilo.reports.case import Case
+    from merilo.results.sample_detail import Case
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,15 @@ from merilo.rendering.page import Page, Span, Tone, cut, wrap
 from merilo.rendering.sanitize import clean
 from merilo.rendering.spring_ai_wording import explain
 from merilo.rendering.wording import count, number, reason_of, said
-from merilo.reports.against import bare, named_texts
-from merilo.reports.case import rubric_name
+from merilo.results.sample_detail import rubric_name
+from merilo.results.support_source import bare, named_texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from merilo.judging.ask import Answer
     from merilo.metrics.base import Outcome
-    from merilo.reports.case import Case, ContextView, Remark, StatementView
+    from merilo.results.sample_detail import Case, ContextView, Remark, StatementView
     from merilo.runs.store import Asked
 
 ALL_SENTENCES = 20

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from merilo.metrics.base import Outcome
-    from merilo.reports.case import Case, ContextView, Remark, StatementView
+    from merilo.results.sample_detail import Case, ContextView, Remark, StatementView
 
 _SENTENCE_CHARS = 800
 _TEXT_CHARS = 4_000

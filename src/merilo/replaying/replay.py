@@ -27,7 +27,8 @@ from merilo.providers.openai import OPENAI_URL
 from merilo.providers.secrets import DIGEST
 from merilo.replaying.choosing import Choosing
 from merilo.replaying.recorded import Recorded, Reread, told
-from merilo.reports.summary import Tallies
+from merilo.results.early_stopping import Until
+from merilo.results.summary import Tallies
 from merilo.runs.clusters import cluster_numbers
 from merilo.runs.files import RUN_FILES, SEAL
 from merilo.runs.lock import RunLock
@@ -37,7 +38,6 @@ from merilo.runs.scales import scales_of
 from merilo.runs.seal import belongs, publish, recover
 from merilo.runs.store import Store
 from merilo.runs.untape import unpack
-from merilo.stopping import Until
 from merilo.version import version
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from merilo.metrics.text import FOREIGN
 from merilo.replaying.cascades import audited, cascade_differences
 from merilo.replaying.compared import JSON, NOT_RECOMPUTED, compared_rows, differing
 from merilo.replaying.replay import Replaying
-from merilo.reports.summary import Tally
+from merilo.results.summary import Tally
 from merilo.runs.clusters import cluster_numbers
 from merilo.runs.files import LEDGER
 from merilo.runs.ledger import Balance, Ledger, balance_in

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from merilo.reports.case import Case
+    from merilo.results.sample_detail import Case
     from merilo.runs.run import Run
     from merilo.stats.compare import Comparison
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from merilo.metrics.lineage.same_verdicts import FORMS
 from merilo.metrics.registry import metric_text
-from merilo.reports.shares import ends
+from merilo.results.shares import ends
 from merilo.runs.clusters import clusters
 from merilo.runs.run import open_store
 from merilo.runs.scales import recorded_scale

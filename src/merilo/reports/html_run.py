@@ -14,14 +14,14 @@ from merilo.rendering.html_evidence import EvidencePart, TextPart, evidence_part
 from merilo.rendering.overview import agreement, counts_text, intervals_text, judge_name
 from merilo.rendering.spent import spent_text
 from merilo.rendering.wording import NONE, REMARKS, STOPPED, UNSEALED, count, number, percent, span
-from merilo.reports.cases import cases_of
 from merilo.reports.comparison_words import Beside
+from merilo.results.sample_details import cases_of
 from merilo.runs.scales import recorded_scale
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from merilo.reports.case import Case
+    from merilo.results.sample_detail import Case
     from merilo.runs.run import Aggregate, Run
     from merilo.stats.correction import Correction
 

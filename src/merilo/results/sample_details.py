@@ -6,7 +6,7 @@ from json.encoder import encode_basestring
 from typing import TYPE_CHECKING
 
 from merilo.errors import RunError
-from merilo.reports.case import Case
+from merilo.results.sample_detail import Case
 from merilo.runs.run import OUTCOMES, SampleResult, open_store
 
 if TYPE_CHECKING:

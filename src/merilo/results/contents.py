@@ -21,7 +21,7 @@ from merilo.runs.telling import without_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from merilo.concluding.scores import RunScores
+    from merilo.results.scores import RunScores
     from merilo.runs.run import Run
 
     Record = Mapping[str, Any]  # Any: a sample's JSON

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from merilo.concluding.forms import ASKED_OF_PEOPLE, form_of, label_of, verdict_of
 from merilo.engine.walk import Walk
 from merilo.errors import RunError
 from merilo.judging.questions import Entities, Noncommittal, Parts, Statements
@@ -20,6 +19,7 @@ from merilo.judging.saying import chance_of
 from merilo.judging.verdicts import Verdict
 from merilo.metrics.base import Failed, Score, Undefined
 from merilo.metrics.registry import known_metric
+from merilo.results.label_forms import ASKED_OF_PEOPLE, form_of, label_of, verdict_of
 from merilo.runs.run import OUTCOMES, Run, open_store
 from merilo.runs.telling import without_text
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from types import TracebackType
 
-    from merilo.concluding.forms import Form
     from merilo.data.sample import Sample
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
     from merilo.metrics.base import Metric
+    from merilo.results.label_forms import Form
     from merilo.runs.outcomes import OutcomeRecord
     from merilo.runs.store import Asked, Store
 

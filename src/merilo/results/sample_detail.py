@@ -11,7 +11,7 @@ from merilo.judging.questions import Pack, Relevance, Usefulness
 from merilo.judging.rubric import rubric_for
 from merilo.judging.verdicts import Failure, RelevanceVerdict, UsefulnessVerdict, Verdict
 from merilo.metrics.base import About, Score
-from merilo.reports.against import held_against
+from merilo.results.support_source import held_against
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
