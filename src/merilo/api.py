@@ -5,22 +5,17 @@ The module is long because the arguments of each verb are told where it stands.
 
 from __future__ import annotations
 
-import asyncio
-import threading
-import time
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Generic, TypeVar, Unpack
+from typing import TYPE_CHECKING, Unpack
 
+from merilo.commands.blocking import run_blocking
 from merilo.engine.amounts import LOOKED_AT
-from merilo.engine.event_loop import loop_factory
-from merilo.errors import Interrupted
 from merilo.evaluation import run_evaluation
-from merilo.options import EvaluateArguments, Options
+from merilo.options import EvaluateArguments, options_from
 from merilo.reports.comparison import SHOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
+    from collections.abc import Sequence
     from os import PathLike
 
     from merilo.checking.check import Check
@@ -37,8 +32,6 @@ if TYPE_CHECKING:
     from merilo.reports.gate import Gates
     from merilo.reports.power import Power
     from merilo.runs.run import Run
-
-T = TypeVar("T")
 
 
 def evaluate(data: str | PathLike[str] | Records, **arguments: Unpack[EvaluateArguments]) -> Run:
@@ -110,7 +103,7 @@ def evaluate(data: str | PathLike[str] | Records, **arguments: Unpack[EvaluateAr
         RunError: the directory cannot be used.
         Interrupted: somebody pressed Ctrl-C; the same call resumes the run.
     """
-    return _in_own_thread(run_evaluation(data, _options(**arguments)))
+    return run_blocking(run_evaluation(data, options_from(**arguments)))
 
 
 async def aevaluate(data: str | PathLike[str] | Records, **arguments: Unpack[EvaluateArguments]) -> Run:
@@ -118,7 +111,7 @@ async def aevaluate(data: str | PathLike[str] | Records, **arguments: Unpack[Eva
 
     Cancelling it leaves a run that the same call resumes.
     """
-    return await run_evaluation(data, _options(**arguments))
+    return await run_evaluation(data, options_from(**arguments))
 
 
 def plan(
@@ -144,7 +137,7 @@ def plan(
     """
     from merilo.estimate import run_estimate
 
-    return _in_own_thread(run_estimate(data, _options(**arguments), sample=sample, latency_s=latency_s))
+    return run_blocking(run_estimate(data, options_from(**arguments), sample=sample, latency_s=latency_s))
 
 
 def power(
@@ -223,7 +216,7 @@ def import_scores(
     from merilo.concluding.importing import Importing, run_import
 
     ranges = {**scores} if isinstance(scores, Mapping) else dict.fromkeys(scores)
-    return _in_own_thread(
+    return run_blocking(
         run_import(
             source,
             Importing(
@@ -476,7 +469,7 @@ def judge_check(
         each_sentence=each_sentence,
         sample=sample,
     )
-    return _in_own_thread(run_check(wanted, _options(**arguments)))
+    return run_blocking(run_check(wanted, options_from(**arguments)))
 
 
 def judge_probe(
@@ -506,7 +499,7 @@ def judge_probe(
     from merilo.probing.probe import Wanted, run_probes
 
     wanted = Wanted(probes=probes, labels=labels, data=data, sample=sample, seed=seed, limits=limits or {})
-    return _in_own_thread(run_probes(wanted, _options(**arguments)))
+    return run_blocking(run_probes(wanted, options_from(**arguments)))
 
 
 def judge_agree(
@@ -564,84 +557,4 @@ def lineage(
         raise TypeError("lineage() chooses its metrics by families; leave metrics out.")
     from merilo.definitions import run_lineage
 
-    return _in_own_thread(run_lineage(data, _options(**arguments), families=families, as_published=as_published))
-
-
-def _options(**arguments: Unpack[EvaluateArguments]) -> Options:
-    known = EvaluateArguments.__annotations__
-    unknown = [name for name in arguments if name not in known]
-    if unknown:
-        raise TypeError(f"evaluate() has no argument {', '.join(unknown)}; it takes {', '.join(known)}.")
-    options = Options(**arguments)
-    if options.until_decided is None:
-        return options
-    from merilo.concluding.suite import until_from
-
-    return replace(options, until_decided=until_from(options.until_decided))
-
-
-_BLOCKED_S: Final = 2.0
-"""Seconds after Ctrl-C for the loop to notice it. A read from a silent pipe blocks the loop."""
-_STOPPED_AT_ONCE: Final = "Stopped at once. What was answered is kept."
-
-
-class _Worker(threading.Thread, Generic[T]):
-    """Runs one coroutine to its end in a loop of its own."""
-
-    def __init__(self, work: Coroutine[None, None, T]) -> None:
-        super().__init__(name="merilo", daemon=True)
-        self._work = work
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._task: asyncio.Task[T] | None = None
-        self.done = threading.Event()
-        self.cancelled = threading.Event()
-        """Set once the loop has received the cancellation."""
-        self.made: T | None = None
-        self.error: BaseException | None = None
-
-    def run(self) -> None:
-        try:
-            with asyncio.Runner(loop_factory=loop_factory()) as runner:
-                self.made = runner.run(self._main())
-        except BaseException as error:  # noqa: BLE001  handed to the thread that waits, whatever it is
-            self.error = error
-        finally:
-            self.done.set()
-
-    def cancel(self) -> None:
-        if self._loop is not None and self._task is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._cancel)
-
-    def _cancel(self) -> None:
-        self.cancelled.set()
-        if self._task is not None:
-            self._task.cancel()
-
-    async def _main(self) -> T:
-        self._loop = asyncio.get_running_loop()
-        self._task = asyncio.create_task(self._work)
-        return await self._task
-
-
-def _in_own_thread(work: Coroutine[None, None, T]) -> T:
-    worker = _Worker(work)
-    worker.start()
-    interrupted_at: float | None = None
-    while not worker.done.is_set():
-        try:
-            worker.done.wait(timeout=0.2)  # not join: interrupted, it takes a living thread for a dead one (3.11)
-        except KeyboardInterrupt:
-            if interrupted_at is not None:
-                raise Interrupted(_STOPPED_AT_ONCE) from None
-            interrupted_at = time.monotonic()
-            worker.cancel()
-        waited_s = 0.0 if interrupted_at is None else time.monotonic() - interrupted_at
-        if waited_s > _BLOCKED_S and not worker.cancelled.is_set():
-            raise Interrupted(_STOPPED_AT_ONCE)
-    if interrupted_at is not None and isinstance(worker.error, asyncio.CancelledError):
-        raise Interrupted("Stopped. What was answered is kept: the same command with the same run resumes it.")
-    if worker.error is not None:
-        raise worker.error
-    if worker.made is None:
-        raise Interrupted("The evaluation ended without a run.")
-    return worker.made
+    return run_blocking(run_lineage(data, options_from(**arguments), families=families, as_published=as_published))

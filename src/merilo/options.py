@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from merilo.engine.budget import Budget
 from merilo.engine.limits import CONCURRENCY, Limits
@@ -139,6 +139,23 @@ class Options:
     def price(self) -> Pricer:
         """What so much costs at a provider, by the user's prices and the list. Raises UsageError."""
         return prices_from(self.prices).usd
+
+
+def options_from(**arguments: Unpack[EvaluateArguments]) -> Options:
+    """Return the options for the arguments of `evaluate`, with the suite of `until_decided` read from its file.
+
+    Raises TypeError for an unknown argument, and DataError or UsageError for a suite that cannot be used.
+    """
+    known = EvaluateArguments.__annotations__
+    unknown = [name for name in arguments if name not in known]
+    if unknown:
+        raise TypeError(f"evaluate() has no argument {', '.join(unknown)}; it takes {', '.join(known)}.")
+    options = Options(**arguments)
+    if options.until_decided is None:
+        return options
+    from merilo.concluding.suite import until_from
+
+    return replace(options, until_decided=until_from(options.until_decided))
 
 
 def checked(options: Options) -> Options:

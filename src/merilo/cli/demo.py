@@ -57,7 +57,9 @@ def demo(
 
 def _evaluated(out: Path, name: str) -> Run:
     """The run of this name under `out`; one that was made by another merilo or of other data is made anew."""
-    from merilo.api import evaluate
+    from merilo.commands.blocking import run_blocking
+    from merilo.evaluation import run_evaluation
+    from merilo.options import Options
     from merilo.rendering.progress_line import Watch
 
     data = _data(out, name)
@@ -65,7 +67,8 @@ def _evaluated(out: Path, name: str) -> Run:
     while True:
         watch = Watch(quiet=True)
         try:
-            return evaluate(data, metrics=METRICS[name], out=out / name, judge="embedded", cache=False, progress=watch)
+            options = Options(metrics=METRICS[name], out=out / name, judge="embedded", cache=False, progress=watch)
+            return run_blocking(run_evaluation(data, options))
         except RunError:
             if again or not _emptied(out / name):
                 raise

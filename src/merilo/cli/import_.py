@@ -49,13 +49,13 @@ def import_(
 ) -> None:
     """Bring in scores and report."""
     del debug  # main reads it
-    from merilo.api import import_scores
+    from merilo.commands.blocking import run_blocking
+    from merilo.concluding.importing import Importing, run_import
     from merilo.rendering.overview import overview_page, overview_record
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, show, write
 
-    found = import_scores(
-        file,
+    wanted = Importing(
         id=id,
         scores=dict(map(score_and_range, score or [])),
         lower_is_better=lower_is_better or [],
@@ -64,6 +64,7 @@ def import_(
         in_order=in_order,
         out=out,
     )
+    found = run_blocking(run_import(file, wanted))
     if json:
         write(json_text(overview_record(found)) + "\n")
     else:

@@ -108,7 +108,9 @@ def lineage(
     debug: Debug = False,
 ) -> None:
     """Evaluate all definitions and report."""
-    from merilo import api
+    from merilo.commands.blocking import run_blocking
+    from merilo.definitions import run_lineage
+    from merilo.options import options_from
     from merilo.rendering.progress_line import Watch
     from merilo.rendering.terminal import tell
 
@@ -141,7 +143,8 @@ def lineage(
     records: str | Records = data
     if sample is not None and not (out and _is_run(out)):
         records = _only(data, sample, arguments)
-    tables = api.lineage(records, families=family or (), as_published=as_published, **arguments)
+    options = options_from(**arguments)
+    tables = run_blocking(run_lineage(records, options, families=family or (), as_published=as_published))
     _report(tables, sample, json=json)
     if as_published and not any(":" in row.definition for rows in tables.families.values() for row in rows):
         tell(_WRITES_NOTHING)

@@ -144,11 +144,14 @@ def plan(
 def _planned(
     data: str, qrels: str | None, sample: str, latency: float | None, arguments: EvaluateArguments
 ) -> Estimate:
-    from merilo.api import plan as planned
+    from merilo.commands.blocking import run_blocking
     from merilo.data.trec import load_trec
+    from merilo.estimate import run_estimate
+    from merilo.options import options_from
 
     source = data if qrels is None else load_trec(data, qrels)
-    return planned(source, sample=_looked_at(sample), latency_s=latency, **arguments)
+    options = options_from(**arguments)
+    return run_blocking(run_estimate(source, options, sample=_looked_at(sample), latency_s=latency))
 
 
 def _report_power(pilot: Pilot, metrics: list[str] | None, *, json: bool) -> None:

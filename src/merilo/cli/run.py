@@ -175,8 +175,10 @@ def run(
 
 
 def _evaluated(data: str, qrels: str | None, arguments: EvaluateArguments, *, quiet: bool, plain: bool) -> Run:
-    from merilo.api import evaluate
+    from merilo.commands.blocking import run_blocking
     from merilo.data.trec import load_trec
+    from merilo.evaluation import run_evaluation
+    from merilo.options import options_from
     from merilo.rendering.progress_line import Watch
     from merilo.rendering.spent import spent_so_far
 
@@ -184,7 +186,7 @@ def _evaluated(data: str, qrels: str | None, arguments: EvaluateArguments, *, qu
     watch = Watch(quiet=quiet, plain=plain)
     arguments["progress"] = watch
     try:
-        return evaluate(source, **arguments)
+        return run_blocking(run_evaluation(source, options_from(**arguments)))
     except Interrupted:
         watch.end()  # stopped at once, the run is still busy in its thread
         raise Interrupted(_resumable(f"Stopped. {spent_so_far(watch.usage)}".rstrip(), watch)) from None
