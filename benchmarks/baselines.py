@@ -28,12 +28,12 @@ from scores import Corpus, cosine_of, judge_of, ngram_cosine, of_pairs
 from merilo.checking.check import Check, Wanted, drawn, run_check
 from merilo.checking.record import measured
 from merilo.checking.tables import ALL, PEOPLE, table_of
+from merilo.commands.evaluate.options import Options
 from merilo.data.labels import Task, read_labels
 from merilo.judges.encoder.embedder import Embedder
 from merilo.judges.encoder.encodings import Encodings
 from merilo.judges.encoder.model import Encoder
 from merilo.judges.encoder.weights import Weights
-from merilo.options import Options
 from merilo.stats.agreement_intervals import auroc_difference, mean_of
 from merilo.stats.resampling import Resampling
 

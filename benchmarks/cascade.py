@@ -24,16 +24,16 @@ from typing import TYPE_CHECKING, Any, Final
 from figures import report
 
 from merilo.checking.asking import JudgedAsLabelled, sample_of
+from merilo.commands.evaluate.options import Options
+from merilo.commands.evaluate.run import run_evaluation
 from merilo.data.labels import Task, read_labels
 from merilo.data.sample import Dataset
-from merilo.evaluation import run_evaluation
 from merilo.judges.cascade import MAX_ERROR, cascade_of
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.questions import Relevance, Sufficiency
 from merilo.judging.saying import same_decision
 from merilo.judging.verdicts import RelevanceVerdict, SufficiencyLabel, SufficiencyVerdict, Verdict
-from merilo.options import Options
 
 sys.path.append(str(Path(__file__).parent.parent / "tests"))
 

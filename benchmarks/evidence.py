@@ -21,11 +21,11 @@ from packaged import blended
 from merilo.checking.check import Wanted, run_check
 from merilo.checking.record import check_record
 from merilo.checking.tables import table_of
+from merilo.commands.evaluate.options import Options
 from merilo.data.labels import Task
 from merilo.judges.english import is_english
 from merilo.judges.lexical import LexicalModel, probability
 from merilo.judges.lexical_match import match
-from merilo.options import Options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -25,12 +25,12 @@ from packaged import blended
 from merilo.checking.asking import JudgedAsLabelled, sample_of
 from merilo.checking.check import Wanted, run_check
 from merilo.checking.record import check_record
+from merilo.commands.evaluate.options import Options
 from merilo.data.labels import Task, read_labels
 from merilo.judges.callables import CallableJudge
 from merilo.judges.embedded_provider import RULES
 from merilo.judges.lexical import Curve
 from merilo.judging.questions import Addresses, Question, Relevance, Sufficiency, Support
-from merilo.options import Options
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training"))
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 from scores import terms
 
 from merilo.checking.check import Wanted, run_check
+from merilo.commands.evaluate.options import Options
 from merilo.data.labels import Task
 from merilo.data.sentences import sentences
-from merilo.options import Options
 from merilo.stats.resampling import Resampling
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from merilo.checking.check import Wanted, run_check
-from merilo.options import Options
+from merilo.commands.evaluate.options import Options
 from merilo.stats.resampling import Resampling
 
 if TYPE_CHECKING:

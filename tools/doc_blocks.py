@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from doc_code import api, api_verbs, commands, error_tree, kinds
 
-from merilo.cli import exits
-from merilo.cli.exits import Exit
+from merilo.commands import exit_codes as exits
+from merilo.commands.exit_codes import Exit
 from merilo.data.sample import FIELDS
 from merilo.judges.blended import CURVES_FILE
 from merilo.metrics.edges import edge_table
@@ -195,7 +195,9 @@ def exit_codes() -> str:
     said = " ".join((inspect.getdoc(exits) or "").split()).partition("Exit codes: ")[2].removesuffix(".")
     pairs = [part.partition(" ")[::2] for part in said.split(" · ")]
     if [int(code) for code, _ in pairs] != [code.value for code in Exit]:
-        raise SystemExit("The docstring of merilo.cli.exits and its Exit name different codes; mend the docstring.")
+        raise SystemExit(
+            "The docstring of merilo.commands.exit_codes and its Exit name different codes; mend the docstring."
+        )
     return table(("code", "meaning"), pairs)
 
 

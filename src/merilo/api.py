@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Unpack
 
 from merilo.commands.blocking import run_blocking
+from merilo.commands.evaluate.options import EvaluateArguments, options_from
+from merilo.commands.evaluate.run import run_evaluation
 from merilo.engine.amounts import LOOKED_AT
-from merilo.evaluation import run_evaluation
-from merilo.options import EvaluateArguments, options_from
 from merilo.reports.comparison import SHOWN
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from merilo.commands.evaluate.run import run_evaluation
 from merilo.errors import UsageError
-from merilo.evaluation import run_evaluation
 from merilo.metrics.lineage.form import Lineage
 from merilo.metrics.lineage.same_verdicts import FORMS, SameVerdicts
 from merilo.reports.definitions import lineage_tables
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from os import PathLike
 
+    from merilo.commands.evaluate.options import Options
     from merilo.data.load import Records
     from merilo.metrics.base import Metric
-    from merilo.options import Options
     from merilo.reports.definitions import LineageTables
 
 NATIVE: Final[Mapping[Lineage, tuple[str, ...]]] = {

@@ -10,16 +10,16 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from merilo.commands.evaluate.options import checked, judges_of
+from merilo.commands.evaluate.run import prepared
 from merilo.data.load import load
 from merilo.engine.amounts import LOOKED_AT, Amount, CascadeEstimate, Estimate, MetricEstimate
 from merilo.engine.answers import Answers
 from merilo.engine.cache import VerdictCache, default_path
 from merilo.engine.dry import DryRun
 from merilo.errors import UsageError
-from merilo.evaluation import prepared
 from merilo.judges.cascade import each_judge
 from merilo.judging.verdicts import Failure
-from merilo.options import checked, judges_of
 from merilo.providers.prices import prices_from
 from merilo.runs.differences import broken_files
 from merilo.runs.measured import measured_in
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from os import PathLike
 
+    from merilo.commands.evaluate.options import Options
     from merilo.data.load import Records
     from merilo.engine.answers import Held, Unit
     from merilo.engine.dry import Counted
     from merilo.judges.base import Judge
-    from merilo.options import Options
     from merilo.providers.base import Provider
     from merilo.providers.prices import Price, Prices
 

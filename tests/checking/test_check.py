@@ -13,6 +13,7 @@ from merilo.checking.check import Check, Wanted, run_check
 from merilo.checking.items import clusters_of, items_of
 from merilo.checking.page import check_page
 from merilo.checking.record import check_record
+from merilo.commands.evaluate.options import Options
 from merilo.data.labels import Labelled, Task, read_labels
 from merilo.errors import DataError, UsageError
 from merilo.judges.callables import CallableJudge
@@ -29,7 +30,6 @@ from merilo.judging.verdicts import (
 )
 from merilo.metrics.base import About, Evidence, Failed, Score, Undefined, drive
 from merilo.metrics.contract import check_metric
-from merilo.options import Options
 from merilo.stats.resampling import Resampling
 
 if TYPE_CHECKING:

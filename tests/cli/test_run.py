@@ -15,7 +15,7 @@ from command_line import COMMAND
 from seals import seal_again
 from server import JudgeServer, status
 
-from merilo.cli.options import metric_texts, share
+from merilo.commands.flags import metric_texts, share
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:

@@ -11,16 +11,16 @@ import pytest
 from seals import seal_again
 from server import Asked, JudgeServer, prose, status
 
+from merilo.commands.evaluate.options import Options
+from merilo.commands.evaluate.run import run_evaluation
 from merilo.engine.cascade_pilot import first_ids
 from merilo.errors import ProviderDown
 from merilo.estimate import run_estimate
-from merilo.evaluation import run_evaluation
 from merilo.judges.cascade import Cascade, cascade_of
 from merilo.judges.llm import Judged, LLMJudge
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.questions import Question, Relevance, Support
 from merilo.judging.verdicts import RelevanceVerdict, SupportLabel, SupportVerdict, Verdict
-from merilo.options import Options
 from merilo.providers.openai import OpenAIProvider
 from merilo.rendering.cascade import cascade_rows
 from merilo.rendering.overview import overview_page, overview_record

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from merilo.commands.evaluate.options import Options, judges_of
 from merilo.errors import UsageError
 from merilo.judges.cascade import (
     Cascade,
@@ -35,7 +36,6 @@ from merilo.judging.verdicts import (
     SupportVerdict,
     Verdict,
 )
-from merilo.options import Options, judges_of
 
 URL = "http://127.0.0.1:9/v1"
 

@@ -15,7 +15,7 @@ from judged_rivers import rows
 from packaging.requirements import Requirement
 
 import merilo
-from merilo import options
+from merilo.commands.evaluate import options
 from merilo.judges.splitter import SplitterJudge
 from merilo.judging.ask import ask
 from merilo.judging.questions import Completion, Pack, Sentences

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from merilo.commands.evaluate.options import Options
 from merilo.data.labels import Labelled, Task
 from merilo.data.sample import Sample
 from merilo.errors import UsageError
@@ -22,7 +23,6 @@ from merilo.judging.verdicts import (
     SupportVerdict,
     Verdict,
 )
-from merilo.options import Options
 from merilo.probing.asking import questions_of, trial_sample
 from merilo.probing.cases import Asks, Case, Lot, cases_of, labelled_cases
 from merilo.probing.facts import denied, names_in, other_name, other_number

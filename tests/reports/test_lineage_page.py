@@ -11,7 +11,7 @@ from command_line import Here
 
 import merilo
 from merilo.cli.lineage import lineage
-from merilo.cli.run import run
+from merilo.commands.evaluate.cli import run
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.questions import KINDS, Completion, Embeddings, Question, Relevance, Sentences, Similarities
 from merilo.metrics.lineage.form import Lineage

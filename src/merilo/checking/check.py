@@ -19,15 +19,15 @@ from merilo.checking.items import State, items_of
 from merilo.checking.labels import label_files
 from merilo.checking.passing import Passing
 from merilo.checking.tables import ALL, PEOPLE, TaskTable, table_of
+from merilo.commands.evaluate.options import judges_of
+from merilo.commands.evaluate.run import run_evaluation
 from merilo.data.labels import Labelled, Task
 from merilo.data.sample import Dataset
 from merilo.engine.limits import asks_no_model
 from merilo.errors import UsageError
-from merilo.evaluation import run_evaluation
 from merilo.judges.cascade import each_judge
 from merilo.judging.questions import Relevance
 from merilo.metrics.registry import metric_text
-from merilo.options import judges_of
 from merilo.runs.outcomes import outcome_from
 from merilo.runs.run import STORE
 from merilo.stats.resampling import Resampling
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from merilo.checking.items import Item
     from merilo.checking.labels import LabelFile
     from merilo.checking.tables import Reading
+    from merilo.commands.evaluate.options import Options
     from merilo.judges.base import Judge
     from merilo.metrics.base import Outcome
-    from merilo.options import Options
     from merilo.runs.run import Run
 
 _AS_USUAL: Final = Resampling()

@@ -22,10 +22,10 @@ from merilo.cli import (
     metrics,
     plan,
     replay,
-    run,
     show,
     verify,
 )
+from merilo.commands.evaluate import cli as run
 
 _EPILOG = "Start with: merilo demo"
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from merilo.cli.options import Debug, Json
+from merilo.commands.flags import Debug, Json
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:

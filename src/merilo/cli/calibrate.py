@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from merilo.cli.exits import Exit
-from merilo.cli.options import Cluster, Debug, Json, given, metric_texts
+from merilo.commands.exit_codes import Exit
+from merilo.commands.flags import Cluster, Debug, Json, given, metric_texts
 
 HELP = """Hold a run against labels of people: the judge's mean, people's and the corrected one, side by side.
 

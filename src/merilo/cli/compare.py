@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merilo.cli.options import AcrossData, Cluster, Debug, Json, metric_texts
+from merilo.commands.flags import AcrossData, Cluster, Debug, Json, metric_texts
 from merilo.errors import UsageError
 from merilo.reports.comparison import SHOWN
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merilo.cli.options import Debug
+from merilo.commands.flags import Debug
 from merilo.errors import RunError
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ def demo(
 def _evaluated(out: Path, name: str) -> Run:
     """The run of this name under `out`; one that was made by another merilo or of other data is made anew."""
     from merilo.commands.blocking import run_blocking
-    from merilo.evaluation import run_evaluation
-    from merilo.options import Options
+    from merilo.commands.evaluate.options import Options
+    from merilo.commands.evaluate.run import run_evaluation
     from merilo.rendering.progress_line import Watch
 
     data = _data(out, name)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merilo.cli.exits import Exit
-from merilo.cli.options import AcrossData, Cluster, Debug, Json, given
+from merilo.commands.exit_codes import Exit
+from merilo.commands.flags import AcrossData, Cluster, Debug, Json, given
 from merilo.errors import RunError, UsageError
 
 if TYPE_CHECKING:

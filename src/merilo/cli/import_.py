@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from merilo.cli.options import Cluster, ColumnFields, Debug, Json, column_mapping, given
+from merilo.commands.flags import Cluster, ColumnFields, Debug, Json, column_mapping, given
 from merilo.errors import UsageError
 
 HELP = """Bring in scores that another tool computed, as a run: show, compare and gate them without a judge call.

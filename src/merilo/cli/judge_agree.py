@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from merilo.cli.options import Cluster, Debug, Json
+from merilo.commands.flags import Cluster, Debug, Json
 
 HELP = """Hold judges against each other: what they said of the same questions in two runs or more.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from merilo.cli.judge_told import GOES_ON, check_whole, tell
-from merilo.cli.options import (
+from merilo.commands.flags import (
     ApiKeyEnv,
     BaseUrl,
     CascadePilot,
@@ -103,7 +103,7 @@ def check(
     import asyncio
 
     from merilo.checking.check import Wanted, run_check
-    from merilo.options import Options
+    from merilo.commands.evaluate.options import Options
     from merilo.rendering.progress_line import Watch
 
     wanted = Wanted(

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merilo.cli.exits import Exit
 from merilo.cli.judge_told import GOES_ON, check_whole, tell
-from merilo.cli.options import (
+from merilo.commands.exit_codes import Exit
+from merilo.commands.flags import (
     ApiKeyEnv,
     BaseUrl,
     CascadePilot,
@@ -112,7 +112,7 @@ def probe(
     """Probe a judge."""
     import asyncio
 
-    from merilo.options import Options
+    from merilo.commands.evaluate.options import Options
     from merilo.probing.probe import Wanted, estimate_probes, run_probes
     from merilo.rendering.progress_line import Watch
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import typer
 
-from merilo.cli.exits import Exit
+from merilo.commands.exit_codes import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

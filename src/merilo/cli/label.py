@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merilo.cli.options import Debug, Json, given
+from merilo.commands.flags import Debug, Json, given
 from merilo.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merilo.cli.options import (
+from merilo.commands.flags import (
     ApiKeyEnv,
     BaseUrl,
     CascadePilot,
@@ -42,8 +42,8 @@ from merilo.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from merilo.commands.evaluate.options import EvaluateArguments
     from merilo.data.load import Records
-    from merilo.options import EvaluateArguments
     from merilo.reports.definitions import LineageTables
 
 HELP = """Compare the published definitions of context relevance, faithfulness and so on, on DATA.
@@ -109,8 +109,8 @@ def lineage(
 ) -> None:
     """Evaluate all definitions and report."""
     from merilo.commands.blocking import run_blocking
+    from merilo.commands.evaluate.options import options_from
     from merilo.definitions import run_lineage
-    from merilo.options import options_from
     from merilo.rendering.progress_line import Watch
     from merilo.rendering.terminal import tell
 

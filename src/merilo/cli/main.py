@@ -8,7 +8,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-from merilo.cli.exits import Exit
+from merilo.commands.exit_codes import Exit
 from merilo.errors import Interrupted, MeriloError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from merilo.cli.options import Debug, Json
+from merilo.commands.flags import Debug, Json
 
 HELP = """List the metrics, or say all about one: what it needs, how it is computed, when to use it.
 

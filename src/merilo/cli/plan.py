@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merilo.cli.options import (
+from merilo.cli.pilot import Difference, Pilot, PilotCluster, Pilots, UntilDecided, report_power
+from merilo.commands.flags import (
     ApiKeyEnv,
     BaseUrl,
     CascadePilot,
@@ -34,13 +35,12 @@ from merilo.cli.options import (
     metric_texts,
     share,
 )
-from merilo.cli.pilot import Difference, Pilot, PilotCluster, Pilots, UntilDecided, report_power
 from merilo.engine.amounts import LOOKED_AT
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
+    from merilo.commands.evaluate.options import EvaluateArguments
     from merilo.engine.amounts import Estimate
-    from merilo.options import EvaluateArguments
     from merilo.reports.power import Power
 
 HELP = """Say how many requests a run over DATA would send, how many tokens they are, and what they cost.
@@ -145,9 +145,9 @@ def _planned(
     data: str, qrels: str | None, sample: str, latency: float | None, arguments: EvaluateArguments
 ) -> Estimate:
     from merilo.commands.blocking import run_blocking
+    from merilo.commands.evaluate.options import options_from
     from merilo.data.trec import load_trec
     from merilo.estimate import run_estimate
-    from merilo.options import options_from
 
     source = data if qrels is None else load_trec(data, qrels)
     options = options_from(**arguments)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from merilo.cli.exits import Exit
-from merilo.cli.options import Debug, Json, given, metric_texts
+from merilo.commands.exit_codes import Exit
+from merilo.commands.flags import Debug, Json, given, metric_texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

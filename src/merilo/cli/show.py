@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from merilo.cli.options import Cluster, Debug, Json, given
+from merilo.commands.flags import Cluster, Debug, Json, given
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from merilo.cli.exits import Exit
-from merilo.cli.options import Debug, Json, given
+from merilo.commands.exit_codes import Exit
+from merilo.commands.flags import Debug, Json, given
 
 if TYPE_CHECKING:
     from merilo.rendering.page import Page

@@ -1,6 +1,6 @@
 """A cascade: a cheap judge answers if it is confident enough, and the last judge answers the rest.
 
-The thresholds are not part of a cascade. Each run measures them on its own data (`merilo.cascading`): it asks every
+The thresholds are not part of a cascade. Each run measures them on its own data (`merilo.commands.evaluate.cascade`): it asks every
 judge about a random sample of questions, the pilot, and lets a cheap judge answer only as far as the pilot shows that
 it agrees with the last judge. Until then everything goes to the last judge.
 

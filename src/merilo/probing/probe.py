@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.checking.labels import label_files
+from merilo.commands.evaluate.options import judges_of
+from merilo.commands.evaluate.run import run_evaluation
 from merilo.data.load import load
 from merilo.data.sample import BadRecord, Dataset
 from merilo.errors import DataError, UsageError
 from merilo.estimate import run_estimate
-from merilo.evaluation import run_evaluation
 from merilo.metrics.base import Failed, Score
-from merilo.options import judges_of
 from merilo.probing.asking import KINDS, VerdictsUnderChange, trial_id, trial_sample
 from merilo.probing.cases import Asks, Lot, cases_of, labelled_cases
 from merilo.probing.figures import Judged, Result, result_of
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from merilo.checking.labels import LabelFile
+    from merilo.commands.evaluate.options import Options
     from merilo.data.sample import Sample
     from merilo.engine.amounts import Estimate
     from merilo.judges.base import Judge
     from merilo.metrics.base import Outcome
-    from merilo.options import Options
     from merilo.probing.cases import Case
     from merilo.probing.probes import Probe, Trial
     from merilo.runs.run import Run

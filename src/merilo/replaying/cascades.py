@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from merilo.cascading import audit_result, stored_thresholds
+from merilo.commands.evaluate.cascade import audit_result, stored_thresholds
 from merilo.engine.cascade_check import answered, audits_of, chosen_audits
 from merilo.judges.cascade import SIGN, Cascade, Decision, Stage, stage_role
 from merilo.judging.questions import KINDS

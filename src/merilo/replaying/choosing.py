@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from merilo.commands.evaluate.selection import Chosen, definitions_of, metrics_of, missing_fields
 from merilo.errors import UsageError
 from merilo.metrics.base import is_composite
 from merilo.metrics.registry import RecordedMetric, metric_text, parse_recorded
-from merilo.selection import Chosen, definitions_of, metrics_of, missing_fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merilo.cli.exits import Exit
-from merilo.cli.options import (
+from merilo.commands.exit_codes import Exit
+from merilo.commands.flags import (
     ApiKeyEnv,
     BaseUrl,
     CascadePilot,
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from merilo.options import EvaluateArguments
+    from merilo.commands.evaluate.options import EvaluateArguments
     from merilo.rendering.progress_line import Watch
     from merilo.runs.run import Run
 
@@ -176,9 +176,9 @@ def run(
 
 def _evaluated(data: str, qrels: str | None, arguments: EvaluateArguments, *, quiet: bool, plain: bool) -> Run:
     from merilo.commands.blocking import run_blocking
+    from merilo.commands.evaluate.options import options_from
+    from merilo.commands.evaluate.run import run_evaluation
     from merilo.data.trec import load_trec
-    from merilo.evaluation import run_evaluation
-    from merilo.options import options_from
     from merilo.rendering.progress_line import Watch
     from merilo.rendering.spent import spent_so_far
 

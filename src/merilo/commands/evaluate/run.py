@@ -12,7 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from merilo.cascading import RunCascades
+from merilo.commands.evaluate.cascade import RunCascades
+from merilo.commands.evaluate.options import checked, judges_of
+from merilo.commands.evaluate.selection import Selection, select
 from merilo.data.load import load
 from merilo.data.sentences import SPLITTER_ID
 from merilo.engine.answers import SPECIAL, Answers, Roles
@@ -27,7 +29,6 @@ from merilo.engine.schedule import room_for, room_until, stream
 from merilo.errors import ProviderDown, RunError, UsageError
 from merilo.judges.cascade import each_judge
 from merilo.judging.rubric import rubric_versions
-from merilo.options import checked, judges_of
 from merilo.rendering.event_log import EventLog
 from merilo.rendering.spent import spent_so_far
 from merilo.rendering.wording import count
@@ -45,18 +46,17 @@ from merilo.runs.scales import scales_of
 from merilo.runs.seal import publish, recover
 from merilo.runs.store import Store
 from merilo.runs.tape import write_tape
-from merilo.selection import Selection, select
 from merilo.version import version
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
     from os import PathLike
 
+    from merilo.commands.evaluate.options import Options
     from merilo.data.load import Records
     from merilo.data.sample import Dataset, Sample
     from merilo.judges.base import Judge
     from merilo.metrics.base import Metric
-    from merilo.options import Options
     from merilo.results.early_stopping import Deciding
     from merilo.runs.outcomes import Result
 
