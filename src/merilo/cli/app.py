@@ -13,7 +13,6 @@ from merilo.cli import (
     demo,
     gate,
     import_,
-    judge,
     judge_agree,
     judge_check,
     judge_probe,
@@ -26,6 +25,7 @@ from merilo.cli import (
     verify,
 )
 from merilo.commands.evaluate import cli as run
+from merilo.commands.judge import cli as judge
 
 _EPILOG = "Start with: merilo demo"
 

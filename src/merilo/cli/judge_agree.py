@@ -35,7 +35,7 @@ def agree(
 ) -> None:
     """Compare judges."""
     del debug  # main reads it
-    from merilo.cli.judge_told import tell
+    from merilo.commands.judge.output import tell
     from merilo.concluding.judges_agreeing import judges_agreement
     from merilo.concluding.judges_agreement_page import judges_page, judges_record
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merilo.cli.judge_told import GOES_ON, check_whole, tell
 from merilo.commands.flags import (
     ApiKeyEnv,
     BaseUrl,
@@ -31,6 +30,7 @@ from merilo.commands.flags import (
     share,
     unanswered_as,
 )
+from merilo.commands.judge.output import GOES_ON, check_whole, tell
 from merilo.errors import Interrupted
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merilo.cli.judge_told import GOES_ON, check_whole, tell
 from merilo.commands.exit_codes import Exit
 from merilo.commands.flags import (
     ApiKeyEnv,
@@ -34,6 +33,7 @@ from merilo.commands.flags import (
     shares_by_name,
     unanswered_as,
 )
+from merilo.commands.judge.output import GOES_ON, check_whole, tell
 from merilo.errors import Interrupted
 from merilo.stats.gate import Verdict
 

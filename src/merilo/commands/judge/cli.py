@@ -10,7 +10,7 @@ from merilo.commands.exit_codes import Exit
 from merilo.commands.flags import ApiKeyEnv, BaseUrl, Debug, Json, JudgedHow, given
 
 if TYPE_CHECKING:
-    from merilo.cli.trial import Trial
+    from merilo.commands.judge.trial import Trial
     from merilo.judges.base import Judge
     from merilo.rendering.page import Page
 
@@ -46,7 +46,7 @@ def try_judge(
 ) -> None:
     """Try a judge."""
     del debug  # main reads it
-    from merilo.cli.trial import try_out
+    from merilo.commands.judge.trial import try_out
     from merilo.errors import UsageError
     from merilo.judges.cascade import Cascade
     from merilo.judges.spec import judge_from
@@ -66,7 +66,7 @@ def try_judge(
 
 
 def _record(judge: Judge, trials: list[Trial]) -> dict[str, Any]:  # Any: JSON
-    from merilo.cli.trial import unanswered
+    from merilo.commands.judge.trial import unanswered
 
     return {
         "judge": judge.name,
@@ -97,7 +97,7 @@ def _trial_record(trial: Trial) -> dict[str, Any]:  # Any: JSON
 
 
 def _page(judge: Judge, trials: list[Trial], width: int) -> Page:
-    from merilo.cli.trial import unanswered
+    from merilo.commands.judge.trial import unanswered
     from merilo.rendering.page import Page, Span, Tone, columns
     from merilo.rendering.wording import NONE, said
 
