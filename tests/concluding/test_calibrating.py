@@ -27,6 +27,7 @@ from labelled_run import (
 from seals import remove_seal
 
 import merilo
+from merilo.commands.show.html import run_html
 from merilo.concluding.attached import LABELS, corrected_of
 from merilo.concluding.calibrating import calibrate_run
 from merilo.concluding.calibration_page import calibrated_page, calibrated_record
@@ -40,7 +41,6 @@ from merilo.judging.verdicts import FailureKind
 from merilo.metrics.formulas import average_precision
 from merilo.rendering.correction import corrected_aggregates
 from merilo.rendering.overview import overview_page, overview_record
-from merilo.reports.html_run import run_html
 from merilo.results.scores import read_scores
 from merilo.stats.correction import Reported
 

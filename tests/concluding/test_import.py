@@ -16,15 +16,15 @@ import pytest
 import merilo
 from merilo.api import import_scores
 from merilo.cli.import_ import score_and_range
+from merilo.commands.show.html import run_html
+from merilo.commands.show.run import summarise
 from merilo.concluding.importing import _leave_nothing
 from merilo.concluding.importing_tables import number_of
-from merilo.concluding.summarising import summarise
 from merilo.errors import DataError, RunError, UsageError
 from merilo.rendering.evidence_summary import behind
 from merilo.rendering.overview import overview_page
 from merilo.reports.gate_page import gates_page
 from merilo.reports.html_comparison import comparison_html
-from merilo.reports.html_run import run_html
 from merilo.reports.markdown import comparison_markdown
 from merilo.results.sample_detail import Case
 from merilo.results.scores import read_scores

@@ -17,7 +17,7 @@ from server import JudgeServer
 
 import merilo
 from merilo import api
-from merilo.concluding.summarising import summarise
+from merilo.commands.show.run import summarise
 from merilo.errors import MeriloError, RunError, UsageError
 from merilo.results.early_stopping import STOPPED_NOTE, Until
 from merilo.results.scores import read_scores

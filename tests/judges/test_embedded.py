@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from merilo import evaluate
+from merilo.commands.show.html import run_html
 from merilo.data.short_answers import stated
 from merilo.engine.rounds import Batches
 from merilo.errors import Permanent
@@ -31,7 +32,6 @@ from merilo.judging.verdicts import Failure, FailureKind, SufficiencyLabel, Supp
 from merilo.providers.base import Message, Reply, ReplyPath, Request
 from merilo.providers.questions import QuestionRequest
 from merilo.rendering.overview import overview_page, overview_record
-from merilo.reports.html_run import run_html
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import merilo
+from merilo.commands.show.worst import metric_of
 from merilo.metrics.registry import metric_text, parse_metric
 from merilo.metrics.text import is_called
-from merilo.reports.worst import metric_of
 from merilo.results.scores import read_scores
 
 TAPE = Path(__file__).parent.parent / "replays" / "published-0.1.0.jsonl.gz"

@@ -10,10 +10,10 @@ from judged_rivers import rows, verdict_for
 from seals import remove_seal
 
 import merilo
+from merilo.commands.show.html import run_html
 from merilo.metrics.base import Card, Ordinary, Score, Undefined
 from merilo.rendering.explain import case_page
 from merilo.rendering.overview import overview_page, overview_record
-from merilo.reports.html_run import run_html
 from merilo.results.sample_detail import Case
 from merilo.runs.run import SUMMARY
 

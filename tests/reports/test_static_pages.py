@@ -15,11 +15,11 @@ from graded_runs import FAILS, graded, judge, many
 from seals import remove_seal
 
 import merilo
+from merilo.commands.show.html import run_html
 from merilo.concluding.comparing import Comparing, compare_runs
 from merilo.errors import RunError
 from merilo.rendering.html import plot, write_page
 from merilo.reports.html_comparison import comparison_html
-from merilo.reports.html_run import run_html
 from merilo.reports.markdown import code, comparison_markdown, fenced
 from merilo.runs.run import SUMMARY, write_json
 

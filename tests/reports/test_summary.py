@@ -12,7 +12,7 @@ from judged_rivers import canonical, rows, verdict_for
 from seals import remove_seal
 
 import merilo
-from merilo.concluding.summarising import summarise
+from merilo.commands.show.run import summarise
 from merilo.metrics.base import Card, Ordinary, Score, Undefined
 from merilo.metrics.registry import register
 from merilo.rendering.overview import overview_page, overview_record

@@ -21,11 +21,11 @@ from merilo.cli import (
     metrics,
     plan,
     replay,
-    show,
     verify,
 )
 from merilo.commands.evaluate import cli as run
 from merilo.commands.judge import cli as judge
+from merilo.commands.show import cli as show
 
 _EPILOG = "Start with: merilo demo"
 
