@@ -106,7 +106,7 @@ def compare(samples: int, shape: str) -> None:
         found: list[float] = []
         for cluster in ("", "document"):
             started = time.process_time()
-            from merilo.concluding.comparing import Comparing, compare_runs
+            from merilo.commands.compare.run import Comparing, compare_runs
 
             result = compare_runs(paths, Comparing(cluster=cluster))
             if result.common != samples or len(result.moved) != 20:

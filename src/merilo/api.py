@@ -9,16 +9,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Unpack
 
 from merilo.commands.blocking import run_blocking
+from merilo.commands.compare.result import SHOWN
 from merilo.commands.evaluate.options import EvaluateArguments, options_from
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.engine.amounts import LOOKED_AT
-from merilo.reports.comparison import SHOWN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
     from merilo.checking.check import Check
+    from merilo.commands.compare.result import RunComparison
     from merilo.concluding.calibrating import Calibrated
     from merilo.concluding.judges_agreeing import JudgesAgreement
     from merilo.concluding.labelling import Tasks
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from merilo.metrics.base import Definition
     from merilo.probing.probe import Probing
     from merilo.replaying.replay import Replay
-    from merilo.reports.comparison import RunComparison
     from merilo.reports.definitions import LineageTables
     from merilo.reports.gate import Gates
     from merilo.reports.power import Power
@@ -297,7 +297,7 @@ def compare(
         DataError: there is nothing to pair, or samples are in no cluster.
         RunError: a run cannot be read.
     """
-    from merilo.concluding.comparing import Comparing, compare_runs
+    from merilo.commands.compare.run import Comparing, compare_runs
 
     wanted = Comparing(
         metrics=metrics,

@@ -12,21 +12,21 @@ from seals import remove_seal
 
 import merilo
 from merilo import api
+from merilo.commands.compare.html import comparison_html, comparison_table
+from merilo.commands.compare.markdown import comparison_markdown
+from merilo.commands.compare.record import comparison_record
+from merilo.commands.compare.run import Comparing, compare_runs
+from merilo.commands.compare.text import comparison_page
+from merilo.commands.compare.wording import readings
 from merilo.concluding.attached import LABELS
-from merilo.concluding.comparing import Comparing, compare_runs
 from merilo.errors import DataError, RunError, UsageError
-from merilo.reports.comparison_page import comparison_page
-from merilo.reports.comparison_record import comparison_record
-from merilo.reports.comparison_words import readings
-from merilo.reports.html_comparison import comparison_html, comparison_table
-from merilo.reports.markdown import comparison_markdown
 from merilo.runs.run import MANIFEST, OUTCOMES
 from merilo.stats.compare import Reading
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from merilo.reports.comparison import RunComparison
+    from merilo.commands.compare.result import RunComparison
     from merilo.stats.compare import Comparison
 
 METRIC = "context_relevance"

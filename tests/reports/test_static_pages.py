@@ -15,19 +15,19 @@ from graded_runs import FAILS, graded, judge, many
 from seals import remove_seal
 
 import merilo
+from merilo.commands.compare.html import comparison_html
+from merilo.commands.compare.markdown import code, comparison_markdown, fenced
+from merilo.commands.compare.run import Comparing, compare_runs
 from merilo.commands.show.html import run_html
-from merilo.concluding.comparing import Comparing, compare_runs
 from merilo.errors import RunError
 from merilo.rendering.html import plot, write_page
-from merilo.reports.html_comparison import comparison_html
-from merilo.reports.markdown import code, comparison_markdown, fenced
 from merilo.runs.run import SUMMARY, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from merilo.reports.comparison import RunComparison
+    from merilo.commands.compare.result import RunComparison
 
 HOSTILE = (
     "<script>alert(1)</script><img src=x onerror=alert(1)> </style> '\"> {{ 7*7 }} @everyone #1 | `tick` ```` "

@@ -9,7 +9,6 @@ import typer
 from merilo.cli import (
     cache,
     calibrate,
-    compare,
     demo,
     gate,
     import_,
@@ -23,6 +22,7 @@ from merilo.cli import (
     replay,
     verify,
 )
+from merilo.commands.compare import cli as compare
 from merilo.commands.evaluate import cli as run
 from merilo.commands.judge import cli as judge
 from merilo.commands.show import cli as show

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from merilo.concluding.comparing import labels_aside
+from merilo.commands.compare.run import labels_aside
 from merilo.errors import DataError, RunError, UsageError
 from merilo.rendering.wording import count, unsealed_notes
 from merilo.reports.gate import Gate, Gates, Kind

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
+from merilo.commands.compare.wording import Beside
 from merilo.rendering.aggregate import less_is_better, missing_text, weak_with_judge
 from merilo.rendering.correction import corrected_aggregates, counts_heading, label_rows, row_name
 from merilo.rendering.html import plot, rendered
@@ -14,7 +15,6 @@ from merilo.rendering.html_evidence import EvidencePart, TextPart, evidence_part
 from merilo.rendering.overview import agreement, counts_text, intervals_text, judge_name
 from merilo.rendering.spent import spent_text
 from merilo.rendering.wording import NONE, REMARKS, STOPPED, UNSEALED, count, number, percent, span
-from merilo.reports.comparison_words import Beside
 from merilo.results.sample_details import cases_of
 from merilo.runs.scales import recorded_scale
 

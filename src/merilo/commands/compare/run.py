@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, TypeVar
 
+from merilo.commands.compare.result import SHOWN, Moved, Row, RunComparison, Side
 from merilo.errors import DataError, UsageError
 from merilo.rendering.overview import command
 from merilo.rendering.wording import unsealed_notes
-from merilo.reports.comparison import SHOWN, Moved, Row, RunComparison, Side
 from merilo.results.comparability import differences_that_move_numbers, stopped_early, unlike
 from merilo.results.contents import equal_questions
 from merilo.results.sample_details import cases_of

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from merilo.commands.compare import wording as words
 from merilo.rendering.evidence_summary import behind
 from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Span, Tone, cut
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import count, number
-from merilo.reports import comparison_words as words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from merilo.reports.comparison import Moved, Row, RunComparison
+    from merilo.commands.compare.result import Moved, Row, RunComparison
 
 _WIDEST_NAME = 15
 _QUOTED = 200

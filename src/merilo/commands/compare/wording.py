@@ -13,7 +13,7 @@ from merilo.stats.paired import FEWEST_DIFFERENT
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from merilo.reports.comparison import Row, RunComparison
+    from merilo.commands.compare.result import Row, RunComparison
     from merilo.stats.compare import Comparison
 
 NO_READING = "not primary"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from merilo.commands.compare.wording import better, reading, why
 from merilo.rendering.evidence_summary import behind
-from merilo.reports.comparison_words import better, reading, why
 
 if TYPE_CHECKING:
-    from merilo.reports.comparison import Moved, Row, RunComparison
+    from merilo.commands.compare.result import Moved, Row, RunComparison
     from merilo.stats.compare import Extreme
 
 

@@ -10,16 +10,16 @@ import re
 from html import escape
 from typing import TYPE_CHECKING
 
+from merilo.commands.compare import wording as words
+from merilo.commands.compare.text import moved_sample
 from merilo.rendering.page import Page
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import count, number
-from merilo.reports import comparison_words as words
-from merilo.reports.comparison_page import moved_sample
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from merilo.reports.comparison import Row, RunComparison
+    from merilo.commands.compare.result import Row, RunComparison
 
 SHOWN = 5
 _MOST_SIGNS = 60_000

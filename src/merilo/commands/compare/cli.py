@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from merilo.commands.compare.result import SHOWN
 from merilo.commands.flags import AcrossData, Cluster, Debug, Json, metric_texts
 from merilo.errors import UsageError
-from merilo.reports.comparison import SHOWN
 
 if TYPE_CHECKING:
-    from merilo.reports.comparison import RunComparison
+    from merilo.commands.compare.result import RunComparison
 
 HELP = """Compare runs of the same questions: differences, intervals, and the samples that changed most.
 
@@ -71,7 +71,7 @@ def compare(
     del debug  # main reads it
     if json and markdown == "-":
         raise UsageError("--json and --markdown - both want the output; give one of them a file.")
-    from merilo.concluding.comparing import Comparing, compare_runs
+    from merilo.commands.compare.run import Comparing, compare_runs
 
     found = compare_runs(
         runs or [],
@@ -97,11 +97,11 @@ def _write(found: RunComparison, html: str | None, markdown: str | None, samples
     from merilo.rendering.terminal import write
 
     if html is not None:
-        from merilo.reports.html_comparison import comparison_html
+        from merilo.commands.compare.html import comparison_html
 
         write_page(Path(html), comparison_html(found))
     if markdown is not None:
-        from merilo.reports.markdown import comparison_markdown
+        from merilo.commands.compare.markdown import comparison_markdown
 
         text = comparison_markdown(found, samples=_SHOWN if samples is None else samples)
         if markdown == "-":
@@ -111,10 +111,10 @@ def _write(found: RunComparison, html: str | None, markdown: str | None, samples
 
 
 def _show(found: RunComparison, kept: list[str], samples: int | None, *, html: bool, json: bool) -> None:
+    from merilo.commands.compare.record import comparison_record
+    from merilo.commands.compare.text import comparison_page
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, show, write
-    from merilo.reports.comparison_page import comparison_page
-    from merilo.reports.comparison_record import comparison_record
 
     if json:
         write(json_text(comparison_record(found)) + "\n")

@@ -120,19 +120,19 @@ class RunComparison:
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each metric and other run, with the fields of the JSON. Needs pandas."""
+        from merilo.commands.compare.record import flat_row
         from merilo.rendering.frames import frame
-        from merilo.reports.comparison_record import flat_row
 
         return frame([flat_row(self, row) for row in self.rows])
 
     def _repr_html_(self) -> str:
         """The paired table, as a notebook shows it."""
-        from merilo.reports.html_comparison import comparison_table
+        from merilo.commands.compare.html import comparison_table
 
         return comparison_table(self)
 
     def __str__(self) -> str:
         """The page that `merilo compare` prints, 80 columns wide."""
-        from merilo.reports.comparison_page import comparison_page
+        from merilo.commands.compare.text import comparison_page
 
         return str(comparison_page(self, 80))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from merilo.commands.compare import wording as words
 from merilo.rendering.html import Plot, plot, rendered
 from merilo.rendering.html_evidence import evidence_part, text_part, value_cell
 from merilo.rendering.wording import number
-from merilo.reports import comparison_words as words
 
 if TYPE_CHECKING:
-    from merilo.reports.comparison import Moved, Row, RunComparison
+    from merilo.commands.compare.result import Moved, Row, RunComparison
 
 
 @dataclass(frozen=True, slots=True)
