@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from merilo.checking.check import Check
     from merilo.commands.compare.result import RunComparison
+    from merilo.commands.gate.result import Gates
     from merilo.concluding.calibrating import Calibrated
     from merilo.concluding.judges_agreeing import JudgesAgreement
     from merilo.concluding.labelling import Tasks
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from merilo.probing.probe import Probing
     from merilo.replaying.replay import Replay
     from merilo.reports.definitions import LineageTables
-    from merilo.reports.gate import Gates
     from merilo.reports.power import Power
     from merilo.runs.run import Run
 
@@ -168,8 +168,8 @@ def power(
         DataError: two pilots have no sample in common.
         RunError: a pilot cannot be read.
     """
+    from merilo.commands.gate.suite import until_from
     from merilo.concluding.power import power_of
-    from merilo.concluding.suite import until_from
 
     until = None if until_decided is None else until_from(until_decided)
     return power_of(
@@ -351,8 +351,8 @@ def gate(
         DataError: the runs have no sample in common, or samples are in no cluster.
         RunError: a run cannot be read, or was stopped before its end.
     """
-    from merilo.concluding.gating import gate_run
-    from merilo.concluding.suite import suite_from
+    from merilo.commands.gate.run import gate_run
+    from merilo.commands.gate.suite import suite_from
 
     asked = suite_from(
         suite,

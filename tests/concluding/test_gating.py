@@ -16,12 +16,12 @@ from seals import remove_seal
 
 import merilo
 from merilo import api
+from merilo.commands.gate.result import CannotTell
+from merilo.commands.gate.run import gate_run
+from merilo.commands.gate.suite import Suite, read_suite, suite_of
+from merilo.commands.gate.text import gates_page, gates_record, junit_text
 from merilo.concluding.attached import LABELS
-from merilo.concluding.gating import gate_run
-from merilo.concluding.suite import Suite, read_suite, suite_of
 from merilo.errors import DataError, MeriloError, RunError, UsageError
-from merilo.reports.gate import CannotTell
-from merilo.reports.gate_page import gates_page, gates_record, junit_text
 from merilo.results.comparability import differences_that_move_numbers
 from merilo.results.scores import read_scores
 from merilo.runs.run import SUMMARY
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from merilo.reports.gate import Gate, Gates
+    from merilo.commands.gate.result import Gate, Gates
 
 METRIC = "context_relevance"
 SHARE = "context_relevance(unit=context)"

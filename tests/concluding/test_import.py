@@ -18,6 +18,7 @@ from merilo.api import import_scores
 from merilo.cli.import_ import score_and_range
 from merilo.commands.compare.html import comparison_html
 from merilo.commands.compare.markdown import comparison_markdown
+from merilo.commands.gate.text import gates_page
 from merilo.commands.show.html import run_html
 from merilo.commands.show.run import summarise
 from merilo.concluding.importing import _leave_nothing
@@ -25,7 +26,6 @@ from merilo.concluding.importing_tables import number_of
 from merilo.errors import DataError, RunError, UsageError
 from merilo.rendering.evidence_summary import behind
 from merilo.rendering.overview import overview_page
-from merilo.reports.gate_page import gates_page
 from merilo.results.sample_detail import Case
 from merilo.results.scores import read_scores
 from merilo.runs.files import RUN_FILES

@@ -10,7 +10,6 @@ from merilo.cli import (
     cache,
     calibrate,
     demo,
-    gate,
     import_,
     judge_agree,
     judge_check,
@@ -24,6 +23,7 @@ from merilo.cli import (
 )
 from merilo.commands.compare import cli as compare
 from merilo.commands.evaluate import cli as run
+from merilo.commands.gate import cli as gate
 from merilo.commands.judge import cli as judge
 from merilo.commands.show import cli as show
 

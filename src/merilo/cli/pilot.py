@@ -50,8 +50,8 @@ class Pilot(NamedTuple):
         """What the pilots say of runs of so many samples; None where none was named."""
         if not self.runs:
             return None
+        from merilo.commands.gate.suite import until_from
         from merilo.concluding.power import power_of
-        from merilo.concluding.suite import until_from
 
         until = None if self.until_decided is None else until_from(self.until_decided)
         return power_of(self.runs, self.difference, metrics=metrics, until=until, most=most, cluster=self.cluster)

@@ -153,7 +153,7 @@ def options_from(**arguments: Unpack[EvaluateArguments]) -> Options:
     options = Options(**arguments)
     if options.until_decided is None:
         return options
-    from merilo.concluding.suite import until_from
+    from merilo.commands.gate.suite import until_from
 
     return replace(options, until_decided=until_from(options.until_decided))
 

@@ -7,15 +7,15 @@ from math import floor
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
+from merilo.commands.gate.result import CannotTell, Kind
 from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Span, Tone
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import OWN_ERROR, foreign_error
-from merilo.reports.gate import CannotTell, Kind
 from merilo.stats.gate import Verdict
 
 if TYPE_CHECKING:
-    from merilo.reports.gate import Gate, Gates
+    from merilo.commands.gate.result import Gate, Gates
 
 _TONES = {Verdict.PASS: Tone.GOOD, Verdict.FAIL: Tone.BAD, Verdict.CANNOT_TELL: Tone.STRONG}
 _SHOWN = 5

@@ -9,10 +9,10 @@ from enum import StrEnum
 from math import isfinite
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from merilo.commands.gate.result import CannotTell
 from merilo.data.check import shown
 from merilo.data.documents import read_document
 from merilo.errors import UsageError
-from merilo.reports.gate import CannotTell
 from merilo.results.early_stopping import Until
 from merilo.stats.compare import Policy
 from merilo.stats.intervals import LEVEL, SEED

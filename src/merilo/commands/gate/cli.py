@@ -14,7 +14,7 @@ from merilo.errors import RunError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from merilo.reports.gate import Gates
+    from merilo.commands.gate.result import Gates
 
 HELP = """Check a run against minimum scores or a baseline: pass, fail or cannot tell.
 
@@ -78,8 +78,8 @@ def gate(
 ) -> None:
     """Gate a run."""
     del debug  # main reads it
-    from merilo.concluding.gating import gate_run
-    from merilo.concluding.suite import suite_from
+    from merilo.commands.gate.run import gate_run
+    from merilo.commands.gate.suite import suite_from
 
     asked = suite_from(
         suite,
@@ -130,9 +130,9 @@ def _number(text: str, option: str, example: str) -> float:
 
 
 def _report(found: Gates, junit: str | None, *, json: bool) -> None:
+    from merilo.commands.gate.text import gates_page, gates_record, junit_text
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, show, write
-    from merilo.reports.gate_page import gates_page, gates_record, junit_text
     from merilo.runs.publish import write_file
 
     if junit is not None:

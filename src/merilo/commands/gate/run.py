@@ -7,9 +7,9 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from merilo.commands.compare.run import labels_aside
+from merilo.commands.gate.result import Gate, Gates, Kind
 from merilo.errors import DataError, RunError, UsageError
 from merilo.rendering.wording import count, unsealed_notes
-from merilo.reports.gate import Gate, Gates, Kind
 from merilo.results.comparability import differences_that_move_numbers, unlike
 from merilo.results.contents import MOST_OTHER, equal_inputs, equal_questions
 from merilo.results.scores import read_scores
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from os import PathLike
 
-    from merilo.concluding.suite import Suite
+    from merilo.commands.gate.suite import Suite
     from merilo.results.scores import RunScores
     from merilo.runs.run import Run
     from merilo.stats.column import Column
