@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from merilo.checking.check import Check
     from merilo.commands.compare.result import RunComparison
     from merilo.commands.gate.result import Gates
+    from merilo.commands.power.result import Power
     from merilo.concluding.calibrating import Calibrated
     from merilo.concluding.judges_agreeing import JudgesAgreement
     from merilo.concluding.labelling import Tasks
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from merilo.probing.probe import Probing
     from merilo.replaying.replay import Replay
     from merilo.reports.definitions import LineageTables
-    from merilo.reports.power import Power
     from merilo.runs.run import Run
 
 
@@ -169,7 +169,7 @@ def power(
         RunError: a pilot cannot be read.
     """
     from merilo.commands.gate.suite import until_from
-    from merilo.concluding.power import power_of
+    from merilo.commands.power.run import power_of
 
     until = None if until_decided is None else until_from(until_decided)
     return power_of(

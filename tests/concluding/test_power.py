@@ -11,10 +11,10 @@ from graded_runs import graded, many
 
 import merilo
 from merilo import api
-from merilo.concluding.power import power_of
+from merilo.commands.power.result import power_section
+from merilo.commands.power.run import power_of
 from merilo.errors import DataError, UsageError
 from merilo.rendering.page import Page
-from merilo.reports.power import power_section
 from merilo.results.early_stopping import Until
 from merilo.results.scores import read_scores
 from merilo.stats.power import samples_needed

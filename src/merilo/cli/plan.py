@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merilo.cli.pilot import Difference, Pilot, PilotCluster, Pilots, UntilDecided, report_power
 from merilo.commands.flags import (
     ApiKeyEnv,
     BaseUrl,
@@ -35,13 +34,14 @@ from merilo.commands.flags import (
     metric_texts,
     share,
 )
+from merilo.commands.power.cli import Difference, Pilot, PilotCluster, Pilots, UntilDecided, report_power
 from merilo.engine.amounts import LOOKED_AT
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
     from merilo.commands.evaluate.options import EvaluateArguments
+    from merilo.commands.power.result import Power
     from merilo.engine.amounts import Estimate
-    from merilo.reports.power import Power
 
 HELP = """Say how many requests a run over DATA would send, how many tokens they are, and what they cost.
 
@@ -162,10 +162,10 @@ def _report_power(pilot: Pilot, metrics: list[str] | None, *, json: bool) -> Non
 
 def report(found: Estimate, *, json: bool, run: str = "", power: Power | None = None) -> None:
     """Print an estimate, and what a pilot says; `run`: the command that would do it, where there is one to be named."""
+    from merilo.commands.power.result import power_record, power_section
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, show, write
     from merilo.reports.plan import plan_page, plan_record
-    from merilo.reports.power import power_record, power_section
 
     if json:
         told = {} if power is None else {"power": power_record(power)}

@@ -9,7 +9,7 @@ import typer
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
-    from merilo.reports.power import Power
+    from merilo.commands.power.result import Power
 
 Pilots = Annotated[
     list[str] | None,
@@ -51,7 +51,7 @@ class Pilot(NamedTuple):
         if not self.runs:
             return None
         from merilo.commands.gate.suite import until_from
-        from merilo.concluding.power import power_of
+        from merilo.commands.power.run import power_of
 
         until = None if self.until_decided is None else until_from(self.until_decided)
         return power_of(self.runs, self.difference, metrics=metrics, until=until, most=most, cluster=self.cluster)
@@ -59,10 +59,10 @@ class Pilot(NamedTuple):
 
 def report_power(found: Power, *, json: bool) -> None:
     """Print what a pilot says alone."""
+    from merilo.commands.power.result import power_record, power_section
     from merilo.rendering.page import Page
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, show, write
-    from merilo.reports.power import power_record, power_section
 
     if json:
         write(json_text({"power": power_record(found)}) + "\n")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import isfinite, sqrt
 from typing import TYPE_CHECKING
 
+from merilo.commands.power.result import Early, Needed, Power
 from merilo.errors import DataError, UsageError
-from merilo.reports.power import Early, Needed, Power
 from merilo.results.comparability import differences_that_move_numbers, unlike
 from merilo.results.scores import read_scores
 from merilo.runs.run import ByMetric, opened
