@@ -135,7 +135,7 @@ def plan(
 
     Raises what `evaluate` raises, but for what happens while asking.
     """
-    from merilo.estimate import run_estimate
+    from merilo.commands.plan.run import run_estimate
 
     return run_blocking(run_estimate(data, options_from(**arguments), sample=sample, latency_s=latency_s))
 

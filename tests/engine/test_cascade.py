@@ -13,9 +13,9 @@ from server import Asked, JudgeServer, prose, status
 
 from merilo.commands.evaluate.options import Options
 from merilo.commands.evaluate.run import run_evaluation
+from merilo.commands.plan.run import run_estimate
 from merilo.engine.cascade_pilot import first_ids
 from merilo.errors import ProviderDown
-from merilo.estimate import run_estimate
 from merilo.judges.cascade import Cascade, cascade_of
 from merilo.judges.llm import Judged, LLMJudge
 from merilo.judges.scripted import ScriptedJudge

@@ -17,7 +17,6 @@ from merilo.cli import (
     label,
     lineage,
     metrics,
-    plan,
     replay,
     verify,
 )
@@ -25,6 +24,7 @@ from merilo.commands.compare import cli as compare
 from merilo.commands.evaluate import cli as run
 from merilo.commands.gate import cli as gate
 from merilo.commands.judge import cli as judge
+from merilo.commands.plan import cli as plan
 from merilo.commands.show import cli as show
 
 _EPILOG = "Start with: merilo demo"

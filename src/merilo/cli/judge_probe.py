@@ -148,7 +148,7 @@ def probe(
         log_json=log_json,
     )
     if dry:
-        from merilo.cli.plan import report
+        from merilo.commands.plan.cli import report
 
         report(asyncio.run(estimate_probes(wanted, options)), json=json)
         return

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 from merilo.checking.labels import label_files
 from merilo.commands.evaluate.options import judges_of
 from merilo.commands.evaluate.run import run_evaluation
+from merilo.commands.plan.run import run_estimate
 from merilo.data.load import load
 from merilo.data.sample import BadRecord, Dataset
 from merilo.errors import DataError, UsageError
-from merilo.estimate import run_estimate
 from merilo.metrics.base import Failed, Score
 from merilo.probing.asking import KINDS, VerdictsUnderChange, trial_id, trial_sample
 from merilo.probing.cases import Asks, Lot, cases_of, labelled_cases

@@ -146,8 +146,8 @@ def _planned(
 ) -> Estimate:
     from merilo.commands.blocking import run_blocking
     from merilo.commands.evaluate.options import options_from
+    from merilo.commands.plan.run import run_estimate
     from merilo.data.trec import load_trec
-    from merilo.estimate import run_estimate
 
     source = data if qrels is None else load_trec(data, qrels)
     options = options_from(**arguments)
@@ -162,10 +162,10 @@ def _report_power(pilot: Pilot, metrics: list[str] | None, *, json: bool) -> Non
 
 def report(found: Estimate, *, json: bool, run: str = "", power: Power | None = None) -> None:
     """Print an estimate, and what a pilot says; `run`: the command that would do it, where there is one to be named."""
+    from merilo.commands.plan.text import plan_page, plan_record
     from merilo.commands.power.result import power_record, power_section
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, show, write
-    from merilo.reports.plan import plan_page, plan_record
 
     if json:
         told = {} if power is None else {"power": power_record(power)}
