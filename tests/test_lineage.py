@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import merilo
+from merilo.commands.lineage.result import CommonSamples, _compared, _shared
+from merilo.commands.lineage.text import _common_text, lineage_page, lineage_record
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.questions import (
     KINDS,
@@ -24,13 +26,11 @@ from merilo.judging.questions import (
 from merilo.metrics.lineage.form import Lineage
 from merilo.metrics.lineage.same_verdicts import FORMS, SameVerdicts
 from merilo.metrics.registry import metric_text, parse_metric
-from merilo.reports.definitions import CommonSamples, _compared, _shared
-from merilo.reports.lineage import _common_text, lineage_page, lineage_record
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from merilo.reports.definitions import DefinitionRow, LineageTables
+    from merilo.commands.lineage.result import DefinitionRow, LineageTables
 
 CONTEXTS = [
     "Paris is the capital of France. It lies on the Seine. It has two million people.",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from merilo.checking.check import Check
     from merilo.commands.compare.result import RunComparison
     from merilo.commands.gate.result import Gates
+    from merilo.commands.lineage.result import LineageTables
     from merilo.commands.power.result import Power
     from merilo.concluding.calibrating import Calibrated
     from merilo.concluding.judges_agreeing import JudgesAgreement
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from merilo.metrics.base import Definition
     from merilo.probing.probe import Probing
     from merilo.replaying.replay import Replay
-    from merilo.reports.definitions import LineageTables
     from merilo.runs.run import Run
 
 
@@ -555,6 +555,6 @@ def lineage(
     """
     if "metrics" in arguments:
         raise TypeError("lineage() chooses its metrics by families; leave metrics out.")
-    from merilo.definitions import run_lineage
+    from merilo.commands.lineage.run import run_lineage
 
     return run_blocking(run_lineage(data, options_from(**arguments), families=families, as_published=as_published))

@@ -10,17 +10,17 @@ import pytest
 from command_line import Here
 
 import merilo
-from merilo.cli.lineage import lineage
 from merilo.commands.evaluate.cli import run
+from merilo.commands.lineage.cli import lineage
+from merilo.commands.lineage.text import lineage_page, lineage_sample_page
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.questions import KINDS, Completion, Embeddings, Question, Relevance, Sentences, Similarities
 from merilo.metrics.lineage.form import Lineage
-from merilo.reports.lineage import lineage_page, lineage_sample_page
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from merilo.reports.definitions import LineageTables
+    from merilo.commands.lineage.result import LineageTables
 
 HOLISTIC = "axion:contextual_relevancy(mode=holistic, mode_effect=documented)"
 ROWS = [

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import merilo
+from merilo.commands.lineage.text import lineage_page
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.questions import KINDS, Completion, Embeddings, Sentences, Similarities
 from merilo.metrics.base import is_composite
@@ -14,7 +15,6 @@ from merilo.metrics.published.fidelity import FAMILIES
 from merilo.metrics.registry import native_metrics, parse_metric, published_metrics
 from merilo.rendering.reproduction import WORDING, Sampling, reproduction, sampling_of
 from merilo.reports.cards import card_page, card_record
-from merilo.reports.lineage import lineage_page
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,6 @@ from merilo.cli import (
     judge_check,
     judge_probe,
     label,
-    lineage,
     metrics,
     replay,
     verify,
@@ -24,6 +23,7 @@ from merilo.commands.compare import cli as compare
 from merilo.commands.evaluate import cli as run
 from merilo.commands.gate import cli as gate
 from merilo.commands.judge import cli as judge
+from merilo.commands.lineage import cli as lineage
 from merilo.commands.plan import cli as plan
 from merilo.commands.show import cli as show
 

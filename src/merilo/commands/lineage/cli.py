@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from merilo.commands.evaluate.options import EvaluateArguments
+    from merilo.commands.lineage.result import LineageTables
     from merilo.data.load import Records
-    from merilo.reports.definitions import LineageTables
 
 HELP = """Compare the published definitions of context relevance, faithfulness and so on, on DATA.
 
@@ -110,7 +110,7 @@ def lineage(
     """Evaluate all definitions and report."""
     from merilo.commands.blocking import run_blocking
     from merilo.commands.evaluate.options import options_from
-    from merilo.definitions import run_lineage
+    from merilo.commands.lineage.run import run_lineage
     from merilo.rendering.progress_line import Watch
     from merilo.rendering.terminal import tell
 
@@ -179,9 +179,9 @@ def _only(data: str, sample: str, arguments: EvaluateArguments) -> Records:
 
 
 def _report(tables: LineageTables, sample: str | None, *, json: bool) -> None:
+    from merilo.commands.lineage import text as report
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, show, write
-    from merilo.reports import lineage as report
 
     if json:
         record = report.lineage_record(tables) if sample is None else report.lineage_sample_record(tables, sample)

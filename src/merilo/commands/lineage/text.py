@@ -15,8 +15,8 @@ from merilo.rendering.wording import NONE, OWN_ERROR, count, number, span
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from merilo.commands.lineage.result import CommonSamples, DefinitionRow, LineageTables
     from merilo.metrics.base import Outcome
-    from merilo.reports.definitions import CommonSamples, DefinitionRow, LineageTables
     from merilo.runs.run import Aggregate, Run
 
 _ALIKE: Final[Sequence[str]] = ("definition", "mean", "95 % interval", "scored", "flags", "asked", "tau-b")

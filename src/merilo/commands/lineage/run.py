@@ -6,19 +6,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from merilo.commands.evaluate.run import run_evaluation
+from merilo.commands.lineage.result import lineage_tables
 from merilo.errors import UsageError
 from merilo.metrics.lineage.form import Lineage
 from merilo.metrics.lineage.same_verdicts import FORMS, SameVerdicts
-from merilo.reports.definitions import lineage_tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from os import PathLike
 
     from merilo.commands.evaluate.options import Options
+    from merilo.commands.lineage.result import LineageTables
     from merilo.data.load import Records
     from merilo.metrics.base import Metric
-    from merilo.reports.definitions import LineageTables
 
 NATIVE: Final[Mapping[Lineage, tuple[str, ...]]] = {
     Lineage.CONTEXT_RELEVANCE: (
