@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from merilo.commands.gate.result import Gates
     from merilo.commands.lineage.result import LineageTables
     from merilo.commands.power.result import Power
+    from merilo.commands.replay.run import Replay
     from merilo.concluding.calibrating import Calibrated
     from merilo.concluding.judges_agreeing import JudgesAgreement
     from merilo.concluding.labelling import Tasks
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from merilo.engine.amounts import Estimate
     from merilo.metrics.base import Definition
     from merilo.probing.probe import Probing
-    from merilo.replaying.replay import Replay
     from merilo.runs.run import Run
 
 
@@ -256,7 +256,7 @@ def replay(
             and the command to record it.
         UsageError: a metric cannot be made as named.
     """
-    from merilo.replaying.replay import replay_run
+    from merilo.commands.replay.run import replay_run
 
     return replay_run(source, metrics=metrics, out=out, reread=reread)
 

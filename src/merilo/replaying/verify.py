@@ -19,6 +19,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, get_args
 
+from merilo.commands.replay.run import Replaying
 from merilo.data.sample import Fingerprint
 from merilo.engine.budget import Unanswered, spent_record
 from merilo.errors import RunError, UsageError
@@ -27,7 +28,6 @@ from merilo.judging.untyped import compact
 from merilo.metrics.text import FOREIGN
 from merilo.replaying.cascades import audited, cascade_differences
 from merilo.replaying.compared import JSON, NOT_RECOMPUTED, compared_rows, differing
-from merilo.replaying.replay import Replaying
 from merilo.results.summary import Tally
 from merilo.runs.clusters import cluster_numbers
 from merilo.runs.files import LEDGER
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from os import PathLike
 
-    from merilo.replaying.replay import Difference
+    from merilo.commands.replay.run import Difference
     from merilo.runs.outcomes import OutcomeRecord
     from merilo.runs.seal import Inspected
 

@@ -12,8 +12,8 @@ from merilo.commands.flags import Debug, Json, given, metric_texts
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from merilo.commands.replay.run import Difference, Replay
     from merilo.rendering.page import Page
-    from merilo.replaying.replay import Difference, Replay
 
 HELP = """Recompute the scores of RUN without asking a judge, and report whether they are bit-equal.
 
@@ -50,9 +50,9 @@ def replay(
 ) -> None:
     """Replay and report."""
     del debug  # main reads it
+    from merilo.commands.replay.run import replay_run
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, show, write
-    from merilo.replaying.replay import replay_run
 
     found = replay_run(run, metrics=metric_texts(metrics) if metrics else None, out=out, reread=reread)
     if json:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from merilo.commands.replay.recorded_answers import Recorded
     from merilo.metrics.base import Definition, Metric
-    from merilo.replaying.recorded import Recorded
     from merilo.runs.run import Manifest
     from merilo.runs.store import Store
 

@@ -18,6 +18,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from merilo.commands.replay.metric_choice import Choosing
+from merilo.commands.replay.recorded_answers import Recorded, Reread, told
 from merilo.engine.answers import SPECIAL
 from merilo.engine.walk import Walk
 from merilo.errors import RunError, UsageError
@@ -25,8 +27,6 @@ from merilo.judging.untyped import as_object, compact
 from merilo.providers.anthropic import ANTHROPIC_URL
 from merilo.providers.openai import OPENAI_URL
 from merilo.providers.secrets import DIGEST
-from merilo.replaying.choosing import Choosing
-from merilo.replaying.recorded import Recorded, Reread, told
 from merilo.results.early_stopping import Until
 from merilo.results.summary import Tallies
 from merilo.runs.clusters import cluster_numbers
@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
     from os import PathLike
 
+    from merilo.commands.replay.metric_choice import Selection
+    from merilo.commands.replay.recorded_answers import Trail
     from merilo.data.sample import Sample
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
     from merilo.metrics.base import Definition, Metric
-    from merilo.replaying.choosing import Selection
-    from merilo.replaying.recorded import Trail
     from merilo.runs.outcomes import OutcomeRecord, Result
     from merilo.runs.run import Aggregate, Manifest
 
