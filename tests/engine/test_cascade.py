@@ -15,6 +15,7 @@ from merilo.commands.evaluate.options import Options
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.plan.run import run_estimate
 from merilo.commands.replay.run import replay_run
+from merilo.commands.verify.run import State, verify_run
 from merilo.engine.cascade_pilot import first_ids
 from merilo.errors import ProviderDown
 from merilo.judges.cascade import Cascade, cascade_of
@@ -25,7 +26,6 @@ from merilo.judging.verdicts import RelevanceVerdict, SupportLabel, SupportVerdi
 from merilo.providers.openai import OpenAIProvider
 from merilo.rendering.cascade import cascade_rows
 from merilo.rendering.overview import overview_page, overview_record
-from merilo.replaying.verify import State, verify_run
 from merilo.results.early_stopping import Until
 from merilo.runs.files import SUMMARY
 from merilo.runs.shapes import SUMMARY_FIELDS

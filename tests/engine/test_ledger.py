@@ -22,10 +22,10 @@ from judged_rivers import Evaluate, rows
 from server import Fault, JudgeServer, cut_off, hang, malformed, rate_limited, reset, status, truncated, unusable
 
 import merilo
+from merilo.commands.verify.run import State, verify_run
 from merilo.judging.ask import ask
 from merilo.judging.questions import Embeddings
 from merilo.metrics.base import Card, Kinds, Ordinary, Score, Undefined
-from merilo.replaying.verify import State, verify_run
 from merilo.runs.run import STORE
 from merilo.runs.store import Store
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from merilo.cli import cache, calibrate, demo, import_, judge_agree, judge_check, judge_probe, label, metrics, verify
+from merilo.cli import cache, calibrate, demo, import_, judge_agree, judge_check, judge_probe, label, metrics
 from merilo.commands.compare import cli as compare
 from merilo.commands.evaluate import cli as run
 from merilo.commands.gate import cli as gate
@@ -15,6 +15,7 @@ from merilo.commands.lineage import cli as lineage
 from merilo.commands.plan import cli as plan
 from merilo.commands.replay import cli as replay
 from merilo.commands.show import cli as show
+from merilo.commands.verify import cli as verify
 
 _EPILOG = "Start with: merilo demo"
 

@@ -10,8 +10,8 @@ from merilo.commands.exit_codes import Exit
 from merilo.commands.flags import Debug, Json, given
 
 if TYPE_CHECKING:
+    from merilo.commands.verify.run import Verification
     from merilo.rendering.page import Page
-    from merilo.replaying.verify import Verification
 
 HELP = """Check that RUN is as merilo wrote it, and recompute its numbers from its store.
 
@@ -39,9 +39,9 @@ def verify(
 ) -> None:
     """Verify and report; the help is in HELP."""
     del debug  # read in main, which reports errors
+    from merilo.commands.verify.run import State, verify_run
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, show, write
-    from merilo.replaying.verify import State, verify_run
 
     found = verify_run(run)
     if json:
@@ -76,9 +76,9 @@ def _record(found: Verification) -> dict[str, Any]:  # Any: JSON
 
 
 def _page(found: Verification, width: int) -> Page:
+    from merilo.commands.verify.run import State
     from merilo.rendering.page import Page, Span, Tone
     from merilo.rendering.sanitize import clean
-    from merilo.replaying.verify import State
 
     page = Page(width)
     tone = {State.VERIFIED: Tone.GOOD, State.CANNOT_TELL: Tone.STRONG}.get(found.state, Tone.BAD)

@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, get_args
 
 from merilo.commands.replay.run import Replaying
+from merilo.commands.verify.cascades import audited, cascade_differences
+from merilo.commands.verify.compared import JSON, NOT_RECOMPUTED, compared_rows, differing
 from merilo.data.sample import Fingerprint
 from merilo.engine.budget import Unanswered, spent_record
 from merilo.errors import RunError, UsageError
 from merilo.judges.cascade import SIGN
 from merilo.judging.untyped import compact
 from merilo.metrics.text import FOREIGN
-from merilo.replaying.cascades import audited, cascade_differences
-from merilo.replaying.compared import JSON, NOT_RECOMPUTED, compared_rows, differing
 from merilo.results.summary import Tally
 from merilo.runs.clusters import cluster_numbers
 from merilo.runs.files import LEDGER
