@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from merilo.checking.check import Check
     from merilo.commands.compare.result import RunComparison
     from merilo.commands.gate.result import Gates
+    from merilo.commands.label.run import Tasks
     from merilo.commands.lineage.result import LineageTables
     from merilo.commands.power.result import Power
     from merilo.commands.replay.run import Replay
     from merilo.concluding.calibrating import Calibrated
     from merilo.concluding.judges_agreeing import JudgesAgreement
-    from merilo.concluding.labelling import Tasks
     from merilo.data.load import Records
     from merilo.engine.amounts import Estimate
     from merilo.metrics.base import Definition
@@ -397,7 +397,7 @@ def label(
         UsageError: an argument cannot be used, no sample has a score, or the file exists.
         RunError: the run cannot be read, or the file not written.
     """
-    from merilo.concluding.labelling import label_run
+    from merilo.commands.label.run import label_run
 
     return label_run(run, out, metric=metric, samples=samples, items=items, stratify=stratify, seed=seed)
 

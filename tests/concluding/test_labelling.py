@@ -21,8 +21,8 @@ from labelled_run import (
 )
 
 import merilo
-from merilo.concluding.labelling import allotted, drawn, label_run
-from merilo.concluding.tasks import COLUMNS, Ticket, Unit, unsealed
+from merilo.commands.label.run import allotted, drawn, label_run
+from merilo.commands.label.tasks import COLUMNS, Ticket, Unit, unsealed
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:

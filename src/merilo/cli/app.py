@@ -6,11 +6,12 @@ from typing import Annotated
 
 import typer
 
-from merilo.cli import cache, calibrate, demo, import_, judge_agree, judge_check, judge_probe, label, metrics
+from merilo.cli import cache, calibrate, demo, import_, judge_agree, judge_check, judge_probe, metrics
 from merilo.commands.compare import cli as compare
 from merilo.commands.evaluate import cli as run
 from merilo.commands.gate import cli as gate
 from merilo.commands.judge import cli as judge
+from merilo.commands.label import cli as label
 from merilo.commands.lineage import cli as lineage
 from merilo.commands.plan import cli as plan
 from merilo.commands.replay import cli as replay

@@ -20,9 +20,9 @@ from merilo.stats.intervals import LEVEL, SEED, check_level
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from merilo.commands.label.tasks import Unit
     from merilo.concluding.matching import Matched
     from merilo.concluding.people import PeopleLabels, PersonLabel
-    from merilo.concluding.tasks import Unit
     from merilo.errors import Problem
     from merilo.results.scores import RunScores
     from merilo.runs.run import Run

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from merilo.concluding.labelling import has_judge
+from merilo.commands.label.run import has_judge
 from merilo.concluding.matching import chosen, drawn_elsewhere, draws_of, matched, remarks_of, usable_for
 from merilo.errors import UsageError
 from merilo.results.judged_samples import Judged

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from merilo.concluding.labelling import has_judge
+from merilo.commands.label.run import has_judge
 from merilo.results.scores import read_scores
 from merilo.stats.agreement_intervals import LEAST_SYSTEMS, system_agreement
 

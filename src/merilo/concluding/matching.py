@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from math import isfinite, prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from merilo.commands.label.tasks import Unit, population_mark
 from merilo.concluding.agreeing import LabelledItem, consensus
-from merilo.concluding.tasks import Unit, population_mark
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import count
 

@@ -8,7 +8,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from merilo.concluding.tasks import SETTLED, TaskLine, Ticket, Unit, population_mark, task_format, write_tasks
+from merilo.commands.label.tasks import SETTLED, TaskLine, Ticket, Unit, population_mark, task_format, write_tasks
 from merilo.errors import UsageError
 from merilo.metrics.base import is_composite
 from merilo.metrics.registry import known_definition

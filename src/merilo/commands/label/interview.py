@@ -13,7 +13,7 @@ from merilo.rendering.terminal import page_width, show, write
 from merilo.rendering.wording import count
 
 if TYPE_CHECKING:
-    from merilo.concluding.task_file import OpenTask, TaskFile
+    from merilo.commands.label.task_file import OpenTask, TaskFile
 
 _BACK, _SKIP, _QUIT = "b", "s", "q"
 _WORDS: Final = {"back": _BACK, "skip": _SKIP, "quit": _QUIT}

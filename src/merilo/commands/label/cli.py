@@ -11,7 +11,7 @@ from merilo.commands.flags import Debug, Json, given
 from merilo.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
-    from merilo.concluding.labelling import Tasks
+    from merilo.commands.label.run import Tasks
 
 HELP = """Draw tasks for people from a run, or ask the tasks of a file one by one.
 
@@ -73,15 +73,15 @@ def label(
         raise UsageError("Name the file for the tasks with -o (tasks.jsonl or tasks.csv); or ask a file's: --ask.")
     if Path(what).is_file():
         raise UsageError(f"{what} is a file, and tasks are drawn from a run's directory; to have it asked: --ask.")
-    from merilo.concluding.labelling import label_run
+    from merilo.commands.label.run import label_run
 
     tasks = label_run(what, output, metric=metric, samples=sample, items=items, stratify=stratify, seed=seed)
     _report(tasks, what, output, json=json)
 
 
 def _ask(path: Path, annotator: str) -> None:
-    from merilo.cli.label_form import ask_tasks
-    from merilo.concluding.task_file import TaskFile
+    from merilo.commands.label.interview import ask_tasks
+    from merilo.commands.label.task_file import TaskFile
 
     if path.is_dir():
         raise UsageError(f"{path} is a run; --ask takes the file of tasks that was drawn from it.")
