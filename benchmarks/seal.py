@@ -96,8 +96,8 @@ def edits(folder: Path, count: int) -> dict[str, int]:
     from edits import readers
     from labelled_run import by_grade, contexts_rows, fill_in, judged_run
 
+    from merilo.commands.calibrate.run import calibrate_run
     from merilo.commands.label.run import label_run
-    from merilo.concluding.calibrating import calibrate_run
 
     rows = [row | {"metadata": {"doc": str(place % 6)}} for place, row in enumerate(contexts_rows(24))]
     run = judged_run(folder / "run", rows, ["context_relevance"])

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from merilo.checking.check import Check
+    from merilo.commands.calibrate.run import Calibrated
     from merilo.commands.compare.result import RunComparison
     from merilo.commands.gate.result import Gates
     from merilo.commands.label.run import Tasks
     from merilo.commands.lineage.result import LineageTables
     from merilo.commands.power.result import Power
     from merilo.commands.replay.run import Replay
-    from merilo.concluding.calibrating import Calibrated
     from merilo.concluding.judges_agreeing import JudgesAgreement
     from merilo.data.load import Records
     from merilo.engine.amounts import Estimate
@@ -432,7 +432,7 @@ def calibrate(
         UsageError: a metric or argument cannot be used, or no label fits a question of the run.
         RunError: the run cannot be read, or the labels not kept.
     """
-    from merilo.concluding.calibrating import calibrate_run
+    from merilo.commands.calibrate.run import calibrate_run
 
     return calibrate_run(run, labels, metrics=metrics, cluster=cluster, level=level, seed=seed, attach=attach)
 

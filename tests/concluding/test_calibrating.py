@@ -27,14 +27,14 @@ from labelled_run import (
 from seals import remove_seal
 
 import merilo
+from merilo.commands.calibrate.attached_labels import LABELS, corrected_of
+from merilo.commands.calibrate.correction import correction_of, match
+from merilo.commands.calibrate.human_labels import read_people
+from merilo.commands.calibrate.run import calibrate_run
+from merilo.commands.calibrate.text import calibrated_page, calibrated_record
 from merilo.commands.label.run import label_run
 from merilo.commands.label.tasks import Unit, unsealed
 from merilo.commands.show.html import run_html
-from merilo.concluding.attached import LABELS, corrected_of
-from merilo.concluding.calibrating import calibrate_run
-from merilo.concluding.calibration_page import calibrated_page, calibrated_record
-from merilo.concluding.correcting import correction_of, match
-from merilo.concluding.people import read_people
 from merilo.errors import DataError, RunError, UsageError
 from merilo.judging.questions import Relevance
 from merilo.judging.verdicts import FailureKind

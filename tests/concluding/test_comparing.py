@@ -12,13 +12,13 @@ from seals import remove_seal
 
 import merilo
 from merilo import api
+from merilo.commands.calibrate.attached_labels import LABELS
 from merilo.commands.compare.html import comparison_html, comparison_table
 from merilo.commands.compare.markdown import comparison_markdown
 from merilo.commands.compare.record import comparison_record
 from merilo.commands.compare.run import Comparing, compare_runs
 from merilo.commands.compare.text import comparison_page
 from merilo.commands.compare.wording import readings
-from merilo.concluding.attached import LABELS
 from merilo.errors import DataError, RunError, UsageError
 from merilo.runs.run import MANIFEST, OUTCOMES
 from merilo.stats.compare import Reading

@@ -16,11 +16,11 @@ from seals import remove_seal
 
 import merilo
 from merilo import api
+from merilo.commands.calibrate.attached_labels import LABELS
 from merilo.commands.gate.result import CannotTell
 from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import Suite, read_suite, suite_of
 from merilo.commands.gate.text import gates_page, gates_record, junit_text
-from merilo.concluding.attached import LABELS
 from merilo.errors import DataError, MeriloError, RunError, UsageError
 from merilo.results.comparability import differences_that_move_numbers
 from merilo.results.scores import read_scores

@@ -18,8 +18,8 @@ from labelled_run import by_grade, contexts_rows, fill_in, judged_run
 from seals import remove_seal
 
 import merilo
+from merilo.commands.calibrate.run import calibrate_run
 from merilo.commands.label.run import label_run
-from merilo.concluding.calibrating import calibrate_run
 from merilo.errors import RunError
 from merilo.runs.run import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE
 from merilo.runs.seal import recover

@@ -110,9 +110,9 @@ def _write_html(path: str, html: str, most: int | None, metric: str | None) -> N
     """The page for a browser; of the worst samples of `metric`, or of each in turn."""
     from pathlib import Path
 
+    from merilo.commands.calibrate.attached_labels import corrected_of
     from merilo.commands.show.html import SHOWN, run_html
     from merilo.commands.show.worst import metric_of
-    from merilo.concluding.attached import corrected_of
     from merilo.rendering.html import write_page
     from merilo.runs.run import Run
 
@@ -123,7 +123,7 @@ def _write_html(path: str, html: str, most: int | None, metric: str | None) -> N
 
 
 def _overview(path: str, *, json: bool) -> Page | dict[str, Any]:  # Any: JSON
-    from merilo.concluding.attached import corrected_of
+    from merilo.commands.calibrate.attached_labels import corrected_of
     from merilo.rendering.overview import overview_page, overview_record
     from merilo.rendering.terminal import page_width
     from merilo.runs.run import Run
@@ -138,8 +138,8 @@ def _overview(path: str, *, json: bool) -> Page | dict[str, Any]:  # Any: JSON
 def _summarised(
     path: str, cluster: str | None, undefined: str | None, level: float | None, *, json: bool
 ) -> Page | dict[str, Any]:  # Any: JSON
+    from merilo.commands.calibrate.attached_labels import corrected_of
     from merilo.commands.show.run import summarise
-    from merilo.concluding.attached import corrected_of
     from merilo.rendering.overview import overview_page, overview_record
     from merilo.rendering.terminal import page_width
     from merilo.runs.run import Run

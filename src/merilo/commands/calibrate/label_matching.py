@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from math import isfinite, prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from merilo.commands.calibrate.agreement import LabelledItem, consensus
 from merilo.commands.label.tasks import Unit, population_mark
-from merilo.concluding.agreeing import LabelledItem, consensus
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-    from merilo.concluding.people import PersonLabel
+    from merilo.commands.calibrate.human_labels import PersonLabel
     from merilo.results.judged_samples import JudgedSample
     from merilo.stats.column import Column
 

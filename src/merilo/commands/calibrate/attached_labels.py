@@ -6,8 +6,8 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from merilo.concluding.correcting import correction_of, match
-from merilo.concluding.people import read_people
+from merilo.commands.calibrate.correction import correction_of, match
+from merilo.commands.calibrate.human_labels import read_people
 from merilo.errors import DataError, RunError, UsageError
 from merilo.results.scores import read_scores
 from merilo.runs.lock import RunLock
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from merilo.concluding.people import PersonLabel
+    from merilo.commands.calibrate.human_labels import PersonLabel
     from merilo.runs.run import Run
     from merilo.stats.correction import Correction
 

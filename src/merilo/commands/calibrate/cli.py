@@ -42,8 +42,8 @@ def calibrate(
 ) -> None:
     """Calibrate a run."""
     del debug  # main reads it
-    from merilo.concluding.calibrating import calibrate_run
-    from merilo.concluding.calibration_page import calibrated_page, calibrated_record
+    from merilo.commands.calibrate.run import calibrate_run
+    from merilo.commands.calibrate.text import calibrated_page, calibrated_record
     from merilo.errors import UsageError
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, show, write

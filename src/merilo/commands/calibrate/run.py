@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Final
 
-from merilo.concluding.agreeing import ItemAgreement, LabelledItem, item_agreement
-from merilo.concluding.attached import attach_labels
-from merilo.concluding.correcting import correction_of, match, rate_of
-from merilo.concluding.matching import remarks_of
-from merilo.concluding.people import read_people
+from merilo.commands.calibrate.agreement import ItemAgreement, LabelledItem, item_agreement
+from merilo.commands.calibrate.attached_labels import attach_labels
+from merilo.commands.calibrate.correction import correction_of, match, rate_of
+from merilo.commands.calibrate.human_labels import read_people
+from merilo.commands.calibrate.label_matching import remarks_of
 from merilo.errors import DataError, UsageError
 from merilo.rendering.wording import count
 from merilo.results.scores import read_scores
@@ -20,9 +20,9 @@ from merilo.stats.intervals import LEVEL, SEED, check_level
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from merilo.commands.calibrate.human_labels import PeopleLabels, PersonLabel
+    from merilo.commands.calibrate.label_matching import Matched
     from merilo.commands.label.tasks import Unit
-    from merilo.concluding.matching import Matched
-    from merilo.concluding.people import PeopleLabels, PersonLabel
     from merilo.errors import Problem
     from merilo.results.scores import RunScores
     from merilo.runs.run import Run

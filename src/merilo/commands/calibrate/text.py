@@ -19,8 +19,8 @@ from merilo.rendering.wording import count
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from merilo.concluding.agreeing import ItemAgreement
-    from merilo.concluding.calibrating import Calibrated, CalibratedMetric
+    from merilo.commands.calibrate.agreement import ItemAgreement
+    from merilo.commands.calibrate.run import Calibrated, CalibratedMetric
     from merilo.stats.agreement import Confusion
 
 _WHAT: Final[Mapping[str, str]] = {

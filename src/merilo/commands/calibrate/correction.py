@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from merilo.commands.calibrate.label_matching import chosen, drawn_elsewhere, draws_of, matched, remarks_of, usable_for
 from merilo.commands.label.run import has_judge
-from merilo.concluding.matching import chosen, drawn_elsewhere, draws_of, matched, remarks_of, usable_for
 from merilo.errors import UsageError
 from merilo.results.judged_samples import Judged
 from merilo.stats.correction import Correction, Labels, correct
@@ -15,8 +15,8 @@ from merilo.stats.rogan_gladen import CorrectedRate, corrected_rate
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-    from merilo.concluding.matching import Draw, Matched
-    from merilo.concluding.people import PersonLabel
+    from merilo.commands.calibrate.human_labels import PersonLabel
+    from merilo.commands.calibrate.label_matching import Draw, Matched
     from merilo.results.scores import RunScores
 
 _RATE = frozenset({0.0, 1.0})
