@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from merilo.checking.check import Check
+    from merilo.commands.agree.run import JudgesAgreement
     from merilo.commands.calibrate.run import Calibrated
     from merilo.commands.compare.result import RunComparison
     from merilo.commands.gate.result import Gates
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from merilo.commands.lineage.result import LineageTables
     from merilo.commands.power.result import Power
     from merilo.commands.replay.run import Replay
-    from merilo.concluding.judges_agreeing import JudgesAgreement
     from merilo.data.load import Records
     from merilo.engine.amounts import Estimate
     from merilo.metrics.base import Definition
@@ -527,7 +527,7 @@ def judge_agree(
         DataError: no question was answered in two of the runs, or samples are in no cluster.
         RunError: a run cannot be read.
     """
-    from merilo.concluding.judges_agreeing import judges_agreement
+    from merilo.commands.agree.run import judges_agreement
 
     return judges_agreement(runs, cluster=cluster, level=level, seed=seed)
 

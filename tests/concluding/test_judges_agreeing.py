@@ -14,8 +14,8 @@ from sklearn.metrics import cohen_kappa_score
 
 import merilo
 from merilo.api import judge_agree
-from merilo.concluding.judges_agreeing import JudgesAgreement, judges_agreement
-from merilo.concluding.judges_agreement_page import judges_page, judges_record
+from merilo.commands.agree.run import JudgesAgreement, judges_agreement
+from merilo.commands.agree.text import judges_page, judges_record
 from merilo.errors import DataError, RunError, UsageError
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.questions import Question, Relevance, Sufficiency

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from merilo.cli import cache, demo, import_, judge_agree, judge_check, judge_probe, metrics
+from merilo.cli import cache, demo, import_, judge_check, judge_probe, metrics
+from merilo.commands.agree import cli as judge_agree
 from merilo.commands.calibrate import cli as calibrate
 from merilo.commands.compare import cli as compare
 from merilo.commands.evaluate import cli as run

@@ -35,9 +35,9 @@ def agree(
 ) -> None:
     """Compare judges."""
     del debug  # main reads it
+    from merilo.commands.agree.run import judges_agreement
+    from merilo.commands.agree.text import judges_page, judges_record
     from merilo.commands.judge.output import tell
-    from merilo.concluding.judges_agreeing import judges_agreement
-    from merilo.concluding.judges_agreement_page import judges_page, judges_record
 
     found = judges_agreement(runs or [], cluster=cluster, level=level, seed=seed)
     tell(judges_record(found), lambda width: judges_page(found, width), out=None, name="", json=json)

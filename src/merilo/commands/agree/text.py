@@ -13,8 +13,8 @@ from merilo.rendering.wording import count, number, percent
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from merilo.concluding.judges_agreeing import JudgePair, JudgesAgreement, KindAgreement
-    from merilo.concluding.judges_ranking import SystemRanking
+    from merilo.commands.agree.ranking import SystemRanking
+    from merilo.commands.agree.run import JudgePair, JudgesAgreement, KindAgreement
     from merilo.stats.agreement_intervals import AnnotatorAgreement
     from merilo.stats.agreement_pairs import PairAgreement
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from merilo.concluding.judges_ranking import SystemRanking, rankings, same_data
+from merilo.commands.agree.ranking import SystemRanking, rankings, same_data
 from merilo.engine.answers import SPECIAL
 from merilo.errors import DataError, RunError, UsageError
 from merilo.judging.verdicts import Verdict
