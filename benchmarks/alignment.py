@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from merilo.checking.asking import JudgedAsLabelled, sample_of
-from merilo.checking.items import clusters_of
+from merilo.commands.check.asking import JudgedAsLabelled, sample_of
+from merilo.commands.check.items import clusters_of
 from merilo.data.labels import Task
 from merilo.data.sentences import sentences
 from merilo.judges.encoder.encodings import Encodings

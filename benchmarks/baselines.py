@@ -25,9 +25,9 @@ from evidence import with_chances
 from packaged import blended
 from scores import Corpus, cosine_of, judge_of, ngram_cosine, of_pairs
 
-from merilo.checking.check import Check, Wanted, drawn, run_check
-from merilo.checking.record import measured
-from merilo.checking.tables import ALL, PEOPLE, table_of
+from merilo.commands.check.record import measured
+from merilo.commands.check.run import Check, Wanted, drawn, run_check
+from merilo.commands.check.tables import ALL, PEOPLE, table_of
 from merilo.commands.evaluate.options import Options
 from merilo.data.labels import Task, read_labels
 from merilo.judges.encoder.embedder import Embedder
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
     from held_out import HeldOut
 
-    from merilo.checking.items import Item
-    from merilo.checking.tables import Reading, TaskTable
+    from merilo.commands.check.items import Item
+    from merilo.commands.check.tables import Reading, TaskTable
     from merilo.data.labels import Labelled
     from merilo.judges.base import Judge
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from figures import report
 
-from merilo.checking.asking import JudgedAsLabelled, sample_of
+from merilo.commands.check.asking import JudgedAsLabelled, sample_of
 from merilo.commands.evaluate.options import Options
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.data.labels import Task, read_labels

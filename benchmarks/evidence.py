@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Final
 
 from packaged import blended
 
-from merilo.checking.check import Wanted, run_check
-from merilo.checking.record import check_record
-from merilo.checking.tables import table_of
+from merilo.commands.check.record import check_record
+from merilo.commands.check.run import Wanted, run_check
+from merilo.commands.check.tables import table_of
 from merilo.commands.evaluate.options import Options
 from merilo.data.labels import Task
 from merilo.judges.english import is_english
@@ -30,9 +30,9 @@ from merilo.judges.lexical_match import match
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from merilo.checking.check import Check
-    from merilo.checking.items import Item
-    from merilo.checking.tables import TaskTable
+    from merilo.commands.check.items import Item
+    from merilo.commands.check.run import Check
+    from merilo.commands.check.tables import TaskTable
     from merilo.data.labels import Labelled
     from merilo.judges.blended import BlendedModel
 

@@ -22,9 +22,9 @@ import numpy as np
 from evidence import with_chances
 from packaged import blended
 
-from merilo.checking.asking import JudgedAsLabelled, sample_of
-from merilo.checking.check import Wanted, run_check
-from merilo.checking.record import check_record
+from merilo.commands.check.asking import JudgedAsLabelled, sample_of
+from merilo.commands.check.record import check_record
+from merilo.commands.check.run import Wanted, run_check
 from merilo.commands.evaluate.options import Options
 from merilo.data.labels import Task, read_labels
 from merilo.judges.callables import CallableJudge

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from scores import terms
 
-from merilo.checking.check import Wanted, run_check
+from merilo.commands.check.run import Wanted, run_check
 from merilo.commands.evaluate.options import Options
 from merilo.data.labels import Task
 from merilo.data.sentences import sentences
@@ -24,7 +24,7 @@ from merilo.stats.resampling import Resampling
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from merilo.checking.items import Item
+    from merilo.commands.check.items import Item
 
 DEV: Final = sorted((Path(__file__).parent / "labels" / "dev").glob("*.jsonl.gz"))
 RULE: Final = (

@@ -16,7 +16,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from merilo.checking.check import Wanted, run_check
+from merilo.commands.check.run import Wanted, run_check
 from merilo.commands.evaluate.options import Options
 from merilo.stats.resampling import Resampling
 

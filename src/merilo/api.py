@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
-    from merilo.checking.check import Check
     from merilo.commands.agree.run import JudgesAgreement
     from merilo.commands.calibrate.run import Calibrated
+    from merilo.commands.check.run import Check
     from merilo.commands.compare.result import RunComparison
     from merilo.commands.gate.result import Gates
     from merilo.commands.label.run import Tasks
@@ -459,7 +459,7 @@ def judge_check(
 
     Raises what `evaluate` raises.
     """
-    from merilo.checking.check import Wanted, run_check
+    from merilo.commands.check.run import Wanted, run_check
 
     wanted = Wanted(
         labels=labels,

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from merilo.checking.asking import JudgedAsLabelled, sample_of
-from merilo.checking.check import Check, Wanted, run_check
-from merilo.checking.items import clusters_of, items_of
-from merilo.checking.page import check_page
-from merilo.checking.record import check_record
+from merilo.commands.check.asking import JudgedAsLabelled, sample_of
+from merilo.commands.check.items import clusters_of, items_of
+from merilo.commands.check.record import check_record
+from merilo.commands.check.run import Check, Wanted, run_check
+from merilo.commands.check.text import check_page
 from merilo.commands.evaluate.options import Options
 from merilo.data.labels import Labelled, Task, read_labels
 from merilo.errors import DataError, UsageError

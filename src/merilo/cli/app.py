@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from merilo.cli import cache, demo, import_, judge_check, judge_probe, metrics
+from merilo.cli import cache, demo, import_, judge_probe, metrics
 from merilo.commands.agree import cli as judge_agree
 from merilo.commands.calibrate import cli as calibrate
+from merilo.commands.check import cli as judge_check
 from merilo.commands.compare import cli as compare
 from merilo.commands.evaluate import cli as run
 from merilo.commands.gate import cli as gate

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from merilo.checking.asking import JudgedAsLabelled, sample_of
-from merilo.checking.items import clusters_of
+from merilo.commands.check.asking import JudgedAsLabelled, sample_of
+from merilo.commands.check.items import clusters_of
 from merilo.data.labels import Task
 from merilo.data.sentences import sentences
 from merilo.judging.questions import Relevance, Sufficiency, Support

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.checking.labels import label_files
+from merilo.commands.check.labels import label_files
 from merilo.commands.evaluate.options import judges_of
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.plan.run import run_estimate
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from os import PathLike
 
-    from merilo.checking.labels import LabelFile
+    from merilo.commands.check.labels import LabelFile
     from merilo.commands.evaluate.options import Options
     from merilo.data.sample import Sample
     from merilo.engine.amounts import Estimate

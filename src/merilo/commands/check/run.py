@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.checking.asking import KIND, JudgedAsLabelled, sample_of
-from merilo.checking.items import State, items_of
-from merilo.checking.labels import label_files
-from merilo.checking.passing import Passing
-from merilo.checking.tables import ALL, PEOPLE, TaskTable, table_of
+from merilo.commands.check.asking import KIND, JudgedAsLabelled, sample_of
+from merilo.commands.check.combined_progress import Passing
+from merilo.commands.check.items import State, items_of
+from merilo.commands.check.labels import label_files
+from merilo.commands.check.tables import ALL, PEOPLE, TaskTable, table_of
 from merilo.commands.evaluate.options import judges_of
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.data.labels import Labelled, Task
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from os import PathLike
 
-    from merilo.checking.items import Item
-    from merilo.checking.labels import LabelFile
-    from merilo.checking.tables import Reading
+    from merilo.commands.check.items import Item
+    from merilo.commands.check.labels import LabelFile
+    from merilo.commands.check.tables import Reading
     from merilo.commands.evaluate.options import Options
     from merilo.judges.base import Judge
     from merilo.metrics.base import Outcome

@@ -34,7 +34,7 @@ from merilo.commands.judge.output import GOES_ON, check_whole, tell
 from merilo.errors import Interrupted
 
 if TYPE_CHECKING:
-    from merilo.checking.check import Check
+    from merilo.commands.check.run import Check
 
 HELP = """Hold a judge against labels of people, and print how far it agrees, by task and source.
 
@@ -102,7 +102,7 @@ def check(
     """Check a judge."""
     import asyncio
 
-    from merilo.checking.check import Wanted, run_check
+    from merilo.commands.check.run import Wanted, run_check
     from merilo.commands.evaluate.options import Options
     from merilo.rendering.progress_line import Watch
 
@@ -145,7 +145,7 @@ def check(
 
 
 def _report(found: Check, out: str | None, *, json: bool) -> None:
-    from merilo.checking.page import check_page
-    from merilo.checking.record import check_record
+    from merilo.commands.check.record import check_record
+    from merilo.commands.check.text import check_page
 
     tell(check_record(found), lambda width: check_page(found, width), out=out, name="check.json", json=json)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from merilo.checking.tables import LEAST_OF_EACH, LEAST_POOLED
+from merilo.commands.check.tables import LEAST_OF_EACH, LEAST_POOLED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from merilo.checking.check import Check
-    from merilo.checking.tables import Figures, TaskTable
+    from merilo.commands.check.run import Check
+    from merilo.commands.check.tables import Figures, TaskTable
     from merilo.stats.agreement import Calibration, Confusion
     from merilo.stats.resampling import Measured
 

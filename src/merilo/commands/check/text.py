@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from merilo.checking.tables import LEAST_OF_EACH, LEAST_POOLED
+from merilo.commands.check.tables import LEAST_OF_EACH, LEAST_POOLED
 from merilo.data.labels import Task
 from merilo.rendering.page import Page, Span, Tone, columns, cut
 from merilo.rendering.wording import NONE, count
@@ -12,8 +12,8 @@ from merilo.rendering.wording import NONE, count
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from merilo.checking.check import Check
-    from merilo.checking.tables import Figures, TaskTable
+    from merilo.commands.check.run import Check
+    from merilo.commands.check.tables import Figures, TaskTable
     from merilo.stats.resampling import Measured
 
 _HEADINGS: Final = ("source", "n", "yes", "kappa", "bal. acc.", "AUROC", "ECE", "none")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from merilo.checking.items import State
+from merilo.commands.check.items import State
 from merilo.data.labels import Task
 from merilo.stats.agreement_intervals import (
     LEAST_SYSTEMS,
@@ -24,7 +24,7 @@ from merilo.stats.agreement_tables import Distance
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from merilo.checking.items import Item
+    from merilo.commands.check.items import Item
     from merilo.stats.resampling import Measured, Resampling
 
 LEAST_OF_EACH: Final = 30
