@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from merilo.commands.label.run import Tasks
     from merilo.commands.lineage.result import LineageTables
     from merilo.commands.power.result import Power
+    from merilo.commands.probe.run import Probing
     from merilo.commands.replay.run import Replay
     from merilo.data.load import Records
     from merilo.engine.amounts import Estimate
     from merilo.metrics.base import Definition
-    from merilo.probing.probe import Probing
     from merilo.runs.run import Run
 
 
@@ -496,7 +496,7 @@ def judge_probe(
 
     Raises what `evaluate` raises.
     """
-    from merilo.probing.probe import Wanted, run_probes
+    from merilo.commands.probe.run import Wanted, run_probes
 
     wanted = Wanted(probes=probes, labels=labels, data=data, sample=sample, seed=seed, limits=limits or {})
     return run_blocking(run_probes(wanted, options_from(**arguments)))

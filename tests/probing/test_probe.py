@@ -8,6 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from merilo.commands.evaluate.options import Options
+from merilo.commands.probe.asking import questions_of, trial_sample
+from merilo.commands.probe.cases import Asks, Case, Lot, cases_of, labelled_cases
+from merilo.commands.probe.facts import denied, names_in, other_name, other_number
+from merilo.commands.probe.probes import BY_NAME, PROBES
+from merilo.commands.probe.record import probing_record
+from merilo.commands.probe.run import Probing, Wanted, estimate_probes, run_probes
+from merilo.commands.probe.text import probing_page
+from merilo.commands.probe.texts import INSTRUCTIONS, LANGUAGES, neutral
 from merilo.data.labels import Labelled, Task
 from merilo.data.sample import Sample
 from merilo.errors import UsageError
@@ -23,14 +31,6 @@ from merilo.judging.verdicts import (
     SupportVerdict,
     Verdict,
 )
-from merilo.probing.asking import questions_of, trial_sample
-from merilo.probing.cases import Asks, Case, Lot, cases_of, labelled_cases
-from merilo.probing.facts import denied, names_in, other_name, other_number
-from merilo.probing.page import probing_page
-from merilo.probing.probe import Probing, Wanted, estimate_probes, run_probes
-from merilo.probing.probes import BY_NAME, PROBES
-from merilo.probing.record import probing_record
-from merilo.probing.texts import INSTRUCTIONS, LANGUAGES, neutral
 from merilo.stats.gate import Verdict as Reading
 
 if TYPE_CHECKING:

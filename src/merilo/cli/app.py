@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from merilo.cli import cache, demo, import_, judge_probe, metrics
+from merilo.cli import cache, demo, import_, metrics
 from merilo.commands.agree import cli as judge_agree
 from merilo.commands.calibrate import cli as calibrate
 from merilo.commands.check import cli as judge_check
@@ -17,6 +17,7 @@ from merilo.commands.judge import cli as judge
 from merilo.commands.label import cli as label
 from merilo.commands.lineage import cli as lineage
 from merilo.commands.plan import cli as plan
+from merilo.commands.probe import cli as judge_probe
 from merilo.commands.replay import cli as replay
 from merilo.commands.show import cli as show
 from merilo.commands.verify import cli as verify

@@ -16,14 +16,14 @@ from merilo.commands.check.labels import label_files
 from merilo.commands.evaluate.options import judges_of
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.plan.run import run_estimate
+from merilo.commands.probe.asking import KINDS, VerdictsUnderChange, trial_id, trial_sample
+from merilo.commands.probe.cases import Asks, Lot, cases_of, labelled_cases
+from merilo.commands.probe.figures import Judged, Result, result_of
+from merilo.commands.probe.probes import BY_NAME, PROBES
 from merilo.data.load import load
 from merilo.data.sample import BadRecord, Dataset
 from merilo.errors import DataError, UsageError
 from merilo.metrics.base import Failed, Score
-from merilo.probing.asking import KINDS, VerdictsUnderChange, trial_id, trial_sample
-from merilo.probing.cases import Asks, Lot, cases_of, labelled_cases
-from merilo.probing.figures import Judged, Result, result_of
-from merilo.probing.probes import BY_NAME, PROBES
 from merilo.runs.outcomes import outcome_from
 from merilo.stats.gate import Verdict
 
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
     from merilo.commands.check.labels import LabelFile
     from merilo.commands.evaluate.options import Options
+    from merilo.commands.probe.cases import Case
+    from merilo.commands.probe.probes import Probe, Trial
     from merilo.data.sample import Sample
     from merilo.engine.amounts import Estimate
     from merilo.judges.base import Judge
     from merilo.metrics.base import Outcome
-    from merilo.probing.cases import Case
-    from merilo.probing.probes import Probe, Trial
     from merilo.runs.run import Run
 
 SAMPLE: Final = 400

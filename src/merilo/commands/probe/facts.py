@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from merilo.probing.cases import Lot
+    from merilo.commands.probe.cases import Lot
 
 _VERBS: Final[Mapping[str, tuple[str, str]]] = {
     "en": (

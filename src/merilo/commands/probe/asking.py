@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
+from merilo.commands.probe.cases import Asks, question_of
 from merilo.data.sample import Sample
 from merilo.judging.ask import ask_each
 from merilo.judging.questions import Relevance, Sufficiency, Support
@@ -14,16 +15,15 @@ from merilo.judging.verdicts import (
     SupportVerdict,
 )
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
-from merilo.probing.cases import Asks, question_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from merilo.commands.probe.probes import Probe, Trial
     from merilo.data.sample import JSON
     from merilo.judging.ask import Plan
     from merilo.judging.questions import Question
     from merilo.judging.verdicts import Verdict
-    from merilo.probing.probes import Probe, Trial
 
 KINDS: Final[Mapping[Asks, type[Question[Any]]]] = {
     Asks.RELEVANCE: Relevance,

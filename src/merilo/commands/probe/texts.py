@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from merilo.probing.cases import Asks
+from merilo.commands.probe.cases import Asks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

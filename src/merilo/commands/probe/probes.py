@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from merilo.probing.cases import Asks
-from merilo.probing.facts import denied, names_in, other_name, other_number
-from merilo.probing.texts import INSTRUCTIONS, LANGUAGES, NEUTRAL, TARGETS, neutral
+from merilo.commands.probe.cases import Asks
+from merilo.commands.probe.facts import denied, names_in, other_name, other_number
+from merilo.commands.probe.texts import INSTRUCTIONS, LANGUAGES, NEUTRAL, TARGETS, neutral
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from merilo.probing.cases import Case, Lot
+    from merilo.commands.probe.cases import Case, Lot
 
     Trials = Callable[[Sequence[Case], Lot], Iterable["Trial"]]
 

@@ -38,7 +38,7 @@ from merilo.errors import Interrupted
 from merilo.stats.gate import Verdict
 
 if TYPE_CHECKING:
-    from merilo.probing.probe import Probing
+    from merilo.commands.probe.run import Probing
 
 HELP = """Change judgements in ways that should, or should not, change the verdict, and print what a judge does.
 
@@ -113,7 +113,7 @@ def probe(
     import asyncio
 
     from merilo.commands.evaluate.options import Options
-    from merilo.probing.probe import Wanted, estimate_probes, run_probes
+    from merilo.commands.probe.run import Wanted, estimate_probes, run_probes
     from merilo.rendering.progress_line import Watch
 
     wanted = Wanted(
@@ -165,7 +165,7 @@ def probe(
 
 
 def _report(found: Probing, out: str | None, *, json: bool) -> None:
-    from merilo.probing.page import probing_page
-    from merilo.probing.record import probing_record
+    from merilo.commands.probe.record import probing_record
+    from merilo.commands.probe.text import probing_page
 
     tell(probing_record(found), lambda width: probing_page(found, width), out=out, name="probe.json", json=json)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from merilo.probing.probes import Effect
+from merilo.commands.probe.probes import Effect
 from merilo.rendering.page import Page, Span, Tone, columns
 from merilo.rendering.spent import cost_text
 from merilo.rendering.wording import NONE, count
 from merilo.stats.gate import Verdict
 
 if TYPE_CHECKING:
-    from merilo.probing.figures import Result
-    from merilo.probing.probe import Probing
+    from merilo.commands.probe.figures import Result
+    from merilo.commands.probe.run import Probing
 
 _HEADINGS: Final = ("probe", "pairs", "effect", "95 % interval", "up to", "limit", "reading")
 _TONES: Final = {Verdict.PASS: Tone.GOOD, Verdict.FAIL: Tone.BAD, Verdict.CANNOT_TELL: Tone.PLAIN}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from merilo.probing.probes import Effect
+from merilo.commands.probe.probes import Effect
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from merilo.probing.figures import Part, Result
-    from merilo.probing.probe import Probing
+    from merilo.commands.probe.figures import Part, Result
+    from merilo.commands.probe.run import Probing
 
     JSON = dict[str, Any]  # Any: JSON
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from merilo.commands.probe.asking import decision_of
+from merilo.commands.probe.probes import Effect
 from merilo.judging.saying import says_yes
-from merilo.probing.asking import decision_of
-from merilo.probing.probes import Effect
 from merilo.stats.column import Column, Missing
 from merilo.stats.gate import Decision, Verdict, gate_drop, gate_minimum
 from merilo.stats.means import mean_interval
@@ -16,8 +16,8 @@ from merilo.stats.paired import paired_test
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
+    from merilo.commands.probe.probes import Probe, Trial
     from merilo.judging.verdicts import Verdict as Said
-    from merilo.probing.probes import Probe, Trial
     from merilo.stats.intervals import Interval
 
 
