@@ -213,7 +213,7 @@ def import_scores(
         UsageError: a column is not there, or a range has to be given.
         RunError: the directory cannot be used.
     """
-    from merilo.concluding.importing import Importing, run_import
+    from merilo.commands.imports.run import Importing, run_import
 
     ranges = {**scores} if isinstance(scores, Mapping) else dict.fromkeys(scores)
     return run_blocking(

@@ -15,14 +15,14 @@ import pytest
 
 import merilo
 from merilo.api import import_scores
-from merilo.cli.import_ import score_and_range
 from merilo.commands.compare.html import comparison_html
 from merilo.commands.compare.markdown import comparison_markdown
 from merilo.commands.gate.text import gates_page
+from merilo.commands.imports.cli import score_and_range
+from merilo.commands.imports.run import _leave_nothing
+from merilo.commands.imports.tables import number_of
 from merilo.commands.show.html import run_html
 from merilo.commands.show.run import summarise
-from merilo.concluding.importing import _leave_nothing
-from merilo.concluding.importing_tables import number_of
 from merilo.errors import DataError, RunError, UsageError
 from merilo.rendering.evidence_summary import behind
 from merilo.rendering.overview import overview_page

@@ -10,8 +10,8 @@ from math import isinf, isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from merilo.concluding.importing_faults import refused
-from merilo.concluding.importing_ragas import order_unknown, unscored_at_the_front
+from merilo.commands.imports.problems import refused
+from merilo.commands.imports.ragas import order_unknown, unscored_at_the_front
 from merilo.data import check
 from merilo.data.aliases import Planner
 from merilo.data.load import MAX_LINE_BYTES, load

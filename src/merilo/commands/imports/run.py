@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, field
 from math import isnan
 from typing import TYPE_CHECKING, Final
 
-from merilo.concluding.importing_deepeval import deepeval_rows
-from merilo.concluding.importing_faults import refused
-from merilo.concluding.importing_tables import table_rows
+from merilo.commands.imports.deepeval import deepeval_rows
+from merilo.commands.imports.problems import refused
+from merilo.commands.imports.tables import table_rows
 from merilo.data.sentences import SPLITTER_ID
 from merilo.errors import DataError, Problem, RunError, UsageError
 from merilo.metrics.base import Score, Undefined
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
-    from merilo.concluding.importing_tables import Rows
+    from merilo.commands.imports.tables import Rows
     from merilo.runs.intake import Intake
 
 NOT_SCORED: Final = "not scored there"

@@ -50,7 +50,7 @@ def import_(
     """Bring in scores and report."""
     del debug  # main reads it
     from merilo.commands.blocking import run_blocking
-    from merilo.concluding.importing import Importing, run_import
+    from merilo.commands.imports.run import Importing, run_import
     from merilo.rendering.overview import overview_page, overview_record
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, show, write
