@@ -13,12 +13,12 @@ from doc_code import api, api_verbs, commands, error_tree, kinds
 
 from merilo.commands import exit_codes as exits
 from merilo.commands.exit_codes import Exit
+from merilo.commands.metrics.text import card_record, limit
 from merilo.data.sample import FIELDS
 from merilo.judges.blended import CURVES_FILE
 from merilo.metrics.edges import edge_table
 from merilo.metrics.published.fidelity import FAMILIES
 from merilo.metrics.registry import families, native_metrics, parse_metric, systems
-from merilo.reports.cards import card_record, limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping

@@ -8,13 +8,13 @@ import pytest
 
 import merilo
 from merilo.commands.lineage.text import lineage_page
+from merilo.commands.metrics.text import card_page, card_record
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.questions import KINDS, Completion, Embeddings, Sentences, Similarities
 from merilo.metrics.base import is_composite
 from merilo.metrics.published.fidelity import FAMILIES
 from merilo.metrics.registry import native_metrics, parse_metric, published_metrics
 from merilo.rendering.reproduction import WORDING, Sampling, reproduction, sampling_of
-from merilo.reports.cards import card_page, card_record
 
 if TYPE_CHECKING:
     from pathlib import Path

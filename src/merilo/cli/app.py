@@ -6,17 +6,19 @@ from typing import Annotated
 
 import typer
 
-from merilo.cli import cache, demo, metrics
 from merilo.commands.agree import cli as judge_agree
+from merilo.commands.cache import cli as cache
 from merilo.commands.calibrate import cli as calibrate
 from merilo.commands.check import cli as judge_check
 from merilo.commands.compare import cli as compare
+from merilo.commands.demo import cli as demo
 from merilo.commands.evaluate import cli as run
 from merilo.commands.gate import cli as gate
 from merilo.commands.imports import cli as import_
 from merilo.commands.judge import cli as judge
 from merilo.commands.label import cli as label
 from merilo.commands.lineage import cli as lineage
+from merilo.commands.metrics import cli as metrics
 from merilo.commands.plan import cli as plan
 from merilo.commands.probe import cli as judge_probe
 from merilo.commands.replay import cli as replay

@@ -48,7 +48,7 @@ def demo(
 ) -> None:
     """Run and show the demonstration."""
     del debug  # main reads it
-    from merilo.cli.demo_page import demo_page
+    from merilo.commands.demo.text import demo_page
     from merilo.rendering.terminal import page_width, show
 
     runs = {name: _evaluated(Path(out), name) for name in SAMPLES}

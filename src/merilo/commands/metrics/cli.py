@@ -30,11 +30,11 @@ def metrics(
 ) -> None:
     """List metrics or show a card."""
     del debug  # main reads it
+    from merilo.commands.metrics import text as cards
     from merilo.metrics.registry import systems
     from merilo.metrics.text import NEWEST
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, show, write
-    from merilo.reports import cards
 
     named = None if name is None else NEWEST.get(name, name)
     system = named if named in systems() else None
