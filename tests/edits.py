@@ -8,7 +8,7 @@ import json
 import random
 from typing import TYPE_CHECKING, Any
 
-from merilo.cli.main import outcome
+from merilo.cli import outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _DRIVER = """
 import json, os, shutil, signal, sys
-from merilo.cli.main import outcome
+from merilo.cli import outcome
 words, template, folder = json.loads(sys.argv[1]), sys.argv[2], sys.argv[3]
 
 def dies(call, left):

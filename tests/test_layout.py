@@ -38,7 +38,7 @@ FILLED = {"compat.axion": "scripts import from it and from its modules, as from 
 
 ASK_FOR_HELP = """
 import sys
-from merilo.cli.main import main
+from merilo.cli import main
 sys.argv = ["merilo", "--help"]
 try:
     main()

@@ -15,7 +15,7 @@ import typer
 import merilo
 from merilo import api as verbs
 from merilo import errors
-from merilo.cli.app import app
+from merilo.cli import app
 from merilo.judging.questions import KINDS
 from merilo.judging.verdicts import Verdict
 

@@ -1,5 +1,5 @@
 """`python -m merilo` is the command `merilo`."""
 
-from merilo.cli.main import main
+from merilo.cli import main
 
 main()

@@ -81,7 +81,7 @@ def python(
 
 def command(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
     """`merilo` with these arguments, as `python`."""
-    return python("from merilo.cli.main import main; main()", *arguments, **options)
+    return python("from merilo.cli import main; main()", *arguments, **options)
 
 
 def copied(path: Path, data: bytes, damage: Callable[[bytearray, random.Random], None], seed: int) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from merilo.commands.command import Command, Section
 from merilo.commands.flags import Cluster, Debug, Json
 
 HELP = """Hold judges against each other: what they said of the same questions in two runs or more.
@@ -41,3 +42,13 @@ def agree(
 
     found = judges_agreement(runs or [], cluster=cluster, level=level, seed=seed)
     tell(judges_record(found), lambda width: judges_page(found, width), out=None, name="", json=json)
+
+
+COMMAND = Command(
+    name="judge agree",
+    section=Section.JUDGES,
+    summary="Compare judges with each other.",
+    help=HELP,
+    call=agree,
+    examples=EXAMPLES,
+)

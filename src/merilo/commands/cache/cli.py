@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from merilo.commands.command import Command, Section
 from merilo.commands.flags import Debug, Json
 from merilo.errors import UsageError
 
@@ -155,3 +156,21 @@ def _iso(seconds: int | None) -> str | None:
 
 def _day(seconds: int) -> str:
     return datetime.fromtimestamp(seconds).astimezone().date().isoformat()
+
+
+INFO = Command(
+    name="cache info",
+    section=Section.MAINTAIN,
+    summary="Show the location and content of the cache.",
+    help=INFO_HELP,
+    call=info,
+    examples=INFO_EXAMPLES,
+)
+PRUNE = Command(
+    name="cache prune",
+    section=Section.MAINTAIN,
+    summary="Remove verdicts from the cache.",
+    help=PRUNE_HELP,
+    call=prune,
+    examples=PRUNE_EXAMPLES,
+)

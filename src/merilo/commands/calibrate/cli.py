@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from merilo.commands.command import Command, Section
 from merilo.commands.exit_codes import Exit
 from merilo.commands.flags import Cluster, Debug, Json, given, metric_texts
 
@@ -59,3 +60,13 @@ def calibrate(
         show(calibrated_page(found, page_width()))
     if not found.told:
         raise typer.Exit(Exit.CANNOT_TELL)
+
+
+COMMAND = Command(
+    name="calibrate",
+    section=Section.JUDGES,
+    summary="Correct means with human labels.",
+    help=HELP,
+    call=calibrate,
+    examples=EXAMPLES,
+)

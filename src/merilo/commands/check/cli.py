@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from merilo.commands.command import Command, Section
 from merilo.commands.flags import (
     ApiKeyEnv,
     BaseUrl,
@@ -149,3 +150,13 @@ def _report(found: Check, out: str | None, *, json: bool) -> None:
     from merilo.commands.check.text import check_page
 
     tell(check_record(found), lambda width: check_page(found, width), out=out, name="check.json", json=json)
+
+
+COMMAND = Command(
+    name="judge check",
+    section=Section.JUDGES,
+    summary="Compare a judge with human labels.",
+    help=HELP,
+    call=check,
+    examples=EXAMPLES,
+)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from merilo.commands.command import Command, Section
 from merilo.commands.compare.result import SHOWN
 from merilo.commands.flags import AcrossData, Cluster, Debug, Json, metric_texts
 from merilo.errors import UsageError
@@ -121,3 +122,13 @@ def _show(found: RunComparison, kept: list[str], samples: int | None, *, html: b
         return
     shown = _SHOWN if samples is None else samples
     show(comparison_page(found, page_width(), samples=shown, kept=kept, html=html))
+
+
+COMMAND = Command(
+    name="compare",
+    section=Section.DECIDE,
+    summary="Compare runs of the same questions.",
+    help=HELP,
+    call=compare,
+    examples=EXAMPLES,
+)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from merilo.commands.command import Command, Section
 from merilo.commands.flags import Debug
 from merilo.errors import RunError
 
@@ -103,3 +104,12 @@ def _emptied(directory: Path) -> bool:
     for name in found:
         (directory / name).unlink()
     return True
+
+
+COMMAND = Command(
+    name="demo",
+    section=Section.MEASURE,
+    summary="Show an evaluation of real data.",
+    help=HELP,
+    call=demo,
+)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from merilo.commands.command import Command, Section
 from merilo.commands.exit_codes import Exit
 from merilo.commands.flags import (
     ApiKeyEnv,
@@ -269,3 +270,13 @@ def _check_failed(found: Run, most: float) -> None:
             f"{spent}{' ' * bool(spent)}To ask them again: {again(found.path, '--retry-failed')}"
         )
         raise typer.Exit(Exit.TOO_MANY_FAILED)
+
+
+COMMAND = Command(
+    name="run",
+    section=Section.MEASURE,
+    summary="Evaluate a data set.",
+    help=HELP,
+    call=run,
+    examples=EXAMPLES,
+)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from merilo.commands.command import Command, Section
 from merilo.commands.exit_codes import Exit
 from merilo.commands.flags import AcrossData, Cluster, Debug, Json, given
 from merilo.errors import RunError, UsageError
@@ -144,3 +145,13 @@ def _report(found: Gates, junit: str | None, *, json: bool) -> None:
         write(json_text(gates_record(found)) + "\n")
     else:
         show(gates_page(found, page_width()))
+
+
+COMMAND = Command(
+    name="gate",
+    section=Section.DECIDE,
+    summary="Check a run: pass, fail or cannot tell.",
+    help=HELP,
+    call=gate,
+    examples=EXAMPLES,
+)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from merilo.commands.command import Command, Section
 from merilo.commands.flags import Cluster, ColumnFields, Debug, Json, column_mapping, given
 from merilo.errors import UsageError
 
@@ -84,3 +85,13 @@ def score_and_range(text: str) -> tuple[str, tuple[float, float] | None]:
         return column, (float(low) if low.strip() else -inf, float(high) if high.strip() else inf)
     except ValueError:
         raise refused from None
+
+
+COMMAND = Command(
+    name="import",
+    section=Section.MEASURE,
+    summary="Import scores of another tool.",
+    help=HELP,
+    call=import_,
+    examples=EXAMPLES,
+)

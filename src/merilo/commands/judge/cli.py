@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from merilo.commands.command import Command, Section
 from merilo.commands.exit_codes import Exit
 from merilo.commands.flags import ApiKeyEnv, BaseUrl, Debug, Json, JudgedHow, given
 
@@ -120,3 +121,13 @@ def _page(judge: Judge, trials: list[Trial], width: int) -> Page:
         page.blank()
         page.text(f"It does not answer: {', '.join(missing)}.")
     return page
+
+
+COMMAND = Command(
+    name="judge test",
+    section=Section.JUDGES,
+    summary="Ask a judge one question of each kind.",
+    help=HELP,
+    call=try_judge,
+    examples=EXAMPLES,
+)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from merilo.commands.command import Command, Section
 from merilo.commands.flags import Debug, Json, given
 from merilo.errors import Interrupted, UsageError
 
@@ -126,3 +127,13 @@ def _record(tasks: Tasks, run: str, output: str) -> dict[str, object]:
         "seed": tasks.seed,
         "remarks": list(tasks.remarks),
     }
+
+
+COMMAND = Command(
+    name="label",
+    section=Section.JUDGES,
+    summary="Sample items for people to label.",
+    help=HELP,
+    call=label,
+    examples=EXAMPLES,
+)

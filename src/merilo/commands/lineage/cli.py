@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from merilo.commands.command import Command, Section
 from merilo.commands.flags import (
     ApiKeyEnv,
     BaseUrl,
@@ -190,3 +191,13 @@ def _report(tables: LineageTables, sample: str | None, *, json: bool) -> None:
         show(report.lineage_page(tables, page_width()))
     else:
         show(report.lineage_sample_page(tables, sample, page_width()))
+
+
+COMMAND = Command(
+    name="lineage",
+    section=Section.LOOK,
+    summary="Compare the definitions of one name.",
+    help=HELP,
+    call=lineage,
+    examples=EXAMPLES,
+)

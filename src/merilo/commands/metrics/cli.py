@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from merilo.commands.command import Command, Section
 from merilo.commands.flags import Debug, Json
 
 HELP = """List the metrics, or say all about one: what it needs, how it is computed, when to use it.
@@ -48,3 +49,13 @@ def metrics(
         show(cards.list_page(page_width()))
     else:
         show(cards.card_page(name, page_width()) if system is None else cards.system_page(system, page_width()))
+
+
+COMMAND = Command(
+    name="metrics",
+    section=Section.LOOK,
+    summary="List the metrics or explain one.",
+    help=HELP,
+    call=metrics,
+    examples=EXAMPLES,
+)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from merilo.commands.command import Command, Section
 from merilo.commands.flags import (
     ApiKeyEnv,
     BaseUrl,
@@ -200,3 +201,13 @@ def _run_command(words: list[str]) -> str:
         else:
             kept.append(word)
     return command(*kept)
+
+
+COMMAND = Command(
+    name="plan",
+    section=Section.MEASURE,
+    summary="Estimate the requests and cost of a run.",
+    help=HELP,
+    call=plan,
+    examples=EXAMPLES,
+)

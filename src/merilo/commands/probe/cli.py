@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from merilo.commands.command import Command, Section
 from merilo.commands.exit_codes import Exit
 from merilo.commands.flags import (
     ApiKeyEnv,
@@ -169,3 +170,13 @@ def _report(found: Probing, out: str | None, *, json: bool) -> None:
     from merilo.commands.probe.text import probing_page
 
     tell(probing_record(found), lambda width: probing_page(found, width), out=out, name="probe.json", json=json)
+
+
+COMMAND = Command(
+    name="judge probe",
+    section=Section.JUDGES,
+    summary="Test the robustness of a judge.",
+    help=HELP,
+    call=probe,
+    examples=EXAMPLES,
+)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from merilo.commands.command import Command, Section
 from merilo.commands.exit_codes import Exit
 from merilo.commands.flags import Debug, Json, given, metric_texts
 
@@ -135,3 +136,13 @@ def _outcome(record: Mapping[str, Any]) -> str:  # Any: JSON
         return repr(record.get("value"))
     error: Mapping[str, str] = record.get("error") or {}
     return f"{record.get('outcome')} ({record.get('reason') or error.get('message', '')})"
+
+
+COMMAND = Command(
+    name="replay",
+    section=Section.MAINTAIN,
+    summary="Recompute scores without a call.",
+    help=HELP,
+    call=replay,
+    examples=EXAMPLES,
+)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from merilo.commands.command import Command, Section
 from merilo.commands.flags import Cluster, Debug, Json, given
 from merilo.errors import UsageError
 
@@ -155,3 +156,13 @@ def _summarised(
     if json:
         return overview_record(run, metrics=found, corrections=corrections)
     return overview_page(run, page_width(), metrics=found, cluster=cluster, corrections=corrections)
+
+
+COMMAND = Command(
+    name="show",
+    section=Section.LOOK,
+    summary="Show a run or one of its samples.",
+    help=HELP,
+    call=show,
+    examples=EXAMPLES,
+)

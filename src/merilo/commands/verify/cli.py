@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from merilo.commands.command import Command, Section
 from merilo.commands.exit_codes import Exit
 from merilo.commands.flags import Debug, Json, given
 
@@ -112,3 +113,13 @@ def _rows(found: Verification) -> list[tuple[str, str]]:
         rows.append(("means", f"other values for {', '.join(found.means)}" if found.means else "all equal"))
     differs = (("differs", clean(sentence)) for sentence in found.other)
     return [*rows, *differs, *(("note", clean(note)) for note in found.notes)]
+
+
+COMMAND = Command(
+    name="verify",
+    section=Section.MAINTAIN,
+    summary="Check that a run is as merilo wrote it.",
+    help=HELP,
+    call=verify,
+    examples=EXAMPLES,
+)

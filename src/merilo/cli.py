@@ -1,0 +1,252 @@
+"""The command `merilo`: collects the commands, runs one and returns its exit code.
+
+A command's module imports what it works with only when it runs, so that `merilo --help` starts fast.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from typer.core import TyperGroup
+
+from merilo.commands.agree.cli import COMMAND as JUDGE_AGREE
+from merilo.commands.cache.cli import INFO, PRUNE
+from merilo.commands.calibrate.cli import COMMAND as CALIBRATE
+from merilo.commands.check.cli import COMMAND as JUDGE_CHECK
+from merilo.commands.command import Command, Section
+from merilo.commands.compare.cli import COMMAND as COMPARE
+from merilo.commands.demo.cli import COMMAND as DEMO
+from merilo.commands.evaluate.cli import COMMAND as RUN
+from merilo.commands.exit_codes import Exit
+from merilo.commands.gate.cli import COMMAND as GATE
+from merilo.commands.imports.cli import COMMAND as IMPORT
+from merilo.commands.judge.cli import COMMAND as JUDGE_TEST
+from merilo.commands.label.cli import COMMAND as LABEL
+from merilo.commands.lineage.cli import COMMAND as LINEAGE
+from merilo.commands.metrics.cli import COMMAND as METRICS
+from merilo.commands.plan.cli import COMMAND as PLAN
+from merilo.commands.probe.cli import COMMAND as JUDGE_PROBE
+from merilo.commands.replay.cli import COMMAND as REPLAY
+from merilo.commands.show.cli import COMMAND as SHOW
+from merilo.commands.verify.cli import COMMAND as VERIFY
+from merilo.errors import Interrupted, MeriloError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COMMANDS: Final[tuple[Command, ...]] = (
+    RUN,
+    PLAN,
+    IMPORT,
+    DEMO,
+    SHOW,
+    LINEAGE,
+    METRICS,
+    COMPARE,
+    GATE,
+    LABEL,
+    CALIBRATE,
+    JUDGE_TEST,
+    JUDGE_CHECK,
+    JUDGE_PROBE,
+    JUDGE_AGREE,
+    REPLAY,
+    VERIFY,
+    INFO,
+    PRUNE,
+)
+"""All commands, in the order of the help."""
+_GROUPS: Final = {"judge": "Test judges and compare them with people.", "cache": "Show or prune the verdict cache."}
+"""Help of the words that several commands begin with."""
+
+
+class _Sections(TyperGroup):
+    """The command list under headings."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # Any: typer renames click's classes between versions
+        """Write one list for each section."""
+        del ctx
+        rows: dict[Section, list[tuple[str, str]]] = {section: [] for section in Section}
+        for name, command in self.commands.items():
+            rows[_SECTION_OF[name]].append((name, command.get_short_help_str(limit=100)))
+        for section in Section:
+            with formatter.section(section.value):
+                formatter.write_dl(rows[section])
+
+
+_SECTION_OF: Final = {command.name.partition(" ")[0]: command.section for command in COMMANDS}
+app = typer.Typer(
+    name="merilo",
+    cls=_Sections,
+    help="Evaluate retrieval-augmented generation (RAG): did retrieval find the right text, and is the answer "
+    "supported by it?",
+    epilog="Start with: merilo demo",
+    add_completion=False,
+    invoke_without_command=True,
+    rich_markup_mode=None,  # plain help: rich would cost a third of the start
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from merilo.version import version
+
+        typer.echo(f"merilo {version()}")
+        raise typer.Exit
+
+
+def _help_alone(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.callback()
+def _root(
+    context: typer.Context,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Without a command the help is shown."""
+    _help_alone(context)
+
+
+def _add_commands() -> None:
+    groups: dict[str, typer.Typer] = {}
+    for command in COMMANDS:
+        *group, name = command.name.split()
+        place = app
+        if group:
+            word = group[0]
+            if word not in groups:
+                groups[word] = typer.Typer(help=_GROUPS[word], invoke_without_command=True, rich_markup_mode=None)
+                groups[word].callback()(_group)
+                app.add_typer(groups[word], name=word)
+            place = groups[word]
+        place.command(name, short_help=command.summary, help=command.help, epilog=command.examples or None)(
+            command.call
+        )
+
+
+def _group(context: typer.Context) -> None:
+    """Print the help of a group if no command of it is named."""
+    _help_alone(context)
+
+
+_add_commands()
+
+
+def main() -> None:
+    """Run the command line and leave with its exit code."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # schedulers stop with it: what Ctrl-C does, it does too
+    code = outcome(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = _no_reader()
+    try:
+        sys.stderr.flush()
+    except BrokenPipeError:  # nobody reads the progress: no reason to fail
+        _no_reader()
+    if any(thread.name == "merilo" for thread in threading.enumerate()):
+        os._exit(code)  # it waits for something that never comes (standard input, a judge that hangs)
+    sys.exit(code)
+
+
+def outcome(arguments: Sequence[str]) -> int:
+    """The exit code of one command; every error has been told to the user."""
+    debug = "--debug" in arguments
+    _prepare_logging(debug=debug)
+    try:
+        return _dispatch(arguments)
+    except BrokenPipeError:
+        return _no_reader()
+    except SystemExit as stop:  # how typer and rich leave when nobody reads
+        if isinstance(stop.__context__, BrokenPipeError):
+            return _no_reader()
+        raise
+    except (KeyboardInterrupt, Interrupted) as error:
+        return _told(error, Exit.INTERRUPTED, str(error) or "Stopped.", debug=debug)
+    except MeriloError as error:
+        return _told(error, Exit.WRONG_USE, str(error), debug=debug)
+    except Exception as error:  # noqa: BLE001  # the last place where anyone can say what happened
+        said = f"{type(error).__name__}: {error}"
+        advice = "" if debug else " Run it again with --debug and report what it prints."
+        return _told(error, Exit.BUG, f"This is a bug in merilo ({said}).{advice}", debug=debug)
+
+
+def _dispatch(arguments: Sequence[str]) -> int:
+    try:
+        code = typer.main.get_command(app).main(list(arguments), prog_name="merilo", standalone_mode=False)
+    except typer.Abort:
+        return Exit.INTERRUPTED
+    except Exception as error:
+        message = _usage_message(error)
+        if message is None:
+            raise
+        _tell(message)
+        return Exit.WRONG_USE
+    return int(code) if isinstance(code, int) else Exit.DONE
+
+
+def _usage_message(error: Exception) -> str | None:
+    """What typer says of a wrong command line; None when the error is none of its own.
+
+    Known by its method, since typer carries click's classes under different names in different versions.
+    """
+    format_message = getattr(error, "format_message", None)
+    if format_message is None:
+        return None
+    context = getattr(error, "ctx", None)
+    path = getattr(context, "command_path", "merilo")
+    message = str(format_message())
+    return f"{message if message.endswith(('.', '?', ')')) else message + '.'} See {path} --help."
+
+
+def _told(error: BaseException, code: Exit, message: str, *, debug: bool) -> Exit:
+    if debug:
+        import traceback
+
+        traceback.print_exception(error)
+    _tell(message)
+    return code
+
+
+def _tell(message: str) -> None:
+    from merilo.rendering.terminal import tell
+
+    try:
+        tell(message)
+    except BrokenPipeError:
+        _no_reader()
+
+
+def _no_reader() -> Exit:
+    """Quietly give up writing: without this Python complains once more when it closes its streams."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            os.dup2(nowhere, stream.fileno())
+    return Exit.NO_READER
+
+
+def _prepare_logging(*, debug: bool) -> None:
+    """Tracebacks of a broken judge and news of each retry are for --debug; what matters stands in the summary."""
+    import logging
+
+    handler = logging.StreamHandler() if debug else logging.NullHandler()
+    for name in ("merilo", "asyncio"):
+        log = logging.getLogger(name)
+        log.addHandler(handler)
+        if debug:
+            log.setLevel(logging.INFO)
+        log.propagate = False
