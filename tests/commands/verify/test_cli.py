@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from merilo.metrics.base import Undefined
     from merilo.runs.run import Aggregate
 
-FORMAT_1 = Path(__file__).parents[1] / "runs" / "format1" / "run"
+FORMAT_1 = Path(__file__).parents[2] / "runs" / "format1" / "run"
 METRICS = ("context_relevance", "context_relevance(unit=context)", "faithfulness")
 
 

@@ -667,5 +667,5 @@ def _here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
 
 def test_a_tape_of_other_fence_tokens_replays() -> None:
     """A tape whose prompts had a token for each text gives the same numbers: replies are found by question."""
-    found = merilo.replay(Path(__file__).parent / "tapes" / "fence_of_each_text.jsonl.gz")
+    found = merilo.replay(Path(__file__).parents[2] / "tapes" / "fence_of_each_text.jsonl.gz")
     assert (found.equal, found.different) == (6, 0)
