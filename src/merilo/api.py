@@ -1,18 +1,22 @@
-"""The verbs of the Python API.
+"""The public functions.
 
-The module is long because the arguments of each verb are told where it stands.
+The module is long because the docstring of each function explains its arguments.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING
 
 from merilo.commands.blocking import run_blocking
+from merilo.commands.check.options import CheckOptions
 from merilo.commands.compare.result import SHOWN
-from merilo.commands.evaluate.options import EvaluateArguments, options_from
+from merilo.commands.evaluate.options import Options
 from merilo.commands.evaluate.run import run_evaluation
-from merilo.engine.amounts import LOOKED_AT
+from merilo.commands.lineage.options import LineageOptions
+from merilo.commands.option import with_options, with_options_only
+from merilo.commands.plan.options import PlanOptions
+from merilo.commands.probe.options import ProbeOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,110 +38,51 @@ if TYPE_CHECKING:
     from merilo.runs.run import Run
 
 
-def evaluate(data: str | PathLike[str] | Records, **arguments: Unpack[EvaluateArguments]) -> Run:
-    """A finished run over the samples in `data`.
+@with_options(Options)
+def evaluate(data: str | PathLike[str] | Records, options: Options) -> Run:
+    """Evaluate the samples in `data` and return the finished run.
 
-    Works inside a running event loop too (a notebook): it runs its own loop in its own thread.
+    Works inside a running event loop too (a notebook), because the evaluation has its own thread and loop.
 
     Args:
-        data: a path (.jsonl, .json, .csv, .tsv, each perhaps .gz), "-", or an iterable of dicts or `Sample`s.
-        **arguments: all optional.
-
-            - metrics: texts such as "faithfulness", or `Metric`s. None: every native one that data and judge allow.
-              A composite is computed from its parts, which come with it.
-            - judge: "embedded" (the default), "openai:MODEL", "anthropic:MODEL", "azure:DEPLOYMENT", "scripted:FILE",
-              each perhaps as "NAME=SPEC", a judge, an async callable, or a list of these. The first answers unless a
-              metric asks for another.
-            - embedder: who makes vectors of texts: "embedded" (the default: its encoder; n-grams where not English),
-              "openai:MODEL" (an embedding model), "azure:DEPLOYMENT", "scripted:FILE", a judge or a callable. Asked
-              only by metrics that compare texts by their vectors.
-            - cross_encoder: who says how alike two texts are: "embedded" (the default), "scripted:FILE", a judge or
-              a callable.
-            - out: the run's directory, made if need be; an interrupted run there is resumed. None: a new one
-              under `.merilo/runs`.
-            - limit: look at so many records only.
-            - mapping: column → field, for columns with names of their own.
-            - language: of rubrics and sentence splitting (such as "ru"). None: the sample's own.
-            - cluster: a field of the samples or a key of their metadata, such as the document or the conversation;
-              samples that have it in common are not independent, and intervals are over these clusters. None: each
-              sample stands alone.
-            - concurrency: requests in the air at once at each model, at least 1; 16 by default. Runs of one process
-              share what a model bears: each sends only while fewer than its own number are in the air there.
-            - requests_per_minute, tokens_per_minute: the most that each model is sent. None: no limit of ours.
-            - timeout_s: seconds to wait for one reply before it is asked for again. None: the provider's own (120).
-            - max_cost_usd, max_requests: limits of the whole run directory, earlier calls and retries included.
-              No request is sent that could exceed one. The run is then returned incomplete (`run.complete` is False,
-              `run.usage["stopped"]` says why), and the same call with a higher limit resumes it.
-            - max_seconds: the same for the time of this call.
-            - unanswered: "charged" (the default): a request that was sent and brought no usable reply, such as after a
-              timeout or a crash, is charged for its input, and the price of its longest reply stays reserved. "free":
-              it costs nothing.
-            - base_url: of the server, for "openai:", "anthropic:" and "azure:" judges and an embedder of that kind.
-            - api_key_env: name of the environment variable that holds the key, for the same.
-            - embedder_base_url: of the embedder's server, where it is another; it is not sent the judges' key then.
-            - embedder_api_key_env: name of the environment variable that holds the embedder's own key.
-            - judged: "each" or "together": whether a judge at an address gets statements one by one, or in packs of
-              at most ten (the default).
-            - max_error: of a cascade ("embedded>openai:MODEL": the first judge answers if it is confident enough, the
-              second answers the rest): the largest share of the first judge's answers that may differ from the
-              second's, 0.05 by default.
-            - cascade_pilot: of a cascade: the number of questions of each kind that all its judges are asked first, to
-              measure how confident is enough. None: 10 / max_error, so 200 by default.
-            - skip_invalid: leave bad records out instead of refusing the data.
-            - cache: True (the default) for the user's verdict cache, False for none, or the path of a file.
-            - retry_failed: ask again what failed in the run that is resumed.
-            - prices: what models cost, before the list prices that come with merilo: the path of a TOML file, or
-              its rows, such as [{"model": "qwen3", "input": 0.1, "output": 0.4}] in USD per million tokens. None:
-              the file that MERILO_PRICES names, if any.
-            - record: a file that gets the run with every reply, a tape, such as "tape.jsonl.gz"; also where the run
-              is stopped. None: no tape.
-            - progress: a `Progress` that is told how far the run is. None: nothing is shown.
-            - log_json: a file to which the events of the run are appended, one JSON object a line. None: none.
-            - until_decided: a suite's file (see `gate`) whose minimums end the run as soon as each of them is shown
-              to be met or not met; samples are then taken in random order. None: all samples are taken.
+        data: a path (.jsonl, .json, .csv or .tsv, .gz accepted), "-", or an iterable of dicts or `Sample`s.
+        {options}
 
     Raises:
-        DataError: the data cannot be read, or has bad records that are not to be skipped.
+        DataError: the data cannot be read, or has invalid records that are not to be skipped.
         UsageError: a metric, judge or argument cannot be used as named.
-        ProviderDown: no request can work; the same call resumes the run.
+        ProviderDown: no request can succeed; the same call resumes the run.
         RunError: the directory cannot be used.
-        Interrupted: somebody pressed Ctrl-C; the same call resumes the run.
+        Interrupted: Ctrl-C was pressed; the same call resumes the run.
     """
-    return run_blocking(run_evaluation(data, options_from(**arguments)))
+    return run_blocking(run_evaluation(data, options))
 
 
-async def aevaluate(data: str | PathLike[str] | Records, **arguments: Unpack[EvaluateArguments]) -> Run:
-    """`evaluate` for code that runs in an event loop: same arguments, result and errors.
+@with_options(Options)
+async def aevaluate(data: str | PathLike[str] | Records, options: Options) -> Run:
+    """Evaluate like `evaluate`, in code that runs in an event loop: same arguments, result and errors.
 
     Cancelling it leaves a run that the same call resumes.
     """
-    return await run_evaluation(data, options_from(**arguments))
+    return await run_evaluation(data, options)
 
 
-def plan(
-    data: str | PathLike[str] | Records,
-    *,
-    sample: int | None = LOOKED_AT,
-    latency_s: float | None = None,
-    **arguments: Unpack[EvaluateArguments],
-) -> Estimate:
-    """What `evaluate` with the same arguments would ask and cost; asks nothing and needs no key.
+@with_options(PlanOptions)
+def plan(data: str | PathLike[str] | Records, options: PlanOptions) -> Estimate:
+    """Estimate what `evaluate` with the same arguments would ask and cost. Sends no request and needs no key.
 
-    The metrics' plans are run with likely verdicts, so the amounts are typical ones; `at_most` bounds them. What
-    the run at `out` or the verdict cache holds costs nothing. Tokens are characters / 4, or what that run measured.
+    The plans of the metrics run with likely verdicts, so the amounts are typical ones; `at_most` bounds them. What the
+    run in `out` or the verdict cache holds costs nothing. Tokens are characters / 4, or what that run measured.
 
-    Args:
-        data: as in `evaluate`.
-        sample: how many samples to look at, spread evenly over a larger data set, whose amounts are scaled up. None:
-            all of them.
-        latency_s: seconds that a reply takes, where the run has not measured it.
-        **arguments: those of `evaluate`.
+    Takes the arguments of `evaluate` and:
 
-    Raises what `evaluate` raises, but for what happens while asking.
+    {own}
+
+    Raises what `evaluate` raises before its first request.
     """
     from merilo.commands.plan.run import run_estimate
 
-    return run_blocking(run_estimate(data, options_from(**arguments), sample=sample, latency_s=latency_s))
+    return run_blocking(run_estimate(data, options, sample=options.sample, latency_s=options.latency_s))
 
 
 def power(
@@ -437,69 +382,35 @@ def calibrate(
     return calibrate_run(run, labels, metrics=metrics, cluster=cluster, level=level, seed=seed, attach=attach)
 
 
-def judge_check(
-    *,
-    labels: Sequence[str | PathLike[str]] = (),
-    tasks: Sequence[str] = (),
-    sources: Sequence[str] = (),
-    include_constructed: bool = False,
-    each_sentence: bool | None = None,
-    sample: int | None = None,
-    **arguments: Unpack[EvaluateArguments],
-) -> Check:
-    """How far a judge agrees with people, by task and source.
+@with_options_only(CheckOptions)
+def judge_check(options: CheckOptions) -> Check:
+    """Measure how well a judge agrees with human labels, by task and source.
 
-    Args:
-        labels: files of labelled records; the sample in the package where there are none.
-        tasks, sources: of these only.
-        include_constructed: also records whose label was made by rule, in tables of their own.
-        each_sentence: ask about each labelled sentence alone too. None: where that costs nothing.
-        sample: at most so many records of each task and source.
-        **arguments: those of `evaluate` about the judge, asking, limits and `out`; metrics are not taken.
+    Takes the arguments of `evaluate` about the judge, requests, limits and results, and:
+
+    {own}
 
     Raises what `evaluate` raises.
     """
-    from merilo.commands.check.run import Wanted, run_check
+    from merilo.commands.check.run import run_check
 
-    wanted = Wanted(
-        labels=labels,
-        tasks=tasks,
-        sources=sources,
-        include_constructed=include_constructed,
-        each_sentence=each_sentence,
-        sample=sample,
-    )
-    return run_blocking(run_check(wanted, options_from(**arguments)))
+    return run_blocking(run_check(options))
 
 
-def judge_probe(
-    *,
-    probes: Sequence[str] = (),
-    labels: Sequence[str | PathLike[str]] = (),
-    data: str | PathLike[str] | None = None,
-    sample: int = 400,
-    seed: int = 0,
-    limits: Mapping[str, float] | None = None,
-    **arguments: Unpack[EvaluateArguments],
-) -> Probing:
-    """Whether a judge can be led astray: judgements changed in ways of which it is known what they may do.
+@with_options_only(ProbeOptions)
+def judge_probe(options: ProbeOptions) -> Probing:
+    """Test a judge's robustness: apply edits whose effect on the verdict is known, and measure how often it is wrong.
 
-    Args:
-        probes: names of those wanted, such as "instructions"; all of them for none.
-        labels: files of labelled records, as for `judge_check`.
-        data: the path of data as `evaluate` takes it. Where neither is named: the labels and examples in the package.
-        sample: at most so many pairs of each probe.
-        seed: which pairs these are, and what is put where.
-        limits: by the name of a probe, the largest effect that passes; None: the usual ones.
-        **arguments: those of `evaluate` about the judge, asking, limits and `out`, and the `mapping` of `data`;
-            metrics are not taken.
+    Edits are for instance shuffled contexts, changed facts and injected instructions.
+    Takes the arguments of `evaluate` about the judge, requests, limits and results, and:
+
+    {own}
 
     Raises what `evaluate` raises.
     """
-    from merilo.commands.probe.run import Wanted, run_probes
+    from merilo.commands.probe.run import run_probes
 
-    wanted = Wanted(probes=probes, labels=labels, data=data, sample=sample, seed=seed, limits=limits or {})
-    return run_blocking(run_probes(wanted, options_from(**arguments)))
+    return run_blocking(run_probes(options))
 
 
 def judge_agree(
@@ -532,29 +443,19 @@ def judge_agree(
     return judges_agreement(runs, cluster=cluster, level=level, seed=seed)
 
 
-def lineage(
-    data: str | PathLike[str] | Records,
-    *,
-    families: Sequence[str] = (),
-    as_published: bool = False,
-    **arguments: Unpack[EvaluateArguments],
-) -> LineageTables:
-    """How the published definitions of one name score the samples in `data`, side by side.
+@with_options(LineageOptions)
+def lineage(data: str | PathLike[str] | Records, options: LineageOptions) -> LineageTables:
+    """Evaluate the published definitions of one name on the same data, side by side.
 
-    By default each published formula is taken over the verdicts of our own metrics, so that only the formulas
-    differ and nothing is asked twice.
+    By default each published formula is computed over the verdicts of merilo's own metrics, so that only the formulas
+    differ and no question is asked twice.
 
-    Args:
-        data: as in `evaluate`.
-        families: of "context_relevance", "context_precision", "context_recall", "faithfulness" and
-            "answer_relevancy"; all of them for none.
-        as_published: ask each definition's own questions, as its system does.
-        **arguments: those of `evaluate`; `metrics` is not taken.
+    Takes the arguments of `evaluate` except `metrics`, and:
 
-    Raises what `evaluate` raises.
+    {own}
+
+    Raises what `evaluate` raises, and UsageError if no definition is left.
     """
-    if "metrics" in arguments:
-        raise TypeError("lineage() chooses its metrics by families; leave metrics out.")
     from merilo.commands.lineage.run import run_lineage
 
-    return run_blocking(run_lineage(data, options_from(**arguments), families=families, as_published=as_published))
+    return run_blocking(run_lineage(data, options))

@@ -29,6 +29,7 @@ from merilo.commands.judge.cli import COMMAND as JUDGE_TEST
 from merilo.commands.label.cli import COMMAND as LABEL
 from merilo.commands.lineage.cli import COMMAND as LINEAGE
 from merilo.commands.metrics.cli import COMMAND as METRICS
+from merilo.commands.option_flags import GroupedOptions
 from merilo.commands.plan.cli import COMMAND as PLAN
 from merilo.commands.probe.cli import COMMAND as JUDGE_PROBE
 from merilo.commands.replay.cli import COMMAND as REPLAY
@@ -130,9 +131,13 @@ def _add_commands() -> None:
                 groups[word].callback()(_group)
                 app.add_typer(groups[word], name=word)
             place = groups[word]
-        place.command(name, short_help=command.summary, help=command.help, epilog=command.examples or None)(
-            command.call
-        )
+        place.command(
+            name,
+            cls=GroupedOptions,
+            short_help=command.summary,
+            help=command.help,
+            epilog=command.examples or None,
+        )(command.call)
 
 
 def _group(context: typer.Context) -> None:

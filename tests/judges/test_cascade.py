@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from merilo.commands.evaluate.options import Options, judges_of
+from merilo.commands.evaluate.options import Options
+from merilo.commands.evaluate.settings import judges_of
 from merilo.errors import UsageError
 from merilo.judges.cascade import (
     Cascade,

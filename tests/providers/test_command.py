@@ -9,7 +9,8 @@ import pytest
 from command_line import Here
 from server import JudgeServer
 
-from merilo.commands.evaluate.options import Options, judges_of
+from merilo.commands.evaluate.options import Options
+from merilo.commands.evaluate.settings import judges_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,61 +13,13 @@ if TYPE_CHECKING:
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, nothing else.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error arose.")]
-BaseUrl = Annotated[
-    str | None,
-    typer.Option(metavar="URL", help="Address of the server, for openai:, anthropic: and azure: judges and embedders."),
-]
-ApiKeyEnv = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="Environment variable that holds the key, for judges and embedders at an address."
-    ),
-]
-Embedder = Annotated[
-    str,
-    typer.Option(metavar="SPEC", help="Embedding model: embedded, openai:MODEL, azure:DEPLOYMENT or scripted:FILE."),
-]
-EmbedderBaseUrl = Annotated[
-    str | None,
-    typer.Option(metavar="URL", help="Address of the embedder's server, if different; it is not sent the judges' key."),
-]
-EmbedderApiKeyEnv = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Environment variable that holds the embedder's own key."),
-]
-Prices = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="TOML file with your prices, used before the built-in list prices."),
-]
-LogJson = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Append events to this file, one JSON object per line."),
-]
-CrossEncoder = Annotated[
-    str,
-    typer.Option(metavar="SPEC", help="Model for text similarity: embedded or scripted:FILE."),
-]
-Metrics = Annotated[
-    list[str] | None,
-    typer.Option(metavar="A,B", help="Comma-separated metrics. [default: all that data and judge support]"),
-]
-JudgesAsInRun = Annotated[list[str] | None, typer.Option(metavar="SPEC", help="As in merilo run. Repeatable.")]
-JudgedHow = Annotated[
-    str | None,
-    typer.Option(metavar="HOW", help="LLM judges: statements one by one (each) or in packs of ten (together)."),
-]
 Qrels = Annotated[
     str | None, typer.Option(metavar="FILE", help="Relevance judgements of DATA, which is then a TREC run.")
 ]
-Out = Annotated[str | None, typer.Option(metavar="RUN", help="Directory of the run.")]
-Limit = Annotated[int | None, typer.Option(metavar="N", help="Read only the first N records.")]
 ColumnFields = Annotated[
     list[str] | None,
     typer.Option("--map", metavar="COLUMN=FIELD", help="Read a field from this column. Repeatable."),
 ]
-Language = Annotated[str | None, typer.Option(metavar="CODE", help="Language of the data, such as ru.")]
-SkipInvalid = Annotated[bool, typer.Option("--skip-invalid", help="Skip invalid records instead of stopping.")]
-RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Retry questions that failed in this run.")]
 Cluster = Annotated[
     str | None,
     typer.Option(
@@ -79,36 +31,7 @@ AcrossData = Annotated[
     bool,
     typer.Option("--across-data", help="Compare the samples that match, even if more than one in ten do not."),
 ]
-Rpm = Annotated[float | None, typer.Option(metavar="N", help="Maximum requests per minute and model.")]
-Tpm = Annotated[float | None, typer.Option(metavar="N", help="Maximum tokens per minute and model.")]
-Timeout = Annotated[float | None, typer.Option(metavar="SECONDS", help="Time to wait for a reply before retrying.")]
-Concurrency = Annotated[int, typer.Option(metavar="N", help="Maximum requests in flight per model.")]
-MaxCost = Annotated[
-    float | None, typer.Option(metavar="USD", help="Stop before this run directory's cost can exceed USD.")
-]
-MaxRequests = Annotated[
-    int | None, typer.Option(metavar="N", help="Stop after N requests in this run directory, retries included.")
-]
-MaxSeconds = Annotated[float | None, typer.Option(metavar="N", help="Send no request after N seconds of this command.")]
-UnansweredAs = Annotated[str, typer.Option(metavar="HOW", help="Requests without a usable reply: charged, or free.")]
-NoCache = Annotated[bool, typer.Option("--no-cache", help="Neither read nor write the verdict cache.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no messages.")]
-MaxError = Annotated[
-    str | None,
-    typer.Option(
-        metavar="RATE", help="Cascade: share of earlier answers that may differ from the last judge. [default: 5%]"
-    ),
-]
-CascadePilot = Annotated[
-    int | None,
-    typer.Option(metavar="N", help="Cascade: pilot questions per kind and judge. [default: 10 / --max-error]"),
-]
-OneJudge = Annotated[
-    str,
-    typer.Option(
-        metavar="SPEC", help="embedded, openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT, scripted:FILE or FIRST>SECOND."
-    ),
-]
 
 
 def given(value: str | None) -> str:

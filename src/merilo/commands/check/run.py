@@ -19,8 +19,8 @@ from merilo.commands.check.combined_progress import Passing
 from merilo.commands.check.items import State, items_of
 from merilo.commands.check.labels import label_files
 from merilo.commands.check.tables import ALL, PEOPLE, TaskTable, table_of
-from merilo.commands.evaluate.options import judges_of
 from merilo.commands.evaluate.run import run_evaluation
+from merilo.commands.evaluate.settings import judges_of
 from merilo.data.labels import Labelled, Task
 from merilo.data.sample import Dataset
 from merilo.engine.limits import asks_no_model
@@ -34,10 +34,10 @@ from merilo.stats.resampling import Resampling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from os import PathLike
 
     from merilo.commands.check.items import Item
     from merilo.commands.check.labels import LabelFile
+    from merilo.commands.check.options import CheckOptions
     from merilo.commands.check.tables import Reading
     from merilo.commands.evaluate.options import Options
     from merilo.judges.base import Judge
@@ -45,24 +45,6 @@ if TYPE_CHECKING:
     from merilo.runs.run import Run
 
 _AS_USUAL: Final = Resampling()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """Which labelled records to hold the judge against."""
-
-    labels: Sequence[str | PathLike[str]] = ()
-    """Files; the sample in the package where there are none."""
-    tasks: Sequence[str] = ()
-    """Of these tasks only."""
-    sources: Sequence[str] = ()
-    """From these sources only."""
-    include_constructed: bool = False
-    """Also records whose label was made by rule, in a table of their own."""
-    sample: int | None = None
-    """At most so many records of each task and source, always the same ones; a larger number takes them too."""
-    each_sentence: bool | None = None
-    """Ask about each labelled sentence alone too, which gives it a probability. None: where that costs nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +73,22 @@ class Check:
     """The limit of the call that was reached before all records were judged, as a sentence."""
 
 
-async def run_check(wanted: Wanted, options: Options, resampling: Resampling = _AS_USUAL) -> Check:
-    """The agreement of `options.judge` with people.
+async def run_check(options: CheckOptions, resampling: Resampling = _AS_USUAL) -> Check:
+    """Return the agreement of `options.judge` with human labels.
 
-    `options` are those of an evaluation, of which data and metrics say nothing here; `out` becomes a directory with a
-    run for each task and source, and the same check with it goes on where it was stopped. Raises UsageError, DataError
-    and what an evaluation raises.
+    `out` becomes a directory with a run for each task and source. The same call resumes an interrupted check.
+
+    Raises UsageError, DataError and what an evaluation raises.
     """
-    files_read, records = _read(wanted)
+    files_read, records = _read(options)
     constructed = sum(record.constructed for record in records)
-    if not wanted.include_constructed:
+    if not options.include_constructed:
         records = [record for record in records if not record.constructed]
     if not records:
         raise UsageError("Every record that was chosen was made by rule; take them with --include-constructed.")
-    records = drawn(records, wanted.sample)
+    records = drawn(records, options.sample)
     judge = judges_of(options)["judge"]
-    alone = all(map(_costs_nothing, each_judge([judge]))) if wanted.each_sentence is None else wanted.each_sentence
+    alone = all(map(_costs_nothing, each_judge([judge]))) if options.each_sentence is None else options.each_sentence
     asked, left_out = _answerable(records, judge)
     work = _Asking(options, judge, asked, alone=alone)
     with nullcontext(options.out) if options.out is not None else tempfile.TemporaryDirectory() as directory:
@@ -115,7 +97,7 @@ async def run_check(wanted: Wanted, options: Options, resampling: Resampling = _
         judge=judge,
         files=files_read,
         people=_tables(PEOPLE, items, resampling, constructed=False),
-        everything=_tables(ALL, items, resampling, constructed=True) if wanted.include_constructed else None,
+        everything=_tables(ALL, items, resampling, constructed=True) if options.include_constructed else None,
         constructed=constructed,
         left_out=left_out,
         usage=work.usage,
@@ -130,23 +112,24 @@ async def run_check(wanted: Wanted, options: Options, resampling: Resampling = _
 # -- which records ------------------------------------------------------------------------------------
 
 
-def _read(wanted: Wanted) -> tuple[tuple[LabelFile, ...], list[Labelled]]:
-    """The files, and the records of the tasks and sources that are wanted. Raises UsageError where none is left."""
-    if wanted.sample is not None and wanted.sample < 1:
-        raise UsageError(f"A sample has at least 1 record of each task and source; got {wanted.sample}.")
-    unknown = [each for each in wanted.tasks if each not in set(Task)]
+def _read(options: CheckOptions) -> tuple[tuple[LabelFile, ...], list[Labelled]]:
+    """The files, and the records of the tasks and sources that are options. Raises UsageError where none is left."""
+    if options.sample is not None and options.sample < 1:
+        raise UsageError(f"A sample has at least 1 record of each task and source; got {options.sample}.")
+    unknown = [each for each in options.tasks if each not in set(Task)]
     if unknown:
         raise UsageError(f"A task is one of {', '.join(Task)}; got {unknown[0]!r}.")
-    found = label_files(wanted.labels)
+    found = label_files(options.labels)
     records = [record for _, own in found for record in own]
     sources = sorted({record.source for record in records})
-    strange = [each for each in wanted.sources if each not in sources]
+    strange = [each for each in options.sources if each not in sources]
     if strange:
         raise UsageError(f"No record is from the source {strange[0]!r}; there are {', '.join(sources)}.")
     kept = [
         record
         for record in records
-        if (not wanted.tasks or record.task in wanted.tasks) and (not wanted.sources or record.source in wanted.sources)
+        if (not options.tasks or record.task in options.tasks)
+        and (not options.sources or record.source in options.sources)
     ]
     if not kept:
         raise UsageError("No labelled record is of the tasks and sources that were named together.")

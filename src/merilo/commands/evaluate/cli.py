@@ -3,58 +3,22 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from merilo.commands.command import Command, Section
+from merilo.commands.evaluate.options import Options
 from merilo.commands.exit_codes import Exit
-from merilo.commands.flags import (
-    ApiKeyEnv,
-    BaseUrl,
-    CascadePilot,
-    Cluster,
-    ColumnFields,
-    Concurrency,
-    CrossEncoder,
-    Debug,
-    Embedder,
-    EmbedderApiKeyEnv,
-    EmbedderBaseUrl,
-    Json,
-    JudgedHow,
-    Language,
-    Limit,
-    LogJson,
-    MaxCost,
-    MaxError,
-    MaxRequests,
-    MaxSeconds,
-    Metrics,
-    NoCache,
-    Out,
-    Prices,
-    Qrels,
-    Quiet,
-    RetryFailed,
-    Rpm,
-    SkipInvalid,
-    Timeout,
-    Tpm,
-    UnansweredAs,
-    column_mapping,
-    given,
-    metric_texts,
-    share,
-    unanswered_as,
-)
+from merilo.commands.flags import Debug, Json, Qrels, Quiet, given, share
+from merilo.commands.option_flags import takes_options
 from merilo.errors import Interrupted, MeriloError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from merilo.commands.evaluate.options import EvaluateArguments
     from merilo.rendering.progress_line import Watch
     from merilo.runs.run import Run
 
@@ -76,108 +40,30 @@ Examples:
 """
 
 
+@takes_options(Options)
 def run(
     data: Annotated[
         str, typer.Argument(metavar="DATA", help="The file to evaluate.", callback=given, show_default=False)
     ],
-    metrics: Metrics = None,
-    judge: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="SPEC",
-            help="embedded (the default), openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT, scripted:FILE or a cascade "
-            "FIRST>SECOND; NAME=SPEC gives it a name. Repeatable.",
-        ),
-    ] = None,
-    embedder: Embedder = "embedded",
-    cross_encoder: CrossEncoder = "embedded",
+    options: Options,
     qrels: Qrels = None,
-    out: Out = None,
-    limit: Limit = None,
-    mapping: ColumnFields = None,
-    language: Language = None,
-    cluster: Cluster = None,
-    concurrency: Concurrency = 16,
-    rpm: Rpm = None,
-    tpm: Tpm = None,
-    timeout: Timeout = None,
-    max_cost: MaxCost = None,
-    max_requests: MaxRequests = None,
-    max_seconds: MaxSeconds = None,
-    unanswered: UnansweredAs = "charged",
-    base_url: BaseUrl = None,
-    api_key_env: ApiKeyEnv = None,
-    embedder_base_url: EmbedderBaseUrl = None,
-    embedder_api_key_env: EmbedderApiKeyEnv = None,
-    judged: JudgedHow = None,
-    max_error: MaxError = None,
-    cascade_pilot: CascadePilot = None,
-    skip_invalid: SkipInvalid = False,
-    no_cache: NoCache = False,
-    retry_failed: RetryFailed = False,
-    record: Annotated[
-        str | None,
-        typer.Option(metavar="TAPE", help="Also store the run with every reply in one file, such as tape.jsonl.gz."),
-    ] = None,
-    prices: Prices = None,
-    until_decided: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SUITE", help="Take samples in random order, and stop when each minimum of this suite is decided."
-        ),
-    ] = None,
     max_failed: Annotated[
-        str, typer.Option(metavar="SHARE", help="Exit with 4 if more outcomes than this failed.")
+        str, typer.Option(metavar="RATE", help="Exit with 4 if a larger fraction of the outcomes failed.")
     ] = "1%",
     json: Json = False,
     quiet: Quiet = False,
-    log_json: LogJson = None,
     debug: Debug = False,
 ) -> None:
     """Evaluate and report."""
-    most_failed = share(max_failed)
-    arguments: EvaluateArguments = {
-        "metrics": metric_texts(metrics) if metrics else None,
-        "judge": judge or ["embedded"],
-        "embedder": embedder,
-        "cross_encoder": cross_encoder,
-        "out": out,
-        "limit": limit,
-        "mapping": column_mapping(mapping or []) or None,
-        "language": language,
-        "cluster": cluster,
-        "concurrency": concurrency,
-        "requests_per_minute": rpm,
-        "tokens_per_minute": tpm,
-        "timeout_s": timeout,
-        "max_cost_usd": max_cost,
-        "max_requests": max_requests,
-        "max_seconds": max_seconds,
-        "unanswered": unanswered_as(unanswered),
-        "base_url": base_url,
-        "api_key_env": api_key_env,
-        "embedder_base_url": embedder_base_url,
-        "embedder_api_key_env": embedder_api_key_env,
-        "judged": judged,
-        "max_error": None if max_error is None else share(max_error),
-        "cascade_pilot": cascade_pilot,
-        "skip_invalid": skip_invalid,
-        "cache": not no_cache,
-        "retry_failed": retry_failed,
-        "record": record,
-        "prices": prices,
-        "log_json": log_json,
-        "until_decided": until_decided,
-    }
-    found = _evaluated(data, qrels, arguments, quiet=quiet, plain=debug)  # where tracebacks are shown, no line is drawn
+    largest = share(max_failed)
+    found = _evaluated(data, qrels, options, quiet=quiet, plain=debug)  # a progress line would cut tracebacks
     _report(found, json=json)
     _check_whole(found)
-    _check_failed(found, most_failed)
+    _check_failed(found, largest)
 
 
-def _evaluated(data: str, qrels: str | None, arguments: EvaluateArguments, *, quiet: bool, plain: bool) -> Run:
+def _evaluated(data: str, qrels: str | None, options: Options, *, quiet: bool, plain: bool) -> Run:
     from merilo.commands.blocking import run_blocking
-    from merilo.commands.evaluate.options import options_from
     from merilo.commands.evaluate.run import run_evaluation
     from merilo.data.trec import load_trec
     from merilo.rendering.progress_line import Watch
@@ -185,9 +71,8 @@ def _evaluated(data: str, qrels: str | None, arguments: EvaluateArguments, *, qu
 
     source = data if qrels is None else load_trec(data, qrels)
     watch = Watch(quiet=quiet, plain=plain)
-    arguments["progress"] = watch
     try:
-        return run_blocking(run_evaluation(source, options_from(**arguments)))
+        return run_blocking(run_evaluation(source, replace(options, progress=watch)))
     except Interrupted:
         watch.end()  # stopped at once, the run is still busy in its thread
         raise Interrupted(_resumable(f"Stopped. {spent_so_far(watch.usage)}".rstrip(), watch)) from None

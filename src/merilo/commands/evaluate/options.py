@@ -1,116 +1,417 @@
-"""What one evaluation is asked for: the arguments of `merilo.evaluate`, checked, and the judges that they name."""
+"""The options of an evaluation, each declared once: in Python, on the command line and in the reference pages.
+
+A field of `Options` is an option; `commands/option.py` describes its metadata.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Final
 
-from merilo.engine.budget import Budget
-from merilo.engine.limits import CONCURRENCY, Limits
-from merilo.errors import UsageError
-from merilo.judges.spec import CascadeOptions, cross_encoder_from, embedder_from, judges_from, wire_kinds
-from merilo.judges.splitter import SplitterJudge
-from merilo.providers.prices import prices_from
-from merilo.rendering.event_log import check_log_path
-from merilo.results.early_stopping import Until
-from merilo.runs.tape import check_tape_path
+from merilo.commands.flags import column_mapping, metric_texts, share, unanswered_as
+from merilo.commands.option import Flag, OptionGroup, option
+from merilo.engine.limits import CONCURRENCY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from os import PathLike
+    from pathlib import Path
 
-    from merilo.engine.budget import Pricer, Unanswered
+    from merilo.engine.budget import Budget, Pricer, Unanswered
+    from merilo.engine.limits import Limits
     from merilo.engine.progress import Progress
-    from merilo.judges.base import Judge
     from merilo.judges.spec import JudgeLike
     from merilo.metrics.base import Definition
     from merilo.providers.prices import PricesLike
+    from merilo.results.early_stopping import Until
 
 
-class EvaluateArguments(TypedDict, total=False):
-    """What `merilo.evaluate` takes besides the data; explained there."""
+def judges_or_default(specs: list[str] | None) -> list[str]:
+    return specs or ["embedded"]
 
-    metrics: Sequence[str | Definition] | None
-    judge: JudgeLike | Sequence[JudgeLike]
-    embedder: JudgeLike
-    cross_encoder: JudgeLike
-    out: str | PathLike[str] | None
-    limit: int | None
-    mapping: Mapping[str, str] | None
-    language: str | None
-    cluster: str | None
-    concurrency: int
-    requests_per_minute: float | None
-    tokens_per_minute: float | None
-    timeout_s: float | None
-    max_cost_usd: float | None
-    max_requests: int | None
-    max_seconds: float | None
-    unanswered: Unanswered
-    base_url: str | None
-    api_key_env: str | None
-    embedder_base_url: str | None
-    embedder_api_key_env: str | None
-    judged: str | None
-    max_error: float | None
-    cascade_pilot: int | None
-    skip_invalid: bool
-    cache: bool | str | PathLike[str]
-    retry_failed: bool
-    record: str | PathLike[str] | None
-    prices: PricesLike | None
-    progress: Progress | None
-    log_json: str | PathLike[str] | None
-    until_decided: str | PathLike[str] | Until | None
+
+def _share_or_none(text: str | None) -> float | None:
+    return None if text is None else share(text)
+
+
+def mapping_or_none(texts: list[str] | None) -> dict[str, str] | None:
+    return column_mapping(texts or []) or None
+
+
+def _metrics_or_none(texts: list[str] | None) -> list[str] | None:
+    return metric_texts(texts) if texts else None
+
+
+def use_cache(no_cache: bool) -> bool:
+    return not no_cache
+
+
+_DATA: Final = OptionGroup.DATA
+_JUDGES: Final = OptionGroup.JUDGES
+_LIMITS: Final = OptionGroup.LIMITS
+_OUTPUT: Final = OptionGroup.OUTPUT
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """The arguments of one evaluation, with their defaults."""
+    """The options of one evaluation, with their defaults."""
 
-    metrics: Sequence[str | Definition] | None = None
-    judge: JudgeLike | Sequence[JudgeLike] = "embedded"
-    embedder: JudgeLike = "embedded"
-    cross_encoder: JudgeLike = "embedded"
-    out: str | PathLike[str] | None = None
-    limit: int | None = None
-    mapping: Mapping[str, str] | None = None
-    language: str | None = None
-    cluster: str | None = None
-    concurrency: int = CONCURRENCY
-    requests_per_minute: float | None = None
-    tokens_per_minute: float | None = None
-    timeout_s: float | None = None
-    max_cost_usd: float | None = None
-    max_requests: int | None = None
-    max_seconds: float | None = None
-    unanswered: Unanswered = "charged"
-    base_url: str | None = None
-    api_key_env: str | None = None
-    embedder_base_url: str | None = None
-    embedder_api_key_env: str | None = None
-    judged: str | None = None
-    max_error: float | None = None
-    cascade_pilot: int | None = None
-    skip_invalid: bool = False
-    cache: bool | str | PathLike[str] = True
-    retry_failed: bool = False
-    record: str | PathLike[str] | None = None
-    prices: PricesLike | None = None
-    progress: Progress | None = None
-    log_json: str | PathLike[str] | None = None
-    until_decided: str | PathLike[str] | Until | None = None
+    metrics: Sequence[str | Definition] | None = field(
+        default=None,
+        metadata=option(
+            'names such as "faithfulness", or `Metric`s. None: all native metrics that the data and the judge support. '
+            "The parts of a composite are computed too.",
+            Flag(
+                help="Comma-separated metrics. [default: all that data and judge support]",
+                metavar="A,B",
+                many=True,
+                read=_metrics_or_none,
+                group=_JUDGES,
+            ),
+        ),
+    )
+    judge: JudgeLike | Sequence[JudgeLike] = field(
+        default="embedded",
+        metadata=option(
+            '"embedded", "openai:MODEL", "anthropic:MODEL", "azure:DEPLOYMENT", "scripted:FILE", a judge, an async '
+            'callable, or a list of these. "NAME=SPEC" names a judge. "FIRST>SECOND" is a cascade: the second judge '
+            "answers what the first one is not confident about. The first judge of a list answers unless a metric asks "
+            "for another one.",
+            Flag(
+                help="embedded (the default), openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT, scripted:FILE or a "
+                "cascade FIRST>SECOND. NAME=SPEC names a judge. Repeatable.",
+                metavar="SPEC",
+                many=True,
+                read=judges_or_default,
+                group=_JUDGES,
+            ),
+        ),
+    )
+    embedder: JudgeLike = field(
+        default="embedded",
+        metadata=option(
+            'the embedding model: "embedded" (its encoder for English, n-grams for other languages), "openai:MODEL", '
+            '"azure:DEPLOYMENT", "scripted:FILE", a judge or a callable. Used only by metrics that compare vectors.',
+            Flag(
+                help="Embedding model: embedded, openai:MODEL, azure:DEPLOYMENT or scripted:FILE.",
+                metavar="SPEC",
+                default="embedded",
+                group=_JUDGES,
+            ),
+        ),
+    )
+    cross_encoder: JudgeLike = field(
+        default="embedded",
+        metadata=option(
+            'the model that rates the similarity of two texts: "embedded", "scripted:FILE", a judge or a callable.',
+            Flag(
+                help="Model for text similarity: embedded or scripted:FILE.",
+                metavar="SPEC",
+                default="embedded",
+                group=_JUDGES,
+            ),
+        ),
+    )
+    base_url: str | None = field(
+        default=None,
+        metadata=option(
+            'address of the server, for "openai:", "anthropic:" and "azure:" judges and embedders.',
+            Flag(
+                help="Address of the server, for openai:, anthropic: and azure: judges and embedders.",
+                metavar="URL",
+                group=_JUDGES,
+            ),
+        ),
+    )
+    api_key_env: str | None = field(
+        default=None,
+        metadata=option(
+            "name of the environment variable that holds the key, for the same.",
+            Flag(
+                help="Environment variable that holds the key, for judges and embedders at an address.",
+                metavar="NAME",
+                group=_JUDGES,
+            ),
+        ),
+    )
+    embedder_base_url: str | None = field(
+        default=None,
+        metadata=option(
+            "address of the embedder's server, if different. It is not sent the judges' key then.",
+            Flag(
+                help="Address of the embedder's server, if different; it is not sent the judges' key.",
+                metavar="URL",
+                group=_JUDGES,
+            ),
+        ),
+    )
+    embedder_api_key_env: str | None = field(
+        default=None,
+        metadata=option(
+            "name of the environment variable that holds the embedder's own key.",
+            Flag(help="Environment variable that holds the embedder's own key.", metavar="NAME", group=_JUDGES),
+        ),
+    )
+    judged: str | None = field(
+        default=None,
+        metadata=option(
+            'for LLM judges: "together" sends statements in packs of at most ten (the default), "each" one by one.',
+            Flag(
+                help="LLM judges: statements one by one (each) or in packs of ten (together).",
+                metavar="HOW",
+                group=_JUDGES,
+            ),
+        ),
+    )
+    max_error: float | None = field(
+        default=None,
+        metadata=option(
+            "of a cascade: the largest fraction of the first judge's answers that may differ from the last judge's. "
+            "None: 0.05.",
+            Flag(
+                help="Cascade: fraction of earlier answers that may differ from the last judge. [default: 5%]",
+                metavar="RATE",
+                read=_share_or_none,
+                group=_JUDGES,
+            ),
+        ),
+    )
+    cascade_pilot: int | None = field(
+        default=None,
+        metadata=option(
+            "of a cascade: the number of questions of each kind that all its judges answer first, to measure the "
+            "confidence threshold. None: 10 / max_error, so 200 by default.",
+            Flag(
+                help="Cascade: pilot questions per kind and judge. [default: 10 / --max-error]",
+                metavar="N",
+                type=int,
+                group=_JUDGES,
+            ),
+        ),
+    )
+    limit: int | None = field(
+        default=None,
+        metadata=option(
+            "read only the first `limit` records.",
+            Flag(help="Read only the first N records.", metavar="N", type=int, group=_DATA),
+        ),
+    )
+    mapping: Mapping[str, str] | None = field(
+        default=None,
+        metadata=option(
+            "column → field, for columns with other names.",
+            Flag(
+                help="Read a field from this column. Repeatable.",
+                metavar="COLUMN=FIELD",
+                name="--map",
+                many=True,
+                read=mapping_or_none,
+                group=_DATA,
+            ),
+        ),
+    )
+    language: str | None = field(
+        default=None,
+        metadata=option(
+            'language of rubrics and of sentence splitting, such as "ru". None: the language of each sample.',
+            Flag(help="Language of the data, such as ru.", metavar="CODE", group=_DATA),
+        ),
+    )
+    cluster: str | None = field(
+        default=None,
+        metadata=option(
+            "a sample field or metadata key, such as a document or a conversation. Samples with the same value are not "
+            "independent, so intervals are computed over these groups. None: each sample is independent.",
+            Flag(
+                help="Group samples that share this field or metadata key; intervals are over groups.",
+                metavar="FIELD",
+                group=_DATA,
+            ),
+        ),
+    )
+    skip_invalid: bool = field(
+        default=False,
+        metadata=option(
+            "skip invalid records instead of refusing the data.",
+            Flag(help="Skip invalid records instead of stopping.", type=bool, default=False, group=_DATA),
+        ),
+    )
+    concurrency: int = field(
+        default=CONCURRENCY,
+        metadata=option(
+            "maximum requests in flight for each model, at least 1. Runs of one process share a model's limit.",
+            Flag(
+                help="Maximum requests in flight per model.",
+                metavar="N",
+                type=int,
+                default=CONCURRENCY,
+                group=_LIMITS,
+            ),
+        ),
+    )
+    requests_per_minute: float | None = field(
+        default=None,
+        metadata=option(
+            "maximum requests per minute for each model. None: no limit.",
+            Flag(help="Maximum requests per minute and model.", metavar="N", name="--rpm", type=float, group=_LIMITS),
+        ),
+    )
+    tokens_per_minute: float | None = field(
+        default=None,
+        metadata=option(
+            "maximum tokens per minute for each model. None: no limit.",
+            Flag(help="Maximum tokens per minute and model.", metavar="N", name="--tpm", type=float, group=_LIMITS),
+        ),
+    )
+    timeout_s: float | None = field(
+        default=None,
+        metadata=option(
+            "seconds to wait for a reply before the request is retried. None: the provider's default (120).",
+            Flag(
+                help="Time to wait for a reply before retrying.",
+                metavar="SECONDS",
+                name="--timeout",
+                type=float,
+                group=_LIMITS,
+            ),
+        ),
+    )
+    max_cost_usd: float | None = field(
+        default=None,
+        metadata=option(
+            "limit of the run directory's cost, earlier calls included. No request is sent that could exceed the limit. "
+            'The run is then returned incomplete: `run.complete` is False and `run.usage["stopped"]` says why. The '
+            "same call with a higher limit resumes the run.",
+            Flag(
+                help="Stop before this run directory's cost can exceed USD.",
+                metavar="USD",
+                name="--max-cost",
+                type=float,
+                group=_LIMITS,
+            ),
+        ),
+    )
+    max_requests: int | None = field(
+        default=None,
+        metadata=option(
+            "the same for the number of requests, retries included.",
+            Flag(
+                help="Stop after N requests in this run directory, retries included.",
+                metavar="N",
+                type=int,
+                group=_LIMITS,
+            ),
+        ),
+    )
+    max_seconds: float | None = field(
+        default=None,
+        metadata=option(
+            "the same for the duration of this call.",
+            Flag(help="Send no request after N seconds of this command.", metavar="N", type=float, group=_LIMITS),
+        ),
+    )
+    unanswered: Unanswered = field(
+        default="charged",
+        metadata=option(
+            'cost of a request without a usable reply, for instance after a timeout. "charged": its input is charged and '
+            'the price of its longest possible reply stays reserved. "free": it costs nothing.',
+            Flag(
+                help="Requests without a usable reply: charged, or free.",
+                metavar="HOW",
+                default="charged",
+                read=unanswered_as,
+                group=_LIMITS,
+            ),
+        ),
+    )
+    prices: PricesLike | None = field(
+        default=None,
+        metadata=option(
+            'prices of models, used before the built-in list: a TOML file, or its rows, such as [{"model": "qwen3", '
+            '"input": 0.1, "output": 0.4}] in USD per million tokens. None: the file named by MERILO_PRICES, if any.',
+            Flag(
+                help="TOML file with your prices, used before the built-in list prices.",
+                metavar="FILE",
+                group=_LIMITS,
+            ),
+        ),
+    )
+    out: str | PathLike[str] | None = field(
+        default=None,
+        metadata=option(
+            "the run directory. It is created if necessary; an interrupted run in it is resumed. None: a new directory "
+            "in `.merilo/runs`.",
+            Flag(help="Directory of the run.", metavar="RUN", group=_OUTPUT),
+        ),
+    )
+    cache: bool | str | PathLike[str] = field(
+        default=True,
+        metadata=option(
+            "True: the user's verdict cache. False: none. A path: the cache in that file.",
+            Flag(
+                help="Neither read nor write the verdict cache.",
+                name="--no-cache",
+                type=bool,
+                default=False,
+                read=use_cache,
+                group=_OUTPUT,
+            ),
+        ),
+    )
+    retry_failed: bool = field(
+        default=False,
+        metadata=option(
+            "ask the failed questions of a resumed run again.",
+            Flag(help="Retry questions that failed in this run.", type=bool, default=False, group=_OUTPUT),
+        ),
+    )
+    record: str | PathLike[str] | None = field(
+        default=None,
+        metadata=option(
+            'a file that receives the run with every reply (a tape), such as "tape.jsonl.gz", also if the run stops '
+            "early. None: no tape.",
+            Flag(
+                help="Also store the run with every reply in one file, such as tape.jsonl.gz.",
+                metavar="TAPE",
+                group=_OUTPUT,
+            ),
+        ),
+    )
+    log_json: str | PathLike[str] | None = field(
+        default=None,
+        metadata=option(
+            "a file to which the run's events are appended, one JSON object per line. None: no log.",
+            Flag(help="Append events to this file, one JSON object per line.", metavar="FILE", group=_OUTPUT),
+        ),
+    )
+    until_decided: str | PathLike[str] | Until | None = field(
+        default=None,
+        metadata=option(
+            "a suite file (see `gate`). Samples are taken in random order, and the run stops when each minimum of the "
+            "suite is decided. None: all samples are evaluated.",
+            Flag(
+                help="Take samples in random order; stop when each minimum of this suite is decided.",
+                metavar="SUITE",
+                group=_OUTPUT,
+            ),
+        ),
+    )
+    progress: Progress | None = field(
+        default=None, metadata=option("a `Progress` that receives the state of the run. None: nothing is shown.")
+    )
+
     lenient: bool = False
-    """Leave out named metrics that cannot be computed, with the reason, instead of refusing them."""
+    """Leave out metrics that cannot be computed, with the reason, instead of refusing them. Set by merilo only."""
     shared_with: tuple[Path, ...] = ()
-    """Other run directories whose spending counts against the same limits."""
+    """Other run directories whose spending counts against the same limits. Set by merilo only."""
 
     @property
-    def limits(self) -> Limits:
-        """How much each endpoint is asked. Raises UsageError."""
+    def request_limits(self) -> Limits:
+        """The limits of requests at each endpoint. Raises UsageError."""
+        from merilo.engine.limits import Limits
+
         return Limits(
             concurrency=self.concurrency,
             requests_per_minute=self.requests_per_minute,
@@ -120,7 +421,9 @@ class Options:
 
     @property
     def budget(self) -> Budget:
-        """What the run may spend. Raises UsageError."""
+        """The limits of spending. Raises UsageError."""
+        from merilo.engine.budget import Budget
+
         return Budget(
             max_cost_usd=self.max_cost_usd,
             max_requests=self.max_requests,
@@ -130,67 +433,16 @@ class Options:
 
     @property
     def until(self) -> Until | None:
-        """What may end the run early; a suite in a file has been read by whoever made these options."""
+        """The minimums that may end the run early, after `checked` has read them from their file."""
+        from merilo.results.early_stopping import Until
+
         if isinstance(self.until_decided, Until | None):
             return self.until_decided
-        raise UsageError(f"A suite is read before it can end a run, got the file {str(self.until_decided)!r}.")
+        raise TypeError(f"The suite in {str(self.until_decided)!r} has not been read.")
 
     @cached_property
     def price(self) -> Pricer:
-        """What so much costs at a provider, by the user's prices and the list. Raises UsageError."""
+        """The price of a number of tokens at a provider, by the user's prices and the list. Raises UsageError."""
+        from merilo.providers.prices import prices_from
+
         return prices_from(self.prices).usd
-
-
-def options_from(**arguments: Unpack[EvaluateArguments]) -> Options:
-    """Return the options for the arguments of `evaluate`, with the suite of `until_decided` read from its file.
-
-    Raises TypeError for an unknown argument, and DataError or UsageError for a suite that cannot be used.
-    """
-    known = EvaluateArguments.__annotations__
-    unknown = [name for name in arguments if name not in known]
-    if unknown:
-        raise TypeError(f"evaluate() has no argument {', '.join(unknown)}; it takes {', '.join(known)}.")
-    options = Options(**arguments)
-    if options.until_decided is None:
-        return options
-    from merilo.commands.gate.suite import until_from
-
-    return replace(options, until_decided=until_from(options.until_decided))
-
-
-def checked(options: Options) -> Options:
-    """The options, as they are meant. Raises UsageError for those that cannot be."""
-    if isinstance(options.metrics, str):
-        options = replace(options, metrics=[options.metrics])
-    if options.metrics is not None and not options.metrics:
-        raise UsageError("No metric is named; leave metrics out for every one that data and judge allow.")
-    _ = options.limits, options.budget
-    if options.record is not None:
-        check_tape_path(Path(options.record))
-    if options.log_json is not None:
-        check_log_path(options.log_json)
-    return options
-
-
-def judges_of(options: Options) -> dict[str, Judge]:
-    """Who answers in which role; embedder, similarity and splitter are always there."""
-    given = options.judge
-    specs: list[JudgeLike]
-    if isinstance(given, str) or not isinstance(given, Sequence):  # noqa: SIM108  else the types get lost
-        specs = [given]
-    else:
-        specs = [*given]
-    address = {"base_url": options.base_url, "api_key_env": options.api_key_env}
-    own = {"base_url": options.embedder_base_url, "api_key_env": options.embedder_api_key_env}
-    wire = wire_kinds([options.embedder])
-    shares = bool(wire) and options.embedder_base_url is None and wire_kinds(specs) <= wire
-    if shares:
-        own = {name: value if value is not None else address[name] for name, value in own.items()}
-    cascades = CascadeOptions(options.max_error, options.cascade_pilot)
-    judges = judges_from(specs, **address, judged=options.judged, address_used=shares, cascades=cascades)
-    instruments: dict[str, Judge] = {
-        "embedder": embedder_from(options.embedder, **own),
-        "similarity": cross_encoder_from(options.cross_encoder),
-        "splitter": SplitterJudge(),
-    }
-    return instruments | judges

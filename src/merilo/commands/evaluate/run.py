@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from merilo.commands.evaluate.cascade import RunCascades
-from merilo.commands.evaluate.options import checked, judges_of
 from merilo.commands.evaluate.selection import Selection, select
+from merilo.commands.evaluate.settings import checked, judges_of
 from merilo.data.load import load
 from merilo.data.sentences import SPLITTER_ID
 from merilo.engine.answers import SPECIAL, Answers, Roles
@@ -126,7 +126,7 @@ def _event_log(options: Options) -> EventLog | nullcontext[None]:
     """The event log that is wanted, ready to be written. Raises UsageError when it cannot be."""
     if options.log_json is None:
         return nullcontext()
-    return EventLog(options.log_json, {**asdict(options.limits), **asdict(options.budget)})
+    return EventLog(options.log_json, {**asdict(options.request_limits), **asdict(options.budget)})
 
 
 async def _run_in(
@@ -249,7 +249,7 @@ class _Work:
             again = count(dropped, "failed question")
             self._progress.note(f"Asking {again} again; outcomes may change with the answers.")
         carrier = Carrier(
-            self._options.limits,
+            self._options.request_limits,
             budget=self._options.budget,
             ledger=self._ledger,
             elsewhere=_elsewhere(self._options),

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from merilo.commands.command import Command, Section
+from merilo.commands.evaluate.options import Options
 from merilo.commands.exit_codes import Exit
-from merilo.commands.flags import ApiKeyEnv, BaseUrl, Debug, Json, JudgedHow, given
+from merilo.commands.flags import Debug, Json, given
+from merilo.commands.option_flags import takes_options
 
 if TYPE_CHECKING:
     from merilo.commands.judge.trial import Trial
@@ -29,6 +31,7 @@ Examples:
 """
 
 
+@takes_options(Options, names=("base_url", "api_key_env", "judged"))
 def try_judge(
     spec: Annotated[
         str,
@@ -39,9 +42,7 @@ def try_judge(
             show_default=False,
         ),
     ],
-    base_url: BaseUrl = None,
-    api_key_env: ApiKeyEnv = None,
-    judged: JudgedHow = None,
+    options: Options,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -54,7 +55,7 @@ def try_judge(
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, show, write
 
-    judge = judge_from(spec, base_url=base_url, api_key_env=api_key_env, judged=judged)
+    judge = judge_from(spec, base_url=options.base_url, api_key_env=options.api_key_env, judged=options.judged)
     if isinstance(judge, Cascade):
         raise UsageError("A cascade has no thresholds outside a run; test its judges one by one.")
     trials = try_out(judge)

@@ -10,6 +10,7 @@ from merilo.commands.exit_codes import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from os import PathLike
 
     from merilo.rendering.page import Page
 
@@ -36,7 +37,7 @@ def tell(
     record: Mapping[str, Any],  # Any: JSON
     page: Callable[[int], Page],
     *,
-    out: str | None,
+    out: str | PathLike[str] | None,
     name: str,
     json: bool,
 ) -> None:

@@ -2,48 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from merilo.commands.command import Command, Section
-from merilo.commands.flags import (
-    ApiKeyEnv,
-    BaseUrl,
-    CascadePilot,
-    Cluster,
-    ColumnFields,
-    Concurrency,
-    CrossEncoder,
-    Debug,
-    Embedder,
-    EmbedderApiKeyEnv,
-    EmbedderBaseUrl,
-    Json,
-    JudgedHow,
-    JudgesAsInRun,
-    Language,
-    Limit,
-    LogJson,
-    MaxError,
-    NoCache,
-    Out,
-    Quiet,
-    RetryFailed,
-    Rpm,
-    SkipInvalid,
-    Timeout,
-    Tpm,
-    column_mapping,
-    given,
-    share,
-)
+from merilo.commands.flags import Debug, Json, Quiet, given
+from merilo.commands.lineage.options import LineageOptions
+from merilo.commands.option_flags import takes_options
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from os import PathLike
 
-    from merilo.commands.evaluate.options import EvaluateArguments
+    from merilo.commands.evaluate.options import Options
     from merilo.commands.lineage.result import LineageTables
     from merilo.data.load import Records
 
@@ -69,89 +42,49 @@ _WRITES_NOTHING = (
 )
 
 
+@takes_options(
+    LineageOptions,
+    without=(
+        "metrics",
+        "max_cost_usd",
+        "max_requests",
+        "max_seconds",
+        "unanswered",
+        "record",
+        "prices",
+        "until_decided",
+    ),
+)
 def lineage(
     data: Annotated[
         str, typer.Argument(metavar="DATA", help="The file to evaluate.", callback=given, show_default=False)
     ],
-    family: Annotated[list[str] | None, typer.Option(metavar="NAME", help="This family only. May be repeated.")] = None,
-    as_published: Annotated[
-        bool,
-        typer.Option("--as-published/--same-verdicts", help="Ask each definition's own questions.", show_default=False),
-    ] = False,
+    options: LineageOptions,
     sample: Annotated[
         str | None, typer.Option(metavar="ID", help="Show how each definition arrives at its number for this sample.")
     ] = None,
-    judge: JudgesAsInRun = None,
-    embedder: Embedder = "embedded",
-    cross_encoder: CrossEncoder = "embedded",
-    out: Out = None,
-    limit: Limit = None,
-    mapping: ColumnFields = None,
-    language: Language = None,
-    cluster: Cluster = None,
-    max_error: MaxError = None,
-    cascade_pilot: CascadePilot = None,
-    concurrency: Concurrency = 16,
-    rpm: Rpm = None,
-    tpm: Tpm = None,
-    timeout: Timeout = None,
-    base_url: BaseUrl = None,
-    api_key_env: ApiKeyEnv = None,
-    embedder_base_url: EmbedderBaseUrl = None,
-    embedder_api_key_env: EmbedderApiKeyEnv = None,
-    judged: JudgedHow = None,
-    skip_invalid: SkipInvalid = False,
-    no_cache: NoCache = False,
-    retry_failed: RetryFailed = False,
     json: Json = False,
     quiet: Quiet = False,
-    log_json: LogJson = None,
     debug: Debug = False,
 ) -> None:
     """Evaluate all definitions and report."""
     from merilo.commands.blocking import run_blocking
-    from merilo.commands.evaluate.options import options_from
     from merilo.commands.lineage.run import run_lineage
     from merilo.rendering.progress_line import Watch
     from merilo.rendering.terminal import tell
 
-    arguments: EvaluateArguments = {
-        "judge": judge or ["embedded"],
-        "embedder": embedder,
-        "cross_encoder": cross_encoder,
-        "out": out,
-        "limit": limit,
-        "mapping": column_mapping(mapping or []) or None,
-        "language": language,
-        "cluster": cluster,
-        "max_error": None if max_error is None else share(max_error),
-        "cascade_pilot": cascade_pilot,
-        "concurrency": concurrency,
-        "requests_per_minute": rpm,
-        "tokens_per_minute": tpm,
-        "timeout_s": timeout,
-        "base_url": base_url,
-        "api_key_env": api_key_env,
-        "embedder_base_url": embedder_base_url,
-        "embedder_api_key_env": embedder_api_key_env,
-        "judged": judged,
-        "skip_invalid": skip_invalid,
-        "cache": not no_cache,
-        "retry_failed": retry_failed,
-        "progress": Watch(quiet=quiet, plain=debug),
-        "log_json": log_json,
-    }
+    options = replace(options, progress=Watch(quiet=quiet, plain=debug))
     records: str | Records = data
-    if sample is not None and not (out and _is_run(out)):
-        records = _only(data, sample, arguments)
-    options = options_from(**arguments)
-    tables = run_blocking(run_lineage(records, options, families=family or (), as_published=as_published))
+    if sample is not None and not (options.out and _is_run(options.out)):
+        records = _only(data, sample, options)
+        options = replace(options, mapping=None, limit=None)  # they were applied to the file
+    tables = run_blocking(run_lineage(records, options))
     _report(tables, sample, json=json)
-    if as_published and not any(":" in row.definition for rows in tables.families.values() for row in rows):
+    if options.as_published and not any(":" in row.definition for rows in tables.families.values() for row in rows):
         tell(_WRITES_NOTHING)
 
 
-def _is_run(out: str) -> bool:
+def _is_run(out: str | PathLike[str]) -> bool:
     from pathlib import Path
 
     from merilo.runs.run import MANIFEST
@@ -159,16 +92,15 @@ def _is_run(out: str) -> bool:
     return (Path(out) / MANIFEST).exists()
 
 
-def _only(data: str, sample: str, arguments: EvaluateArguments) -> Records:
-    """The one sample of the data with this id, read by `arguments`, which lose what says how to read.
+def _only(data: str, sample: str, options: Options) -> Records:
+    """Return the sample of the data with this id, as a data set.
 
-    Raises UsageError when there is none, and DataError for a file that cannot be read.
+    Raises UsageError if there is none, and DataError for a file that cannot be read.
     """
     from merilo.data.load import load
     from merilo.data.sample import BadRecord, Dataset, Sample
 
-    mapping: Mapping[str, str] | None = arguments.pop("mapping", None)
-    dataset = load(data, mapping=mapping, language=arguments.get("language"), limit=arguments.pop("limit", None))
+    dataset = load(data, mapping=options.mapping, language=options.language, limit=options.limit)
     ids: list[str] = []
     for each in dataset:
         if isinstance(each, Sample):

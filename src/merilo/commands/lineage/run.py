@@ -12,10 +12,10 @@ from merilo.metrics.lineage.form import Lineage
 from merilo.metrics.lineage.same_verdicts import FORMS, SameVerdicts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from os import PathLike
 
-    from merilo.commands.evaluate.options import Options
+    from merilo.commands.lineage.options import LineageOptions
     from merilo.commands.lineage.result import LineageTables
     from merilo.data.load import Records
     from merilo.metrics.base import Metric
@@ -38,21 +38,19 @@ NATIVE: Final[Mapping[Lineage, tuple[str, ...]]] = {
 """Our own metrics of each family; the first that the data allows is what the others are compared with."""
 
 
-async def run_lineage(
-    data: str | PathLike[str] | Records,
-    options: Options,
-    *,
-    families: Sequence[str] = (),
-    as_published: bool = False,
-) -> LineageTables:
-    """Evaluate the definitions of these families (all, for none named) on one data set.
+async def run_lineage(data: str | PathLike[str] | Records, options: LineageOptions) -> LineageTables:
+    """Evaluate the definitions of one or more families on one data set.
 
-    By default each definition's formula is taken over the verdicts of our own metrics, so nothing is asked
-    twice; `as_published` asks each definition's own questions. What the data or the judge does not allow is left
-    out with the reason. Raises UsageError when nothing is left, and what `evaluate` raises.
+    By default each definition's formula is computed over the verdicts of our own metrics, so that nothing is asked
+    twice. With `as_published` each definition asks its own questions. Definitions that the data or the judge does not
+    support are left out, with the reason.
+
+    Raises UsageError if `metrics` is given or no definition is left, and what `evaluate` raises.
     """
-    wanted = [_family(name) for name in families] or list(Lineage)
-    plan = {family: _metrics(family, as_published=as_published) for family in wanted}
+    if options.metrics is not None:
+        raise UsageError("lineage() chooses its metrics by families; leave metrics out.")
+    families = [_family(name) for name in options.families] or list(Lineage)
+    plan = {family: _metrics(family, as_published=options.as_published) for family in families}
     metrics = [metric for rows in plan.values() for metric in rows.values()]
     run = await run_evaluation(data, replace(options, metrics=metrics, lenient=True))
     return lineage_tables(run, plan)

@@ -3,44 +3,19 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from merilo.commands.command import Command, Section
-from merilo.commands.flags import (
-    ApiKeyEnv,
-    BaseUrl,
-    CascadePilot,
-    ColumnFields,
-    Concurrency,
-    CrossEncoder,
-    Debug,
-    Embedder,
-    EmbedderApiKeyEnv,
-    EmbedderBaseUrl,
-    Json,
-    JudgedHow,
-    JudgesAsInRun,
-    Language,
-    Limit,
-    MaxError,
-    Metrics,
-    Prices,
-    Qrels,
-    Rpm,
-    SkipInvalid,
-    Tpm,
-    column_mapping,
-    metric_texts,
-    share,
-)
+from merilo.commands.evaluate.options import use_cache
+from merilo.commands.flags import Debug, Json, Qrels
+from merilo.commands.option import Flag, OptionGroup
+from merilo.commands.option_flags import takes_options
+from merilo.commands.plan.options import PlanOptions
 from merilo.commands.power.cli import Difference, Pilot, PilotCluster, Pilots, UntilDecided, report_power
-from merilo.engine.amounts import LOOKED_AT
-from merilo.errors import UsageError
 
 if TYPE_CHECKING:
-    from merilo.commands.evaluate.options import EvaluateArguments
     from merilo.commands.power.result import Power
     from merilo.engine.amounts import Estimate
 
@@ -64,41 +39,38 @@ _OWN = {"--sample": 1, "--latency": 1, "--json": 0, "--debug": 0, "--power": 1, 
 """Options that `merilo run` does not know, or that would change what it prints, and how many words follow each."""
 
 
+@takes_options(
+    PlanOptions,
+    without=(
+        "cluster",
+        "timeout_s",
+        "max_cost_usd",
+        "max_requests",
+        "max_seconds",
+        "unanswered",
+        "record",
+        "log_json",
+        "until_decided",
+    ),
+    out=Flag(help="A run that has begun; it is not changed.", metavar="RUN", group=OptionGroup.OUTPUT),
+    cache=Flag(
+        help="Also count what the cache holds.",
+        name="--no-cache",
+        type=bool,
+        default=False,
+        read=use_cache,
+        group=OptionGroup.OUTPUT,
+    ),
+    retry_failed=Flag(
+        help="Also count what failed in the run at --out.", type=bool, default=False, group=OptionGroup.OUTPUT
+    ),
+)
 def plan(
+    options: PlanOptions,
     data: Annotated[
         str | None, typer.Argument(metavar="[DATA]", help="The file to evaluate.", show_default=False)
     ] = None,
-    metrics: Metrics = None,
-    judge: JudgesAsInRun = None,
-    embedder: Embedder = "embedded",
-    cross_encoder: CrossEncoder = "embedded",
     qrels: Qrels = None,
-    out: Annotated[str | None, typer.Option(metavar="RUN", help="A run that has begun; it is not changed.")] = None,
-    limit: Limit = None,
-    mapping: ColumnFields = None,
-    language: Language = None,
-    concurrency: Concurrency = 16,
-    rpm: Rpm = None,
-    tpm: Tpm = None,
-    base_url: BaseUrl = None,
-    api_key_env: ApiKeyEnv = None,
-    embedder_base_url: EmbedderBaseUrl = None,
-    embedder_api_key_env: EmbedderApiKeyEnv = None,
-    judged: JudgedHow = None,
-    max_error: MaxError = None,
-    cascade_pilot: CascadePilot = None,
-    skip_invalid: SkipInvalid = False,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Count what the cache holds, too.")] = False,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Count what failed in the run at --out, too.")
-    ] = False,
-    prices: Prices = None,
-    sample: Annotated[
-        str, typer.Option(metavar="N", help="Number of samples to read, spread evenly, or all; counts are scaled up.")
-    ] = str(LOOKED_AT),
-    latency: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Seconds per reply, if the run has not measured them.")
-    ] = None,
     power: Pilots = None,
     difference: Difference = None,
     until_decided: UntilDecided = None,
@@ -110,49 +82,21 @@ def plan(
     del debug  # main reads it
     pilot = Pilot(power or [], difference, until_decided, cluster)
     pilot.check(data)
-    texts = metric_texts(metrics) if metrics else None
-    arguments: EvaluateArguments = {
-        "metrics": texts,
-        "judge": judge or ["embedded"],
-        "embedder": embedder,
-        "cross_encoder": cross_encoder,
-        "out": out,
-        "limit": limit,
-        "mapping": column_mapping(mapping or []) or None,
-        "language": language,
-        "concurrency": concurrency,
-        "requests_per_minute": rpm,
-        "tokens_per_minute": tpm,
-        "base_url": base_url,
-        "api_key_env": api_key_env,
-        "embedder_base_url": embedder_base_url,
-        "embedder_api_key_env": embedder_api_key_env,
-        "judged": judged,
-        "max_error": None if max_error is None else share(max_error),
-        "cascade_pilot": cascade_pilot,
-        "skip_invalid": skip_invalid,
-        "cache": not no_cache,
-        "retry_failed": retry_failed,
-        "prices": prices,
-    }
+    metrics = cast("list[str] | None", options.metrics)  # as the flag reads them
     if data is None:
-        _report_power(pilot, texts, json=json)
+        _report_power(pilot, metrics, json=json)
         return
-    found = _planned(data, qrels, sample, latency, arguments)
-    report(found, json=json, run=_run_command(sys.argv[1:]), power=pilot.told(texts, found.samples))
+    found = _planned(data, qrels, options)
+    report(found, json=json, run=_run_command(sys.argv[1:]), power=pilot.told(metrics, found.samples))
 
 
-def _planned(
-    data: str, qrels: str | None, sample: str, latency: float | None, arguments: EvaluateArguments
-) -> Estimate:
+def _planned(data: str, qrels: str | None, options: PlanOptions) -> Estimate:
     from merilo.commands.blocking import run_blocking
-    from merilo.commands.evaluate.options import options_from
     from merilo.commands.plan.run import run_estimate
     from merilo.data.trec import load_trec
 
     source = data if qrels is None else load_trec(data, qrels)
-    options = options_from(**arguments)
-    return run_blocking(run_estimate(source, options, sample=_looked_at(sample), latency_s=latency))
+    return run_blocking(run_estimate(source, options, sample=options.sample, latency_s=options.latency_s))
 
 
 def _report_power(pilot: Pilot, metrics: list[str] | None, *, json: bool) -> None:
@@ -176,14 +120,6 @@ def report(found: Estimate, *, json: bool, run: str = "", power: Power | None = 
     if power is not None:
         power_section(page, power)
     show(page)
-
-
-def _looked_at(text: str) -> int | None:
-    if text == "all":
-        return None
-    if not text.isdecimal() or int(text) < 1:
-        raise UsageError(f"--sample takes a number of samples or all, got {text!r}.")
-    return int(text)
 
 
 def _run_command(words: list[str]) -> str:

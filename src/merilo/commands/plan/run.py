@@ -10,8 +10,8 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from merilo.commands.evaluate.options import checked, judges_of
 from merilo.commands.evaluate.run import prepared
+from merilo.commands.evaluate.settings import checked, judges_of
 from merilo.data.load import load
 from merilo.engine.amounts import LOOKED_AT, Amount, CascadeEstimate, Estimate, MetricEstimate
 from merilo.engine.answers import Answers

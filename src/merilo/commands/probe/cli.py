@@ -1,55 +1,37 @@
-"""`merilo judge probe`: can a judge be led astray?"""
+"""`merilo judge probe`: test the robustness of a judge."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from merilo.commands.check.options import ABOUT_DATA, ONE_JUDGE, RETRY_FAILED
 from merilo.commands.command import Command, Section
 from merilo.commands.exit_codes import Exit
-from merilo.commands.flags import (
-    ApiKeyEnv,
-    BaseUrl,
-    CascadePilot,
-    Concurrency,
-    Debug,
-    Json,
-    JudgedHow,
-    LogJson,
-    MaxCost,
-    MaxError,
-    MaxRequests,
-    MaxSeconds,
-    NoCache,
-    OneJudge,
-    Prices,
-    Quiet,
-    Rpm,
-    Timeout,
-    Tpm,
-    UnansweredAs,
-    column_mapping,
-    share,
-    shares_by_name,
-    unanswered_as,
-)
+from merilo.commands.flags import Debug, Json, Quiet
 from merilo.commands.judge.output import GOES_ON, check_whole, tell
+from merilo.commands.option import Flag, OptionGroup
+from merilo.commands.option_flags import takes_options
+from merilo.commands.probe.options import MAPPING, ProbeOptions
 from merilo.errors import Interrupted
 from merilo.stats.gate import Verdict
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from merilo.commands.probe.run import Probing
 
-HELP = """Change judgements in ways that should, or should not, change the verdict, and print what a judge does.
+HELP = """Test the robustness of a judge: edit its input where the effect on the verdict is known.
 
-The probes: order of contexts, a duplicate context, padding, an empty context, the question's words or the question
-itself in an unrelated context, instructions hidden in a context beside neutral text of equal length, a negation,
-another number, another name. Each passes, fails or cannot be told, by its limit. Without files it takes the labels and
-examples in the package.
+Probes that must not change the verdict: another order of contexts, a duplicate context, padding, an empty context, the
+question or its words in an unrelated context, and instructions hidden in a context (compared with neutral text of equal
+length). Probes that must change the verdict: a negation, another number, another name. Each probe passes, fails or cannot
+tell, by its limit. Without files, uses the labels and examples that ship with merilo.
 
-Exit codes: 0 every probe passes, 1 one fails, 2 wrong use, bad data or no usable provider, 3 none fails but one cannot
-be told, 4 more than 1% of the pairs failed, 5 stopped at a limit, 130 interrupted.
+Exit codes: 0 every probe passes, 1 one fails, 2 usage error, invalid data or no usable provider, 3 none fails but one
+cannot tell, 4 more than 1% of the pairs failed, 5 limit reached, 130 interrupted.
 """
 EXAMPLES = """\b
 Examples:
@@ -60,104 +42,43 @@ Examples:
 """
 
 
+@takes_options(
+    ProbeOptions,
+    without=ABOUT_DATA,
+    judge=ONE_JUDGE,
+    mapping=MAPPING,
+    retry_failed=RETRY_FAILED,
+    out=Flag(help="Directory for probe.json and a run over all pairs.", metavar="DIR", group=OptionGroup.OUTPUT),
+)
 def probe(
+    options: ProbeOptions,
     more: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FILE]...", help="More labels, as after --labels.", show_default=False),
+        typer.Argument(metavar="[FILE]...", help="More files of labels, as with --labels.", show_default=False),
     ] = None,
-    judge: OneJudge = "embedded",
-    labels: Annotated[
-        list[str] | None, typer.Option(metavar="FILE", help="Labels, as for judge check. May be repeated.")
-    ] = None,
-    data: Annotated[
-        str | None, typer.Option(metavar="DATA", help="Data as merilo run takes it, without labels.")
-    ] = None,
-    mapping: Annotated[
-        list[str] | None,
-        typer.Option("--map", metavar="COLUMN=FIELD", help="Which field a column of --data fills. May be repeated."),
-    ] = None,
-    only: Annotated[
-        list[str] | None, typer.Option("--probe", metavar="NAME", help="This probe only. May be repeated.")
-    ] = None,
-    sample: Annotated[int, typer.Option(metavar="N", help="At most so many pairs of each probe.")] = 400,
-    seed: Annotated[int, typer.Option(metavar="N", help="Which pairs these are, and what is put where.")] = 0,
-    limit: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=SHARE", help="A limit of your own, such as order=2%. May be repeated."),
-    ] = None,
-    out: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Keep probe.json and a run over all pairs there.")
-    ] = None,
-    dry: Annotated[bool, typer.Option("--dry", help="Ask nothing; say what asking would take.")] = False,
-    concurrency: Concurrency = 16,
-    rpm: Rpm = None,
-    tpm: Tpm = None,
-    timeout: Timeout = None,
-    max_cost: MaxCost = None,
-    max_requests: MaxRequests = None,
-    max_seconds: MaxSeconds = None,
-    unanswered: UnansweredAs = "charged",
-    base_url: BaseUrl = None,
-    api_key_env: ApiKeyEnv = None,
-    judged: JudgedHow = None,
-    max_error: MaxError = None,
-    cascade_pilot: CascadePilot = None,
-    no_cache: NoCache = False,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask again what failed in --out.")] = False,
-    prices: Prices = None,
+    dry: Annotated[bool, typer.Option("--dry", help="Estimate requests and cost only.")] = False,
     json: Json = False,
     quiet: Quiet = False,
-    log_json: LogJson = None,
     debug: Debug = False,
 ) -> None:
     """Probe a judge."""
     import asyncio
 
-    from merilo.commands.evaluate.options import Options
-    from merilo.commands.probe.run import Wanted, estimate_probes, run_probes
+    from merilo.commands.probe.run import estimate_probes, run_probes
     from merilo.rendering.progress_line import Watch
 
-    wanted = Wanted(
-        probes=only or (),
-        labels=(*(labels or ()), *(more or ())),
-        data=data,
-        sample=sample,
-        seed=seed,
-        limits=shares_by_name(limit or [], "--limit"),
-    )
-    options = Options(
-        judge=judge,
-        mapping=column_mapping(mapping or []) or None,
-        out=out,
-        concurrency=concurrency,
-        requests_per_minute=rpm,
-        tokens_per_minute=tpm,
-        timeout_s=timeout,
-        max_cost_usd=max_cost,
-        max_requests=max_requests,
-        max_seconds=max_seconds,
-        unanswered=unanswered_as(unanswered),
-        base_url=base_url,
-        api_key_env=api_key_env,
-        judged=judged,
-        max_error=None if max_error is None else share(max_error),
-        cascade_pilot=cascade_pilot,
-        cache=not no_cache,
-        retry_failed=retry_failed,
-        prices=prices,
-        progress=Watch(quiet=quiet, plain=debug),  # where tracebacks are shown, no line is drawn
-        log_json=log_json,
-    )
+    watch = Watch(quiet=quiet, plain=debug)  # a progress line would cut tracebacks
+    options = replace(options, labels=(*options.labels, *(more or ())), progress=watch)
     if dry:
         from merilo.commands.plan.cli import report
 
-        report(asyncio.run(estimate_probes(wanted, options)), json=json)
+        report(asyncio.run(estimate_probes(options)), json=json)
         return
     try:
-        found = asyncio.run(run_probes(wanted, options))
+        found = asyncio.run(run_probes(options))
     except KeyboardInterrupt:
         raise Interrupted(f"Stopped. {GOES_ON}") from None
-    _report(found, out, json=json)
+    _report(found, options.out, json=json)
     check_whole(found, "pairs")
     if found.verdict is Verdict.FAIL:
         raise typer.Exit(Exit.GATE_FAILED)
@@ -165,7 +86,7 @@ def probe(
         raise typer.Exit(Exit.CANNOT_TELL)
 
 
-def _report(found: Probing, out: str | None, *, json: bool) -> None:
+def _report(found: Probing, out: str | PathLike[str] | None, *, json: bool) -> None:
     from merilo.commands.probe.record import probing_record
     from merilo.commands.probe.text import probing_page
 

@@ -6,15 +6,15 @@ import tempfile
 from collections import Counter
 from collections.abc import Hashable
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.check.labels import label_files
-from merilo.commands.evaluate.options import judges_of
 from merilo.commands.evaluate.run import run_evaluation
+from merilo.commands.evaluate.settings import judges_of
 from merilo.commands.plan.run import run_estimate
 from merilo.commands.probe.asking import KINDS, VerdictsUnderChange, trial_id, trial_sample
 from merilo.commands.probe.cases import Asks, Lot, cases_of, labelled_cases
@@ -29,11 +29,11 @@ from merilo.stats.gate import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from os import PathLike
 
     from merilo.commands.check.labels import LabelFile
     from merilo.commands.evaluate.options import Options
     from merilo.commands.probe.cases import Case
+    from merilo.commands.probe.options import ProbeOptions
     from merilo.commands.probe.probes import Probe, Trial
     from merilo.data.sample import Sample
     from merilo.engine.amounts import Estimate
@@ -41,28 +41,9 @@ if TYPE_CHECKING:
     from merilo.metrics.base import Outcome
     from merilo.runs.run import Run
 
-SAMPLE: Final = 400
-"""Trials of a probe by default: without any change among 400, the one-sided limit of a share is 0.7 %."""
 _NAMED: Final = 3
 """Probes that an estimate calls by their names; more are counted."""
 _EXAMPLES: Final = (("retrieval", "bm25.jsonl"), ("generation", "answers.jsonl"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """Which probes, and what they change."""
-
-    probes: Sequence[str] = ()
-    """Names; all of them where none is named."""
-    labels: Sequence[str | PathLike[str]] = ()
-    """Files of labels, as `merilo judge check` reads them."""
-    data: str | PathLike[str] | None = None
-    """Data as it is evaluated. Where neither is named: the labels and the examples in the package."""
-    sample: int = SAMPLE
-    """At most so many trials of each probe, always the same ones for the same seed."""
-    seed: int = 0
-    limits: Mapping[str, float] = field(default_factory=dict[str, float])
-    """By the name of a probe: the largest effect that passes, in the place of the usual one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +51,7 @@ class Probing:
     """What came of probing a judge."""
 
     judge: Judge
-    wanted: Wanted
+    wanted: ProbeOptions
     files: tuple[LabelFile, ...]
     cases: int
     """Judgements that there were to be changed."""
@@ -99,7 +80,7 @@ class _Work:
     """The trials of one call."""
 
     judge: Judge
-    wanted: Wanted
+    wanted: ProbeOptions
     files: tuple[LabelFile, ...]
     cases: int
     trials: Mapping[str, Sequence[Trial]]
@@ -107,11 +88,11 @@ class _Work:
     left_out: Mapping[str, str]
 
     @classmethod
-    def of(cls, wanted: Wanted, options: Options) -> _Work:
+    def of(cls, wanted: ProbeOptions) -> _Work:
         """Raises UsageError, DataError."""
         probes = _chosen(wanted)
-        judge = judges_of(options)["judge"]
-        label_file, cases = _cases(wanted, options.mapping)
+        judge = judges_of(wanted)["judge"]
+        label_file, cases = _cases(wanted, wanted.mapping)
         cases, left_out = _answerable(cases, judge)
         lot = Lot(wanted.seed)
         mixed = _spread(lot.order(cases, "cases"))
@@ -157,20 +138,20 @@ class _Work:
         return tuple(found)
 
 
-async def run_probes(wanted: Wanted, options: Options) -> Probing:
+async def run_probes(options: ProbeOptions) -> Probing:
     """Probe `options.judge`.
 
     `options` are those of an evaluation, of which metrics say nothing here and `mapping` is of `data`; `out` becomes
     the directory of a run over all trials, and the same call with it goes on where it was stopped. Raises UsageError,
     DataError and what an evaluation raises.
     """
-    work = _Work.of(wanted, options)
+    work = _Work.of(options)
     with nullcontext(options.out) if options.out is not None else tempfile.TemporaryDirectory() as directory:
         run = await run_evaluation(work.dataset(), replace(work.options(options), out=Path(directory, "run")))
         names = ("requests", "cached", "input_tokens", "output_tokens", "cost_usd", "estimated_usd", "seconds")
         return Probing(
             judge=work.judge,
-            wanted=wanted,
+            wanted=options,
             files=work.files,
             cases=work.cases,
             results=work.results(run),
@@ -180,16 +161,16 @@ async def run_probes(wanted: Wanted, options: Options) -> Probing:
         )
 
 
-async def estimate_probes(wanted: Wanted, options: Options) -> Estimate:
+async def estimate_probes(options: ProbeOptions) -> Estimate:
     """What `run_probes` would ask and cost; asks nothing. Raises as it does, but for what happens while asking."""
-    work = _Work.of(wanted, options)
+    work = _Work.of(options)
     out = None if options.out is None else Path(options.out, "run")
     found = await run_estimate(work.dataset(), replace(work.options(options), out=out), sample=None)
     named = ", ".join(work.trials) if len(work.trials) <= _NAMED else f"{len(work.trials)} probes"
     return replace(found, metrics=tuple(replace(each, metric=named) for each in found.metrics))  # one, of no registry
 
 
-def _chosen(wanted: Wanted) -> list[Probe]:
+def _chosen(wanted: ProbeOptions) -> list[Probe]:
     """The probes that are wanted, in their usual order. Raises UsageError for what cannot be."""
     if wanted.sample < 1:
         raise UsageError(f"A sample has at least 1 trial of each probe; got {wanted.sample}.")
@@ -204,7 +185,7 @@ def _chosen(wanted: Wanted) -> list[Probe]:
     return [probe for probe in PROBES if not wanted.probes or probe.name in wanted.probes]
 
 
-def _cases(wanted: Wanted, mapping: Mapping[str, str] | None) -> tuple[tuple[LabelFile, ...], list[Case]]:
+def _cases(wanted: ProbeOptions, mapping: Mapping[str, str] | None) -> tuple[tuple[LabelFile, ...], list[Case]]:
     """The cases of the files that are named, else those in the package; `mapping` is of the columns of `data`.
 
     Raises UsageError where there are none, or where a column that is mapped is nowhere.

@@ -1,0 +1,124 @@
+"""The options of `merilo judge check`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from merilo.commands.evaluate.options import Options
+from merilo.commands.option import Flag, OptionGroup, option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from os import PathLike
+
+ONE_JUDGE: Final = Flag(
+    help="embedded, openai:MODEL, anthropic:MODEL, azure:DEPLOYMENT, scripted:FILE or FIRST>SECOND.",
+    metavar="SPEC",
+    default="embedded",
+    group=OptionGroup.JUDGES,
+)
+"""The flag of a command that tests one judge."""
+RETRY_FAILED: Final = Flag(
+    help="Retry questions that failed in --out.", type=bool, default=False, group=OptionGroup.OUTPUT
+)
+ABOUT_DATA: Final = (
+    "metrics",
+    "embedder",
+    "cross_encoder",
+    "embedder_base_url",
+    "embedder_api_key_env",
+    "limit",
+    "language",
+    "cluster",
+    "skip_invalid",
+    "record",
+    "until_decided",
+)
+"""Options of an evaluation that say nothing about one judge."""
+
+
+def texts_or_none(texts: list[str] | None) -> Sequence[str]:
+    """Return the values of a repeatable flag; none if it is absent."""
+    return texts or ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions(Options):
+    """The labelled records with which a judge is compared, and the options of the evaluation.
+
+    Of these, `metrics`, `mapping`, `limit` and `language` have no effect.
+    """
+
+    labels: Sequence[str | PathLike[str]] = field(
+        default=(),
+        metadata=option(
+            "files of labelled records. Empty: the sample that ships with merilo.",
+            Flag(
+                help="File of human labels. Repeatable.",
+                metavar="FILE",
+                many=True,
+                read=texts_or_none,
+                group=OptionGroup.DATA,
+            ),
+        ),
+    )
+    tasks: Sequence[str] = field(
+        default=(),
+        metadata=option(
+            "only these tasks. Empty: all.",
+            Flag(
+                help="Only this task. Repeatable.",
+                metavar="NAME",
+                name="--task",
+                many=True,
+                read=texts_or_none,
+                group=OptionGroup.DATA,
+            ),
+        ),
+    )
+    sources: Sequence[str] = field(
+        default=(),
+        metadata=option(
+            "only these sources. Empty: all.",
+            Flag(
+                help="Only this source. Repeatable.",
+                metavar="NAME",
+                name="--source",
+                many=True,
+                read=texts_or_none,
+                group=OptionGroup.DATA,
+            ),
+        ),
+    )
+    include_constructed: bool = field(
+        default=False,
+        metadata=option(
+            "also use records whose label was generated from a rule; their tables are separate.",
+            Flag(
+                help="Also use records with rule-generated labels, in separate tables.",
+                type=bool,
+                default=False,
+                group=OptionGroup.DATA,
+            ),
+        ),
+    )
+    each_sentence: bool | None = field(
+        default=None,
+        metadata=option(
+            "also judge every labelled sentence alone, which gives it a probability. None: only if it is free.",
+            Flag(
+                help="Also judge every labelled sentence alone. [default: only if it is free]",
+                name="--each-sentence/--no-each-sentence",
+                type=bool,
+                group=OptionGroup.DATA,
+            ),
+        ),
+    )
+    sample: int | None = field(
+        default=None,
+        metadata=option(
+            "maximum number of records per task and source. The same ones are chosen each time. None: all.",
+            Flag(help="Maximum records per task and source.", metavar="N", type=int, group=OptionGroup.DATA),
+        ),
+    )

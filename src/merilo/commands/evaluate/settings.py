@@ -1,0 +1,64 @@
+"""The options of an evaluation checked, and the judges that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from merilo.errors import UsageError
+from merilo.judges.spec import CascadeOptions, cross_encoder_from, embedder_from, judges_from, wire_kinds
+from merilo.judges.splitter import SplitterJudge
+from merilo.rendering.event_log import check_log_path
+from merilo.runs.tape import check_tape_path
+
+if TYPE_CHECKING:
+    from merilo.commands.evaluate.options import Options
+    from merilo.judges.base import Judge
+    from merilo.judges.spec import JudgeLike
+
+
+def checked(options: Options) -> Options:
+    """Return the options with a single metric as a list and the suite of `until_decided` read from its file.
+
+    Raises UsageError for options that cannot be used, and DataError for a suite that cannot be read.
+    """
+    if isinstance(options.metrics, str):
+        options = replace(options, metrics=[options.metrics])
+    if options.metrics is not None and not options.metrics:
+        raise UsageError("No metric given. Leave metrics out to compute all that the data and the judge support.")
+    _ = options.request_limits, options.budget
+    if options.record is not None:
+        check_tape_path(Path(options.record))
+    if options.log_json is not None:
+        check_log_path(options.log_json)
+    if options.until_decided is not None:
+        from merilo.commands.gate.suite import until_from
+
+        options = replace(options, until_decided=until_from(options.until_decided))
+    return options
+
+
+def judges_of(options: Options) -> dict[str, Judge]:
+    """Return the judge of each role. The roles embedder, similarity and splitter are always present."""
+    given = options.judge
+    specs: list[JudgeLike]
+    if isinstance(given, str) or not isinstance(given, Sequence):  # noqa: SIM108  else the types get lost
+        specs = [given]
+    else:
+        specs = [*given]
+    address = {"base_url": options.base_url, "api_key_env": options.api_key_env}
+    own = {"base_url": options.embedder_base_url, "api_key_env": options.embedder_api_key_env}
+    wire = wire_kinds([options.embedder])
+    shares = bool(wire) and options.embedder_base_url is None and wire_kinds(specs) <= wire
+    if shares:
+        own = {name: value if value is not None else address[name] for name, value in own.items()}
+    cascades = CascadeOptions(options.max_error, options.cascade_pilot)
+    judges = judges_from(specs, **address, judged=options.judged, address_used=shares, cascades=cascades)
+    instruments: dict[str, Judge] = {
+        "embedder": embedder_from(options.embedder, **own),
+        "similarity": cross_encoder_from(options.cross_encoder),
+        "splitter": SplitterJudge(),
+    }
+    return instruments | judges

@@ -1,0 +1,114 @@
+"""The flags of a command, made from the fields of its options class."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast, get_type_hints
+
+import typer
+from typer.core import TyperCommand
+
+from merilo.commands.option import Flag, OptionGroup
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_OTHER: Final = "Options"
+
+
+def takes_options(
+    make: Callable[..., object], *, names: tuple[str, ...] | None = None, without: tuple[str, ...] = (), **changed: Flag
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command a flag for each field of an options class, and pass the options as its argument `options`.
+
+    Args:
+        make: the options class.
+        names: the fields to take. None: all that have a flag.
+        without: fields to leave out of these.
+        **changed: field → the flag that replaces the declared one.
+    """
+    flags = {
+        each.name: changed.get(each.name) or each.metadata["flag"]
+        for each in fields(cast("type[DataclassInstance]", make))
+        if each.metadata.get("flag") is not None and each.name not in without and (names is None or each.name in names)
+    }
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        def command(**values: Any) -> None:  # Any: what typer read
+            given = {name: _value(flag, values.pop(_parameter(name, flag))) for name, flag in flags.items()}
+            function(**values, options=make(**given))
+
+        _sign(command, function, flags)
+        return command
+
+    return decorate
+
+
+class GroupedOptions(TyperCommand):
+    """A command whose help lists evaluation options under headings."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:  # Any: typer renames click's classes between versions
+        """Write one list for each group of options."""
+        rows: dict[str, list[tuple[str, str]]] = {heading: [] for heading in ("Arguments", *OptionGroup, _OTHER)}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                rows[_heading(parameter)].append(record)
+        for heading, group in rows.items():
+            if group:
+                with formatter.section(heading):
+                    formatter.write_dl(group)
+
+
+def _heading(parameter: Any) -> str:  # Any: as above
+    if parameter.param_type_name == "argument":
+        return "Arguments"
+    return parameter.rich_help_panel or _OTHER
+
+
+def _flag_name(field: str, flag: Flag) -> str:
+    return flag.name or "--" + field.replace("_", "-")
+
+
+def _parameter(field: str, flag: Flag) -> str:
+    """Return the name of the command's parameter: the flag's, since messages of the command line show it."""
+    return _flag_name(field, flag).partition("/")[0].removeprefix("--").replace("-", "_")
+
+
+def _value(flag: Flag, value: Any) -> Any:  # Any: as above
+    return value if flag.read is None else flag.read(value)
+
+
+def _sign(command: Callable[..., None], function: Callable[..., None], flags: Mapping[str, Flag]) -> None:
+    """Give the new command the parameters of the function, with the flags in place of `options`."""
+    hints = get_type_hints(function, include_extras=True)
+    own = [
+        each.replace(annotation=hints[each.name], kind=each.KEYWORD_ONLY)
+        for each in inspect.signature(function).parameters.values()
+        if each.name != "options"
+    ]
+    made = [_flag_parameter(name, flag) for name, flag in flags.items()]
+    command.__doc__ = function.__doc__
+    command.__name__, command.__module__ = function.__name__, function.__module__
+    command.__annotations__ = {each.name: each.annotation for each in (*own, *made)}
+    command.__signature__ = inspect.Signature([*own, *made])  # type: ignore[attr-defined]  # typer reads it
+
+
+def _flag_parameter(field: str, flag: Flag) -> inspect.Parameter:
+    if flag.many:
+        annotation: Any = list[str] | None
+    elif flag.type is bool or flag.default is not None:
+        annotation = flag.type
+    else:
+        annotation = flag.type | None
+    name = _flag_name(field, flag)
+    shown = flag.type is not bool
+    option = typer.Option(name, metavar=flag.metavar, help=flag.help, show_default=shown, rich_help_panel=flag.group)
+    return inspect.Parameter(
+        _parameter(field, flag),
+        inspect.Parameter.KEYWORD_ONLY,
+        default=flag.default,
+        annotation=Annotated[annotation, option],
+    )
