@@ -25,10 +25,10 @@ from evidence import with_chances
 from packaged import blended
 from scores import Corpus, cosine_of, judge_of, ngram_cosine, of_pairs
 
+from merilo.commands.check.options import CheckOptions
 from merilo.commands.check.record import measured
-from merilo.commands.check.run import Check, Wanted, drawn, run_check
+from merilo.commands.check.run import Check, drawn, run_check
 from merilo.commands.check.tables import ALL, PEOPLE, table_of
-from merilo.commands.evaluate.options import Options
 from merilo.data.labels import Task, read_labels
 from merilo.judges.encoder.embedder import Embedder
 from merilo.judges.encoder.encodings import Encodings
@@ -96,7 +96,7 @@ def main() -> None:
     """Print the tables."""
     arguments = _arguments()
     labels = [Path(each) for each in arguments.labels] or DEV
-    wanted = Wanted(labels=labels, include_constructed=True, sample=arguments.sample, each_sentence=True)
+    wanted = CheckOptions(labels=labels, include_constructed=True, sample=arguments.sample, each_sentence=True)
     resampling = Resampling(resamples=arguments.resamples)
     judges: list[tuple[Any, bool]] = [(each, False) for each in _baselines(arguments, read_labels(labels))]
     judges += [(arguments.judge, True)] if arguments.judge else []
@@ -104,7 +104,7 @@ def main() -> None:
     judges += [(held_out.judge, False)] if held_out else []
     checks: dict[str, Check] = {}
     for judge, cached in judges:
-        asked = asyncio.run(run_check(wanted, Options(judge=judge, cache=cached), resampling))
+        asked = asyncio.run(run_check(replace(wanted, judge=judge, cache=cached), resampling))
         own_model = held_out.model_for if held_out and asked.judge.name == held_out.judge.title else None
         check = with_chances(asked, own_model)
         checks[check.judge.name] = check

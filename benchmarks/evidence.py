@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Final
 
 from packaged import blended
 
+from merilo.commands.check.options import CheckOptions
 from merilo.commands.check.record import check_record
-from merilo.commands.check.run import Wanted, run_check
+from merilo.commands.check.run import run_check
 from merilo.commands.check.tables import table_of
-from merilo.commands.evaluate.options import Options
 from merilo.data.labels import Task
 from merilo.judges.english import is_english
 from merilo.judges.lexical import LexicalModel, probability
@@ -113,8 +113,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--labels", nargs="*", type=Path, metavar="FILE")
     labels = parser.parse_args().labels or DEV
-    wanted = Wanted(labels=labels, tasks=[TASK], include_constructed=True, each_sentence=False)
-    check = asyncio.run(run_check(wanted, Options(judge=EMBEDDED)))
+    wanted = CheckOptions(labels=labels, tasks=[TASK], include_constructed=True, each_sentence=False)
+    check = asyncio.run(run_check(replace(wanted, judge=EMBEDDED)))
     print(json.dumps(check_record(with_chances(check)), ensure_ascii=False, indent=2))
 
 

@@ -23,9 +23,9 @@ from evidence import with_chances
 from packaged import blended
 
 from merilo.commands.check.asking import JudgedAsLabelled, sample_of
+from merilo.commands.check.options import CheckOptions
 from merilo.commands.check.record import check_record
-from merilo.commands.check.run import Wanted, run_check
-from merilo.commands.evaluate.options import Options
+from merilo.commands.check.run import run_check
 from merilo.data.labels import Task, read_labels
 from merilo.judges.callables import CallableJudge
 from merilo.judges.embedded_provider import RULES
@@ -135,8 +135,8 @@ def main() -> None:
         raise SystemExit("The packaged model has no encoder, and nothing of it was fitted on these records.")
     found = HeldOut(arguments.labels, model, rows=arguments.rows)
     labels = sorted(arguments.labels.glob("*.jsonl.gz"))
-    wanted = Wanted(labels=labels, sources=arguments.source, include_constructed=True, each_sentence=True)
-    check = with_chances(asyncio.run(run_check(wanted, Options(judge=found.judge, cache=False))), found.model_for)
+    wanted = CheckOptions(labels=labels, sources=arguments.source, include_constructed=True, each_sentence=True)
+    check = with_chances(asyncio.run(run_check(replace(wanted, judge=found.judge, cache=False))), found.model_for)
     print(json.dumps(check_record(check), ensure_ascii=False, indent=2))
 
 

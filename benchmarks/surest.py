@@ -10,13 +10,14 @@ import asyncio
 import gzip
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from scores import terms
 
-from merilo.commands.check.run import Wanted, run_check
-from merilo.commands.evaluate.options import Options
+from merilo.commands.check.options import CheckOptions
+from merilo.commands.check.run import run_check
 from merilo.data.labels import Task
 from merilo.data.sentences import sentences
 from merilo.stats.resampling import Resampling
@@ -106,8 +107,8 @@ def _licences(paths: Iterable[Path]) -> dict[tuple[str, str], str]:
 
 def _examples(judge: str, labels: Sequence[Path], left_out: set[Task]) -> dict[str, Any]:
     tasks = [task.value for task in Task if task not in left_out]
-    wanted = Wanted(labels=labels, tasks=tasks, include_constructed=True, each_sentence=False)
-    check = asyncio.run(run_check(wanted, Options(judge=judge), Resampling(resamples=10)))
+    wanted = CheckOptions(labels=labels, tasks=tasks, include_constructed=True, each_sentence=False)
+    check = asyncio.run(run_check(replace(wanted, judge=judge), Resampling(resamples=10)))
     licences: dict[tuple[str, str], str] = _licences(labels)
     return {
         "judge": {"name": check.judge.name, "fingerprint": dict(check.judge.fingerprint())},

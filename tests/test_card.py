@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
@@ -16,8 +17,8 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from merilo.commands.check.run import Wanted, run_check
-from merilo.commands.evaluate.options import Options
+from merilo.commands.check.options import CheckOptions
+from merilo.commands.check.run import run_check
 from merilo.stats.resampling import Resampling
 
 if TYPE_CHECKING:
@@ -213,8 +214,8 @@ def test_evidence_sentences_get_the_probability_they_have_alone(script: Any, tmp
     judge = scores.judge_of(
         "shared words", scores.of_pairs(lambda one, other: float("completed" in one and "completed" in other))
     )
-    wanted = Wanted(labels=[tmp_path / "own.jsonl"], each_sentence=True)
-    check = asyncio.run(run_check(wanted, Options(judge=judge, cache=False), Resampling(resamples=20)))
+    wanted = CheckOptions(labels=[tmp_path / "own.jsonl"], each_sentence=True)
+    check = asyncio.run(run_check(replace(wanted, judge=judge, cache=False), Resampling(resamples=20)))
     found = {table.reading.name: table for table in script("evidence").with_chances(check).people}
     assert {table.reading.name: table for table in check.people}[
         "sentence_relevance"

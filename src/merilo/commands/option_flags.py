@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any, Final, cast, get_type_hints
 
@@ -13,6 +12,8 @@ from typer.core import TyperCommand
 from merilo.commands.option import Flag, OptionGroup
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from _typeshed import DataclassInstance
 
 _OTHER: Final = "Options"

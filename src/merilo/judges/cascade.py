@@ -1,8 +1,8 @@
 """A cascade: a cheap judge answers if it is confident enough, and the last judge answers the rest.
 
-The thresholds are not part of a cascade. Each run measures them on its own data (`merilo.commands.evaluate.cascade`): it asks every
-judge about a random sample of questions, the pilot, and lets a cheap judge answer only as far as the pilot shows that
-it agrees with the last judge. Until then everything goes to the last judge.
+The thresholds are not part of a cascade. Each run measures them on its own data (`commands/evaluate/cascade.py`). It
+asks every judge about a random sample of questions, the pilot, and lets a cheap judge answer only as far as the pilot
+shows that it agrees with the last judge. Until then everything goes to the last judge.
 
 The engine asks each judge of a cascade as if a metric asked it, under that judge's own key. A verdict that one of them
 has given before, in any cascade or alone, is not paid for again.

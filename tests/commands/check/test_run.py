@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +11,10 @@ import pytest
 
 from merilo.commands.check.asking import JudgedAsLabelled, sample_of
 from merilo.commands.check.items import clusters_of, items_of
+from merilo.commands.check.options import CheckOptions
 from merilo.commands.check.record import check_record
-from merilo.commands.check.run import Check, Wanted, run_check
+from merilo.commands.check.run import Check, run_check
 from merilo.commands.check.text import check_page
-from merilo.commands.evaluate.options import Options
 from merilo.data.labels import Labelled, Task, read_labels
 from merilo.errors import DataError, UsageError
 from merilo.judges.callables import CallableJudge
@@ -262,14 +263,14 @@ def peeking(question: Question[Any]) -> Verdict | Failure:
 JUDGE = CallableJudge(peeking, answers=frozenset({Sufficiency}), title="peeking")
 
 
-async def checked(wanted: Wanted, judge: object = JUDGE, **options: Any) -> Check:
+async def checked(wanted: CheckOptions, judge: object = JUDGE, **options: Any) -> Check:
     """A check without a cache."""
-    return await run_check(wanted, Options(judge=judge, cache=False, **options), QUICK)
+    return await run_check(replace(wanted, judge=judge, cache=False, **options), QUICK)
 
 
 async def test_figures_of_a_check(tmp_path: Path) -> None:
     """Counts, kappa, rates and AUROC are those of the judge's answers; what failed is counted beside them."""
-    found = check_record(await checked(Wanted(labels=[written(tmp_path, RECORDS)])))
+    found = check_record(await checked(CheckOptions(labels=[written(tmp_path, RECORDS)])))
     figures = found["people"]["sufficiency"]["ours"]
     assert (figures["n"], figures["yes"], figures["records"]) == (79, 39, 80)
     assert figures["confusion"] == {"labels": ["no", "yes"], "counts": [[32, 8], [0, 39]]}
@@ -287,7 +288,7 @@ async def test_figures_of_a_check(tmp_path: Path) -> None:
 
 async def test_equal_checks_have_equal_bytes(tmp_path: Path) -> None:
     """But for what stands under usage, two checks of the same labels and judge are the same, also resumed."""
-    wanted = Wanted(labels=[written(tmp_path, RECORDS)])
+    wanted = CheckOptions(labels=[written(tmp_path, RECORDS)])
     records = [check_record(await checked(wanted, out=out)) for out in (None, tmp_path / "kept", tmp_path / "kept")]
     for each in records:
         del each["usage"]
@@ -304,7 +305,7 @@ async def test_a_check_with_a_directory_goes_on_where_it_was_stopped(tmp_path: P
         return peeking(question)
 
     judge = CallableJudge(counting, answers=frozenset({Sufficiency}), title="counting")
-    wanted = Wanted(labels=[written(tmp_path, RECORDS)])
+    wanted = CheckOptions(labels=[written(tmp_path, RECORDS)])
     first = await checked(wanted, judge, out=tmp_path / "out", max_seconds=0.0)
     assert first.stopped is not None
     assert first.people == ()
@@ -322,21 +323,21 @@ async def test_records_made_by_rule_are_left_out_unless_wanted(tmp_path: Path) -
     """They are neither asked about nor counted among people's; with them there is a second table."""
     made = [sufficiency(100 + n, label=0.0, meta={"constructed": "by rule"}) for n in range(40)]
     file = written(tmp_path, [*RECORDS, *made])
-    without = await checked(Wanted(labels=[file]))
+    without = await checked(CheckOptions(labels=[file]))
     assert (without.everything, without.constructed) == (None, 40)
-    both = await checked(Wanted(labels=[file], include_constructed=True))
+    both = await checked(CheckOptions(labels=[file], include_constructed=True))
     assert both.people[0].sources["ours"].agreement.items == 79
     assert both.everything is not None
     assert both.everything[0].sources["ours"].agreement.items == 119
     with pytest.raises(UsageError, match="--include-constructed"):
-        await checked(Wanted(labels=[written(tmp_path, made)]))
+        await checked(CheckOptions(labels=[written(tmp_path, made)]))
 
 
 async def test_a_sample_is_always_the_same_and_grows(tmp_path: Path) -> None:
     """The larger sample holds the smaller one, whatever the order of the file."""
-    forward = await checked(Wanted(labels=[written(tmp_path, RECORDS)], sample=20))
+    forward = await checked(CheckOptions(labels=[written(tmp_path, RECORDS)], sample=20))
     small = {item.record.id for item in forward.items["sufficiency"]}
-    backward = await checked(Wanted(labels=[written(tmp_path, RECORDS[::-1])], sample=30))
+    backward = await checked(CheckOptions(labels=[written(tmp_path, RECORDS[::-1])], sample=30))
     large = {item.record.id for item in backward.items["sufficiency"]}
     assert (len(small), len(large)) == (20, 30)
     assert small < large
@@ -370,7 +371,7 @@ def grading(question: Question[Any]) -> Verdict:
 async def test_both_cuts_of_relevance(tmp_path: Path) -> None:
     """People: 2 against 1, and 1 or 2 against 0; with rule-made records the cuts are at 1 and at 2."""
     judge = CallableJudge(grading, answers=frozenset({Relevance}), title="grading")
-    check = await checked(Wanted(labels=[written(tmp_path, GRADED)], include_constructed=True), judge)
+    check = await checked(CheckOptions(labels=[written(tmp_path, GRADED)], include_constructed=True), judge)
     found = check_record(check)
     counts = {
         (table, reading): [found[table][reading]["one"][name] for name in ("n", "yes")]
@@ -404,34 +405,34 @@ async def test_systems_and_annotators(tmp_path: Path) -> None:
         sufficiency(n, label=float(n % 2), meta={"model": f"m{n % 5}", "votes": [n % 2, (n // 3) % 2, n % 2]})
         for n in range(80)
     ]
-    found = check_record(await checked(Wanted(labels=[written(tmp_path, records)])))
+    found = check_record(await checked(CheckOptions(labels=[written(tmp_path, records)])))
     figures = found["people"]["sufficiency"]["ours"]
     assert figures["annotators"]["ratings"] == 240
     assert "systems_tau_b" in figures
     four = [{**each, "meta": {"model": f"m{n % 4}"}} for n, each in enumerate(records)]
-    found = check_record(await checked(Wanted(labels=[written(tmp_path, four)])))
+    found = check_record(await checked(CheckOptions(labels=[written(tmp_path, four)])))
     assert "systems_tau_b" not in found["people"]["sufficiency"]["ours"]
 
 
 async def test_tasks_that_the_judge_does_not_answer(tmp_path: Path) -> None:
     """They are left out with the reason; a judge that answers none of them is refused."""
     other = {"id": "x", "task": "nli", "context": "c", "statement": "s", "label": 1}
-    found = await checked(Wanted(labels=[written(tmp_path, [*RECORDS, other])]))
+    found = await checked(CheckOptions(labels=[written(tmp_path, [*RECORDS, other])]))
     assert found.left_out == {"nli": "the judge peeking does not answer questions of kind 'support'"}
     with pytest.raises(UsageError, match="Nothing can be asked"):
-        await checked(Wanted(labels=[written(tmp_path, [other])]))
+        await checked(CheckOptions(labels=[written(tmp_path, [other])]))
 
 
 @pytest.mark.parametrize(
     ("wanted", "says"),
     [
-        (Wanted(tasks=["chunks"]), "A task is one of"),
-        (Wanted(sources=["nobody"]), "No record is from the source 'nobody'"),
-        (Wanted(sources=["selqa"], tasks=["nli"]), "No labelled record is of the tasks and sources"),
-        (Wanted(sample=0), "at least 1"),
+        (CheckOptions(tasks=["chunks"]), "A task is one of"),
+        (CheckOptions(sources=["nobody"]), "No record is from the source 'nobody'"),
+        (CheckOptions(sources=["selqa"], tasks=["nli"]), "No labelled record is of the tasks and sources"),
+        (CheckOptions(sample=0), "at least 1"),
     ],
 )
-async def test_what_cannot_be_chosen(wanted: Wanted, says: str) -> None:
+async def test_what_cannot_be_chosen(wanted: CheckOptions, says: str) -> None:
     """A task, a source or a number that means nothing is refused in one sentence."""
     with pytest.raises(UsageError, match=says):
         await checked(wanted, "embedded")
@@ -443,7 +444,7 @@ async def test_labels_that_stand_in_two_files(tmp_path: Path) -> None:
     second = tmp_path / "again.jsonl"
     second.write_bytes(first.read_bytes())
     with pytest.raises(DataError, match=r"again\.jsonl, line 1.*labelled in ours\.jsonl, line 1"):
-        await checked(Wanted(labels=[first, second]))
+        await checked(CheckOptions(labels=[first, second]))
 
 
 async def test_one_progress_for_all_runs(tmp_path: Path) -> None:
@@ -468,7 +469,7 @@ async def test_one_progress_for_all_runs(tmp_path: Path) -> None:
 
     watcher = Watcher()
     file = written(tmp_path, [{**each, "source": f"s{n % 3}"} for n, each in enumerate(RECORDS)])
-    await checked(Wanted(labels=[file]), progress=watcher)
+    await checked(CheckOptions(labels=[file]), progress=watcher)
     assert watcher.told[0] == ("begin", 80)
     assert watcher.told[-1] == ("end", 0)
     assert [name for name, _ in watcher.told].count("begin") == 1
@@ -478,7 +479,7 @@ async def test_one_progress_for_all_runs(tmp_path: Path) -> None:
 @pytest.mark.timeout(300)
 async def test_the_sample_in_the_package() -> None:
     """It needs no file, holds five tasks, and gives each a mean over sources; the embedded judge beats chance."""
-    found = await checked(Wanted(include_constructed=True), "embedded")
+    found = await checked(CheckOptions(include_constructed=True), "embedded")
     tables = {table.reading.name: table for table in found.people}
     assert {"chunk_relevance", "sentence_relevance", "sufficiency", "groundedness", "answer_relevance"} <= set(tables)
     grounded = tables["groundedness"].macro["kappa"]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from merilo.commands.evaluate.options import Options
 from merilo.commands.probe.asking import questions_of, trial_sample
 from merilo.commands.probe.cases import Asks, Case, Lot, cases_of, labelled_cases
 from merilo.commands.probe.facts import denied, names_in, other_name, other_number
+from merilo.commands.probe.options import ProbeOptions
 from merilo.commands.probe.probes import BY_NAME, PROBES
 from merilo.commands.probe.record import probing_record
-from merilo.commands.probe.run import Probing, Wanted, estimate_probes, run_probes
+from merilo.commands.probe.run import Probing, estimate_probes, run_probes
 from merilo.commands.probe.text import probing_page
 from merilo.commands.probe.texts import INSTRUCTIONS, LANGUAGES, neutral
 from merilo.data.labels import Labelled, Task
@@ -110,9 +111,9 @@ def by_words(question: Question[Any]) -> Verdict:
     return right(question)
 
 
-async def probed(answer: Any, folder: Path, **wanted: Any) -> Probing:  # Any: a callable and fields of Wanted
-    options = Options(judge=CallableJudge(answer, title="judge"), cache=False)
-    return await run_probes(Wanted(labels=[file_of(folder)], **wanted), options)
+async def probed(answer: Any, folder: Path, **wanted: Any) -> Probing:  # Any: a callable and fields of ProbeOptions
+    judge = CallableJudge(answer, title="judge")
+    return await run_probes(ProbeOptions(labels=[file_of(folder)], judge=judge, cache=False, **wanted))
 
 
 def readings(found: Probing) -> dict[str, Reading]:
@@ -184,7 +185,7 @@ async def test_questions_without_a_verdict_are_counted(tmp_path: Path) -> None:
 async def test_kinds_that_are_not_answered_are_left_out(tmp_path: Path) -> None:
     """A judge of relevance alone is probed where that is asked, and the rest is left out with the reason."""
     judge = CallableJudge(right, answers=frozenset({Relevance}), title="judge")
-    found = await run_probes(Wanted(labels=[file_of(tmp_path)]), Options(judge=judge, cache=False))
+    found = await run_probes(ProbeOptions(labels=[file_of(tmp_path)], judge=judge, cache=False))
     assert {result.probe.name for result in found.results} == {"padding", "stuffing", "question", "instructions"}
     assert found.left_out["support"].endswith("does not answer questions of kind 'support'")
     assert found.left_out["order"] == "no case fits it"
@@ -196,9 +197,9 @@ async def test_a_dry_call_asks_nothing(tmp_path: Path) -> None:
     def never(question: Question[Any]) -> Verdict:
         raise AssertionError(question)
 
-    options = Options(judge=CallableJudge(never, title="judge"), cache=False)
-    wanted = Wanted(labels=[file_of(tmp_path)], probes=["negation", "number"])
-    found = await estimate_probes(wanted, options)
+    judge = CallableJudge(never, title="judge")
+    options = ProbeOptions(labels=[file_of(tmp_path)], probes=["negation", "number"], judge=judge, cache=False)
+    found = await estimate_probes(options)
     assert found.samples == 2 * COUNT
     assert found.typical.requests == 3 * COUNT
 
@@ -206,17 +207,17 @@ async def test_a_dry_call_asks_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wanted", "says"),
     [
-        (Wanted(probes=["noise"]), "A probe is one of order, "),
-        (Wanted(limits={"noise": 0.1}), "got 'noise'"),
-        (Wanted(limits={"order": 0.0}), "above 0"),
-        (Wanted(sample=0), "at least 1"),
-        (Wanted(seed=-1), "seed"),
+        (ProbeOptions(probes=["noise"]), "A probe is one of order, "),
+        (ProbeOptions(limits={"noise": 0.1}), "got 'noise'"),
+        (ProbeOptions(limits={"order": 0.0}), "above 0"),
+        (ProbeOptions(sample=0), "at least 1"),
+        (ProbeOptions(seed=-1), "seed"),
     ],
 )
-async def test_wrong_use(wanted: Wanted, says: str) -> None:
+async def test_wrong_use(wanted: ProbeOptions, says: str) -> None:
     """What cannot be is told before anything is asked."""
     with pytest.raises(UsageError, match=says):
-        await run_probes(wanted, Options(cache=False))
+        await run_probes(replace(wanted, cache=False))
 
 
 def a_case(asks: Asks, **fields: Any) -> Case:  # Any: fields of a case

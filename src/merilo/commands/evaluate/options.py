@@ -5,7 +5,6 @@ A field of `Options` is an option; `commands/option.py` describes its metadata.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -15,7 +14,7 @@ from merilo.commands.option import Flag, OptionGroup, option
 from merilo.engine.limits import CONCURRENCY
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from os import PathLike
     from pathlib import Path
 
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 
 
 def judges_or_default(specs: list[str] | None) -> list[str]:
+    """Return the judges of a repeatable flag; the embedded one if it is absent."""
     return specs or ["embedded"]
 
 
@@ -37,6 +37,7 @@ def _share_or_none(text: str | None) -> float | None:
 
 
 def mapping_or_none(texts: list[str] | None) -> dict[str, str] | None:
+    """Return column → field from texts `COLUMN=FIELD`; None if there are none."""
     return column_mapping(texts or []) or None
 
 
@@ -44,7 +45,8 @@ def _metrics_or_none(texts: list[str] | None) -> list[str] | None:
     return metric_texts(texts) if texts else None
 
 
-def use_cache(no_cache: bool) -> bool:
+def use_cache(no_cache: bool) -> bool:  # noqa: FBT001  typer passes the value of --no-cache
+    """Return the value of `cache` for the flag --no-cache."""
     return not no_cache
 
 
@@ -281,7 +283,7 @@ class Options:
     max_cost_usd: float | None = field(
         default=None,
         metadata=option(
-            "limit of the run directory's cost, earlier calls included. No request is sent that could exceed the limit. "
+            "limit of the run directory's cost, earlier calls included. No request is sent that could exceed it. "
             'The run is then returned incomplete: `run.complete` is False and `run.usage["stopped"]` says why. The '
             "same call with a higher limit resumes the run.",
             Flag(
@@ -315,7 +317,7 @@ class Options:
     unanswered: Unanswered = field(
         default="charged",
         metadata=option(
-            'cost of a request without a usable reply, for instance after a timeout. "charged": its input is charged and '
+            'cost of a request without a usable reply, such as after a timeout. "charged": its input is charged and '
             'the price of its longest possible reply stays reserved. "free": it costs nothing.',
             Flag(
                 help="Requests without a usable reply: charged, or free.",
