@@ -20,6 +20,7 @@ from merilo.commands.calibrate.cli import COMMAND as CALIBRATE
 from merilo.commands.check.cli import COMMAND as JUDGE_CHECK
 from merilo.commands.command import Command, Section
 from merilo.commands.compare.cli import COMMAND as COMPARE
+from merilo.commands.config.cli import COMMAND as CONFIG
 from merilo.commands.demo.cli import COMMAND as DEMO
 from merilo.commands.evaluate.cli import COMMAND as RUN
 from merilo.commands.exit_codes import Exit
@@ -58,6 +59,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     JUDGE_AGREE,
     REPLAY,
     VERIFY,
+    CONFIG,
     INFO,
     PRUNE,
 )

@@ -48,11 +48,19 @@ class Flag:
     """The value that the command line passes to `read` if the flag is absent."""
     read: Callable[[Any], Any] | None = None  # Any: typer's value of this flag to the field's value
     """Turns the value on the command line into the value of the field. None: the value is used as it is."""
+    in_project_file: bool = True
+    """False if `merilo.toml` cannot set the option, because it is a file to write or belongs to one call."""
 
 
 def option(doc: str, flag: Flag | None = None) -> dict[str, object]:
     """Return the metadata of an option: its text in the Python reference, and its flag unless it is Python only."""
     return {"doc": doc, "flag": flag}
+
+
+def flags_of(make: Callable[..., object]) -> dict[str, Flag]:
+    """Return field → flag for all fields of an options class that have one."""
+    flags = {each.name: each.metadata.get("flag") for each in fields(cast("type[DataclassInstance]", make))}
+    return {name: flag for name, flag in flags.items() if isinstance(flag, Flag)}
 
 
 def with_options(make: Callable[P, O]) -> Callable[[Callable[[D, O], R]], Callable[Concatenate[D, P], R]]:

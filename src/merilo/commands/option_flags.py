@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import fields
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
-from merilo.commands.option import Flag, OptionGroup
+from merilo.commands.option import Flag, OptionGroup, flags_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from _typeshed import DataclassInstance
 
 _OTHER: Final = "Options"
+_CONTEXT: Final = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+_NO_CONFIG: Final = inspect.Parameter(
+    "no_config",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Annotated[bool, typer.Option("--no-config", help="Ignore merilo.toml.")],
+)
 
 
 def takes_options(
@@ -31,15 +36,18 @@ def takes_options(
         **changed: field → the flag that replaces the declared one.
     """
     flags = {
-        each.name: changed.get(each.name) or each.metadata["flag"]
-        for each in fields(cast("type[DataclassInstance]", make))
-        if each.metadata.get("flag") is not None and each.name not in without and (names is None or each.name in names)
+        name: changed.get(name, flag)
+        for name, flag in flags_of(make).items()
+        if name not in without and (names is None or name in names)
     }
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        def command(**values: Any) -> None:  # Any: what typer read
-            given = {name: _value(flag, values.pop(_parameter(name, flag))) for name, flag in flags.items()}
-            function(**values, options=make(**given))
+        def command(context: typer.Context, no_config: bool, **values: Any) -> None:  # noqa: FBT001  Any: from typer
+            given = {name for name, flag in flags.items() if _is_given(context, _parameter(name, flag))}
+            read = {name: _value(flag, values.pop(_parameter(name, flag))) for name, flag in flags.items()}
+            if not no_config and names is None:
+                read |= _project_settings(flags_of(make), flags, given, quiet=bool(values.get("quiet")))
+            function(**values, options=make(**read))
 
         _sign(command, function, flags)
         return command
@@ -61,6 +69,26 @@ class GroupedOptions(TyperCommand):
             if group:
                 with formatter.section(heading):
                     formatter.write_dl(group)
+
+
+def _is_given(context: typer.Context, parameter: str) -> bool:
+    """Return True if the flag is on the command line."""
+    source = context.get_parameter_source(parameter)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _project_settings(
+    known: Mapping[str, Flag], wanted: Mapping[str, Flag], given: set[str], *, quiet: bool
+) -> dict[str, Any]:  # Any: values of options
+    """Return the settings of merilo.toml that this command takes, and name them on stderr."""
+    from merilo.commands.project_file import project_file
+    from merilo.rendering.terminal import tell
+
+    found = project_file(known)
+    settings = {} if found is None else found.options(wanted, given)
+    if found is not None and settings and not quiet:
+        tell(f"Settings from {found.name}: {', '.join(settings)} (merilo config shows them).")
+    return settings
 
 
 def _heading(parameter: Any) -> str:  # Any: as above
@@ -93,6 +121,7 @@ def _sign(command: Callable[..., None], function: Callable[..., None], flags: Ma
     made = [_flag_parameter(name, flag) for name, flag in flags.items()]
     command.__doc__ = function.__doc__
     command.__name__, command.__module__ = function.__name__, function.__module__
+    made += [_CONTEXT, _NO_CONFIG]
     command.__annotations__ = {each.name: each.annotation for each in (*own, *made)}
     command.__signature__ = inspect.Signature([*own, *made])  # type: ignore[attr-defined]  # typer reads it
 

@@ -60,6 +60,7 @@ class CheckOptions(Options):
                 many=True,
                 read=texts_or_none,
                 group=OptionGroup.DATA,
+                in_project_file=False,
             ),
         ),
     )
@@ -74,6 +75,7 @@ class CheckOptions(Options):
                 many=True,
                 read=texts_or_none,
                 group=OptionGroup.DATA,
+                in_project_file=False,
             ),
         ),
     )
@@ -88,6 +90,7 @@ class CheckOptions(Options):
                 many=True,
                 read=texts_or_none,
                 group=OptionGroup.DATA,
+                in_project_file=False,
             ),
         ),
     )
@@ -100,6 +103,7 @@ class CheckOptions(Options):
                 type=bool,
                 default=False,
                 group=OptionGroup.DATA,
+                in_project_file=False,
             ),
         ),
     )
@@ -112,6 +116,7 @@ class CheckOptions(Options):
                 name="--each-sentence/--no-each-sentence",
                 type=bool,
                 group=OptionGroup.DATA,
+                in_project_file=False,
             ),
         ),
     )
@@ -119,6 +124,12 @@ class CheckOptions(Options):
         default=None,
         metadata=option(
             "maximum number of records per task and source. The same ones are chosen each time. None: all.",
-            Flag(help="Maximum records per task and source.", metavar="N", type=int, group=OptionGroup.DATA),
+            Flag(
+                help="Maximum records per task and source.",
+                metavar="N",
+                type=int,
+                group=OptionGroup.DATA,
+                in_project_file=False,
+            ),
         ),
     )

@@ -197,7 +197,7 @@ class Options:
         default=None,
         metadata=option(
             "read only the first `limit` records.",
-            Flag(help="Read only the first N records.", metavar="N", type=int, group=_DATA),
+            Flag(help="Read only the first N records.", metavar="N", type=int, group=_DATA, in_project_file=False),
         ),
     )
     mapping: Mapping[str, str] | None = field(
@@ -311,7 +311,13 @@ class Options:
         default=None,
         metadata=option(
             "the same for the duration of this call.",
-            Flag(help="Send no request after N seconds of this command.", metavar="N", type=float, group=_LIMITS),
+            Flag(
+                help="Send no request after N seconds of this command.",
+                metavar="N",
+                type=float,
+                group=_LIMITS,
+                in_project_file=False,
+            ),
         ),
     )
     unanswered: Unanswered = field(
@@ -345,7 +351,7 @@ class Options:
         metadata=option(
             "the run directory. It is created if necessary; an interrupted run in it is resumed. None: a new directory "
             "in `.merilo/runs`.",
-            Flag(help="Directory of the run.", metavar="RUN", group=_OUTPUT),
+            Flag(help="Directory of the run.", metavar="RUN", group=_OUTPUT, in_project_file=False),
         ),
     )
     cache: bool | str | PathLike[str] = field(
@@ -366,7 +372,13 @@ class Options:
         default=False,
         metadata=option(
             "ask the failed questions of a resumed run again.",
-            Flag(help="Retry questions that failed in this run.", type=bool, default=False, group=_OUTPUT),
+            Flag(
+                help="Retry questions that failed in this run.",
+                type=bool,
+                default=False,
+                group=_OUTPUT,
+                in_project_file=False,
+            ),
         ),
     )
     record: str | PathLike[str] | None = field(
@@ -378,6 +390,7 @@ class Options:
                 help="Also store the run with every reply in one file, such as tape.jsonl.gz.",
                 metavar="TAPE",
                 group=_OUTPUT,
+                in_project_file=False,
             ),
         ),
     )
@@ -385,7 +398,12 @@ class Options:
         default=None,
         metadata=option(
             "a file to which the run's events are appended, one JSON object per line. None: no log.",
-            Flag(help="Append events to this file, one JSON object per line.", metavar="FILE", group=_OUTPUT),
+            Flag(
+                help="Append events to this file, one JSON object per line.",
+                metavar="FILE",
+                group=_OUTPUT,
+                in_project_file=False,
+            ),
         ),
     )
     until_decided: str | PathLike[str] | Until | None = field(
@@ -397,6 +415,7 @@ class Options:
                 help="Take samples in random order; stop when each minimum of this suite is decided.",
                 metavar="SUITE",
                 group=_OUTPUT,
+                in_project_file=False,
             ),
         ),
     )

@@ -28,6 +28,7 @@ class LineageOptions(Options):
                 many=True,
                 read=lambda names: names or (),
                 group=OptionGroup.JUDGES,
+                in_project_file=False,
             ),
         ),
     )
@@ -41,6 +42,7 @@ class LineageOptions(Options):
                 type=bool,
                 default=False,
                 group=OptionGroup.JUDGES,
+                in_project_file=False,
             ),
         ),
     )

@@ -32,6 +32,7 @@ class PlanOptions(Options):
                 default=str(LOOKED_AT),
                 read=_samples,
                 group=OptionGroup.DATA,
+                in_project_file=False,
             ),
         ),
     )
@@ -45,6 +46,7 @@ class PlanOptions(Options):
                 name="--latency",
                 type=float,
                 group=OptionGroup.LIMITS,
+                in_project_file=False,
             ),
         ),
     )

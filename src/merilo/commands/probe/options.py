@@ -48,6 +48,7 @@ class ProbeOptions(Options):
                 many=True,
                 read=texts_or_none,
                 group=OptionGroup.DATA,
+                in_project_file=False,
             ),
         ),
     )
@@ -61,6 +62,7 @@ class ProbeOptions(Options):
                 many=True,
                 read=texts_or_none,
                 group=OptionGroup.DATA,
+                in_project_file=False,
             ),
         ),
     )
@@ -69,14 +71,26 @@ class ProbeOptions(Options):
         metadata=option(
             "path of data as `evaluate` takes it. If neither labels nor data are given, the labels and examples that "
             "ship with merilo are used.",
-            Flag(help="Data as for merilo run, without labels.", metavar="DATA", group=OptionGroup.DATA),
+            Flag(
+                help="Data as for merilo run, without labels.",
+                metavar="DATA",
+                group=OptionGroup.DATA,
+                in_project_file=False,
+            ),
         ),
     )
     sample: int = field(
         default=SAMPLE,
         metadata=option(
             "maximum number of pairs per probe; the same ones for the same seed.",
-            Flag(help="Maximum pairs per probe.", metavar="N", type=int, default=SAMPLE, group=OptionGroup.DATA),
+            Flag(
+                help="Maximum pairs per probe.",
+                metavar="N",
+                type=int,
+                default=SAMPLE,
+                group=OptionGroup.DATA,
+                in_project_file=False,
+            ),
         ),
     )
     seed: int = field(
@@ -89,6 +103,7 @@ class ProbeOptions(Options):
                 type=int,
                 default=0,
                 group=OptionGroup.DATA,
+                in_project_file=False,
             ),
         ),
     )
@@ -103,6 +118,7 @@ class ProbeOptions(Options):
                 many=True,
                 read=_limits,
                 group=OptionGroup.DATA,
+                in_project_file=False,
             ),
         ),
     )

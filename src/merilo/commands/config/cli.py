@@ -1,0 +1,116 @@
+"""`merilo config`: show the settings that apply, and allow a project file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from merilo.commands.command import Command, Section
+from merilo.commands.flags import Debug, Json
+from merilo.errors import UsageError
+
+if TYPE_CHECKING:
+    from merilo.commands.project_file import ProjectFile
+
+HELP = """Show the settings of merilo.toml that apply here, and where each comes from.
+
+merilo reads merilo.toml, or the table [tool.merilo] of pyproject.toml, in the working directory or the nearest parent.
+Flags on the command line come before it; --no-config ignores it.
+
+If the file names a server together with the variable of its key, or a file with code, merilo refuses to run until you
+have allowed this content of the file with --allow.
+"""
+EXAMPLES = """\b
+Examples:
+  merilo config
+  merilo config --allow
+"""
+
+
+def config(
+    allow: Annotated[
+        bool, typer.Option("--allow", help="Allow the key, address and code that the file names now.")
+    ] = False,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show the settings."""
+    del debug  # main reads it
+    from merilo.commands.evaluate.options import Options
+    from merilo.commands.option import flags_of
+    from merilo.commands.project_file import project_file
+    from merilo.rendering.sanitize import json_text
+    from merilo.rendering.terminal import write
+
+    found = project_file(flags_of(Options))
+    if allow:
+        if found is None:
+            raise UsageError("No merilo.toml, and no [tool.merilo] in pyproject.toml, here or in a parent directory.")
+        found.allow()
+    record = _record(found)
+    if json:
+        write(json_text(record) + "\n")
+    else:
+        _show(found, record["settings"])
+
+
+def _record(found: ProjectFile | None) -> dict[str, Any]:  # Any: JSON
+    from dataclasses import fields
+
+    from merilo.commands.evaluate.options import Options
+
+    settings = {} if found is None else found.settings
+    rows = [
+        {"option": each.name, "value": settings.get(each.name, each.default), "from": _source(each.name, found)}
+        for each in fields(Options)
+        if each.metadata.get("flag") is not None and each.metadata["flag"].in_project_file
+    ]
+    rows.append({"option": "suite", "value": settings.get("suite"), "from": _source("suite", found)})
+    return {
+        "file": None if found is None else str(found.path),
+        "allowed": found is not None and found.allowed,
+        "settings": rows,
+    }
+
+
+def _source(name: str, found: ProjectFile | None) -> str:
+    return found.name if found is not None and name in found.settings else "default"
+
+
+def _show(found: ProjectFile | None, rows: list[dict[str, Any]]) -> None:  # Any: JSON
+    from merilo.rendering.page import Page, columns
+    from merilo.rendering.terminal import page_width, show
+
+    page = Page(page_width())
+    if found is None:
+        page.line("No merilo.toml here or in a parent directory; the defaults apply.")
+    else:
+        page.line(str(found.path))
+        if found.needs_permission():
+            page.line("  allowed" if found.allowed else "  not allowed: read it, then run merilo config --allow")
+    page.blank()
+    shown = [(row["option"], _text(row["value"]), row["from"]) for row in rows]
+    for line in columns([("option", "value", "from"), *shown], left=frozenset({0, 1, 2})):
+        page.line(line)
+    show(page)
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return str(value)
+
+
+COMMAND = Command(
+    name="config",
+    section=Section.MAINTAIN,
+    summary="Show the settings of merilo.toml.",
+    help=HELP,
+    call=config,
+    examples=EXAMPLES,
+)

@@ -1,0 +1,181 @@
+"""merilo.toml: where it is found, what it may set, and that it gets no key unasked."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from command_line import Here
+from server import JudgeServer
+
+from merilo.commands.evaluate.options import Options
+from merilo.commands.option import flags_of
+from merilo.commands.project_file import NO_KEY, project_file
+from merilo.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+FLAGS = flags_of(Options)
+ROWS = [{"id": "a", "user_input": "Who?", "retrieved_contexts": ["Anna."], "response": "Anna."}]
+SERVER = 'judge = "openai:small"\nbase_url = "{url}"\nmetrics = ["faithfulness"]\n'
+
+
+@pytest.fixture
+def server() -> Iterator[JudgeServer]:
+    with JudgeServer() as running:
+        yield running
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Here:
+    (tmp_path / "work").mkdir()
+    found = Here(tmp_path / "work")
+    found.write("data.jsonl", ROWS)
+    return found
+
+
+def written(here: Here, text: str, name: str = "merilo.toml") -> None:
+    (here.path / name).write_text(text, encoding="utf-8")
+
+
+def run(here: Here, *arguments: str) -> tuple[int, str, str]:
+    env = {"XDG_CONFIG_HOME": str(here.path.parent / "config"), "OPENAI_API_KEY": "sk-of-the-user-1234567890"}
+    done = here.merilo(*arguments, env=env)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_the_nearest_file_counts(tmp_path: Path) -> None:
+    """merilo.toml comes before pyproject.toml of the same folder, and a folder before its parents."""
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    (tmp_path / "merilo.toml").write_text('judge = "scripted:outer.jsonl"')
+    (tmp_path / "a" / "pyproject.toml").write_text(
+        '[tool.other]\nx = 1\n[tool.merilo]\njudge = "scripted:pyproject.jsonl"'
+    )
+    found = project_file(FLAGS, inner)
+    assert found is not None
+    assert found.settings == {"judge": "scripted:pyproject.jsonl"}
+    (tmp_path / "a" / "merilo.toml").write_text('judge = "scripted:inner.jsonl"')
+    found = project_file(FLAGS, inner)
+    assert found is not None
+    assert found.settings == {"judge": "scripted:inner.jsonl"}
+
+
+def test_no_file_is_no_settings(tmp_path: Path) -> None:
+    """A pyproject.toml without [tool.merilo] is passed over, also one that is not TOML."""
+    (tmp_path / "pyproject.toml").write_text("this is not TOML")
+    found = project_file(FLAGS, tmp_path)
+    assert found is None or found.path.parent != tmp_path
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("judges = 'embedded'", "unknown setting 'judges'. Did you mean 'judge'"),
+        ("out = '/etc/passwd'", "It belongs on the command line"),
+        ("record = '/etc/passwd'", "It belongs on the command line"),
+        ("log_json = '/etc/passwd'", "It belongs on the command line"),
+        ("concurrency = 'many'", "concurrency must be a whole number, got 'many'"),
+        ("concurrency = true", "concurrency must be a whole number"),
+        ("metrics = []", "metrics must be a text or a list of texts"),
+        ("max_cost_usd = '1'", "max_cost_usd must be a number"),
+        ("mapping = ['a']", "mapping must be a table of texts"),
+        ("lenient = true", "unknown setting 'lenient'"),
+        ("cache = '/etc/passwd'", "cache must be true or false"),
+        ("judge = ", "this is not TOML"),
+    ],
+)
+def test_a_wrong_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    """An unknown setting, a wrong type and every setting that names a file to write are refused."""
+    (tmp_path / "merilo.toml").write_text(text)
+    with pytest.raises(UsageError, match=message.replace("[", r"\[").replace("(", r"\(")):
+        project_file(FLAGS, tmp_path)
+
+
+def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
+    """A price table and a suite lie beside the file, wherever the command runs."""
+    (tmp_path / "merilo.toml").write_text("prices = 'prices.toml'\nsuite = 'gates.toml'")
+    inner = tmp_path / "deep"
+    inner.mkdir()
+    found = project_file(FLAGS, inner)
+    assert found is not None
+    assert found.settings == {"prices": str(tmp_path / "prices.toml"), "suite": str(tmp_path / "gates.toml")}
+
+
+def test_a_judge_on_the_command_line_leaves_the_address_of_the_file(tmp_path: Path) -> None:
+    """The file's address, key and pack size belong to its judge."""
+    (tmp_path / "merilo.toml").write_text(
+        SERVER.format(url="http://127.0.0.1:1/v1") + "judged = 'each'\nconcurrency = 3"
+    )
+    found = project_file(FLAGS, tmp_path)
+    assert found is not None
+    assert found.options(FLAGS, {"judge"}) == {"metrics": ["faithfulness"], "concurrency": 3}
+    assert found.options(FLAGS, set())["api_key_env"] == NO_KEY
+
+
+def test_code_needs_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A metric or judge in a file of Python runs only after the user has allowed the project file."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    for text in ("metrics = ['faithfulness', 'mine.py:Mine']", "judge = 'own=judges/mine.py:judge'"):
+        (tmp_path / "merilo.toml").write_text(text)
+        found = project_file(FLAGS, tmp_path)
+        assert found is not None
+        with pytest.raises(UsageError, match="names a file with code"):
+            found.options(FLAGS, set())
+        found.allow()
+        assert found.options(FLAGS, set())
+
+
+def test_a_server_of_the_file_gets_no_key_unasked(here: Here, server: JudgeServer) -> None:
+    """An address without a key variable is sent no key, although OPENAI_API_KEY is set."""
+    written(here, SERVER.format(url=server.base_url))
+    code, _, errors = run(here, "run", "data.jsonl")
+    assert code == 0, errors
+    assert "Settings from merilo.toml: judge, base_url, metrics, api_key_env" in errors
+    assert server.count > 0
+    assert not any("authorization" in {name.lower() for name in headers} for headers in server.headers)
+
+
+def test_a_key_is_sent_after_permission_for_this_content(here: Here, server: JudgeServer) -> None:
+    """The user allows the file once; after any change of its settings he is asked again."""
+    text = SERVER.format(url=server.base_url) + 'api_key_env = "OPENAI_API_KEY"\n'
+    written(here, text)
+    code, _, errors = run(here, "run", "data.jsonl", "--out", "out")
+    assert (code, server.count) == (2, 0)
+    assert "merilo config --allow" in errors
+    code, printed, _ = run(here, "config", "--allow")
+    assert code == 0
+    assert "allowed" in printed
+    code, _, errors = run(here, "run", "data.jsonl", "--out", "out")
+    assert code == 0, errors
+    assert {headers["Authorization"] for headers in server.headers} == {"Bearer sk-of-the-user-1234567890"}
+    written(here, text + "concurrency = 2\n")
+    assert run(here, "run", "data.jsonl", "--out", "again")[0] == 2
+
+
+def test_a_key_from_the_command_line_does_not_go_to_the_address_of_the_file(here: Here, server: JudgeServer) -> None:
+    """--api-key-env needs --base-url, so that the user names both."""
+    written(here, SERVER.format(url=server.base_url))
+    code, _, errors = run(here, "run", "data.jsonl", "--api-key-env", "OPENAI_API_KEY")
+    assert (code, server.count) == (2, 0)
+    assert "add --base-url" in errors
+
+
+def test_the_settings_are_shown_with_their_source(here: Here) -> None:
+    """`merilo config` names each value and its source; --no-config ignores the file."""
+    written(here, "judge = 'embedded'\nmetrics = 'context_relevance'\n[mapping]\nwho = 'user_input'\n")
+    _, printed, _ = run(here, "config", "--json")
+    rows = {row["option"]: row for row in json.loads(printed)["settings"]}
+    assert (rows["judge"]["value"], rows["judge"]["from"]) == ("embedded", "merilo.toml")
+    assert (rows["concurrency"]["value"], rows["concurrency"]["from"]) == (16, "default")
+    here.write("data.jsonl", [{**ROWS[0], "who": "Who is it?"}])
+    _, printed, errors = run(here, "run", "data.jsonl", "--json")
+    assert "Settings from merilo.toml: judge, metrics, mapping" in errors
+    assert [*json.loads(printed)["metrics"]] == ["context_relevance"]
+    here.write("data.jsonl", ROWS)
+    _, printed, errors = run(here, "run", "data.jsonl", "--json", "--no-config")
+    assert "merilo.toml" not in errors
+    assert len(json.loads(printed)["metrics"]) > 1
