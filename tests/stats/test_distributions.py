@@ -1,0 +1,89 @@
+"""Distribution functions and tau-b agree with scipy over the range in use."""
+
+from __future__ import annotations
+
+from math import comb, inf, isnan
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import special
+from scipy.stats import kendalltau
+
+from merilo.stats.distributions import (
+    beta_quantile,
+    gamma_quantile,
+    normal_cdfs,
+    normal_quantile,
+    root,
+    student_quantile,
+    t_cdf,
+)
+from merilo.stats.ranks import tau_b
+
+CLOSE = 1e-9
+FREEDOMS = (0.5, 1.0, 1.5, 2.0, 2.999, 3.0, 5.0, 7.3, 19.0, 20.0, 30.0, 99.5, 1e3, 1e5, 1e7)
+LEVELS = (1e-8, 1e-4, 0.025, 0.1, 0.6, 0.9, 0.975, 0.995, 0.9999)
+
+
+def test_the_normal_distribution() -> None:
+    """Cumulative probabilities to 37 standard deviations, and quantiles down to 1e-300."""
+    points = np.linspace(-37, 37, 741)
+    np.testing.assert_allclose(normal_cdfs(points), special.ndtr(points), rtol=1e-12)
+    for p in (*10.0 ** np.linspace(-300, -0.4, 100), 0.5, 0.975, 1 - 1e-12):
+        assert normal_quantile(float(p)) == pytest.approx(float(special.ndtri(p)), rel=CLOSE)
+    assert (normal_quantile(0), normal_quantile(1)) == (-inf, inf)
+    assert isnan(normal_quantile(1.5))
+
+
+@pytest.mark.parametrize("freedom", FREEDOMS)
+def test_student_s_t(freedom: float) -> None:
+    """Tails and quantiles, from half a degree of freedom to ten millions."""
+    for t in (-40.0, -10.0, -4.5, -2.0, -0.5, 0.0, 0.7, 3.0):
+        assert t_cdf(freedom, t) == pytest.approx(float(special.stdtr(freedom, t)), rel=CLOSE)
+    for p in LEVELS:
+        assert student_quantile(freedom, p) == pytest.approx(float(special.stdtrit(freedom, p)), rel=CLOSE)
+    assert student_quantile(freedom, 0.5) == 0
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 10, 40, 400, 10_000, 1_000_000])
+def test_the_beta_distribution(count: int) -> None:
+    """The limits of Clopper and Pearson for few and many errors among few and many answers."""
+    for errors in sorted({0, min(1, count - 1), count // 100, count // 10, count // 2, count - 1} - {count}):
+        for level in (0.05, 0.5, 0.8, 0.95, 0.999):
+            expected = float(special.betaincinv(errors + 1, count - errors, level))
+            assert beta_quantile(errors + 1, count - errors, level) == pytest.approx(expected, rel=CLOSE)
+
+
+@pytest.mark.parametrize("shape", [0.25, 0.5, 1, 2.5, 9.5, 20, 499.5, 5e4, 5e5])
+def test_the_gamma_distribution(shape: float) -> None:
+    """Quantiles from 1e-15 to 1 - 1e-15."""
+    for p in (1e-15, 1e-8, 0.01, 0.2, 0.5, 0.8, 0.99, 1 - 1e-8, 1 - 1e-15):
+        assert gamma_quantile(shape, p) == pytest.approx(float(special.gammaincinv(shape, p)), rel=CLOSE)
+
+
+@given(st.integers(1, 60), st.data())
+def test_the_limit_of_a_rate_is_exact(count: int, data: st.DataObject) -> None:
+    """At the upper limit, as few errors as were seen are as improbable as the level says."""
+    errors = data.draw(st.integers(0, count - 1))
+    level = data.draw(st.sampled_from([0.8, 0.9, 0.95, 0.99]))
+    p = beta_quantile(errors + 1, count - errors, level)
+    seen = sum(comb(count, k) * p**k * (1 - p) ** (count - k) for k in range(errors + 1))
+    assert seen == pytest.approx(1 - level, rel=1e-8)
+
+
+def test_a_root_is_found_where_interpolation_is_slow() -> None:
+    """A function that is flat at one end of the bracket, and one with the root at an end."""
+    assert root(lambda x: x**9 - 1e-9, 0.0, 10.0) == pytest.approx(0.1, rel=1e-9)
+    assert root(lambda x: x, 0.0, 1.0) == 0
+    assert root(lambda x: 1 - x, 0.0, 1.0) == 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), min_size=2, max_size=60))
+def test_tau_b(pairs: list[tuple[int, int]]) -> None:
+    """Kendall's tau-b with ties in either series and in both."""
+    left, right = (np.asarray([pair[side] / 8 for pair in pairs]) for side in (0, 1))
+    if len(set(left)) < 2 or len(set(right)) < 2:
+        return
+    assert tau_b(left, right) == pytest.approx(float(kendalltau(left, right).statistic), abs=1e-12)
