@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import subprocess
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 import merilo
+from merilo.renderers import RENDERERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -107,6 +110,54 @@ def test_a_start_is_light(statement: str) -> None:
 def test_a_folder_has_an_empty_init(path: Path) -> None:
     """Only the top `__init__.py` and those of `FILLED` hold code; any other name has one import path."""
     assert path.read_text(encoding="utf-8").strip() == ""
+
+
+@pytest.mark.parametrize("home", RENDERERS.values())
+def test_a_renderer_exists(home: str) -> None:
+    """Each renderer of a result type is a function of the module that the table names."""
+    module, _, name = home.partition(":")
+    assert callable(getattr(importlib.import_module(module), name))
+
+
+OLD_CYCLES = {
+    ("merilo.runs.ledger", "merilo.runs.store"),
+    ("merilo.engine.lane", "merilo.engine.carry"),
+    ("merilo.compat.axion.metrics", "merilo.compat.axion.runners"),
+}
+"""Imports that close a cycle and are still to be removed."""
+
+
+def module_of(base: str, name: str) -> str | None:
+    """The module of ours that `from base import name` loads."""
+    for candidate in (f"{base}.{name}", base):
+        path = PACKAGE.parent / Path(*candidate.split("."))
+        if path.with_suffix(".py").is_file() or (path / "__init__.py").is_file():
+            return candidate
+    return None
+
+
+def imported_modules(path: Path) -> set[str]:
+    """The modules of ours that a module imports anywhere, for type checkers too."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and (node.module or "").partition(".")[0] == "merilo":
+            found |= {module for alias in node.names if (module := module_of(node.module or "", alias.name))}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name.startswith("merilo.")}
+    return found
+
+
+def test_there_is_no_import_cycle() -> None:
+    """No module imports itself through others, not even for type checkers."""
+    names = {f"merilo.{name_of(path)}".rstrip("."): path for path in MODULES}
+    graph = {name: (imported_modules(path) & names.keys()) - {name, "merilo"} for name, path in names.items()}
+    for name, other in OLD_CYCLES:
+        graph[name].remove(other)  # a cycle that is gone must leave the list
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        cycle = " -> ".join(error.args[1])
+        pytest.fail(f"import cycle: {cycle}")
 
 
 def test_the_public_names_are_few_and_sorted() -> None:

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from merilo.errors import RunError
 from merilo.judging.untyped import plain
 from merilo.metrics.text import is_called
+from merilo.renderers import render
 from merilo.runs import shapes
 from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE, check_regular
 from merilo.runs.outcomes import OutcomeRecord, outcome_from
@@ -409,15 +410,11 @@ class Run:
         `value` is empty unless `outcome` is "score", and `reason` says why. Raises UsageError where pandas is not
         installed.
         """
-        from merilo.rendering.notebook import run_frame
-
-        return run_frame(self)
+        return cast("pd.DataFrame", render(self, "frame"))
 
     def _repr_html_(self) -> str:
         """The run's means, as a notebook shows them."""
-        from merilo.rendering.notebook import run_table
-
-        return run_table(self)
+        return str(render(self, "html"))
 
     def records(self) -> Iterator[OutcomeRecord]:
         """Every outcome as a JSON-able record, in dataset order, then metric order."""

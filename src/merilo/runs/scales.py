@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf, isfinite
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from merilo.errors import UsageError
 from merilo.metrics.registry import known_metric
@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from merilo.metrics.base import Metric
-    from merilo.runs.run import Manifest
+
+
+class Scaled(Protocol):
+    """A manifest, as far as scales are concerned."""
+
+    @property
+    def scales(self) -> Mapping[str, Mapping[str, object]]:
+        """Text of each metric → `Scale.record()`; empty in older runs."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +60,7 @@ def scales_of(metrics: Mapping[str, Metric]) -> dict[str, dict[str, object]]:
     return {text: scale_of(metric).record() for text, metric in metrics.items()}
 
 
-def recorded_scale(manifest: Manifest, metric: str) -> Scale:
+def recorded_scale(manifest: Scaled, metric: str) -> Scale:
     """The scale of one of the run's metrics; of an older run, which recorded none, the one that it has now.
 
     NO_SCALE for a metric of an older run that is not known here.

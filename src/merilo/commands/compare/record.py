@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from merilo.commands.compare.wording import better, reading, why
 from merilo.rendering.evidence_summary import behind
+from merilo.rendering.frames import frame
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from merilo.commands.compare.result import Moved, Row, RunComparison
     from merilo.stats.compare import Extreme
 
@@ -121,3 +124,8 @@ def _moved(found: RunComparison, each: Moved) -> dict[str, Any]:  # Any: JSON
             for name, value, case in zip(found.names, each.values, each.cases, strict=True)
         ],
     }
+
+
+def comparison_frame(comparison: RunComparison) -> pd.DataFrame:
+    """Return one row for each metric and other run. Raises UsageError if pandas is not installed."""
+    return frame([flat_row(comparison, row) for row in comparison.rows])

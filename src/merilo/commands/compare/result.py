@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from merilo.renderers import render
 from merilo.stats.compare import Policy, Reading
 from merilo.stats.intervals import LEVEL
 
@@ -120,19 +121,12 @@ class RunComparison:
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each metric and other run, with the fields of the JSON. Needs pandas."""
-        from merilo.commands.compare.record import flat_row
-        from merilo.rendering.frames import frame
-
-        return frame([flat_row(self, row) for row in self.rows])
+        return cast("pd.DataFrame", render(self, "frame"))
 
     def _repr_html_(self) -> str:
         """The paired table, as a notebook shows it."""
-        from merilo.commands.compare.html import comparison_table
-
-        return comparison_table(self)
+        return str(render(self, "html"))
 
     def __str__(self) -> str:
         """The page that `merilo compare` prints, 80 columns wide."""
-        from merilo.commands.compare.text import comparison_page
-
-        return str(comparison_page(self, 80))
+        return str(render(self, "text"))

@@ -21,6 +21,11 @@ _QUOTED = 200
 _SHOWN_PIECES = 6
 
 
+def comparison_text(comparison: RunComparison) -> str:
+    """Return the page that `merilo compare` prints, 80 columns wide."""
+    return str(comparison_page(comparison, 80))
+
+
 def comparison_page(
     found: RunComparison, width: int, *, samples: int | None = None, kept: Sequence[str] = (), html: bool = False
 ) -> Page:
