@@ -38,6 +38,10 @@ demo: $(STAMPS)/merilo  ## install merilo into .venv and show an evaluation
 test: $(STAMPS)/test $(STAMPS)/merilo  ## build the wheel, install it and run all tests against it
 	@$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist worksteal $(ARGS)
 
+.PHONY: fast
+fast: $(STAMPS)/test  ## run the tests that start no process and simulate nothing, on the sources
+	@PYTHONPATH=src $(BIN)/pytest --quiet --numprocesses auto --maxprocesses 4 --dist worksteal -m "not slow and not live" $(ARGS)
+
 .PHONY: test-lowest
 test-lowest:  ## run all tests with the lowest versions that pyproject.toml admits
 	@$(MAKE) --no-print-directory test VENV=$(VENV)-lowest RUNTIME=lowest TOOLS=lowest

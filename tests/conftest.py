@@ -1,19 +1,46 @@
-"""What holds for all tests: reproducible Hypothesis runs, and no connection but to this machine."""
+"""Settings of all tests: reproducible Hypothesis runs, no connection except to this machine, and slow tests marked."""
 
 from __future__ import annotations
 
 import os
+import re
+import signal
+from functools import cache
 from typing import TYPE_CHECKING
 
 import loopback
+import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
-    import pytest
+    from collections.abc import Sequence
+    from pathlib import Path
 
 settings.register_profile("same", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("new", deadline=None)  # HYPOTHESIS_PROFILE=new: other examples each time, to find more
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+
+_SLOW = re.compile(
+    r"^(?:from|import) (?:command_line|killing|subprocess|simulated\w*|docs_page|robust|doc_\w+)\b", re.MULTILINE
+)
+"""Imports of tests that start processes, simulate many data sets or run the documentation."""
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts background jobs with SIGINT ignored, and children inherit that. Tests send it to their children.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Mark slow tests, which `make fast` leaves out."""
+    for item in items:
+        if _is_slow(item.path):
+            item.add_marker(pytest.mark.slow)
+
+
+@cache
+def _is_slow(path: Path) -> bool:
+    return _SLOW.search(path.read_text(encoding="utf-8")) is not None
 
 
 def pytest_configure(config: pytest.Config) -> None:
