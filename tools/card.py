@@ -36,7 +36,7 @@ def pages(results: Results) -> dict[str, str]:
             title = tables.called("all", reading)
             path = f"{NAME}/{reading.replace('=', '')}.svg"
             found[path] = reliability(title, each["bins"])
-            plots.append(f"![{title}: people's share of yes by the judge's probability, in ten bins]({path})")
+            plots.append(f"![{title}: fraction of yes in the labels by the judge's probability, in ten bins]({path})")
     environment = Environment(undefined=StrictUndefined, autoescape=False, trim_blocks=True)  # noqa: S701  Markdown
     page = environment.from_string(WORDS.read_text(encoding="utf-8")).render(
         results=results,

@@ -28,9 +28,9 @@ def reliability(title: str, bins: Sequence[Mapping[str, Any]]) -> str:  # Any: J
         f'<rect x="{_LEFT}" y="{_TOP}" width="{_SIDE}" height="{_SIDE}" fill="none" stroke="{_INK}"/>\n'
         f'<path d="M{_x(0)} {_y(0)}L{_x(1)} {_y(1)}" stroke="{_INK}" stroke-dasharray="4 3"/>\n'
         f"{ticks}{points}"
-        f'<text x="{_LEFT + _SIDE / 2}" y="{SIZE - 6}" text-anchor="middle">probability of the judge</text>\n'
+        f'<text x="{_LEFT + _SIDE / 2}" y="{SIZE - 6}" text-anchor="middle">probability given by the judge</text>\n'
         f'<text transform="translate(12 {_TOP + _SIDE / 2}) rotate(-90)" text-anchor="middle">'
-        "share of yes by people</text>\n</svg>\n"
+        "fraction of yes in the labels</text>\n</svg>\n"
     )
 
 

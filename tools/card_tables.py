@@ -31,7 +31,22 @@ ALONE: Final = "sentence_relevance_alone"
 EVIDENCE: Final = "sentence_relevance"
 _FIGURES: Final = ("kappa", "balanced_accuracy", "auroc")
 LIMIT: Final = 0.05
-"""The largest calibration error that was aimed at."""
+"""The target for the calibration error."""
+_EDITS: Final = {
+    "order": "Several contexts are in another order.",
+    "duplicate": "One of the contexts appears twice.",
+    "padding": "An equal amount of text without content is added to a context.",
+    "empty": "An empty context replaces all contexts.",
+    "stuffing": "The question's words are added to an unrelated context.",
+    "question": "The question is repeated in an unrelated context.",
+    "instructions": "A context tells the judge which verdict to give: 30 instructions in English, Russian and Spanish.",
+    "negation": "A supported statement is negated.",
+    "number": "A number in a supported statement is changed.",
+    "name": "A name in a supported statement is changed.",
+}
+"""What each probe does to a question."""
+_PLAIN: Final = {" a CPU s": " per CPU s", "the same by the clock": "the same, wall time"}
+"""Wording of the measured figures, and plainer wording for it."""
 
 
 def called(kind: str, reading: str) -> str:
@@ -69,7 +84,7 @@ def by_source(results: Results, kind: str) -> str:
             cells = [figure(own[each]) for each in _FIGURES]
             rates = f"{plain(own['sensitivity'])} / {plain(own['specificity'])}"
             rows.append([called(kind, reading), name, f"{own['n']:,}", f"{own['yes']:,}", *cells, rates])
-    head = ["task", "source", "n", "yes", "κ", "balanced accuracy", "AUROC", "right of yes / of no"]
+    head = ["task", "source", "n", "yes", "κ", "balanced accuracy", "AUROC", "accuracy on yes / on no"]
     return table(head, rows, left=2)
 
 
@@ -100,7 +115,7 @@ def against(results: Results, kind: str) -> str:
         told = own["difference"]
         rows.append([title, figure(own["mean"][judge], 3), *cells, f"{signed(told)} to {told['best']}", standing(told)])
     if not rows:
-        return "No source of these has enough of both labels."
+        return "None of these sources has enough of both labels."
     return table(["task", "embedded", *names, "difference to the best", ""], rows)
 
 
@@ -126,7 +141,7 @@ def calibration(results: Results) -> str:
     return table(head, rows, left=2)
 
 
-_KINDS: Final = {"people": "people", "all": "all"}
+_KINDS: Final = {"people": "human", "all": "all"}
 
 
 def fitted(results: Results) -> str:
@@ -149,16 +164,30 @@ def probes(results: Results) -> str:
         interval = each["interval"] and [percent(end) for end in each["interval"]]
         told = percent(each["value"]) + (f" [{interval[0]}, {interval[1]}]" if interval else "")
         rows.append(
-            [f"`{name}`", each["summary"], f"{each['counted']:,}", told, percent(each["upper"]), percent(each["limit"])]
+            [
+                f"`{name}`",
+                _EDITS.get(name, each["summary"]),
+                f"{each['counted']:,}",
+                told,
+                percent(each["upper"]),
+                percent(each["limit"]),
+            ]
         )
-    return table(["probe", "what is changed", "pairs", "effect", "95 % limit from above", "passes up to"], rows, left=2)
+    return table(["probe", "edit", "pairs", "effect", "95 % upper limit", "passes up to"], rows, left=2)
 
 
 def speed(results: Results) -> str:
     """Every figure of speed with the limit it has to keep."""
     figures = [each for step in ("speed", "encoder") if step in results.steps for each in results[step]["figures"]]
-    rows = [[each["name"], amount(each["measured"]), _limit(each)] for each in figures]
-    return table(["figure, one core", "measured", "aimed at"], rows)
+    rows = [[figure_name(each["name"]), amount(each["measured"]), _limit(each)] for each in figures]
+    return table(["figure, one core", "measured", "target"], rows)
+
+
+def figure_name(name: str) -> str:
+    """Return the name of a measured figure in plain words."""
+    for found, plainer in _PLAIN.items():
+        name = name.replace(found, plainer)
+    return name
 
 
 def _limit(each: JSON) -> str:
@@ -174,8 +203,10 @@ def examples(results: Results) -> str:
         heading = f"### {CALLED[each['task']].capitalize()}"
         if heading not in parts:
             parts.append(heading)
-        labelled = "the label, made by rule," if each["by_rule"] else "people"
-        lines = [f"**The judge says {each['judge']} (sure to {each['sureness']:.2f}), {labelled} {each['people']}.**"]
+        labelled = "the rule-generated label is" if each["by_rule"] else "the human label is"
+        lines = [
+            f"**The judge says {each['judge']} (confidence {each['sureness']:.2f}), {labelled} {each['people']}.**"
+        ]
         lines += [f"{name}: {foreign(each[name])}" for name in ("query", "response", "context") if each[name]]
         lines.append(f"Source: {foreign(each['source'])}, record {foreign(each['id'])}, {foreign(each['licence'])}.")
         parts.append("\n".join(f"> {line}<br>" for line in lines).removesuffix("<br>"))
