@@ -1,8 +1,7 @@
-"""Writes the card of the embedded judge from what was measured: `python tools/card.py`, or `--check` to only compare.
+"""Write the page on the embedded judge from its measured results: `python tools/card.py`, or `--check` to only compare.
 
-`benchmarks/card.py` measures; nothing on the page is typed in by hand but words. It is docs/embedded-judge.md, with a
-reliability plot for each task beside it; the words stand in card.md.jinja. `--aims` prints what was aimed at and what
-was found, and leaves with 1 where an aim is missed.
+`benchmarks/card.py` measures the figures. The page is docs/embedded-judge.md, with a reliability plot for each task.
+Its text is in card.md.jinja. `--aims` prints the targets and the measured figures, and exits with 1 if one is missed.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ NAME: Final = "embedded-judge"
 
 
 def pages(results: Results) -> dict[str, str]:
-    """Every file of the card by its path in the folder of documentation."""
+    """Return every file of the page by its path in the folder of documentation."""
     found: dict[str, str] = {}
     plots: list[str] = []
     for reading, own, _ in tables.readings(results, "all"):
@@ -36,7 +35,7 @@ def pages(results: Results) -> dict[str, str]:
             title = tables.called("all", reading)
             path = f"{NAME}/{reading.replace('=', '')}.svg"
             found[path] = reliability(title, each["bins"])
-            plots.append(f"![{title}: people's share of yes by the judge's probability, in ten bins]({path})")
+            plots.append(f"![{title}: fraction of yes in the labels by the judge's probability, in ten bins]({path})")
     environment = Environment(undefined=StrictUndefined, autoescape=False, trim_blocks=True)  # noqa: S701  Markdown
     page = environment.from_string(WORDS.read_text(encoding="utf-8")).render(
         results=results,
@@ -53,7 +52,7 @@ def pages(results: Results) -> dict[str, str]:
 
 
 def main() -> None:
-    """Write the files, or say which ones differ and leave with 1."""
+    """Write the files, or list the ones that differ and exit with 1."""
     arguments = _arguments()
     results = Results.read(arguments.results)
     if arguments.aims:

@@ -1,4 +1,4 @@
-"""A reliability plot as SVG: how often people said yes where the judge gave a probability of so much."""
+"""A reliability plot as SVG: the fraction of yes labels for each probability that the judge gave."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 SIZE: Final = 300
 _LEFT, _TOP, _SIDE = 46, 26, 226
 _INK: Final = "#767676"
-"""Grey with a contrast of at least 4.5 to white and to black, so that one file serves pages of both."""
+"""Grey with a contrast of at least 4.5 to white and to black, so that one file suits light and dark pages."""
 _POINT: Final = "#2a7fd4"
 _Z: Final = 1.959964
 
 
 def reliability(title: str, bins: Sequence[Mapping[str, Any]]) -> str:  # Any: JSON
-    """The plot; each bin has `n`, `probability` (mean) and `observed` (share of yes). Bars: Wilson, 95 %."""
+    """Return the plot. Each bin has `n`, `probability` (mean) and `observed` (fraction of yes). Bars: Wilson, 95 %."""
     points = "".join(_point(each) for each in bins)
     ticks = "".join(_ticks())
     return (
@@ -28,9 +28,9 @@ def reliability(title: str, bins: Sequence[Mapping[str, Any]]) -> str:  # Any: J
         f'<rect x="{_LEFT}" y="{_TOP}" width="{_SIDE}" height="{_SIDE}" fill="none" stroke="{_INK}"/>\n'
         f'<path d="M{_x(0)} {_y(0)}L{_x(1)} {_y(1)}" stroke="{_INK}" stroke-dasharray="4 3"/>\n'
         f"{ticks}{points}"
-        f'<text x="{_LEFT + _SIDE / 2}" y="{SIZE - 6}" text-anchor="middle">probability of the judge</text>\n'
+        f'<text x="{_LEFT + _SIDE / 2}" y="{SIZE - 6}" text-anchor="middle">probability given by the judge</text>\n'
         f'<text transform="translate(12 {_TOP + _SIDE / 2}) rotate(-90)" text-anchor="middle">'
-        "share of yes by people</text>\n</svg>\n"
+        "fraction of yes in the labels</text>\n</svg>\n"
     )
 
 
@@ -51,7 +51,7 @@ def _ticks() -> Iterator[str]:
 
 
 def wilson(share: float, count: int) -> tuple[float, float]:
-    """The 95 % interval of a share, as if its items were independent (Wilson, JASA 22 (1927))."""
+    """Return the 95 % interval of a fraction of independent items (Wilson, JASA 22 (1927))."""
     spread = _Z * sqrt(share * (1 - share) / count + _Z**2 / (4 * count**2))
     middle, scale = share + _Z**2 / (2 * count), 1 + _Z**2 / count
     return max(0.0, (middle - spread) / scale), min(1.0, (middle + spread) / scale)

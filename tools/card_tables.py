@@ -1,4 +1,4 @@
-"""The tables of the embedded judge's card, each made of what one step measured."""
+"""The tables of the page on the embedded judge, each from the results of one step."""
 
 from __future__ import annotations
 
@@ -31,18 +31,33 @@ ALONE: Final = "sentence_relevance_alone"
 EVIDENCE: Final = "sentence_relevance"
 _FIGURES: Final = ("kappa", "balanced_accuracy", "auroc")
 LIMIT: Final = 0.05
-"""The largest calibration error that was aimed at."""
+"""The target for the calibration error."""
+_EDITS: Final = {
+    "order": "Several contexts are in another order.",
+    "duplicate": "One of the contexts appears twice.",
+    "padding": "An equal amount of text without content is added to a context.",
+    "empty": "An empty context replaces all contexts.",
+    "stuffing": "The question's words are added to an unrelated context.",
+    "question": "The question is repeated in an unrelated context.",
+    "instructions": "A context tells the judge which verdict to give: 30 instructions in English, Russian and Spanish.",
+    "negation": "A supported statement is negated.",
+    "number": "A number in a supported statement is changed.",
+    "name": "A name in a supported statement is changed.",
+}
+"""What each probe does to a question."""
+_PLAIN: Final = {" a CPU s": " per CPU s", "the same by the clock": "the same, wall time"}
+"""Wording of the measured figures, and plainer wording for it."""
 
 
 def called(kind: str, reading: str) -> str:
-    """A reading in words."""
+    """Return the name of a reading in words."""
     return _CUTS.get((kind, reading)) or CALLED.get(reading, reading)
 
 
 def readings(results: Results, kind: str, step: str = "") -> Iterator[tuple[str, JSON, JSON]]:
-    """Name, figures over all sources, and figures by source; evidence sentences with a probability each.
+    """Yield each reading: name, figures over all sources, and figures by source. Evidence sentences have probabilities.
 
-    By default those on records that nothing of the model was fitted on.
+    The default step has only records that no part of the model was fitted on.
     """
     step = step or results.fair
     for reading in results[step]["tasks"][kind]:
@@ -52,7 +67,7 @@ def readings(results: Results, kind: str, step: str = "") -> Iterator[tuple[str,
 
 
 def macro(results: Results, kind: str, step: str = "") -> str:
-    """Means over sources, one row a reading."""
+    """Return the means over sources, one row per reading."""
     rows = []
     for reading, own, _ in readings(results, kind, step):
         cells = [figure(own["macro"][name]) for name in _FIGURES]
@@ -61,7 +76,7 @@ def macro(results: Results, kind: str, step: str = "") -> str:
 
 
 def by_source(results: Results, kind: str) -> str:
-    """Every source of every reading."""
+    """Return the figures by source for every reading."""
     rows = []
     for reading, _, sources in readings(results, kind):
         for source, own in sources.items():
@@ -69,12 +84,12 @@ def by_source(results: Results, kind: str) -> str:
             cells = [figure(own[each]) for each in _FIGURES]
             rates = f"{plain(own['sensitivity'])} / {plain(own['specificity'])}"
             rows.append([called(kind, reading), name, f"{own['n']:,}", f"{own['yes']:,}", *cells, rates])
-    head = ["task", "source", "n", "yes", "κ", "balanced accuracy", "AUROC", "right of yes / of no"]
+    head = ["task", "source", "n", "yes", "κ", "balanced accuracy", "AUROC", "accuracy on yes / on no"]
     return table(head, rows, left=2)
 
 
 def by_language(results: Results) -> str:
-    """Every language of a set that was translated, with records made by rule."""
+    """Return the figures by language for a translated set, with rule-generated records."""
     rows = []
     for reading, own in results["languages"]["tasks"]["all"].items():
         if reading == ALONE:
@@ -86,7 +101,7 @@ def by_language(results: Results) -> str:
 
 
 def against(results: Results, kind: str) -> str:
-    """The judge beside the best simple score, one row a reading; `kind`: people, all, groups or mined."""
+    """Return the judge compared with simple scores, one row per reading; `kind`: people, all, groups or mined."""
     found = results["mined"]["all"] if kind == "mined" else results["baselines"][kind]
     names = [*results["baselines"]["baselines"]]
     judge = results["baselines"]["judge"]["name"]
@@ -100,12 +115,12 @@ def against(results: Results, kind: str) -> str:
         told = own["difference"]
         rows.append([title, figure(own["mean"][judge], 3), *cells, f"{signed(told)} to {told['best']}", standing(told)])
     if not rows:
-        return "No source of these has enough of both labels."
+        return "None of these sources has enough of both labels."
     return table(["task", "embedded", *names, "difference to the best", ""], rows)
 
 
 def standing(difference: JSON) -> str:
-    """How a paired difference is read."""
+    """Return the conclusion from a paired difference."""
     if difference["value"] is None or difference["interval"] is None:
         return "cannot tell"
     low, high = difference["interval"]
@@ -113,7 +128,7 @@ def standing(difference: JSON) -> str:
 
 
 def calibration(results: Results) -> str:
-    """The calibration error of each task, pooled over sources, beside that of a perfect judge."""
+    """Return the calibration error of each task, pooled over sources, and that of a perfect judge."""
     rows = []
     for kind in ("people", "all"):
         for reading, own, _ in readings(results, kind):
@@ -126,11 +141,11 @@ def calibration(results: Results) -> str:
     return table(head, rows, left=2)
 
 
-_KINDS: Final = {"people": "people", "all": "all"}
+_KINDS: Final = {"people": "human", "all": "all"}
 
 
 def fitted(results: Results) -> str:
-    """The figures that the model's file holds, on records that its curves did not see."""
+    """Return the figures in the model's file, from records that its curves were not fitted on."""
     rows = []
     for task, own in results["fitted"]["agreement"].items():
         for kind in ("people", "all"):
@@ -143,22 +158,36 @@ def fitted(results: Results) -> str:
 
 
 def probes(results: Results) -> str:
-    """Every probe with its effect."""
+    """Return every probe with its effect."""
     rows = []
     for name, each in results["probe"]["probes"].items():
         interval = each["interval"] and [percent(end) for end in each["interval"]]
         told = percent(each["value"]) + (f" [{interval[0]}, {interval[1]}]" if interval else "")
         rows.append(
-            [f"`{name}`", each["summary"], f"{each['counted']:,}", told, percent(each["upper"]), percent(each["limit"])]
+            [
+                f"`{name}`",
+                _EDITS.get(name, each["summary"]),
+                f"{each['counted']:,}",
+                told,
+                percent(each["upper"]),
+                percent(each["limit"]),
+            ]
         )
-    return table(["probe", "what is changed", "pairs", "effect", "95 % limit from above", "passes up to"], rows, left=2)
+    return table(["probe", "edit", "pairs", "effect", "95 % upper limit", "passes up to"], rows, left=2)
 
 
 def speed(results: Results) -> str:
-    """Every figure of speed with the limit it has to keep."""
+    """Return every speed figure with its target."""
     figures = [each for step in ("speed", "encoder") if step in results.steps for each in results[step]["figures"]]
-    rows = [[each["name"], amount(each["measured"]), _limit(each)] for each in figures]
-    return table(["figure, one core", "measured", "aimed at"], rows)
+    rows = [[figure_name(each["name"]), amount(each["measured"]), _limit(each)] for each in figures]
+    return table(["figure, one core", "measured", "target"], rows)
+
+
+def figure_name(name: str) -> str:
+    """Return the name of a measured figure in plain words."""
+    for found, plainer in _PLAIN.items():
+        name = name.replace(found, plainer)
+    return name
 
 
 def _limit(each: JSON) -> str:
@@ -168,14 +197,16 @@ def _limit(each: JSON) -> str:
 
 
 def examples(results: Results) -> str:
-    """The surest wrong verdicts, task by task."""
+    """Return the most confident wrong verdicts, by task."""
     parts: list[str] = []
     for each in results["surest"]["examples"]:
         heading = f"### {CALLED[each['task']].capitalize()}"
         if heading not in parts:
             parts.append(heading)
-        labelled = "the label, made by rule," if each["by_rule"] else "people"
-        lines = [f"**The judge says {each['judge']} (sure to {each['sureness']:.2f}), {labelled} {each['people']}.**"]
+        labelled = "the rule-generated label is" if each["by_rule"] else "the human label is"
+        lines = [
+            f"**The judge says {each['judge']} (confidence {each['sureness']:.2f}), {labelled} {each['people']}.**"
+        ]
         lines += [f"{name}: {foreign(each[name])}" for name in ("query", "response", "context") if each[name]]
         lines.append(f"Source: {foreign(each['source'])}, record {foreign(each['id'])}, {foreign(each['licence'])}.")
         parts.append("\n".join(f"> {line}<br>" for line in lines).removesuffix("<br>"))
@@ -183,6 +214,6 @@ def examples(results: Results) -> str:
 
 
 def steps(results: Results) -> str:
-    """The command of each step, and how long it took."""
+    """Return the command of each step and its duration."""
     rows = [[f"`{name}`", f"`{each['command']}`", f"{each['seconds']:,} s"] for name, each in results.steps.items()]
     return table(["step", "command", "took"], rows, left=2)

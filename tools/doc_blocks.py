@@ -13,12 +13,12 @@ from doc_code import api, api_verbs, commands, error_tree, kinds
 
 from merilo.commands import exit_codes as exits
 from merilo.commands.exit_codes import Exit
-from merilo.commands.metrics.text import card_record, limit
 from merilo.data.sample import FIELDS
 from merilo.judges.blended import CURVES_FILE
 from merilo.metrics.edges import edge_table
 from merilo.metrics.published.fidelity import FAMILIES
 from merilo.metrics.registry import families, native_metrics, parse_metric, systems
+from merilo.commands.metrics.text import card_record, limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -32,13 +32,13 @@ TASKS: Final = {
     "sufficient": ("Sufficiency", "context_sufficiency"),
     "useful": ("Usefulness", "context_precision(against=reference)"),
     "supported": ("Support, statements that a model wrote", "faithfulness, context_recall, context_utilization"),
-    "answered": ("Support, short answers", "the same, where a text is no sentence by itself"),
-    "yes_or_no": ("Support, a bare yes or no", "the same, where a text says nothing else"),
+    "answered": ("Support, short answers", "the same, if a text is not a full sentence"),
+    "yes_or_no": ("Support, a bare yes or no", "the same, if a text is only yes or no"),
     "supported_statements": ("Support, statements that people wrote", "the same, on single claims"),
     "supported_edited": ("Support, facts changed on purpose", "as above, on subtle errors"),
     "addresses": ("Addresses", "answer_relevancy"),
 }
-"""The tasks of the model file, in the order shown: the question, and the metrics that lean on it."""
+"""The tasks of the model file, in the order shown: the question, and the metrics that use it."""
 
 _EDGE_TEXTS: Final = (
     ("context_relevance", "context_ranking", "context_precision"),
@@ -49,7 +49,7 @@ _EDGE_TEXTS: Final = (
     ("id_precision", "id_recall", "reciprocal_rank", "average_precision"),
     ("nDCG", "hit_rate@1", "precision@2", "recall@2"),
 )
-"""The columns of the table of edge cases, cut so that a page is wide enough for them."""
+"""The columns of the table of edge cases, split into tables that fit the page."""
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -73,7 +73,7 @@ def published() -> str:
 
 
 def fidelity() -> str:
-    """For each family of published definitions how replies are read, what differs, and what it was compared with."""
+    """Return the reading of replies, the known differences and the comparison for each family of definitions."""
     head = ("definitions", "reading of replies", "known differences", "compared with")
     rows = (
         (
@@ -121,7 +121,7 @@ def _metric(name: str) -> str:
 
 
 def _rows(record: Mapping[str, Any]) -> list[tuple[str, str]]:  # Any: JSON
-    """What is said of native and published metrics alike."""
+    """Return the rows that native and published metrics share."""
     low, high = map(limit, record["range"])
     return [
         ("needs", _needs(record)),
@@ -135,7 +135,7 @@ def _rows(record: Mapping[str, Any]) -> list[tuple[str, str]]:  # Any: JSON
 
 
 def _needs(record: Mapping[str, Any]) -> str:  # Any: JSON
-    """The fields needed by default, then what other forms need beside."""
+    """Return the fields needed by default, then those that other parameters need in addition."""
     parts = [", ".join(_fields(record["needs"]))]
     parts += [f"{', '.join(_fields(names))} with {text}" for text, names in record["needs_with"].items()]
     return "; ".join(part for part in parts if part)
@@ -146,7 +146,7 @@ def _fields(names: Collection[str]) -> list[str]:
 
 
 def _link(name: str) -> str:
-    """Another metric: a link to its section where it is native, else its name."""
+    """Return a link to the section of a native metric, or the name of another metric."""
     return f"[{name}](#{name.lower()})" if name in native_metrics() else f"`{name}`"
 
 
@@ -164,7 +164,7 @@ def _parsed(texts: Iterable[str]) -> Mapping[str, Metric]:
 
 
 def aliases() -> str:
-    """Which names of other systems fill which field, from the alias file itself."""
+    """Return the table of column names of other systems, from the alias file."""
     tables = tomllib.loads(files("merilo.data").joinpath("aliases.toml").read_text("utf-8"))
     rows = [
         (system, f"`{column}`", f"`{field}`", _condition(column, tables))
@@ -177,7 +177,7 @@ def aliases() -> str:
 
 def _condition(column: str, tables: Mapping[str, Any]) -> str:  # Any: TOML
     if others := tables["only_beside"].get(column):
-        return "only beside " + " or ".join(f"`{other}`" for other in others) + "; alone it is refused"
+        return "only with " + " or ".join(f"`{other}`" for other in others) + "; refused without"
     if column in tables["lists"]:
         return "a list of one text"
     return "a list, or one text as its only item" if column in tables["one_text"] else ""
@@ -195,34 +195,32 @@ def exit_codes() -> str:
     said = " ".join((inspect.getdoc(exits) or "").split()).partition("Exit codes: ")[2].removesuffix(".")
     pairs = [part.partition(" ")[::2] for part in said.split(" · ")]
     if [int(code) for code, _ in pairs] != [code.value for code in Exit]:
-        raise SystemExit(
-            "The docstring of merilo.commands.exit_codes and its Exit name different codes; mend the docstring."
-        )
+        raise SystemExit("The docstring of merilo.commands.exit_codes and its Exit name different codes; fix the docstring.")
     return table(("code", "meaning"), pairs)
 
 
 def agreement() -> str:
-    """How far the embedded judge agrees with people, task by task, from its model file."""
+    """Return the agreement of the embedded judge with human labels, by task, from its model file."""
     model = _model()
     rows = [
         (TASKS[name][0], TASKS[name][1], *_figures(tables, model["trained_on"]))
         for name, tables in _measured(model).items()
     ]
     if not rows:
-        return "The model file holds no figures of agreement: nothing is known of it, so trust it as little.\n"
-    head = ("judged", "metrics that lean on it", "kappa, 95 % interval", "unseen sources", "units", "labels by")
+        return "The model file has no agreement figures, so the quality of the judge is unknown.\n"
+    head = ("judged", "metrics that use it", "kappa, 95 % interval", "unseen sources", "n", "labels")
     return table(head, rows)
 
 
 def agreement_line() -> str:
-    """The same in one line, for the README: people's labels alone."""
+    """Return the agreement with human labels in one line, for the README."""
     model = _model()
     parts = [
         f"{TASKS[name][0]} {_figures(tables, ())[0].partition(' (')[0]}"
         for name, tables in _measured(model).items()
         if tables.get("people")
     ]
-    return f"Cohen's kappa with people's labels: {'; '.join(parts)}.\n" if parts else agreement()
+    return f"Cohen's kappa with human labels: {'; '.join(parts)}.\n" if parts else agreement()
 
 
 def _model() -> dict[str, Any]:  # Any: parsed JSON
@@ -235,7 +233,7 @@ def _measured(model: Mapping[str, Any]) -> dict[str, Any]:  # Any: parsed JSON
 
 
 def _figures(tables: Mapping[str, Any], fitted: Collection[str]) -> tuple[str, ...]:  # Any: parsed JSON
-    """Kappa with its interval, kappa on sources of which nothing was fitted on, units, and who labelled."""
+    """Return kappa with its interval, kappa on sources that supplied no training data, n, and the kind of labels."""
     whose = next((name for name in ("people", "all") if tables.get(name)), None)
     if whose is None:
         return ("not measured", "", "", "")
@@ -243,7 +241,7 @@ def _figures(tables: Mapping[str, Any], fitted: Collection[str]) -> tuple[str, .
     low, high = told["interval"]
     unseen = [each["kappa"] for source, each in told["sources"].items() if not _is_fitted(source, fitted)]
     shown = f"{sum(unseen) / len(unseen):.2f} over {len(unseen)}" if unseen else "none measured"
-    by = "people" if whose == "people" else "partly rules"
+    by = "human" if whose == "people" else "partly rule-generated"
     return (f"{told['kappa']:.2f} ({low:.2f} to {high:.2f})", shown, f"{told['n']:,}", by)
 
 
