@@ -13,12 +13,12 @@ from doc_code import api, api_verbs, commands, error_tree, kinds
 
 from merilo.commands import exit_codes as exits
 from merilo.commands.exit_codes import Exit
+from merilo.commands.metrics.text import card_record, limit
 from merilo.data.sample import FIELDS
 from merilo.judges.blended import CURVES_FILE
 from merilo.metrics.edges import edge_table
 from merilo.metrics.published.fidelity import FAMILIES
 from merilo.metrics.registry import families, native_metrics, parse_metric, systems
-from merilo.commands.metrics.text import card_record, limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -195,7 +195,7 @@ def exit_codes() -> str:
     said = " ".join((inspect.getdoc(exits) or "").split()).partition("Exit codes: ")[2].removesuffix(".")
     pairs = [part.partition(" ")[::2] for part in said.split(" · ")]
     if [int(code) for code, _ in pairs] != [code.value for code in Exit]:
-        raise SystemExit("The docstring of merilo.commands.exit_codes and its Exit name different codes; fix the docstring.")
+        raise SystemExit("Docstring and codes of merilo.commands.exit_codes differ; fix the docstring.")
     return table(("code", "meaning"), pairs)
 
 

@@ -1,0 +1,126 @@
+"""Code that extends merilo: entry points of installed packages, and Python files named by path.
+
+An installed package adds metrics, judges, providers and data adapters through entry points. merilo's own published
+metrics, judges and providers are declared in the same way, in `pyproject.toml`:
+
+- `merilo.metrics`: a metric class, a tuple of them, or a module with `METRICS` (and `COMPOSITES`).
+- `merilo.judges`: the word before the colon in `--judge`, and a function from the text after it to a judge.
+- `merilo.providers`: the word before the colon, and a function of the model (and `base_url`, `api_key_env`) to a provider.
+- `merilo.adapters`: a function from an object of another system to records, or None if the object is not its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import re
+import sys
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Final
+
+from merilo.errors import UsageError
+
+
+class Group(StrEnum):
+    """The entry points that merilo reads."""
+
+    METRICS = "merilo.metrics"
+    JUDGES = "merilo.judges"
+    PROVIDERS = "merilo.providers"
+    ADAPTERS = "merilo.adapters"
+
+
+_IN_FILE: Final = re.compile(r"(?P<path>.+\.py):(?P<name>[A-Za-z_]\w*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """One entry point."""
+
+    group: Group
+    entry: EntryPoint
+
+    @property
+    def name(self) -> str:
+        """The name that its package gave it."""
+        return self.entry.name
+
+    @property
+    def package(self) -> str:
+        """The distribution that declares it."""
+        return self.entry.dist.name if self.entry.dist is not None else "unknown package"
+
+    def load(self) -> object:
+        """Return the object. Raises UsageError if its module cannot be imported or lacks it."""
+        try:
+            return self.entry.load()
+        except Exception as error:  # a stranger's module may raise anything
+            raise UsageError(
+                f"The plug-in {self.name} of {self.package} cannot be loaded ({type(error).__name__}: {error}). "
+                f"Update or uninstall {self.package}."
+            ) from error
+
+
+@cache
+def plugins(group: Group) -> tuple[Plugin, ...]:
+    """Return the plug-ins of a group, merilo's own first, in the order of declaration; the first of equal names."""
+    found: dict[str, Plugin] = {}
+    declared = [Plugin(group, entry) for entry in entry_points(group=group.value)]
+    for each in sorted(declared, key=lambda plugin: plugin.package != "merilo"):
+        found.setdefault(each.name, each)
+    return tuple(found.values())
+
+
+def plugin(group: Group, name: str) -> object | None:
+    """Return the object of the plug-in with this name; None if there is none. Raises UsageError if it cannot load."""
+    return next((each.load() for each in plugins(group) if each.name == name), None)
+
+
+def names_file(text: str) -> bool:
+    """Return True for a text such as `path/to/file.py:Name`."""
+    return _IN_FILE.fullmatch(text) is not None
+
+
+@cache
+def object_in_file(text: str) -> object:
+    """Return the object that `path/to/file.py:Name` names. A file runs once per process.
+
+    Modules in the file's own folder can be imported while it runs.
+
+    Raises UsageError if there is no such file or name, or if the code raises an error.
+    """
+    named = _IN_FILE.fullmatch(text)
+    if named is None:
+        raise UsageError(f"Code in a file is named as in path/to/file.py:Name; got {text!r}.")
+    path = Path(named["path"])
+    if not path.is_file():
+        raise UsageError(f"No such file: {path}.")
+    found = getattr(_module(path.resolve()), named["name"], None)
+    if found is None:
+        raise UsageError(f"{path} has no {named['name']!r}.")
+    return found
+
+
+@cache
+def _module(path: Path) -> object:
+    # Equal file names in two folders are two modules.
+    digest = hashlib.sha256(str(path).encode()).hexdigest()[:8]
+    name = f"{path.stem}_{digest}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{path} cannot be imported.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look up their module while it runs
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise UsageError(f"{path} cannot be imported ({type(error).__name__}: {error}).") from error
+    finally:
+        sys.path.remove(str(path.parent))
+    return module
