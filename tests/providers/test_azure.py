@@ -127,7 +127,7 @@ def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(UsageError, match="set AZURE_OPENAI_ENDPOINT or --base-url"):
         AzureProvider("m")
-    with pytest.raises(UsageError, match=r"AZURE_OPENAI_API_VERSION is a date such as 2024-10-21.*got 'newest'"):
+    with pytest.raises(UsageError, match=r"AZURE_OPENAI_API_VERSION must be a date such as 2024-10-21.*got 'newest'"):
         AzureProvider("m", base_url="http://localhost:1", api_version="newest")
 
     async def opened(provider: AzureProvider) -> None:

@@ -21,8 +21,8 @@ LOOKED_AT: Final = 2_000
 """Maximum number of samples whose plans an estimate runs dry, spread evenly over a larger data set."""
 _CHARACTERS_PER_TOKEN: Final = 4
 _BYTES_PER_CHARGED_TOKEN: Final = 3
-"""Bytes per token in estimated charges. Six tokenizers made 3.5 to 4.8 bytes of a prompt in English into a token,
-and 2.1 or more in 14 other languages (design/money.md), so an estimate is rarely too low."""
+"""Bytes per token in estimated charges, low enough that an estimate is rarely too low (design/money.md). Six
+tokenizers made 3.5 to 4.8 bytes of an English prompt into a token, and 2.1 or more in 14 other languages."""
 _PLAUSIBLE_CHARACTERS_PER_TOKEN: Final = 8
 """Maximum mean characters per token of a plausible token count; the same tokenizers stayed below 6.1."""
 _RUN: Final = re.compile(r"(.)\1{3,15}", re.DOTALL)
@@ -145,7 +145,7 @@ class MetricEstimate:
     questions: int
     """Questions over the estimated samples, including those with a known answer."""
     held: int
-    """Those of them that the run or the cache has answered already."""
+    """Number of these questions that the run or the cache has answered already."""
     alone: Amount
     """Its amount if it were the only metric."""
     added: Amount

@@ -183,6 +183,7 @@ class Answers:
         sent = tuple(reply for reply in replies if isinstance(reply, Failure) or reply.path is not ReplyPath.LOCAL)
         rows = list(zip(unit.keys, unit.questions, answers, strict=True))
         if self._cache is not None and unit.judge.cacheable:
+            # the cache first: if another process was faster, the run must hold the verdict of the cache
             rows = _winners(self._cache, rows, name, paid=bool(sent))
         exchange = Exchange(name, unit.judge.rubric(unit.asked), sent, cost)
         if self._store.unfinished:

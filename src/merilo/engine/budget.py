@@ -2,7 +2,7 @@
 
 The maximum cost of a request is reserved and entered in the ledger before it is sent. Its reply settles the entry: at
 the usage that the server reports, or at an estimate if that is missing. A request without a usable reply stays charged
-for its input and for the bytes received, and the price of the longest reply stays reserved for it. design/money.md
+for its input and for the bytes received. The price of the longest reply also stays reserved for it. design/money.md
 explains why.
 """
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     """Returns the price of a usage at a provider, in USD; None if it is unknown."""
 
 Unanswered = Literal["charged", "free"]
-"""How to count requests that were sent and got no usable reply: charged, or free."""
+"""Treatment of requests that were sent and got no usable reply: charged, or free."""
 
 _ROUNDING = 1e-9
 _CENT = 0.01
@@ -153,7 +153,7 @@ class Over:
 
 
 class Spending:
-    """What a run directory has used of its budget, with the amounts reserved for requests in flight."""
+    """The part of its budget that a run directory has used, with the amounts reserved for requests in flight."""
 
     def __init__(
         self, budget: Budget, price: Pricer, ledger: Ledger | None = None, *, elsewhere: Balance | None = None

@@ -126,7 +126,7 @@ class Carrier:
             if timer is not None:
                 timer.cancel()
         tasks = [task for lane in self._lanes.values() for task in lane.close()]
-        if tasks:
+        if tasks:  # with a timeout, since a provider's code may swallow its cancellation
             await asyncio.wait(tasks, timeout=_LONGEST_CLOSING_S)
         await self._stack.aclose()
 
@@ -166,7 +166,7 @@ class Carrier:
         """End at once."""
         if not self.over:
             self.over = self.halted = True
-            for callback in tuple(self._stops):
+            for callback in tuple(self._stops):  # a copy: callbacks may unregister themselves
                 callback(self._error or error)
 
     @property
@@ -185,13 +185,14 @@ class Carrier:
         """Send nothing more, and end when all requests in flight are settled."""
         if not self.halted:
             self.halted, self.reached = True, reached
-            self._loop.call_soon(self.landed)
+            self._loop.call_soon(self.landed)  # not at once: the caller may be a queue that is just sending
 
     def landed(self) -> None:
         """React to a finished request: end if it was the last one, or send requests that fit the budget now."""
         if self.halted and not self.over and not any(lane.busy for lane in self._lanes.values()):
             self.stop(None)
         elif self.spending.needs_price:
+            # a reply usually costs less than was reserved for it, so requests that had to wait may fit now
             for lane in self._lanes.values():
                 lane.pump_soon()
             if self._ending is None and self._stuck:
@@ -199,7 +200,7 @@ class Carrier:
 
     @property
     def _stuck(self) -> bool:
-        """Whether everything left to send is too expensive."""
+        """True if every request left to send is too expensive."""
         lanes = self._lanes.values()
         return any(lane.left_out_usd is not None for lane in lanes) and all(lane.idle for lane in lanes)
 
@@ -285,7 +286,7 @@ class Carrier:
         opening = self._opening.get(id(provider))
         if opening is None:
             opening = self._opening[id(provider)] = asyncio.create_task(self._connect(provider))
-        return await asyncio.shield(opening)
+        return await asyncio.shield(opening)  # a cancelled caller must not close it for the others
 
     async def _connect(self, provider: Provider) -> Opened:
         timed, limit_s = _timed(provider, self.limits.timeout_s)
@@ -300,6 +301,7 @@ class Carrier:
 
     def _lane(self, provider: Provider) -> Lane:
         """Return the queue of the provider's endpoint. Providers with the same address and model share one."""
+        # without an address (a callable, a model in this process) each provider object is a separate endpoint
         title = title_of(provider) if "base_url" in provider.fingerprint() else f"{title_of(provider)} {id(provider)}"
         lane = self._lanes.get(title)
         if lane is None:

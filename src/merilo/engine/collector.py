@@ -1,7 +1,7 @@
 """Makes Python's cyclic garbage collection rare while a run is active.
 
 A run creates and drops thousands of small objects per second, hardly any of them in cycles, and holds many objects
-until its end. With the interpreter's default thresholds the collector traverses all of them repeatedly, and each full
+until its end. With the interpreter's default thresholds the collector traverses all of them repeatedly. Each full
 collection blocks the run for up to a tenth of a second.
 """
 

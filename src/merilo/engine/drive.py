@@ -161,6 +161,7 @@ class AsyncDriver:
             for going, units in steps:
                 going.units, going.held = units, {}
                 flights: set[_Flight] = set()
+                # `looked` is one iterator over the units of all steps, so zip() must not check equal lengths
                 for unit, (held, rest) in zip(units, looked, strict=False):
                     if held:
                         self._count(unit, held)
@@ -205,7 +206,8 @@ class AsyncDriver:
         if self.ended.done():
             self.ended.exception()  # retrieved, so that asyncio does not log it as never retrieved
         self._carrier.off_stop(self._stopped)
-        self._carrier.read_all()
+        self._carrier.read_all()  # replies that have arrived are processed before partial replies are stored
+        # a session is listed under each of its keys; a dict removes the repetitions and keeps the order
         flights, self._flights = dict.fromkeys(self._flights.values()), {}
         try:
             for flight in flights:
@@ -216,13 +218,14 @@ class AsyncDriver:
     def post(self, send: Send, flight: _Flight, place: int, *, again: bool) -> None:
         """Put a request of a session into the queue of its endpoint."""
         messages = send.request.messages
+        # the rubric, then the prompt, which starts with shared contexts: equal beginnings are sent one after another
         first = messages[0].text if messages else ""
         order = (flight.block, 0 if again else 1, first, messages[1].text if len(messages) > 1 else "")
         self._carrier.post(send, flight, place, order, proven=id(flight.talk.unit.judge) in self._proven)
 
     def land(self, flight: _Flight) -> None:
         """Store the answers of a finished session, and advance the plan runs that waited for it."""
-        held = flight.talk.keep(self._answers)
+        held = flight.talk.keep(self._answers)  # the stored answers: an earlier verdict of the cache wins
         self.waiting -= 1
         for key in flight.talk.unit.keys:
             self._flights.pop(key, None)
@@ -250,7 +253,7 @@ class AsyncDriver:
         """Join the sessions in flight that will answer part of this unit, and open a session for the rest."""
         rest: Unit | None = unit
         in_the_air = [flight for key in unit.keys if (flight := self._flights.get(key)) is not None]
-        if in_the_air:
+        if in_the_air:  # draws of one completion: a session in flight may answer only some of them
             flights.update(in_the_air)
             rest = unit.without(self._flights)
         if rest is not None and fresh:

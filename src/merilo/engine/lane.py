@@ -123,7 +123,7 @@ class Lane:
         """Put a request into the queue."""
         self._number += 1
         order = parcel.order if self._remote else (*parcel.order[:2], "", "")  # callables keep the order of the plans
-        heappush(self._heap, (order, self._number, parcel))
+        heappush(self._heap, (order, self._number, parcel))  # the number keeps arrival order; requests do not compare
         self.pump_soon()
 
     def pump_soon(self) -> None:
@@ -250,7 +250,7 @@ class Lane:
 
     def _affordable(self, index: int, parcel: Parcel) -> bool:
         spending, send, cost = self._carrier.spending, parcel.send, 0.0
-        if not self._local and spending.needs_price:
+        if not self._local and spending.needs_price:  # the maximum, so that the limit holds whatever the reply costs
             cost = spending.most_usd(send.provider, self._expected.most(send.provider, send.request))
         over = spending.over(cost, free=self._local)
         if over is None:
@@ -278,6 +278,7 @@ class Lane:
         return Charge(tokens, 0, usd, estimated=True, reply_tokens=reply_tokens, reply_usd=reply_usd)
 
     def _again_in(self, seconds: float) -> None:
+        # infinite: another request's end will pump again, so no timer is needed
         if seconds < inf and (self._timer is None or self._timer.when() > self._loop.time() + seconds):
             if self._timer is not None:
                 self._timer.cancel()
@@ -386,6 +387,7 @@ class Lane:
         total = None if usage.input_tokens is None else usage.input_tokens + (usage.output_tokens or 0)
         self._share.land(parcel.permit, good=True, tokens=total)
         self._gone_since, self._failures = inf, 0
+        # replies correct the estimates, on which token limits and reserves are based
         if self._weighs or carrier.spending.needs_price:
             self._expected.learn(parcel.send.provider, parcel.send.request, usage)
         if parcel.entry:
@@ -422,7 +424,7 @@ class Lane:
                 if worker.parcel is not None:
                     self._cancel(worker.parcel)
             self._carrier.stop(error)
-        elif isinstance(error, Refused):
+        elif isinstance(error, Refused):  # a refusal is an answer too: the endpoint works
             self._failures = 0
             for waiting, failure in self._breaker.good():
                 self._hand_over(waiting, failure)
@@ -481,6 +483,7 @@ class Lane:
             wait = f"The server asked to wait {asked_s:.0f} s (merilo waits at most {LONGEST_PAUSE_S:.0f} s)."
             self._carrier.fail(ProviderDown(f"{error} {wait} Resume the run after that."))
             return None
+        # no retries while the breaker is tripped: they would only delay the end of a run that has to stop
         return parcel.failed_again_s() if self._breaker.doubt is Doubt.NONE else None
 
     def _back(self, parcel: Parcel) -> None:

@@ -116,6 +116,7 @@ class Limiter:
                 wait = max(meter.wait_s(now, _weight(kind, tokens)) for kind, meter in share.meters)
                 if wait > 0:
                     return wait
+            # the meters of all runs, since each run's rate limits what the endpoint receives in total
             for (kind, _), meter in self._meters.items():
                 meter.charge(now, _weight(kind, tokens))
             share.waiting = False
@@ -137,6 +138,7 @@ class Limiter:
                 if self._good >= self._width:
                     self._good = 0
                     self._width += 1
+                # no run is restricted by it any longer
                 if self._width >= max((each.limits.concurrency for each in self._shares), default=1):
                     self._width = inf
         self._wake_others(share)
@@ -144,7 +146,7 @@ class Limiter:
     def limited(self, share: Share, permit: Permit, pause_s: float) -> None:
         """See `Share.limited`."""
         with self._lock:
-            if permit.number > self._cut_at:
+            if permit.number > self._cut_at:  # requests sent before the last reduction do not count against it
                 self._width = max(1.0, min(self._width, self._in_flight) // 2)
                 self._cut_at = self._number
                 self._good = 0

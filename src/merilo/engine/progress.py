@@ -41,19 +41,19 @@ class Progress(Protocol):
     """
 
     def begin(self, run: Path, samples: int) -> None:
-        """Called when the data is read and the first question is about to be asked."""
+        """Receive the run's directory and its number of samples, before the first question is asked."""
         ...
 
     def advance(self, samples: int) -> None:
-        """Called when this many more samples have all their outcomes."""
+        """Receive the number of further samples that have all their outcomes."""
         ...
 
     def note(self, text: str) -> None:
-        """Called with a message for the user; each is passed once."""
+        """Receive a message for the user; each is sent once."""
         ...
 
     def end(self) -> None:
-        """Called last, whether the run finished or not."""
+        """Receive the end of the evaluation, whether the run finished or not. It is the last call."""
         ...
 
 

@@ -107,6 +107,7 @@ async def in_rounds(
             return _window(_next_samples(source, window), metrics, drive)
 
     while more and not batches.stopped:
+        # executor threads do not inherit context variables, such as that of the cancellation
         running = loop.run_in_executor(None, copy_context().run, work)
         try:
             done, more = await asyncio.shield(running)

@@ -98,6 +98,7 @@ class _Stream:
     @property
     def _places(self) -> int:
         room = self._room
+        # finished samples wait for older ones, since results are yielded in order: the second term bounds them
         return min(room.window - self._unfinished, room.span * room.window - len(self.alive))
 
     def begin_some(self) -> None:

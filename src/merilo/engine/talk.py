@@ -142,7 +142,7 @@ class Talk:
     def _advance(self, replies: tuple[Reply | Failure, ...] | None) -> None:
         try:
             self.sends = next(self._conversation) if replies is None else self._conversation.send(replies)
-            while not self.sends:
+            while not self.sends:  # a step without requests needs no reply
                 self.sends = self._conversation.send(())
         except StopIteration as stop:
             self.sends = None

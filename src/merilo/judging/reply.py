@@ -1,9 +1,13 @@
 """Parses a model's reply into verdicts, or reports what is wrong with it. Pure; there is no default verdict.
 
 A reply numbers sentences, contexts and statements from 1; verdicts count from 0. Some deviations are accepted because
-they are unambiguous: whole numbers written as text or with `.0`, labels in any letter case or with a space or hyphen
-for `_`, "true" and "false" as text, a single number in place of a list of numbers, one number named twice, and a
-missing reason, `missing`, or list of evidence (each is then empty).
+they are unambiguous:
+
+- whole numbers written as text or with `.0`;
+- labels in any letter case, or with a space or hyphen for `_`;
+- "true" and "false" as text;
+- a single number in place of a list of numbers, and one number named twice;
+- a missing reason, `missing` or list of evidence, which is then empty.
 
 The messages of `Unreadable` are sent to the judge in a re-ask, so they are part of the prompts. The module is long so
 that the replies of all kinds can be compared in one place.

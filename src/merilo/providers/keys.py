@@ -1,7 +1,8 @@
 """API keys: where they come from, how they are sent, and how they are kept out of all output.
 
-A key comes from an environment variable, read when a connection is opened, or from a callable, called before each
-request so that a token may be renewed. It is never stored in a field, a file or a message of merilo.
+A key comes from an environment variable or from a callable. The variable is read when a connection is opened. The
+callable is called before each request, so that a token may be renewed. The key is never stored in a field, a file or a
+message of merilo.
 """
 
 from __future__ import annotations
@@ -112,10 +113,10 @@ class Keys:
         return {self._header: f"{self._prefix}{key}"}
 
     def clean(self, text: str) -> str:
-        """The text without secrets, and without half a surrogate pair, which no file can hold.
+        """Return the text without secrets, and without half surrogate pairs, which cannot be stored.
 
-        A secret is found as it is, in the escapes of JSON, addresses and HTML, in base64, in hex and reversed, and by
-        a fragment that is long enough (see `Leak`).
+        A secret is found unchanged or reversed, in the escapes of JSON, URLs and HTML, in base64 and in hex. A long
+        fragment of any of these forms is found too, see `Leak`.
         """
         for secret in self._secrets:
             text = text.replace(secret, HIDDEN)

@@ -46,7 +46,7 @@ class SplitterProvider:
     timeout_s: float = TIMEOUT_S
     worker: tuple[str, ...] = ()
     drops_at_limit: ClassVar[bool] = True
-    """When the run reaches a limit, it does not wait for these replies: they cost nothing."""
+    """True: a run that reaches a limit does not wait for these replies, since they cost nothing."""
 
     def fingerprint(self) -> Mapping[str, object]:
         """Return the version of pysbd and its settings; the time limit is omitted, since it changes no sentence."""

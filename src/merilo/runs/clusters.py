@@ -30,7 +30,7 @@ class Clustered(NamedTuple):
 def clusters(store: Store, field: str) -> Iterator[Clustered]:
     """Yield the cluster of each sample, in dataset order, by one of its fields or a key of its metadata.
 
-    A cluster's name is the value if it is text, otherwise its JSON, so that the number 7 and the text "7" name the same
+    A cluster's name is the value if it is text, otherwise its JSON. So the number 7 and the text "7" name the same
     cluster. Raises UsageError for the field `id`, RunError for a damaged store.
     """
     if field == "id":

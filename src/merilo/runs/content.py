@@ -39,7 +39,7 @@ Content = dict[str, list[int]]
 
 @dataclass(frozen=True, slots=True)
 class StoreState:
-    """What a store records about itself, and whether its rows match that record."""
+    """The record that a store keeps about itself, and whether its rows match it."""
 
     results: tuple[str, ...] = ()
     """Digests of the results that the store belongs to; empty if it was never sealed, or cannot be read."""

@@ -1,4 +1,4 @@
-"""How merilo uses SQLite: opening files, commit intervals, row seals, and the meaning of errors."""
+"""Use of SQLite in merilo: opening files, commit intervals, row seals, and the meaning of errors."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ class Aggregate:
     counts: Mapping[str, int | None] = field(default_factory=dict[str, int | None])
     """Sums of the scores' counts; None for a count that some verdict cannot provide."""
     reasons: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Why samples are undefined or failed → number of samples; the most frequent reasons."""
+    """Reasons why samples are undefined or failed → number of samples; the most frequent reasons."""
     note: str = ""
     """The reason why there is no interval; empty if there is one."""
     flagged: int = 0

@@ -477,6 +477,7 @@ class Store:
         """Record the digests of the results that this store belongs to (see runs/seal.py); durable on return."""
         self.commit()
         with self._telling:
+            # in WAL mode, a commit with NORMAL may be lost in a power failure; the seal must not be
             self._db.execute("PRAGMA synchronous = FULL")
             self._db.execute("INSERT OR REPLACE INTO meta VALUES ('results', ?)", (" ".join(digests),))
             self._db.execute("PRAGMA synchronous = NORMAL")
@@ -503,6 +504,7 @@ class Store:
                     for sample_id, (row, record) in self._sample_rows.items()
                 )
                 self._db.executemany("INSERT INTO incoming VALUES (?, ?, ?, ?)", samples)
+            # OR IGNORE: `_texts` remembers a limited number, so a text may be written already
             self._db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", self._text_rows)
             self._db.executemany("INSERT INTO exchanges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._exchange_rows)
             self._db.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._answer_rows)
@@ -520,6 +522,7 @@ class Store:
 
     def _exchange(self, exchange: Exchange, seconds: float, *, alone: bool) -> int:
         """Return the row number of a conversation. Conversations about one question without any request share a row."""
+        # conversations with several questions keep their own row: the row shows what was asked together
         if exchange.replies or not alone:
             return self._new_exchange(exchange, records.replies_text(exchange.replies), seconds)
         sort = (exchange.judge, exchange.rubric, exchange.cost_usd)
