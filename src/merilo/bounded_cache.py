@@ -1,4 +1,4 @@
-"""A cache bounded by the size of its keys and values, not by their number."""
+"""A cache limited by the size of its keys and values, not by their number."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ V = TypeVar("V")
 
 
 class BoundedCache(Generic[K, V]):
-    """The most recently used values. Threads may share it; none makes a value that another is making."""
+    """The most recently used values. Threads may share it; each value is computed by one thread at a time."""
 
     def __init__(self, make: Callable[[K], V], *, size: Callable[[K, V], int], max_size: int) -> None:
         """`make` returns the value of a key; `max_size` limits the sum of the sizes of all entries.
 
-        An entry larger than `max_size` stays until the next one is made, since it is often wanted again at once.
+        An entry larger than `max_size` stays until the next one is made, since it is often used again at once.
         """
         self._make = make
         self._size = size
@@ -32,7 +32,7 @@ class BoundedCache(Generic[K, V]):
         self._total = 0
 
     def __getitem__(self, key: K) -> V:
-        """Return the value of a key. Raises what making it raises; the next call tries again."""
+        """Return the value of a key. Raises the error of `make`; the next call tries again."""
         while True:
             with self._lock:
                 entry = self._entries.get(key)
@@ -45,7 +45,7 @@ class BoundedCache(Generic[K, V]):
                 return self._fill(key, entry)
             try:
                 return entry.result()
-            except Cancelled:  # the run of the thread that was making it; perhaps not this one
+            except Cancelled:  # the thread that computed it was cancelled; this thread may not be
                 check_cancelled()
 
     def _fill(self, key: K, entry: Future[V]) -> V:
@@ -63,7 +63,7 @@ class BoundedCache(Generic[K, V]):
         return value
 
     def _drop_oldest(self, made: K) -> None:
-        """Drop the entries used longest ago, but none that is being made and not the newest, however large."""
+        """Drop the least recently used entries, except those being computed and the newest one, however large."""
         dropped: list[K] = []
         for key, entry in self._entries.items():
             if self._total <= self._max_size:

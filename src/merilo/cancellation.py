@@ -1,6 +1,6 @@
-"""Cancellation of long work on this machine.
+"""Cancellation of long computations on this machine.
 
-The code that runs the work names an event; the work calls `check_cancelled` between its steps, many times a second.
+The caller registers an event with `cancelled_by`; the computation calls `check_cancelled` many times per second.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _EVENT: Final[ContextVar[Event | None]] = ContextVar("merilo_cancellation", defa
 
 
 class Cancelled(BaseException):
-    """The work was cancelled. Not an `Exception`, so that nothing mistakes it for a failure of the work itself."""
+    """The work was cancelled. It is not an `Exception`, so that no handler treats it as a failure of the work."""
 
 
 @contextmanager
 def cancelled_by(event: Event | None) -> Generator[None]:
-    """Cancel the work in this block, in this thread, once the event is set; None: never."""
+    """Cancel the work in this block and thread as soon as the event is set; None: never."""
     token = _EVENT.set(event)
     try:
         yield
@@ -31,7 +31,7 @@ def cancelled_by(event: Event | None) -> Generator[None]:
 
 
 def cancelling_event() -> Event | None:
-    """Return the event that cancels the work of this thread, to hand it to other threads; None if there is none."""
+    """Return the event that cancels the work of this thread, to pass it to other threads; None if there is none."""
     return _EVENT.get()
 
 

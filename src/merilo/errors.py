@@ -1,26 +1,26 @@
-"""Everything that merilo raises on purpose, as one tree.
+"""Exceptions that merilo raises on purpose, as one tree.
 
 ::
 
     MeriloError
-    ├── DataError                what was to be judged is bad; carries the problems
-    │   └── MissingField         a sample lacks a field that was asked for
+    ├── DataError                the data to evaluate is invalid; carries the problems
+    │   └── MissingField         a sample lacks a required field
     ├── UsageError               a wrong name, parameter or option; says what to do
     ├── RubricError              a rubric text is missing, changed or does not fit its question
     ├── JudgeError               a judge gave no verdict
-    │   ├── ReplyError           the reply could not be read as a verdict
-    │   └── ProviderError        the reply did not come
-    │       ├── RateLimited      too many requests: ask again later
-    │       ├── Temporary        overloaded, broken connection: ask again
-    │       │   ├── TimedOut     no reply in time: ask again
-    │       │   └── Unreachable  nobody at the address, which was reached before: ask again, then stop
-    │       ├── Refused          the provider will not answer this request (content policy)
-    │       ├── Permanent        this request is wrong and always will be
-    │       └── ProviderDown     no request can work (wrong key, wrong model): the run stops
+    │   ├── ReplyError           the reply could not be parsed as a verdict
+    │   └── ProviderError        no usable reply was received
+    │       ├── RateLimited      too many requests: retried later
+    │       ├── Temporary        overloaded, broken connection: retried
+    │       │   ├── TimedOut     no reply in time: retried
+    │       │   └── Unreachable  a server that was reachable before is not any longer: retried, then the run stops
+    │       ├── Refused          the provider refuses this request (content policy)
+    │       ├── Permanent        this request is invalid and always will be
+    │       └── ProviderDown     no request can succeed (wrong key, wrong model): the run stops
     ├── RunError                 a run directory has a wrong format, is damaged or in use
-    └── Interrupted              somebody stopped the run; what was answered is kept
+    └── Interrupted              the run was stopped, for instance by Ctrl-C; its answers are stored
 
-Every message is one readable sentence: what was wrong, what was expected, what came, what to do.
+Every message is short and readable: what is wrong, what was expected, and what to do.
 """
 
 from dataclasses import dataclass
@@ -28,10 +28,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One fault of one record, with the place where it stands.
+    """One problem of one record, with its location.
 
-    `line` counts from 1; it is a line of a file or, where `unit` is "record", a position in a list.
-    `expected`, `got` and `advice` are pieces of a sentence; `advice` may be blank.
+    `line` counts from 1. It is a line of a file or, if `unit` is "record", a position in a list. `expected`, `got` and
+    `advice` are parts of a sentence; `advice` may be blank.
     """
 
     expected: str
@@ -44,7 +44,7 @@ class Problem:
 
     @property
     def message(self) -> str:
-        """The fault as one sentence (two where there is advice), beginning with its place."""
+        """The problem as one sentence (two with advice), starting with its location."""
         place = [] if self.source is None else [self.source]
         if self.line is not None:
             place.append(f"{self.unit} {self.line}")
@@ -61,11 +61,11 @@ class Problem:
 
 
 class MeriloError(Exception):
-    """Anything that merilo raises on purpose."""
+    """Base class of all exceptions that merilo raises on purpose."""
 
 
 class DataError(MeriloError):
-    """What was to be judged is bad; `problems` holds every fault that was found, in order."""
+    """The data to evaluate is invalid; `problems` lists every problem found, in order."""
 
     def __init__(self, message: str, *, problems: tuple[Problem, ...] = ()) -> None:
         super().__init__(message)
@@ -73,16 +73,16 @@ class DataError(MeriloError):
 
     @classmethod
     def of(cls, *problems: Problem) -> "DataError":
-        """The error that says these problems, one sentence each."""
+        """Return an error with these problems, one sentence each."""
         return cls(" ".join(problem.message for problem in problems), problems=problems)
 
 
 class MissingField(DataError):
-    """A sample lacks a field that was asked for; `field` and `sample_id` name them."""
+    """A sample lacks a required field; `field` and `sample_id` name them."""
 
     def __init__(self, field: str, sample_id: str) -> None:
         super().__init__(f"Sample {sample_id!r} has no {field!r}.")
-        self.args = (field, sample_id)  # so that a copy made from the arguments is the same error
+        self.args = (field, sample_id)  # copies and pickles are built from the arguments
         self.field = field
         self.sample_id = sample_id
 
@@ -91,7 +91,7 @@ class MissingField(DataError):
 
 
 class UsageError(MeriloError):
-    """A wrong metric name, parameter or option; the message says what to write instead."""
+    """A wrong metric name, parameter or option; the message names the valid ones or what to write instead."""
 
 
 class RubricError(MeriloError):
@@ -103,13 +103,13 @@ class JudgeError(MeriloError):
 
 
 class ReplyError(JudgeError):
-    """A reply came that cannot be read as a verdict."""
+    """A reply was received that cannot be parsed as a verdict."""
 
 
 class ProviderError(JudgeError):
-    """No usable reply came; `status` is the HTTP status if there was one. `sent`: False if the request never left.
+    """No usable reply was received; `status` is the HTTP status if there was one. `sent`: False if it was never sent.
 
-    `received_bytes`: the size of what arrived as a reply and cannot be used; 0 for an error that the server reported.
+    `received_bytes`: the size of a reply that was received and cannot be used; 0 for an error that the server reported.
     """
 
     def __init__(self, message: str, *, status: int | None = None, sent: bool = True, received_bytes: int = 0) -> None:
@@ -120,7 +120,7 @@ class ProviderError(JudgeError):
 
 
 class RateLimited(ProviderError):
-    """Too many requests; `retry_after_s` is what the provider asked for, in seconds, or None."""
+    """Too many requests; `retry_after_s` is the wait that the provider asked for, in seconds, or None."""
 
     def __init__(self, message: str, *, retry_after_s: float | None = None, status: int | None = None) -> None:
         super().__init__(message, status=status)
@@ -136,19 +136,19 @@ class TimedOut(Temporary):
 
 
 class Unreachable(Temporary):
-    """Nobody is at the address any more; it may come back soon, and if not, no other request will do better."""
+    """A server that was reachable before cannot be reached. It is retried for a short time; then the run stops."""
 
 
 class Refused(ProviderError):
-    """The provider will not answer this request, for instance for its content policy."""
+    """The provider refuses this request, for instance because of its content policy."""
 
 
 class Permanent(ProviderError):
-    """This request is wrong and always will be; others may work."""
+    """This request is invalid and always will be; other requests may succeed."""
 
 
 class ProviderDown(ProviderError):
-    """No request to this provider can work (wrong key, wrong model, no such address): the run stops."""
+    """No request to this provider can succeed (wrong key, wrong model, no such address): the run stops."""
 
 
 class RunError(MeriloError):
@@ -156,4 +156,4 @@ class RunError(MeriloError):
 
 
 class Interrupted(MeriloError):
-    """Somebody stopped the run; what had been answered is kept."""
+    """The run was stopped, for instance by Ctrl-C; its answers are stored."""

@@ -183,10 +183,10 @@ def test_another_programs_file_is_left_alone(tmp_path: Path) -> None:
         db.execute("INSERT INTO mail VALUES ('ada')")
     text.write_text("It was a dark and stormy night.")
     before = {each: each.read_bytes() for each in tmp_path.iterdir()}
-    for path, why in ((foreign, "its tables are mail"), (text, "not even an SQLite file")):
-        with pytest.raises(RunError, match=f"is no verdict cache of merilo .*{why}.*MERILO_CACHE"):
+    for path, why in ((foreign, "its tables are mail"), (text, "it is not an SQLite file")):
+        with pytest.raises(RunError, match=f"is not a verdict cache of merilo .*{why}.*MERILO_CACHE"):
             VerdictCache(path)
-        with pytest.raises(RunError, match="is no verdict cache of merilo"):
+        with pytest.raises(RunError, match="is not a verdict cache of merilo"):
             prune(path)
     assert {each: each.read_bytes() for each in tmp_path.iterdir()} == before
 
@@ -214,7 +214,8 @@ def test_a_cache_that_stays_locked_is_told_of(monkeypatch: pytest.MonkeyPatch, p
         put(cache, YES, 1)
         told = cache.close()
         assert told == (
-            f"Another process kept the verdict cache {path} locked for 0.2 s; the last verdicts stand in the run alone."
+            f"Another process kept the verdict cache {path} locked for 0.2 s. "
+            "The last verdicts are stored in the run only."
         )
         heard, out = Heard(), tmp_path / "run"
         judge = merilo.ScriptedJudge.by(verdict_for, version="1")
@@ -241,7 +242,9 @@ def test_a_newer_cache_is_refused(cache: VerdictCache, path: Path) -> None:
     cache.close()
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA user_version = 99")
-    with pytest.raises(RunError, match="has format 99, this merilo reads up to 2; upgrade merilo, or name another"):
+    with pytest.raises(
+        RunError, match=r"has format 99; this merilo reads formats up to 2\. Upgrade merilo, or set MERILO_CACHE"
+    ):
         VerdictCache(path)
     assert sorted(each.name for each in path.parent.iterdir()) == ["verdicts.sqlite", "verdicts.sqlite.lock"]
 
@@ -297,7 +300,7 @@ def test_pruning_takes_what_was_named(cache: VerdictCache, path: Path) -> None:
     assert prune(path, before=2000, judge="judge:b").verdicts == 1
     old = prune(path, before=2000)
     assert (old.verdicts, old.left) == (100, 2909)
-    with pytest.raises(merilo.UsageError, match=r"holds no verdict of a judge 'judge:c'; it knows judge:a, judge:b"):
+    with pytest.raises(merilo.UsageError, match=r"has no verdicts of judge 'judge:c' \(judges: judge:a, judge:b\)"):
         prune(path, judge="judge:c")
     assert find(cache, 50, 200) == {200: YES}
     several = prune(path, judge="judge:a")

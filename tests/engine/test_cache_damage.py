@@ -105,7 +105,7 @@ def test_a_damaged_cache_of_ours_is_set_aside(good: bytes, home: Path) -> None:
         damaged = home.read_bytes()
         with closing(VerdictCache(home)) as cache:
             (told,) = cache.notices()
-            assert told.endswith(f"it was set aside as verdicts.sqlite.damaged-{number} and a new one begun.")
+            assert told.endswith(f"It was renamed to verdicts.sqlite.damaged-{number}; a new one was created.")
             assert cache.find(WANTED) == {}
         assert home.with_name(f"verdicts.sqlite.damaged-{number}").read_bytes() == damaged
         assert contents(home).verdicts == 0
@@ -131,7 +131,7 @@ def test_a_file_that_another_uses_is_not_moved(good: bytes, home: Path) -> None:
     with closing(VerdictCache(home)) as cache, closing(VerdictCache(home)):
         assert cache.find(WANTED).items() <= RIGHT.items()
         (told,) = cache.notices()
-        assert "another process uses it. This run goes on without it." in told
+        assert "another process uses it. This run continues without it." in told
         assert cache.put([(key(1), question(1), verdict(1))], "judge:a", paid=True) == [verdict(1)]
         assert cache.find(WANTED) == {}
         cache.commit()
@@ -199,7 +199,7 @@ def test_a_run_says_what_became_of_its_cache(good: bytes, home: Path, monkeypatc
     told = merilo.evaluate(rows(5), judge=judge, out=out / "told", progress=Notes())
     without = merilo.evaluate(rows(5), judge=judge, out=out / "without", cache=False)
     assert canonical(told) == canonical(without)
-    assert [note for note in notes if "set aside as verdicts.sqlite.damaged-1" in note] == notes
+    assert [note for note in notes if "renamed to verdicts.sqlite.damaged-1" in note] == notes
     assert len(notes) == 1
 
 
@@ -215,7 +215,7 @@ def test_a_full_disk_leaves_the_run_without_a_cache(home: Path) -> None:
             assert kept == list(RIGHT.values())
             cache.commit()
         (told,) = cache.notices()
-        assert told.endswith("cannot be written (database or disk is full); this run goes on without it.")
+        assert told.endswith("cannot be written (database or disk is full). This run continues without it.")
     with closing(VerdictCache(home)) as later:
         assert later.find(WANTED) == {key(0): verdict(0)}
 

@@ -283,18 +283,20 @@ def test_the_store_refuses_a_newer_format(evaluated: Evaluate) -> None:
     run = evaluated(rows(1))
     manifest = json.loads((run.path / "manifest.json").read_text())
     (run.path / "manifest.json").write_text(json.dumps(manifest | {"format": 99}))
-    with pytest.raises(merilo.RunError, match=f"has format 99, this merilo reads up to {FORMAT}; upgrade merilo"):
+    with pytest.raises(
+        merilo.RunError, match=f"has format 99; this merilo reads formats up to {FORMAT}\\. Upgrade merilo"
+    ):
         merilo.Run.open(run.path)
 
 
 def test_no_run_no_traceback(tmp_path: Path) -> None:
     """A directory that holds no run says so."""
-    with pytest.raises(merilo.RunError, match=r"is not the directory of a run"):
+    with pytest.raises(merilo.RunError, match="Not a run directory"):
         merilo.Run.open(tmp_path)
 
 
 def test_a_read_only_parent_is_a_sentence(evaluated: Evaluate, tmp_path: Path) -> None:
     """A directory that cannot be made is an error of one sentence."""
     (tmp_path / "file").write_text("x")
-    with pytest.raises(merilo.RunError, match=r"cannot be made|is a file"):
+    with pytest.raises(merilo.RunError, match=r"cannot be created|is a file"):
         evaluated(rows(1), out=tmp_path / "file" / "run")

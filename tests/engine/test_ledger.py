@@ -498,9 +498,7 @@ def test_a_damaged_ledger_is_an_error(
         path.unlink()
     else:
         path.write_text(damage(path.read_text()))
-    with pytest.raises(
-        merilo.RunError, match=r"ledger\.jsonl is damaged \(.*\), so it is unknown what this run has spent"
-    ):
+    with pytest.raises(merilo.RunError, match=r"ledger\.jsonl is damaged \(.*\), so the run's spending is unknown"):
         evaluated(rows(12), **options)
     assert server.count == 9
 

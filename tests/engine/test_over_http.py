@@ -146,7 +146,7 @@ def test_a_wrong_key_stops_the_run_which_can_be_resumed(
     """When no request can work the run ends with one error; nothing is recorded against the samples."""
     options = {"judge": "openai:test-model", "base_url": server.base_url, "out": tmp_path / "r"}
     server.fail(status(401, "no such key"))
-    with pytest.raises(merilo.ProviderDown, match="refused the key"):
+    with pytest.raises(merilo.ProviderDown, match="rejected the key"):
         evaluated(rows(5), **options)
     server.behave()
     assert scores(evaluated(rows(5), **options)) == scores(evaluated(rows(5)))
@@ -169,9 +169,9 @@ def test_a_server_that_goes_away_stops_the_run(
                 del samples
                 server.stop()
 
-        with pytest.raises(merilo.ProviderDown, match="cannot be reached any more"):
+        with pytest.raises(merilo.ProviderDown, match="can no longer be reached"):
             evaluated(rows(40), progress=Watch(), **options)
-    assert any("Trying again" in text for text in said)
+    assert any("Retrying" in text for text in said)
     assert not merilo.Run.open(tmp_path / "r").complete
 
 

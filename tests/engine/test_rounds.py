@@ -476,7 +476,7 @@ def test_a_metric_that_hides_what_it_asks_is_told(evaluated: Evaluate) -> None:
         def fingerprint(self) -> Mapping[str, object]:
             return {"provider": "somebody"}
 
-    with pytest.raises(merilo.UsageError, match="A metric asked somebody, of which its `asks`"):
+    with pytest.raises(merilo.UsageError, match="A metric asked somebody, which its `asks`"):
         evaluated(data(2), judge=Both(Shelf()), metrics=[Asks(honest=False)])
 
 

@@ -222,7 +222,7 @@ def test_another_suite_is_another_run(tmp_path: Path) -> None:
         (f"max_drop = 0.1\n[minimums]\n{METRIC} = 0.5\n", {}, "by minimums only"),
         (f'cluster = "d"\n[minimums]\n{METRIC} = 0.5\n', {}, "run to the end and use merilo gate"),
         ("level = 0.9\n", {}, "this suite has none"),
-        ("[minimums]\nfaithfulness = 0.5\n", {}, r"a metric that it has not: faithfulness \(there are"),
+        ("[minimums]\nfaithfulness = 0.5\n", {}, r"a metric that it has not: faithfulness \(metrics: "),
         (f"[minimums]\n{METRIC} = 50\n", {}, "50 decides nothing"),
         (f"[minimums]\n{METRIC} = 0.5\n", {"cluster": "user_input"}, "not clusters of them"),
     ],

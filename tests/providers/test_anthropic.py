@@ -212,7 +212,7 @@ async def test_a_seed_is_told_to_be_unknown(server: JudgeServer, provider: Anthr
         await connection.send(replace(REQUEST, seed=7))
         await connection.send(replace(REQUEST, seed=8))
         assert connection.adaptations() == {"seed": "dropped"}
-        assert connection.notices() == ("claude: the Messages API knows no seed; none is sent.",)
+        assert connection.notices() == ("claude: the Messages API has no seed parameter; none is sent.",)
     assert not any("seed" in asked.body for asked in server.asked)
 
 
@@ -304,7 +304,7 @@ def test_the_address_and_the_key_come_from_the_environment(monkeypatch: pytest.M
         async with provider.connect():
             pass
 
-    with pytest.raises(UsageError, match="environment variable ANTHROPIC_API_KEY holds no key"):
+    with pytest.raises(UsageError, match="environment variable ANTHROPIC_API_KEY has no key"):
         asyncio.run(opened())
 
 
@@ -319,7 +319,7 @@ def test_parameters_out_of_range_are_refused() -> None:
     """A model has a name, a reply at least a token, and what was learnt earlier must be something that can be."""
     with pytest.raises(UsageError, match="anthropic:claude"):
         AnthropicProvider(" ")
-    with pytest.raises(UsageError, match="at least 1 token"):
+    with pytest.raises(UsageError, match="max_tokens must be at least 1"):
         AnthropicProvider("c", max_tokens=0)
 
     async def opened() -> None:

@@ -125,16 +125,16 @@ def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without an address, a usable version, or a key for Azure's own hosts, the error names the variable."""
     for name in ("AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_API_VERSION"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(UsageError, match="set AZURE_OPENAI_ENDPOINT, as in"):
+    with pytest.raises(UsageError, match="set AZURE_OPENAI_ENDPOINT or --base-url"):
         AzureProvider("m")
-    with pytest.raises(UsageError, match=r"AZURE_OPENAI_API_VERSION is a date such as 2024-10-21.*got 'newest'"):
+    with pytest.raises(UsageError, match=r"AZURE_OPENAI_API_VERSION must be a date such as 2024-10-21.*got 'newest'"):
         AzureProvider("m", base_url="http://localhost:1", api_version="newest")
 
     async def opened(provider: AzureProvider) -> None:
         async with provider.connect():
             pass
 
-    with pytest.raises(UsageError, match="environment variable AZURE_OPENAI_API_KEY holds no key"):
+    with pytest.raises(UsageError, match="environment variable AZURE_OPENAI_API_KEY has no key"):
         asyncio.run(opened(AzureProvider("m", base_url="https://name.openai.azure.com")))
     asyncio.run(opened(AzureProvider("m", base_url="https://name.openai.azure.com", token=lambda: "t")))
 

@@ -160,7 +160,7 @@ def test_a_run_that_ends_at_the_key_leaves_none_behind(server: JudgeServer, tmp_
         env={"MY_KEY": KEY},
     )
     assert done.returncode == 2
-    assert "refused the key (401); check the variable MY_KEY" in done.stderr
+    assert "rejected the key (401); check the variable MY_KEY" in done.stderr
     assert places("MY_KEY", tmp_path) <= {"run.log"}
     assert places(KEY, tmp_path) == set()
     assert KEY not in done.stdout + done.stderr
@@ -172,7 +172,7 @@ def test_a_key_in_place_of_its_variable_is_not_repeated(tmp_path: Path) -> None:
     here.write("data.jsonl", ROWS)
     done = here.merilo("run", "data.jsonl", "--judge", "openai:m", "--api-key-env", KEY, "--out", "run")
     assert done.returncode == 2
-    assert "do not give the key itself" in done.stderr
+    assert "Do not give the key itself" in done.stderr
     assert KEY not in done.stdout + done.stderr
     assert places(KEY, tmp_path) == set()
 
@@ -219,7 +219,11 @@ async def test_a_callable_that_gives_no_key_ends_the_run(server: JudgeServer, ki
     def broken() -> str:
         raise RuntimeError(f"no token for {KEY}")
 
-    for source, words in ((broken, "raised RuntimeError"), (lambda: "", "that is none"), (lambda: "a\nb", "is none")):
+    for source, words in (
+        (broken, "raised RuntimeError"),
+        (lambda: "", "did not return a valid key"),
+        (lambda: "a\nb", "is none"),
+    ):
         async with provider_of(kind, server, api_key=source).connect() as connection:
             with pytest.raises(ProviderDown, match=words) as caught:
                 await connection.send(REQUEST)
@@ -296,7 +300,7 @@ def test_half_a_character_is_replaced() -> None:
 def test_a_key_that_no_header_can_hold_is_an_error(monkeypatch: pytest.MonkeyPatch, server: JudgeServer) -> None:
     """A key with a line break inside is refused unshown, when the connection is opened."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-planted\nsk-other")
-    with pytest.raises(MeriloError, match="OPENAI_API_KEY holds characters that no key has") as caught:
+    with pytest.raises(MeriloError, match="OPENAI_API_KEY has characters that are not valid in a key") as caught:
         merilo.evaluate(ROWS[:1], judge=f"openai:{'m'}", base_url=server.base_url, metrics=["context_relevance"])
     assert "sk-" not in str(caught.value)
 
@@ -304,7 +308,7 @@ def test_a_key_that_no_header_can_hold_is_an_error(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_variable_has_a_name(server: JudgeServer, kind: str) -> None:
     """The error for a name that no variable has comes where the provider is made, and does not repeat it."""
-    with pytest.raises(UsageError, match="do not give the key itself") as caught:
+    with pytest.raises(UsageError, match="Do not give the key itself") as caught:
         provider_of(kind, server, api_key_env=KEY)
     assert KEY not in str(caught.value)
 
@@ -317,7 +321,7 @@ def test_a_variable_without_a_key_is_said_to_be_empty(server: JudgeServer, tmp_p
     words = ["run", "data.jsonl", "--metrics", "context_relevance", "--judge", "openai:m", "--out", "run"]
     done = here.merilo(*words, "--base-url", server.base_url, "--api-key-env", "MY_KEY")
     assert done.returncode == 2
-    assert "refused the key (401); check the variable MY_KEY, which is empty or not set." in " ".join(
+    assert "rejected the key (401); check the variable MY_KEY, which is empty or not set." in " ".join(
         done.stderr.split()
     )
 
@@ -448,6 +452,6 @@ def test_a_variable_that_is_not_set_is_named(server: JudgeServer, monkeypatch: p
 def test_a_password_in_an_address_is_refused_and_not_repeated(written: str) -> None:
     """Wherever a slash makes a parser see it, also where the address could be used."""
     for provider in (OpenAIProvider, AnthropicProvider, AzureProvider):
-        with pytest.raises(UsageError, match="must hold no password") as caught:
+        with pytest.raises(UsageError, match="must not contain a password") as caught:
             provider("m", base_url=f"http://{written}/v1")
         assert "SECRET" not in str(caught.value)

@@ -159,7 +159,7 @@ async def test_messages_are_refused() -> None:
     """A chat request has lost its way."""
     with EmbeddingServer() as server:
         async with provider(server).connect() as connection:
-            with pytest.raises(Permanent, match="was sent messages"):
+            with pytest.raises(Permanent, match="was sent chat messages"):
                 await connection.send(Request((Message("user", "hello"),)))
 
 

@@ -154,15 +154,18 @@ def test_a_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     ("text", "message"),
     [
         ("[[price]\n", "cannot be read"),
-        ("prices = 1\n", r"tables \[\[price\]\]"),
-        ("[[price]]\ninput = 1\noutput = 1\n", "price 1: a price names its `model`"),
-        ('[[price]]\nmodel = "m"\noutput = 1\n', "`input` is USD per million tokens, 0 or more, got None"),
-        ('[[price]]\nmodel = "m"\ninput = -1\noutput = 1\n', "`input` is USD per million tokens, 0 or more, got -1"),
+        ("prices = 1\n", r"only contain \[\[price\]\] tables"),
+        ("[[price]]\ninput = 1\noutput = 1\n", "price 1: a price needs `model`"),
+        ('[[price]]\nmodel = "m"\noutput = 1\n', "`input` must be USD per million tokens, 0 or more, got None"),
+        (
+            '[[price]]\nmodel = "m"\ninput = -1\noutput = 1\n',
+            "`input` must be USD per million tokens, 0 or more, got -1",
+        ),
         ('[[price]]\nmodel = "m"\ninput = nan\noutput = 1\n', "got nan"),
         ('[[price]]\nmodel = "m"\ninput = true\noutput = 1\n', "got True"),
-        ('[[price]]\nmodel = "m"\ninput = 1\noutput = 1\noutpt = 2\n', "outpt is not known"),
-        ('[[price]]\nmodel = "m"\ninput = 1\noutput = 1\nlong = 5\n', "`long` is a table"),
-        ("[[price]]\nmodel = 5\ninput = 1\noutput = 1\n", "`model` is a text"),
+        ('[[price]]\nmodel = "m"\ninput = 1\noutput = 1\noutpt = 2\n', "unknown key outpt"),
+        ('[[price]]\nmodel = "m"\ninput = 1\noutput = 1\nlong = 5\n', "`long` must be a table"),
+        ("[[price]]\nmodel = 5\ninput = 1\noutput = 1\n", "`model` must be text"),
     ],
 )
 def test_a_wrong_file_is_refused(tmp_path: Path, text: str, message: str) -> None:

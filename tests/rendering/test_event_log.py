@@ -234,7 +234,7 @@ def test_a_full_disk_ends_the_log_and_not_the_run(evaluated: Any, caplog: pytest
     (sentence,) = told
     assert sentence == (
         "The event log /dev/full cannot be written any more ([Errno 28] No space left on device). "
-        "The run goes on without it."
+        "The run continues without it."
     )
 
 

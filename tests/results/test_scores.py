@@ -232,7 +232,7 @@ def test_outcomes_that_lost_their_tail_are_not_taken_for_the_whole(run: merilo.R
     first = json.loads(lines[0])["sample"]
     kept = [line for line in lines if json.loads(line)["sample"] == first]
     (run.path / OUTCOMES).write_text("".join(kept), encoding="utf-8")
-    with pytest.raises(RunError, match=r"is damaged: its summary is of \d+ samples, its outcomes are of 1"):
+    with pytest.raises(RunError, match=r"is damaged: its summary covers \d+ samples, its outcomes 1"):
         read_scores(merilo.Run.open(run.path))
 
 

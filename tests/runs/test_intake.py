@@ -33,12 +33,12 @@ def record(sample_id: object = None) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("ids", "message"),
     [
-        ([None, "1"], "record 2, field 'id': expected an id of its own, got '1', by which record 1 goes already"),
-        ([None, 1], "record 2, field 'id': expected an id of its own, got '1', by which record 1 goes already"),
-        (["2", None], "goes by its number 2, which sample 1 has as its id"),
-        (["a", "a"], "got 'a', which sample 1 has already"),
-        (["2", "x", "2"], "got '2', which sample 1 has already"),
-        ([None, "x", "x"], "got 'x', which sample 2 has already"),
+        ([None, "1"], "record 2, field 'id': expected a unique id, got '1', which is the id of record 1"),
+        ([None, 1], "record 2, field 'id': expected a unique id, got '1', which is the id of record 1"),
+        (["2", None], "its number 2 is its id, which sample 1 has already"),
+        (["a", "a"], "got 'a', the id of sample 1"),
+        (["2", "x", "2"], "got '2', the id of sample 1"),
+        ([None, "x", "x"], "got 'x', the id of sample 2"),
     ],
 )
 def test_two_samples_of_one_id_are_refused(ids: list[object], message: str, tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_numbers_beside_other_ids_are_fine(tmp_path: Path) -> None:
 def test_an_id_far_back_is_found(tmp_path: Path) -> None:
     """An id is compared with all before it, not only with those read lately."""
     data = [record(f"s{number}") for number in range(700)]
-    with pytest.raises(merilo.DataError, match=r"record 701, field 'id': .* got 's3', which sample 4 has already"):
+    with pytest.raises(merilo.DataError, match=r"record 701, field 'id': .* got 's3', the id of sample 4"):
         evaluate([*data, record("s3")], tmp_path)
 
 

@@ -162,5 +162,5 @@ def test_a_newer_ledger_is_refused(tmp_path: Path) -> None:
     ledger._file = os.open(tmp_path / "l", os.O_WRONLY | os.O_CREAT)
     ledger._append(ledger._file, '["ledger",2,{}')
     ledger.close()
-    with pytest.raises(RunError, match="has format 2; this merilo reads up to 1"):
+    with pytest.raises(RunError, match="has format 2; this merilo reads formats up to 1"):
         Ledger.open(tmp_path / "l", Charges())

@@ -139,5 +139,5 @@ def test_a_newer_store_is_refused(old: Path) -> None:
         db.execute("UPDATE meta SET value = '99'")
     db.close()
     for look in (Store.open, Store.read):
-        with pytest.raises(merilo.RunError, match="has format 99, this merilo reads up to 4; upgrade merilo"):
+        with pytest.raises(merilo.RunError, match=r"has format 99; this merilo reads formats up to 4\. Upgrade merilo"):
             look(path)

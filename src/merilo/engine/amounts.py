@@ -1,4 +1,4 @@
-"""What asking takes, in requests, tokens, money and time: the parts of an estimate."""
+"""Amounts of requests, tokens, money and time: the parts of a cost estimate."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ if TYPE_CHECKING:
     from merilo.providers.prices import Price
 
 LOOKED_AT: Final = 2_000
-"""Samples whose plans an estimate runs dry, spread evenly over a larger data set."""
+"""Maximum number of samples whose plans an estimate runs dry, spread evenly over a larger data set."""
 _CHARACTERS_PER_TOKEN: Final = 4
 _BYTES_PER_CHARGED_TOKEN: Final = 3
-"""Of what is charged by estimate. Six tokenizers made 3.5 to 4.8 bytes of a prompt in English into a token, and 2.1 or
-more in 14 other languages (design/money.md), so an estimate is rarely too low."""
+"""Bytes per token in estimated charges, low enough that an estimate is rarely too low (design/money.md). Six
+tokenizers made 3.5 to 4.8 bytes of an English prompt into a token, and 2.1 or more in 14 other languages."""
 _PLAUSIBLE_CHARACTERS_PER_TOKEN: Final = 8
-"""The longest tokens, on average, that a count is believed with; the same tokenizers stayed below 6.1."""
+"""Maximum mean characters per token of a plausible token count; the same tokenizers stayed below 6.1."""
 _RUN: Final = re.compile(r"(.)\1{3,15}", re.DOTALL)
-"""Repetitions of one character that count as one, such as blanks in a table. The longest tokens of such a run that
-o200k and cl100k know have 128 characters, which are eight of these."""
+"""Repetitions of one character that count as one, such as blanks in a table. The longest such tokens in o200k and
+cl100k have 128 characters, which are eight of these."""
 _AROUND_TOKENS: Final = 500
-"""What a provider may put around a request: marks of a conversation, words about the form of the reply."""
+"""Tokens that a provider may add to a request: message separators and instructions on the form of the reply."""
 _AROUND_TEXT_TOKENS: Final = 8
-"""The same around each of its texts."""
+"""Tokens that a provider may add to each text of a request."""
 _UNLIMITED_TOKENS: Final = 4_096
-"""Taken to be the longest reply where a request sets no limit."""
+"""Assumed maximum reply tokens of a request that sets no limit."""
 _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
 
 def tokens_in(characters: int) -> int:
-    """About how many tokens a text of so many characters is, where nothing was measured."""
+    """Return the estimated tokens of a text with this many characters, if nothing was measured."""
     return -(-characters // _CHARACTERS_PER_TOKEN)
 
 
 def tokens_of(request: Request) -> int:
-    """Characters / 4 of what the model is to read: messages and schema, or the texts to embed."""
+    """Return characters / 4 of the text that the model reads: messages and schema, or the texts to embed."""
     return tokens_in(sum(map(len, _texts(request))))
 
 
 def charged_tokens_of(request: Request) -> int:
-    """The input tokens that a request is charged for if the server does not report them: one for three bytes."""
+    """Return the input tokens that a request is charged for if the server does not report them: one per three bytes."""
     return _charged(_texts(request))
 
 
@@ -61,11 +61,11 @@ class Settled(NamedTuple):
 
 
 def settled(request: Request, reply: Reply, *, max_reply_tokens: int = 0) -> Settled:
-    """Return the usage that the server reported, with an estimate for what is missing or too low to be true.
+    """Return the usage that the server reported, with an estimate for counts that are missing or implausibly low.
 
     A count is too low if its tokens would have more than eight characters on average. Usually it is 0. The estimate is
-    made from the texts. A reply without any text that reports no output, or 0, is taken to be as long as it may be: a
-    server can write a reply and withhold it, as a content filter does.
+    computed from the texts. A reply without any text that reports no output, or 0, counts as a reply of the maximum
+    length: a server can write a reply and withhold it, as a content filter does.
     """
     usage = reply.usage
     read, written = usage.input_tokens, usage.output_tokens
@@ -83,21 +83,21 @@ def settled(request: Request, reply: Reply, *, max_reply_tokens: int = 0) -> Set
 
 
 def most_tokens_of(request: Request, body: Mapping[str, object] = _NOTHING) -> Usage:
-    """What a request can take: a token a byte in, what a provider puts around it included, and its limit out.
+    """Return the maximum usage of a request: one input token per byte, plus what a provider adds, and its output limit.
 
     No tokenizer in use makes more tokens of a text than it has bytes. `body`: see `max_reply_tokens`.
     """
     texts = [*_texts(request), json.dumps(body, default=str)] if body else [*_texts(request)]
     read = sum(map(_bytes, texts)) + _AROUND_TEXT_TOKENS * len(texts) + _AROUND_TOKENS
     if request.schema is not None:
-        read += sum(map(_compact(_Same(request.schema)).count, ",:"))  # where it is written with blanks
+        read += sum(map(_compact(_Same(request.schema)).count, ",:"))  # a provider may write it with spaces
     return Usage(read, max_reply_tokens(request, body), 0)
 
 
 def max_reply_tokens(request: Request, body: Mapping[str, object] = _NOTHING) -> int:
-    """Return the maximum output tokens of a request: 4,096 if it sets no limit, and 0 if it is for vectors.
+    """Return the maximum output tokens of a request: 4,096 if it sets no limit, and 0 if it asks for vectors.
 
-    `body`: fields that the user has the provider add to the request, which may set another limit.
+    `body`: request fields added by the user, which may set another limit.
     """
     limits = [body[name] for name in REPLY_LIMITS if name in body] or [request.max_tokens]
     limit = max((each for each in limits if isinstance(each, int)), default=_UNLIMITED_TOKENS)
@@ -107,15 +107,15 @@ def max_reply_tokens(request: Request, body: Mapping[str, object] = _NOTHING) ->
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """Requests and what they take; tokens and requests may be fractions where they are means."""
+    """Requests with their tokens, cost and time. Requests and tokens may be fractions if they are means."""
 
     requests: float = 0
     input_tokens: float = 0
     output_tokens: float = 0
     usd: float | None = 0.0
-    """None: unknown, at least for a part."""
+    """Cost in USD; None if the price of any part is unknown."""
     seconds: float | None = 0.0
-    """Of waiting for replies one after another; None: not measured, at least for a part."""
+    """Seconds of waiting for replies one after another; None if any part was not measured."""
 
     def __add__(self, other: Amount) -> Amount:
         return Amount(
@@ -127,7 +127,7 @@ class Amount:
         )
 
     def times(self, factor: float) -> Amount:
-        """As much for so many times the samples."""
+        """Return the amount multiplied by a factor, such as the ratio of all samples to those estimated."""
         return Amount(
             self.requests * factor,
             self.input_tokens * factor,
@@ -139,58 +139,60 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class MetricEstimate:
-    """What one metric would ask. Amounts are of what the run and the cache do not hold yet."""
+    """Estimated questions and cost of one metric. Amounts exclude answers that the run or the cache holds already."""
 
     metric: str
     questions: int
-    """Over the samples looked at, answered ones included."""
+    """Questions over the estimated samples, including those with a known answer."""
     held: int
-    """Those of them that the run or the cache has answered already."""
+    """Number of these questions that the run or the cache has answered already."""
     alone: Amount
-    """If it were the only metric."""
+    """Its amount if it were the only metric."""
     added: Amount
-    """What it adds to the metrics above it; these add up to the whole."""
+    """Its amount in addition to the metrics listed above it. These add up to the total."""
     at_most: Amount
-    """As many questions as it can ask, each with every re-ask, every reply cut off by its limit."""
+    """Upper bound: the maximum number of questions, each with every re-ask and with every reply truncated at its
+    limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class CascadeEstimate:
-    """How many questions to a cascade reach its last judge, by what is known before the pilot."""
+    """Estimated number of questions to a cascade that reach its last judge, as far as it is known before the pilot."""
 
     name: str
     questions: float
-    """Questions that are not answered yet. If no threshold passes, all of them reach the last judge."""
+    """Questions without a known answer. If no threshold can be set, all of them reach the last judge."""
     pilot: float
-    """Pilot questions: these reach the last judge in any case."""
+    """Pilot questions, which reach the last judge in any case."""
     audited: float
     """Audit questions if all others are answered before the last judge."""
     fewest: float
-    """Questions that reach the last judge in that case: the pilot, the audit and kinds that it alone answers."""
+    """Questions that reach the last judge in that case: the pilot, the audit and kinds that only the last judge
+    answers."""
     alone: Amount
-    """What the pilot and the audit add: questions that are packed otherwise, and here are requests of their own."""
+    """The amount added by the pilot and the audit, whose questions are separate requests instead of packs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What an evaluation would ask and cost."""
+    """Estimated questions and cost of an evaluation."""
 
     data: str
     judge: str
     samples: int
     looked_at: int
-    """Samples whose plans were run dry; fewer than `samples` where the amounts are scaled up."""
+    """Samples whose plans were run dry; fewer than `samples` if the amounts are scaled up."""
     metrics: tuple[MetricEstimate, ...]
     left_out: Mapping[str, str]
     typical: Amount
     at_most: Amount
     seconds: float | None
-    """Of the whole run with so many requests in the air; None where no reply's time is known."""
+    """Seconds of the whole run at this concurrency; None if no reply time is known."""
     concurrency: int
     measured: bool
-    """Whether tokens and seconds are means of the run itself, at least for a part of the questions."""
+    """True if tokens and seconds are means of the run itself, at least for some of the questions."""
     prices: tuple[Price, ...]
-    """The prices behind the amounts."""
+    """The prices that the amounts are based on."""
     unpriced: tuple[str, ...]
     """Models whose price is unknown."""
     cascades: tuple[CascadeEstimate, ...] = ()
@@ -219,7 +221,7 @@ def _charged(texts: Iterable[str]) -> int:
 
 
 def _too_low(tokens: int, texts: Iterable[str]) -> bool:
-    """Return True if these texts cannot be this few tokens."""
+    """Return True if these texts cannot consist of this few tokens."""
     most = tokens * _PLAUSIBLE_CHARACTERS_PER_TOKEN + _PLAUSIBLE_CHARACTERS_PER_TOKEN - 1
     return sum(map(len, texts)) > most
 
@@ -240,7 +242,7 @@ def _compact(schema: _Same) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Same:
-    """A schema, equal to itself only: those of a kind are built once and shared."""
+    """A schema that equals only itself, by identity: the schemas of a kind are built once and shared."""
 
     value: Mapping[str, object]
 

@@ -1,6 +1,7 @@
-"""What a run knows: cuts steps into units, looks answers up in the run and the cache, keeps new ones.
+"""The answer store of a run: divides steps into work units, looks up answers in the run and the cache, and stores new
+ones.
 
-The part of the engine that all drivers share; it does no waiting and no sending.
+All drivers share this part of the engine. It does not wait and sends nothing.
 """
 
 from __future__ import annotations
@@ -35,57 +36,57 @@ SPECIAL: Final[Mapping[type[Question[Any]], str]] = {
     Similarities: "similarity",
     Sentences: "splitter",
 }
-"""The kinds of question that have a role of their own: no judgements, but measurements of texts."""
+"""Roles of the question types that are measurements of texts, not judgements."""
 
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """Which judge answers which kind and role. `judges` maps role names to judges; `judge` is the default.
+    """The judge for each question type and role. `judges` maps role names to judges; `judge` is the default role.
 
-    Vectors, similarities and sentences go to the roles of `SPECIAL`, whatever role the question carries; where
-    such a role is not filled, to the judge of the question's own.
+    Questions for vectors, similarities and sentences go to the roles of `SPECIAL`, whatever role they carry. If such a
+    role has no judge, they go to the judge of the role that they carry.
     """
 
     judges: Mapping[str, Judge]
 
     @property
     def judgements(self) -> dict[str, Judge]:
-        """The judges by role, without the special roles."""
+        """Judges by role, without the special roles."""
         return {role: judge for role, judge in self.judges.items() if role not in SPECIAL.values()}
 
     @property
     def named(self) -> tuple[str, ...]:
-        """One role for each judge of judgements, in the order given; a judge with two roles counts once."""
+        """One role for each judge of judgements, in the given order; a judge with two roles counts once."""
         own = self.judgements
         found = {id(judge): role for role, judge in own.items() if role != "judge"}
         return tuple(found.values()) or tuple(own)
 
     def judge(self, kind: type[Question[Any]], role: str) -> Judge | None:
-        """The judge for questions of this type and role; None when none answers them."""
+        """Return the judge for questions of this type and role; None if no judge answers them."""
         named = self.judges.get(SPECIAL.get(kind, role)) or self.judges.get(role)
         return named if named is not None and kind in named.answers else None
 
     def lacking(self, kinds: Iterable[type[Question[Any]]], role: str = "judge") -> str | None:
-        """The first of these question types that nobody answers, as a phrase; None when all are answered."""
+        """Return why the first of these question types cannot be answered, as a phrase; None if all can."""
         for kind in sorted(kinds, key=lambda kind: kind.kind):
             judge = self.judge(kind, role)
             if judge is None:
                 asked = self.judges.get(SPECIAL.get(kind, role)) or self.judges.get(role)
                 name = role if asked is None else asked.name
-                return f"the judge {name} does not answer questions of kind '{kind.kind}'"
+                return f"the judge {name} cannot answer '{kind.kind}' questions"
             unready: str | None = getattr(judge, "unready", None)
             if unready is not None:
                 return unready
         return None
 
     def special(self, kinds: Iterable[type[Question[Any]]]) -> dict[str, Judge]:
-        """Those of the special roles that answer one of these question types, by role."""
+        """Return the judges of the special roles that answer one of these question types, by role."""
         found = {SPECIAL[kind]: self.judge(kind, "judge") for kind in SPECIAL if kind in set(kinds)}
         return {role: judge for role, judge in found.items() if judge is not None}
 
 
 class Unit(NamedTuple):
-    """What one conversation answers: a question, questions judged together, or draws of one completion."""
+    """A work unit, answered in one judge session: a question, questions judged together, or draws of one completion."""
 
     judge: Judge
     asked: Question[Any] | Pack
@@ -94,18 +95,18 @@ class Unit(NamedTuple):
 
     @property
     def key(self) -> bytes:
-        """Of the conversation about all of it."""
+        """Key of the session about the whole unit."""
         return self.keys[0] if len(self.keys) == 1 else digest_of(*self.keys)
 
     @property
     def whole(self) -> bool:
-        """True for questions that were judged together; draws share a request, but each is an answer by itself."""
+        """True for questions that are judged together. Draws share a request, but each is a separate answer."""
         return len(self.questions) > 1 and not isinstance(self.questions[0], Completion)
 
     def without(self, held: Container[bytes]) -> Unit | None:
-        """What is left to ask when the answers under these keys are held; None when nothing is.
+        """Return the unit without the questions whose answers are held under these keys; None if none is left.
 
-        Questions judged together are asked whole or not at all.
+        Questions that are judged together stay together: all of them are asked, or none.
         """
         if len(self.keys) == 1:
             return None if self.keys[0] in held else self
@@ -116,7 +117,7 @@ class Unit(NamedTuple):
 
 
 class Answers:
-    """Everything answered in one run, kept before any plan sees it."""
+    """The answer store: every answer is stored in the run before a plan receives it."""
 
     def __init__(self, roles: Roles, store: Store, cache: VerdictCache | None) -> None:
         self._roles = Roles(with_stages(roles.judges))
@@ -125,15 +126,19 @@ class Answers:
         self._commons: dict[tuple[int, str, type[Verdict]], bytes] = {}
 
     def units(self, step: Step) -> list[Unit]:
-        """The units of a step, in ask order; their questions together are the step's questions in order."""
+        """Return the work units of a step, in ask order. Their questions, concatenated, are the step's questions in
+        order.
+        """
         return [self._unit(asked) for group in step for asked in self._cut(group)]
 
     def known(self, unit: Unit) -> tuple[Held, Unit | None]:
-        """The answers that this run or the cache holds, and what is left to ask; None when nothing is."""
+        """Return the answers that this run or the cache holds, and the unit that is left to ask; None if nothing is
+        left.
+        """
         return self.known_all((unit,))[0]
 
     def known_all(self, units: Sequence[Unit]) -> list[tuple[Held, Unit | None]]:
-        """`known` for each of these units, with one look-up in the run and one in the cache for all of them."""
+        """Return `known` for each of these units, with one look-up in the run and one in the cache for all of them."""
         wanted: dict[bytes, type[Verdict]] = {}
         for unit in units:
             wanted.update(dict.fromkeys(unit.keys, unit.questions[0].verdict))
@@ -149,11 +154,12 @@ class Answers:
         return found
 
     def _cached(self, units: Sequence[Unit], cache: VerdictCache) -> Held:
-        """The units' verdicts that the cache holds, now held by the run too."""
+        """Return the units' verdicts that the cache holds, after storing them in the run."""
         wanted = {key: question for unit in units for key, question in zip(unit.keys, unit.questions, strict=True)}
         verdicts = cache.find(wanted)
         if not verdicts:
             return {}
+        # questions judged together were judged in one context: a cached part of a pack does not answer it
         torn = {
             key for unit in units if unit.whole and not all(map(verdicts.__contains__, unit.keys)) for key in unit.keys
         }
@@ -172,11 +178,12 @@ class Answers:
         cost: float | None,
         seconds: float,
     ) -> Held:
-        """Store what a conversation gave; returns what the run holds now (an earlier verdict wins)."""
+        """Store the answers of a judge session; return the answers that the run holds now (an earlier verdict wins)."""
         name = unit.judge.name
         sent = tuple(reply for reply in replies if isinstance(reply, Failure) or reply.path is not ReplyPath.LOCAL)
         rows = list(zip(unit.keys, unit.questions, answers, strict=True))
         if self._cache is not None and unit.judge.cacheable:
+            # the cache first: if another process was faster, the run must hold the verdict of the cache
             rows = _winners(self._cache, rows, name, paid=bool(sent))
         exchange = Exchange(name, unit.judge.rubric(unit.asked), sent, cost)
         if self._store.unfinished:
@@ -186,9 +193,9 @@ class Answers:
         return dict(zip(unit.keys, held, strict=True))
 
     def leave(self, unit: Unit, replies: Sequence[Reply | Failure | None], cost: float | None, seconds: float) -> None:
-        """Store what a conversation heard that is broken off; None stands for a reply that has not come.
+        """Store the replies of an interrupted judge session; None stands for a reply that has not arrived.
 
-        That of a judge on this machine costs nothing anew, and is not stored.
+        Replies of a judge on this machine are not stored, since repeating them costs nothing.
         """
         came = tuple(reply for reply in replies if reply is not None)
         if came and not any(isinstance(reply, Reply) and reply.path is ReplyPath.LOCAL for reply in came):
@@ -196,11 +203,11 @@ class Answers:
             self._store.leave(unit.key, exchange, replies, seconds=seconds)
 
     def heard(self, unit: Unit) -> Heard | None:
-        """What a conversation about this had heard when an earlier part of the run ended; None where there was none."""
+        """Return the replies of a session interrupted in an earlier part of the run; None if there are none."""
         return self._store.heard(unit.key) if self._store.unfinished else None
 
     def cascades(self) -> list[tuple[Cascade, tuple[str, ...]]]:
-        """The cascades among the judges, each once, with all its roles."""
+        """Return the cascades among the judges, each once, with all its roles."""
         roles: dict[int, list[str]] = {}
         found: dict[int, Cascade] = {}
         for role, judge in self._roles.judges.items():
@@ -214,36 +221,36 @@ class Answers:
         return self._roles.judge(kind, role)
 
     def recast(self, cascades: Sequence[Cascade]) -> None:
-        """Answer by these cascades from now on, in the order of `cascades`: the same ones with other thresholds."""
+        """Replace the cascades from now on by these, in the same order: the same cascades with other thresholds."""
         changed = {id(old): new for (old, _), new in zip(self.cascades(), cascades, strict=True)}
         judges = {role: changed.get(id(judge), judge) for role, judge in self._roles.judges.items()}
         self._roles = Roles(judges)
         self._commons.clear()  # it is keyed by the ids of judges
 
     def commit_if_due(self) -> None:
-        """Commit run and cache when enough rows or time have gathered."""
+        """Commit the run and the cache if enough rows or time have accumulated."""
         if self._cache is not None and self._cache.due():
             self.commit()
         elif self._store.due():
             self._store.commit()
 
     def due_in(self) -> float | None:
-        """Seconds until `commit_if_due` has something to do; 0.0 when it has, None while nothing waits."""
+        """Return the seconds until `commit_if_due` has work to do; 0.0 if it has now, None if nothing is pending."""
         waits = (self._store.due_in(), None if self._cache is None else self._cache.due_in())
         return min((wait for wait in waits if wait is not None), default=None)
 
     def commit(self) -> None:
-        """Commit run and cache now; the cache first, so that a stop between the two loses nothing."""
+        """Commit the cache and then the run, so that a kill between the two loses nothing."""
         if self._cache is not None:
             self._cache.commit()
         self._store.commit()
 
     def notices(self) -> Sequence[str]:
-        """What the user should be told once of the cache."""
+        """Return messages about the cache for the user."""
         return () if self._cache is None else self._cache.notices()
 
     def _cut(self, group: Group) -> Iterable[Question[Any] | Pack]:
-        """Consecutive questions that may be judged together, in packs of at most ten; others alone."""
+        """Yield consecutive questions that may be judged together in packs of at most ten, and others alone."""
         pack: list[Question[Any]] = []
         for question in group:
             if pack and (len(pack) == PACK_SIZE or not self._mates(pack[0], question)):
@@ -267,16 +274,16 @@ class Answers:
         judge = self._roles.judge(type(question), question.role)
         if judge is None:
             raise UsageError(
-                f"A metric asked a question of kind '{question.kind}' as role '{question.role}', which no judge "
-                "of this run answers; name the question type in the metric's `asks`."
+                f"A metric asked a '{question.kind}' question in role '{question.role}', which no judge of this run "
+                "answers. Add the question type to the metric's `asks`."
             )
         return judge
 
     def _common(self, judge: Judge, rubric: str, verdict: type[Verdict]) -> bytes:
-        """What the keys of all questions have in common that are asked so of this judge, framed."""
+        """Return the framed part of the key that is equal for all questions of this judge, rubric and verdict type."""
         common = self._commons.get((id(judge), rubric, verdict))  # judges live as long as the roles
         if common is None:
-            if len(self._commons) >= _REMEMBERED:  # a judge of one's own may have a rubric for each question
+            if len(self._commons) >= _REMEMBERED:  # a custom judge may have a rubric per question
                 self._commons.clear()
             parts = (digest_text(rubric), digest_json(judge.fingerprint()), _schema(verdict))
             common = self._commons[id(judge), rubric, verdict] = framed(*parts)
@@ -302,7 +309,7 @@ class Answers:
 
 
 _ALONE: Final = framed(b"", b"")
-"""The place in a pack of a question that is asked alone."""
+"""The position part of the key of a question that is not in a pack."""
 
 
 def _key(content: bytes, common: bytes, draw: int, place: bytes) -> bytes:
@@ -317,7 +324,7 @@ def _framed_draw(draw: int) -> bytes:
 def _winners(
     cache: VerdictCache, rows: list[tuple[bytes, Question[Any], Answer]], judge: str, *, paid: bool
 ) -> list[tuple[bytes, Question[Any], Answer]]:
-    """The rows with the verdicts that the cache holds now, which are earlier ones where it had any."""
+    """Return the rows with the verdicts that the cache holds now; an earlier verdict replaces a new one."""
     verdicts = [(key, question, answer) for key, question, answer in rows if not isinstance(answer, Failure)]
     held = dict(zip((key for key, *_ in verdicts), cache.put(verdicts, judge, paid=paid), strict=True))
     return [(key, question, held.get(key, answer)) for key, question, answer in rows]

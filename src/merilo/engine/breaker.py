@@ -1,9 +1,9 @@
-"""Tells an endpoint that answers nothing from requests that go wrong, so that a run stops early and politely.
+"""Circuit breaker: distinguishes an endpoint that fails from requests that are invalid, so that a run stops early.
 
-A run stops when the first requests to an endpoint all fail, or when many in a row fail for reasons that lie with the
-endpoint. What failed then is no failure of a question: it was held back, is recorded nowhere, and is asked again when
-the run is resumed. A request that is wrong in itself (too long, say) never stops a run that got other replies: it
-would stop it again each time.
+A run stops if the first requests to an endpoint all fail, or if many consecutive requests fail for temporary reasons.
+These failures are withheld: they are not recorded for their questions, and resuming the run retries them. A request
+that is invalid in itself (too long, for instance) never stops a run that got other replies. Otherwise each resumed run
+would stop at it again.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FIRST = 5
-"""So many failures before any reply are a reason to doubt the endpoint."""
+"""Number of failures before any reply that trip the breaker."""
 IN_A_ROW = 20
-"""So many requests given up for passing reasons, with no reply between, are enough."""
+"""Number of consecutive requests, without a reply between them, that fail after all retries and so trip the breaker."""
 PROBES = 3
-"""Requests from the far end of the queue that are tried before one concludes from wrong requests to the endpoint."""
+"""Number of requests from further back in the queue that are tried before invalid requests are blamed on the
+endpoint."""
 
 
 class Doubt(Enum):
-    """What is to be done in doubt, once nothing is in the air."""
+    """Action once no request is in flight: continue (NONE), send a probe, or stop."""
 
     NONE = auto()
     PROBE = auto()
@@ -33,7 +34,7 @@ class Doubt(Enum):
 
 
 class Breaker(Generic[T]):
-    """Keeps the failures that may be the endpoint's; `T` is whatever waits for a failure."""
+    """Withholds failures that the endpoint may have caused. `T` is the type of a pending request."""
 
     def __init__(self) -> None:
         self._reached = False
@@ -41,20 +42,20 @@ class Breaker(Generic[T]):
         self._row = 0
         self._wrong = False
         self.probes = PROBES
-        """How many probes may still be sent."""
+        """Number of probes that may still be sent."""
         self.last = ""
-        """What the last request that was given up failed for."""
+        """Error message of the last failed request."""
 
     @property
     def doubt(self) -> Doubt:
-        """Whether to go on, to try a few other requests, or to stop."""
+        """Action to take: continue, try a few other requests, or stop."""
         if self._row >= (IN_A_ROW if self._reached else FIRST):
             return Doubt.PROBE if self._wrong and not self._reached and self.probes else Doubt.STOP
         return Doubt.NONE
 
     @property
     def count(self) -> int:
-        """Requests given up since the last reply."""
+        """Number of requests since the last reply that failed after all retries."""
         return self._row
 
     @property
@@ -63,19 +64,23 @@ class Breaker(Generic[T]):
         return self._reached
 
     def probe(self) -> None:
-        """One of the probes is sent."""
+        """Count a probe as sent."""
         self.probes -= 1
 
     def good(self) -> list[tuple[T, Failure]]:
-        """There was a reply, so the failures held back are failures of their questions; returns them."""
+        """Record a reply, which shows that the endpoint works. Return the withheld failures, which now belong to their
+        questions.
+        """
         self._reached = True
         self._row = 0
         return self.release() if self._held else self._held
 
     def bad(self, waiting: T, failure: Failure, *, wrong: bool, proven: bool) -> bool:
-        """A request was given up; false when that is its question's failure, true when it is held back.
+        """Record a permanently failed request. Return True if the failure is withheld because the endpoint may be at
+        fault.
 
-        `wrong`: for a reason in the request itself. `proven`: the same judge has answered other questions.
+        False means that the failure belongs to its question. `wrong`: the request itself is invalid. `proven`: the same
+        judge has answered other questions.
         """
         if wrong and (self._reached or proven):
             return False
@@ -86,6 +91,6 @@ class Breaker(Generic[T]):
         return True
 
     def release(self) -> list[tuple[T, Failure]]:
-        """What is held back, which is held no longer: nothing else is left that could tell."""
+        """Return the withheld failures and withhold them no longer, since no further request can show the cause."""
         held, self._held = self._held, []
         return held

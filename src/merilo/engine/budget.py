@@ -1,8 +1,9 @@
-"""What a run may spend: money and requests over its whole directory, seconds in each call.
+"""Budget of a run: money and requests over its whole directory, seconds in each call.
 
 The maximum cost of a request is reserved and entered in the ledger before it is sent. Its reply settles the entry: at
 the usage that the server reports, or at an estimate if that is missing. A request without a usable reply stays charged
-for its input and for what arrived, and the price of the longest reply stays reserved for it. design/money.md says why.
+for its input and for the bytes received. The price of the longest reply also stays reserved for it. design/money.md
+explains why.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ if TYPE_CHECKING:
     from merilo.providers.base import Provider
 
     Pricer = Callable[[Provider, Usage], float | None]
-    """What so much costs at a provider, in USD; None when nobody knows."""
+    """Returns the price of a usage at a provider, in USD; None if it is unknown."""
 
 Unanswered = Literal["charged", "free"]
-"""How requests count that were sent and brought no usable reply: charged, or free."""
+"""Treatment of requests that were sent and got no usable reply: charged, or free."""
 
 _ROUNDING = 1e-9
 _CENT = 0.01
@@ -49,16 +50,16 @@ UNPAID = Usage(0, 0, 0)
 
 
 def own_price(provider: Provider, usage: Usage) -> float | None:
-    """What the provider itself says that so much costs."""
+    """Return the price of this usage as the provider itself states it; None if unknown."""
     return provider.price_usd(usage)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Budget:
-    """The limits of a run, None for none. A request that could exceed one is not sent. Raises UsageError below 0.
+    """The limits of a run, None for no limit. A request that could exceed one is not sent. Raises UsageError below 0.
 
     `max_cost_usd` and `max_requests` count the whole run directory, earlier calls included; `max_seconds` counts this
-    call. `unanswered`: how requests count that were sent and brought no usable reply.
+    call. `unanswered`: how to count requests that were sent and got no usable reply.
     """
 
     max_cost_usd: float | None = None
@@ -86,30 +87,30 @@ def check_prices(budget: Budget, judges: Iterable[Judge], price: Pricer) -> None
 
 
 def providers_of(judges: Iterable[Judge]) -> list[tuple[str, Provider]]:
-    """The providers that these judges send to, each with its judge's name."""
+    """Return the providers that these judges send to, each with its judge's name."""
     found = ((judge.name, getattr(judge, "provider", None)) for judge in each_judge(judges))
     return [(name, provider) for name, provider in found if provider is not None]
 
 
 def _unpriced(name: str) -> str:
     return (
-        f"The price of {name} is unknown, so max_cost_usd (--max-cost) cannot be kept. Give its price (--prices), or "
-        "limit max_requests (--max-requests) instead."
+        f"The price of {name} is unknown, so max_cost_usd (--max-cost) cannot be enforced. Give its price (--prices), "
+        "or limit max_requests (--max-requests) instead."
     )
 
 
 def check_spent(path: Path, balance: Balance, budget: Budget) -> None:
-    """Raise UsageError if the cost is limited and what this run has spent already is unknown."""
+    """Raise UsageError if the cost is limited and the amount that this run has already spent is unknown."""
     if budget.max_cost_usd is None or not (balance.answered.unpriced or balance.unanswered.unpriced):
         return
     raise UsageError(
-        f"{path} holds requests of unknown price, so max_cost_usd (--max-cost) cannot be kept. Limit max_requests "
+        f"{path} holds requests of unknown price, so max_cost_usd (--max-cost) cannot be enforced. Limit max_requests "
         "(--max-requests) instead, or start a new run (--out): answers in the verdict cache are not paid for again."
     )
 
 
 class Limited(Enum):
-    """What a limit means for a request that may not be sent now."""
+    """Decision of a limit on a request that may not be sent now."""
 
     LATER = "later"
     """It may fit once requests in flight have cost less than was reserved for them."""
@@ -121,15 +122,15 @@ class Limited(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """Why nothing more is sent."""
+    """The reason why no more requests are sent."""
 
     sentence: str
     limit: Literal["max_cost_usd", "max_requests"] | None = None
-    """The limit of the run directory that was reached, if it was one."""
+    """The limit of the run directory that was reached; None if it was another one, such as the time limit."""
     used: float = 0.0
-    """How much of it is used, in USD or requests."""
+    """The amount of the limit that is used, in USD or requests."""
     next: float = 0.0
-    """How much of it the next request needs."""
+    """The amount of the limit that the next request needs."""
 
     def raise_to(self, done: float) -> dict[str, float] | None:
         """Return the limit with which the run probably finishes, if it reached one with this fraction of samples done.
@@ -148,11 +149,11 @@ class Over:
 
     limited: Limited
     reached: Reached | None = None
-    """The message, if nothing more may be sent."""
+    """The message, if no more requests may be sent."""
 
 
 class Spending:
-    """What a run directory has used of its budget, with what is reserved for requests in flight."""
+    """The part of its budget that a run directory has used, with the amounts reserved for requests in flight."""
 
     def __init__(
         self, budget: Budget, price: Pricer, ledger: Ledger | None = None, *, elsewhere: Balance | None = None
@@ -182,7 +183,7 @@ class Spending:
 
     @property
     def cost_usd(self) -> float:
-        """What was spent so far, requests in flight excluded."""
+        """Amount spent so far in USD, without requests in flight."""
         spent = self.ledger.answered.usd + self._elsewhere.answered.usd
         if self._budget.unanswered == "charged":
             spent += self.ledger.unanswered.usd + self._elsewhere.unanswered.usd
@@ -190,19 +191,19 @@ class Spending:
 
     @property
     def now_usd(self) -> float:
-        """What this call has spent, requests in flight excluded."""
+        """Amount that this call has spent in USD, without requests in flight."""
         return self.cost_usd - self._earlier_usd
 
     @property
     def unanswered_usd(self) -> float:
-        """What stays reserved for replies that were not received, and that the server may have written and billed."""
+        """Amount reserved for replies that were not received, but that the server may have written and billed."""
         if self._budget.unanswered == "free":
             return 0.0
         return self.ledger.unanswered.reply_usd + self._elsewhere.unanswered.reply_usd
 
     @property
     def seconds_left(self) -> float:
-        """Until the time is up; infinite without such a limit."""
+        """Seconds until the time limit; infinite without one."""
         most = self._budget.max_seconds
         return inf if most is None else self._began + most - time.monotonic()
 
@@ -212,7 +213,7 @@ class Spending:
         return Reached(f"Time limit of {self._budget.max_seconds or 0:g} s reached (--max-seconds).")
 
     def cost_reached(self, cost_usd: float) -> Reached:
-        """Return the end of a run whose cost limit leaves too little for a request of at most this cost."""
+        """Return the message for a cost limit that leaves too little for a request of at most this cost."""
         reserved, needed = self.unanswered_usd, self.cost_usd + self.unanswered_usd + cost_usd
         also = advice = ""
         if reserved:
@@ -239,7 +240,7 @@ class Spending:
         )
 
     def most_usd(self, provider: Provider, most: Usage) -> float:
-        """Return the most that a request with at most this usage can cost. Raises UsageError if it is unknown."""
+        """Return the maximum cost of a request with at most this usage. Raises UsageError if it is unknown."""
         cost = self.highest_usd(provider, most)
         if cost is None:
             marks = provider.fingerprint()
@@ -249,14 +250,14 @@ class Spending:
     def highest_usd(self, provider: Provider, usage: Usage) -> float | None:
         """Return the price of this usage if its input is charged at the provider's highest rate; None if unknown.
 
-        Input may be read from the provider's prompt cache or written to it, which have prices of their own.
+        Input may be read from the provider's prompt cache or written to it, which have separate prices.
         """
         return highest_usd(self._price, provider, usage)
 
     def over(self, cost_usd: float, *, free: bool = False) -> Over | None:
         """Return the limit that one more request, of at most this cost, could exceed; None if it exceeds none.
 
-        `free`: it is not a request to a model, so only the time counts.
+        `free`: it is not a request to a model, so only the time limit applies.
         """
         budget = self._budget
         if self.seconds_left <= 0:
@@ -273,14 +274,16 @@ class Spending:
         return Over(Limited.LATER) if self._reserved_usd > left else None
 
     def begin(self, reserved_usd: float, charge: Charge) -> int:
-        """Reserve this much for a request and enter it, with its charge if it is not answered; return its entry."""
+        """Reserve this amount for a request and enter it in the ledger, with the charge if it is not answered; return
+        its entry.
+        """
         entry = self.ledger.sent(charge)
         self._in_flight += 1
         self._reserved_usd += reserved_usd
         return entry
 
     def replied(self, entry: int, reserved_usd: float, provider: Provider, settled: Settled) -> float | None:
-        """Settle a request that was answered; return what it cost, None if unknown."""
+        """Settle a request that was answered; return its cost, None if unknown."""
         usage = settled.usage
         price = self.highest_usd if settled.input_estimated else self._price
         cost, estimated = price(provider, usage), settled.estimated
@@ -291,7 +294,7 @@ class Spending:
         return cost
 
     def failed(self, entry: int, reserved_usd: float, error: ProviderError) -> None:
-        """Settle a request without a usable reply, by whether it was sent and whether it may be billed."""
+        """Settle a request without a usable reply. The charge depends on whether it was sent and may be billed."""
         if not error.sent:
             self.ledger.not_sent(entry)
         elif error.received_bytes:
@@ -310,13 +313,14 @@ class Spending:
         self._release(reserved_usd)
 
     def cancelled(self, entry: int, reserved_usd: float) -> None:
-        """Strike out a request that was not sent after all."""
+        """Remove a request that was not sent after all."""
         self.ledger.not_sent(entry)
         self._release(reserved_usd)
 
     def _release(self, reserved_usd: float) -> None:
         self._in_flight -= 1
-        self._reserved_usd = max(0.0, self._reserved_usd - reserved_usd) if self._in_flight else 0.0  # no rounding rest
+        # exactly 0 without requests in flight, so that rounding errors do not accumulate
+        self._reserved_usd = max(0.0, self._reserved_usd - reserved_usd) if self._in_flight else 0.0
 
 
 def highest_usd(price: Pricer, provider: Provider, usage: Usage) -> float | None:
@@ -334,7 +338,7 @@ def _may_be_billed(error: ProviderError) -> bool:
 
 
 def spent_record(balance: Balance, unanswered: Unanswered) -> dict[str, object]:
-    """Return what a run has spent, as `usage.json` has it; None for what is unknown."""
+    """Return the spending of a run as it is written to `usage.json`; None for unknown amounts."""
     charged = balance.answered + balance.unanswered if unanswered == "charged" else balance.answered
     known = not charged.uncounted
     return {
@@ -349,10 +353,10 @@ def spent_record(balance: Balance, unanswered: Unanswered) -> dict[str, object]:
 
 
 def price_again(ledger: Ledger, price: Pricer, judges: Iterable[Judge]) -> None:
-    """Estimate what requests cost that were sent when their price was unknown.
+    """Estimate the cost of requests that were sent while their price was unknown.
 
-    Each is taken to have had their mean tokens, and to have gone to the most expensive of these judges. Nothing changes
-    if tokens or a price are still unknown.
+    Each is assumed to have had their mean tokens, and to have gone to the most expensive of these judges. Nothing
+    changes if tokens or a price are still unknown.
     """
     judges = tuple(judges)
     ledger.answered = _priced(ledger.answered, price, judges)
@@ -392,7 +396,7 @@ def _requests(number: int, kind: str = "") -> str:
 
 
 def _dollars(usd: float) -> str:
-    """Two to four decimals, and two digits that count for less than a cent, rounded up: `$1.25`, `$0.0000032`."""
+    """Return an amount as text: two to four decimals, or two digits below a cent, rounded up: `$1.25`, `$0.0000032`."""
     if not _UNSEEN**2 <= usd < _MUCH:
         return f"${usd:.2f}" if usd < 1 else f"${usd:.4g}"
     text = f"{_rounded_up(usd):.{_decimals(usd)}f}"

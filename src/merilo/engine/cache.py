@@ -1,7 +1,8 @@
-"""Verdicts across runs: one SQLite file in the user's cache directory, first writer wins.
+"""The verdict cache: verdicts shared between runs in one SQLite file in the user's cache directory. The first writer
+wins.
 
-A shortcut, never a source of trouble: every row is held to its seal and to the question asked, and a file that turns
-out to be damaged is set aside, after which the run goes on with a new one.
+The cache may never break a run: every row is checked against its seal and against the question asked. A damaged file is
+renamed, and the run continues with a new one.
 """
 
 from __future__ import annotations
@@ -25,44 +26,45 @@ __all__ = ["VerdictCache", "default_path"]
 
 WRITE_ROWS = 256
 WRITE_SECONDS = 0.25
-"""The run holds every answer long before: what a kill takes from the cache was paid for, but not lost."""
+"""Seconds between commits. A kill loses at most these entries of the cache; the run has stored every answer long
+before."""
 _MOST_WAITING = 20_000
 _MOST_ABSENT = 50_000
 _AGAIN_S = 1.0
 _LAST_WAIT_S = 30.0
 
 _KEEP = "INSERT OR IGNORE INTO verdicts VALUES (?, ?, ?, ?, ?)"
-_MEND = (
+_REPLACE = (
     "INSERT INTO verdicts VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE"
     " SET verdict = excluded.verdict, seal = excluded.seal, source = excluded.source, added = excluded.added"
 )
 
 
 class VerdictCache:
-    """An open cache; holds verdicts only, never failures. Belongs to one thread; processes may share the file.
+    """An open cache; contains verdicts only, never failures. Belongs to one thread; processes may share the file.
 
-    What is put waits in memory, where look-ups find it, until `commit`.
+    Stored verdicts are held in memory, where look-ups find them, until `commit`.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open or make the cache. Raises RunError when it cannot be used."""
+        """Open or create the cache. Raises RunError if it cannot be used."""
         self._notices: list[str] = []
         self._file: CacheFile | None = CacheFile.open(path, tell=self._notices.append)
         self._due = Due(WRITE_ROWS, WRITE_SECONDS)
         self._waiting: dict[bytes, tuple[Verdict, Question[Any], str]] = {}  # pending: verdict, question, judge
-        self._bad: set[bytes] = set()  # rows that are not believed, to be replaced
-        self._absent: set[bytes] = set()  # looked for and not there, as long as no other process writes
-        self._version: int | None = None  # SQLite's mark of what other processes wrote
+        self._bad: set[bytes] = set()  # rows that failed their checks, to be replaced
+        self._absent: set[bytes] = set()  # known misses, valid until another process writes
+        self._version: int | None = None  # SQLite's data_version: changes when another process writes
         self._sources: dict[tuple[str, str], int] = {}
         self._not_before = 0.0
         self._looked = 0.0
 
     def notices(self) -> Sequence[str]:
-        """What the user should be told once: that a damaged file was set aside, or that the cache is not used."""
+        """Return messages for the user: a damaged file was renamed, or the cache is not used."""
         return tuple(self._notices)
 
     def get(self, key: bytes, verdict: type[Verdict]) -> Verdict | None:
-        """The verdict under this key, whatever was asked; None where there is none."""
+        """Return the verdict under this key, whatever the question was; None if there is none."""
         waiting = self._waiting.get(key)
         if waiting is not None:
             return waiting[0]
@@ -70,7 +72,7 @@ class VerdictCache:
         return None if row is None else _read(row, verdict)
 
     def find(self, wanted: Mapping[bytes, Question[Any]]) -> dict[bytes, Verdict]:
-        """Those of the wanted verdicts that are held and stand as answers to their questions; one look-up."""
+        """Return the cached verdicts for these keys that are valid answers to their questions, with one look-up."""
         self._forget_if_changed()
         return self._found(wanted)
 
@@ -93,7 +95,7 @@ class VerdictCache:
         return found
 
     def _forget_if_changed(self) -> None:
-        """Look again for what was not there once another process has written, or too much is remembered."""
+        """Forget the known misses if another process has written since, or if too many are remembered."""
         version = None
         self._looked = time.monotonic()
         if self._file is not None:
@@ -104,10 +106,10 @@ class VerdictCache:
             self._version = version
 
     def put(self, answered: Sequence[tuple[bytes, Question[Any], Verdict]], judge: str, *, paid: bool) -> list[Verdict]:
-        """Store verdicts of a judge; returns those that the cache holds now: an earlier one where it had one.
+        """Store verdicts of a judge; return the verdicts that the cache holds now: an earlier one if it had one.
 
-        What another process wrote in the last few milliseconds may be missed; then it stays in the cache, and what is
-        stored here in the run alone.
+        A verdict that another process wrote within the last few milliseconds may be missed. It then stays in the cache,
+        and the new one is stored in this run only.
         """
         if time.monotonic() - self._looked > COMMIT_SECONDS:
             self._forget_if_changed()
@@ -123,18 +125,20 @@ class VerdictCache:
         return kept
 
     def due(self) -> bool:
-        """True when what waits should be committed."""
+        """Return True if pending verdicts should be committed."""
         return self._due.due() and time.monotonic() >= self._not_before
 
     def due_in(self) -> float | None:
-        """Seconds until a commit is due; 0.0 when it is, None while nothing waits."""
+        """Return the seconds until a commit is due; 0.0 if it is due now, None if nothing is pending."""
         seconds = self._due.due_in()
         return None if seconds is None else max(seconds, self._not_before - time.monotonic())
 
     def commit(self, *, wait_s: float | None = None) -> Trouble | None:
-        """Make everything put so far visible to others and durable; what kept it from that, None where nothing did.
+        """Make all verdicts put so far durable and visible to other processes; return the problem that prevented it, if
+        any.
 
-        Where another process writes for longer than `wait_s` (by default a moment), it goes on waiting in memory.
+        If another process writes for longer than `wait_s` (by default half a second), the verdicts stay pending in
+        memory.
         """
         if self._due.pending and self._file is not None:
             try:
@@ -147,10 +151,10 @@ class VerdictCache:
         return None
 
     def close(self) -> str | None:
-        """Commit and close; a sentence where another process kept the last verdicts out of the file."""
+        """Commit and close; return a message if another process prevented the last commit."""
         trouble = self.commit(wait_s=_LAST_WAIT_S)
         if trouble is Trouble.DAMAGED:
-            trouble = self.commit(wait_s=_LAST_WAIT_S)  # into the new file, since the old one was damaged just now
+            trouble = self.commit(wait_s=_LAST_WAIT_S)  # into the file that replaced the damaged one
         if self._file is None:
             return None
         file, self._file = self._file, None
@@ -158,8 +162,8 @@ class VerdictCache:
         if trouble is not Trouble.BUSY:
             return None
         return (
-            f"Another process kept the verdict cache {file.path} locked for {_LAST_WAIT_S:g} s; "
-            "the last verdicts stand in the run alone."
+            f"Another process kept the verdict cache {file.path} locked for {_LAST_WAIT_S:g} s. "
+            "The last verdicts are stored in the run only."
         )
 
     def _rows(self, keys: list[bytes]) -> Iterator[tuple[Any, ...]]:  # Any: a damaged file may hold anything
@@ -179,13 +183,13 @@ class VerdictCache:
         now = int(time.time())
         with file.writing(wait_s) as db:
             new: list[tuple[object, ...]] = []
-            mended: list[tuple[object, ...]] = []
+            replaced: list[tuple[object, ...]] = []
             for key, (verdict, question, judge) in self._waiting.items():
                 text = verdict.to_json().encode()
                 row = (key, text, seal(key, text), self._source(db, judge, question.kind), now)
-                (mended if key in self._bad else new).append(row)
+                (replaced if key in self._bad else new).append(row)
             db.executemany(_KEEP, new)
-            db.executemany(_MEND, mended)
+            db.executemany(_REPLACE, replaced)
 
     def _source(self, db: sqlite3.Connection, judge: str, kind: str) -> int:
         number = self._sources.get((judge, kind))
@@ -198,8 +202,10 @@ class VerdictCache:
         return number
 
     def _suffer(self, error: Exception) -> Trouble:
-        """After an error: try again later, go on with a new file, or go on without a cache. Returns what it was."""
-        self._version = None  # what was not found may be there all the same
+        """Handle an error of SQLite: retry later, continue with a new file, or continue without a cache. Return its
+        kind.
+        """
+        self._version = None  # forget the known misses: the failed look-up may have missed rows
         trouble = trouble_of(error)
         if trouble is Trouble.BUSY:
             self._not_before = time.monotonic() + _AGAIN_S
@@ -217,7 +223,7 @@ class VerdictCache:
 
 
 def _believed(row: tuple[Any, ...], wanted: Mapping[bytes, Question[Any]]) -> Verdict | None:
-    """The verdict in a row, where it has not changed since it was written and answers its question."""
+    """Return the verdict in a row if it matches its seal and is a valid answer to its question; otherwise None."""
     question = wanted.get(row[0]) if isinstance(row[0], bytes) else None
     verdict = None if question is None else _read(row, type(question).verdict)
     return verdict if question is not None and verdict is not None and question.fault(verdict) is None else None
@@ -229,5 +235,5 @@ def _read(row: tuple[Any, ...], kind: type[Verdict]) -> Verdict | None:
         return None
     try:
         return kind.from_json(text)
-    except ValueError:  # of a merilo that wrote other fields
+    except ValueError:  # written by a merilo version with other fields
         return None

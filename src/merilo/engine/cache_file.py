@@ -1,8 +1,8 @@
-"""The file behind the verdict cache: whose it is, its tables, and what becomes of it when it is damaged.
+"""The SQLite file of the verdict cache: its ownership, its tables, and its replacement if it is damaged.
 
-A file is set aside only where it is known to be ours: by its mark, or because it lies where we alone put files.
-Whoever has the file open holds a shared lock beside it; to set it aside takes the exclusive one, so that nobody is
-left writing to a file that has another name by then.
+A file is renamed only if it is known to be merilo's: by its application id, or because it is in merilo's own directory.
+Each process that has the file open holds a shared lock in a separate lock file. Renaming requires the exclusive lock,
+so that no process continues to write to a renamed file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FORMAT: Final = 2
 MARK: Final = 0x6D65_726C
-"""Our `application_id`: "merl"."""
+"""SQLite `application_id` of a cache file: "merl"."""
 
 _WRITE_WAIT_S = 0.5
 _OPEN_WAIT_S = 30.0
@@ -39,7 +39,7 @@ _FIRST_FORMAT = {"verdicts": ["key", "verdict"]}
 
 
 def default_path() -> Path:
-    """`$MERILO_CACHE`, else `merilo/verdicts.sqlite` in the user's cache directory."""
+    """Return `$MERILO_CACHE`, or `merilo/verdicts.sqlite` in the user's cache directory if it is not set."""
     named = os.environ.get("MERILO_CACHE")
     return Path(named) if named else _own_path()
 
@@ -55,7 +55,7 @@ def _own_path() -> Path:
 
 
 class _Foreign(Exception):
-    """The file is not a verdict cache; nothing was done to it."""
+    """The file is not a verdict cache; it was not changed."""
 
 
 @dataclass
@@ -67,14 +67,14 @@ class CacheFile:
     _lock: _Lock
     _tell: Callable[[str], None]
     _waits_s: float | None = None
-    """How long `db` waits now while another process writes; None before anything was written to it."""
+    """Current busy timeout of `db` in seconds; None before the first write."""
 
     @classmethod
     def open(cls, path: Path, *, tell: Callable[[str], None], create: bool = True) -> CacheFile:
-        """The cache at `path`, made there with `create`; brought to this format.
+        """Open the cache at `path`, migrated to this format; with `create`, make it if there is none.
 
-        One that is damaged and ours is set aside and a new one made, which `tell` is told. Raises RunError for any
-        other file, for a newer format and where the system does not let us.
+        A damaged file of merilo's is renamed and replaced by a new one, which is reported to `tell`. Raises RunError
+        for any other file, for a newer format and if the system denies access.
         """
         try:
             if create:
@@ -83,7 +83,7 @@ class CacheFile:
             lock = _Lock(path)
         except _Foreign as error:
             raise RunError(
-                f"{path} is no verdict cache of merilo ({said(error)}); name another file with MERILO_CACHE, or run "
+                f"{path} is not a verdict cache of merilo ({said(error)}). Set MERILO_CACHE to another file, or run "
                 "without a cache (--no-cache)."
             ) from None
         except (OSError, *ERRORS) as error:
@@ -108,14 +108,14 @@ class CacheFile:
             if fresh is not None:
                 return fresh
         try:
-            return _opened(path)  # whoever uses it may have set the damaged one aside before us
+            return _opened(path)  # another process may have replaced the damaged file in the meantime
         except ERRORS as error:
             if trouble_of(error) is not Trouble.DAMAGED:
                 raise
             raise RunError(f"{_occupied(path, error)} Run without it (--no-cache), or try again later.") from error
 
     def replaced(self, error: Exception) -> CacheFile | None:
-        """A new file in the place of this damaged one, which is set aside; None while another process uses it."""
+        """Rename this damaged file and return a new one in its place; None while another process uses it."""
         self.db.close()
         try:
             fresh = _set_aside(self.path, self._lock, error, self._tell)
@@ -124,19 +124,19 @@ class CacheFile:
             return None
         if fresh is None:
             self._lock.close()
-            self._tell(f"{_occupied(self.path, error)} This run goes on without it.")
+            self._tell(f"{_occupied(self.path, error)} This run continues without it.")
             return None
         self.db, self._waits_s = fresh, None
         return self
 
     def given_up(self, error: Exception) -> None:
-        """Close the file, since it cannot be written, and say so."""
+        """Close the file, since it cannot be written, and report that."""
         self.close()
-        self._tell(f"The verdict cache {self.path} cannot be written ({said(error)}); this run goes on without it.")
+        self._tell(f"The verdict cache {self.path} cannot be written ({said(error)}). This run continues without it.")
 
     @contextmanager
     def writing(self, wait_s: float | None = None) -> Generator[sqlite3.Connection]:
-        """One transaction; waits so long (by default a moment) while another process writes."""
+        """Run one transaction. Waits up to `wait_s` (default: half a second) while another process writes."""
         wait_s = _WRITE_WAIT_S if wait_s is None else wait_s
         if wait_s != self._waits_s:
             self.db.execute(f"PRAGMA busy_timeout = {wait_s * 1000:.0f}")
@@ -158,7 +158,7 @@ class CacheFile:
 
 
 def _look(path: Path) -> None:
-    """Raise _Foreign where a file at this path is not known to be ours. Nothing is written, here or beside it."""
+    """Raise _Foreign if the file at this path is not known to be merilo's. Writes nothing."""
     try:
         with path.open("rb") as file:
             head = file.read(100)
@@ -167,17 +167,17 @@ def _look(path: Path) -> None:
     if not head or path == _own_path():
         return
     if not head.startswith(_MAGIC):
-        raise _Foreign("it is not even an SQLite file")
+        raise _Foreign("it is not an SQLite file")
     if int.from_bytes(head[68:72], "big") != MARK:
         tables = _tables(path)
         if tables is None:
-            raise _Foreign("it is damaged, or another program's")
+            raise _Foreign("it is damaged or belongs to another program")
         if tables and tables != _FIRST_FORMAT:
             raise _Foreign(f"its tables are {', '.join(sorted(tables))}")
 
 
 def _tables(path: Path) -> dict[str, list[str]] | None:
-    """The tables of an SQLite file with their columns; None where it cannot be read."""
+    """Return the tables of an SQLite file with their columns; None if it cannot be read."""
     logged = path.with_name(path.name + "-wal")
     mode = "mode=ro" if logged.exists() and logged.stat().st_size else "immutable=1"
     try:
@@ -194,7 +194,7 @@ def _tables(path: Path) -> dict[str, list[str]] | None:
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """A connection to the cache, with its tables made or brought to this format. Raises one of ERRORS, RunError."""
+    """Return a connection to the cache, with its tables created or migrated. Raises one of ERRORS, or RunError."""
     give_up = time.monotonic() + _OPEN_WAIT_S
     while True:
         db = connected(path, wait_s=_OPEN_WAIT_S)
@@ -204,7 +204,7 @@ def _opened(path: Path) -> sqlite3.Connection:
             db.close()
             if trouble_of(error) is not Trouble.BUSY or time.monotonic() > give_up:
                 raise
-            time.sleep(0.05)  # some locks of opening are refused at once, whatever the time that we would wait
+            time.sleep(0.05)  # while opening, SQLite refuses some locks at once, whatever the busy timeout
         except BaseException:
             db.close()
             raise
@@ -227,7 +227,7 @@ def _prepare(path: Path, db: sqlite3.Connection) -> None:
             db.execute(f"PRAGMA user_version = {FORMAT}")
         db.execute("COMMIT")
     if db.execute("PRAGMA application_id").fetchone() != (MARK,):
-        raise sqlite3.DatabaseError("it lacks our mark")
+        raise sqlite3.DatabaseError("it lacks merilo's application id")
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("SELECT key, verdict, seal, source, added FROM verdicts LIMIT 1").fetchone()
     db.execute("SELECT id, judge, kind FROM sources LIMIT 1").fetchone()
@@ -237,14 +237,14 @@ def _version(path: Path, db: sqlite3.Connection) -> int:
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if version > FORMAT:
         raise RunError(
-            f"The verdict cache {path} has format {version}, this merilo reads up to {FORMAT}; upgrade merilo, or name "
-            "another file with MERILO_CACHE."
+            f"The verdict cache {path} has format {version}; this merilo reads formats up to {FORMAT}. "
+            "Upgrade merilo, or set MERILO_CACHE to another file."
         )
     return int(version)
 
 
 def _from_1(path: Path, db: sqlite3.Connection) -> None:
-    """Format 1 had no seals and did not know where a verdict came from; its rows are as old as its file at least."""
+    """Migrate format 1, which had no seals and no sources. Its rows get the file's modification time as their age."""
     columns = [row[1] for row in db.execute("PRAGMA table_info(verdicts)")]
     if columns != _FIRST_FORMAT["verdicts"]:
         raise sqlite3.DatabaseError(f"the table of verdicts has the columns {', '.join(columns)}")
@@ -264,10 +264,10 @@ def _from_1(path: Path, db: sqlite3.Connection) -> None:
 def _set_aside(
     path: Path, lock: _Lock, error: Exception, tell: Callable[[str], None], *, wait_s: float | None = None
 ) -> sqlite3.Connection | None:
-    """A new cache in the place of a damaged one, which is kept under another name; None while others use it.
+    """Rename a damaged cache and return a connection to a new one; None while other processes use it.
 
-    With `wait_s` the damage showed when it was opened: others who met it too are waited for, and one of them may have
-    set it aside by then. Raises OSError and one of ERRORS where the system does not let us.
+    `wait_s` is set if the damage was found on opening. Other processes may have found it too: wait for them, since one
+    of them may have replaced the file already. Raises OSError and one of ERRORS if the system denies access.
     """
     if not lock.alone(wait_s or 0.0):
         return None
@@ -279,8 +279,9 @@ def _set_aside(
                 part.replace(_aside(path, number).with_name(_aside(path, number).name + ending))
         _opened(path).close()
         name = _aside(path, number).name
-        tell(f"The verdict cache {path} is damaged ({said(error)}): it was set aside as {name} and a new one begun.")
-    lock.share()  # somebody may be alone with the new file before we are back; hence no connection was kept to it
+        tell(f"The verdict cache {path} is damaged ({said(error)}). It was renamed to {name}; a new one was created.")
+    # between the two locks another process may replace the file once more, so connect only after share()
+    lock.share()
     return _opened(path)
 
 
@@ -302,29 +303,31 @@ def _occupied(path: Path, error: Exception) -> str:
 
 def _unusable(path: Path, error: Exception) -> RunError:
     return RunError(
-        f"The verdict cache {path} cannot be used ({said(error)}); make it writable, set MERILO_CACHE to another "
-        "file, or run without it (--no-cache)."
+        f"The verdict cache {path} cannot be used ({said(error)}). Make it writable, set MERILO_CACHE to another "
+        "file, or run without a cache (--no-cache)."
     )
 
 
 class _Lock:
-    """Who uses the cache: shared by all who do, alone for whoever sets it aside. Freed when a process dies.
+    """Lock file of the cache: shared by all processes that use it, exclusive to rename it. Freed when a process dies.
 
-    SQLite's own file lock is used because it works alike on every system and never goes stale.
+    It is an SQLite database, because SQLite's file locks work the same on every system and never go stale.
     """
 
     def __init__(self, path: Path) -> None:
         self._db = sqlite3.connect(path.with_name(path.name + ".lock"), isolation_level=None, check_same_thread=False)
 
     def share(self) -> None:
-        """Hold it beside others; waits while somebody is alone."""
+        """Take the shared lock; wait while another process holds the exclusive one."""
         self._drop()
         self._db.execute(f"PRAGMA busy_timeout = {_OPEN_WAIT_S * 1000:.0f}")
         self._db.execute("BEGIN")
         self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
 
     def alone(self, wait_s: float) -> bool:
-        """Hold it alone, once others have let go of it; False, and shared as before, where they do not in time."""
+        """Take the exclusive lock once others release theirs. Return False, with the shared lock, if they do not in
+        time.
+        """
         self._drop()
         self._db.execute(f"PRAGMA busy_timeout = {wait_s * 1000:.0f}")
         try:

@@ -1,4 +1,4 @@
-"""What is in the verdict cache, and how old or unwanted verdicts leave it; other processes may go on using it."""
+"""Inspection and pruning of the verdict cache; other processes may use it at the same time."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _LAST_TIME = 2**34
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The verdicts of one judge on one kind of question; both None where an earlier merilo did not note it."""
+    """Number and age of the verdicts of one judge on one kind of question. Judge and kind are None in old entries."""
 
     judge: str | None
     kind: str | None
     verdicts: int
     oldest: int
-    """When the first of them was stored, in seconds since 1970."""
+    """Time when the first of them was stored, in seconds since 1970."""
     newest: int
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a cache holds."""
+    """Contents of a cache, by judge and kind of question."""
 
     path: Path
     size_bytes: int
@@ -45,34 +45,34 @@ class Contents:
 
     @property
     def verdicts(self) -> int:
-        """How many verdicts it holds in all."""
+        """Total number of verdicts."""
         return sum(share.verdicts for share in self.shares)
 
     @property
     def oldest(self) -> int | None:
-        """When its first verdict was stored, in seconds since 1970; None where it is empty."""
+        """Time when the first verdict was stored, in seconds since 1970; None if the cache is empty."""
         return min((share.oldest for share in self.shares), default=None)
 
     @property
     def newest(self) -> int | None:
-        """When its last verdict was stored."""
+        """Time when the last verdict was stored, in seconds since 1970; None if the cache is empty."""
         return max((share.newest for share in self.shares), default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """What left a cache."""
+    """Result of pruning a cache."""
 
     verdicts: int
     freed_bytes: int
-    """By how much the file shrank; 0 where another process kept it from shrinking just now."""
+    """Bytes by which the file shrank; 0 if another process prevented it."""
     left: int
-    """How many verdicts it still holds."""
+    """Number of verdicts left."""
     notices: tuple[str, ...] = ()
 
 
 def contents(path: Path) -> Contents:
-    """What the cache at `path` holds; nothing where there is none. Raises RunError where it cannot be used."""
+    """Return the contents of the cache at `path`; empty if there is none. Raises RunError if it cannot be used."""
     if not path.exists():
         return Contents(path, 0)
     notices: list[str] = []
@@ -89,9 +89,9 @@ def contents(path: Path) -> Contents:
 
 
 def prune(path: Path, *, before: int | None = None, judge: str | None = None) -> Pruned:
-    """Take out verdicts: those stored before a time (seconds since 1970), those of a judge, both in one, or all.
+    """Delete verdicts stored before a time (seconds since 1970), those of a judge, those of both conditions, or all.
 
-    Raises RunError where the cache cannot be used, and UsageError for a judge of whom it holds nothing.
+    Raises RunError if the cache cannot be used, and UsageError for a judge without verdicts in it.
     """
     if not path.exists():
         return Pruned(0, 0, 0)
@@ -112,15 +112,15 @@ def _opened(path: Path, notices: list[str]) -> AbstractContextManager[CacheFile]
 
 @contextmanager
 def _telling(path: Path) -> Generator[None]:
-    """Turns an error of SQLite in its block into a RunError of one sentence."""
+    """Turn an error of SQLite in its block into a RunError."""
     try:
         yield
     except ERRORS as error:
         if trouble_of(error) is Trouble.DAMAGED:
-            told = f"The verdict cache {path} is damaged ({said(error)}); remove it: a run makes a new one."
+            message = f"The verdict cache {path} is damaged ({said(error)}). Delete it; the next run creates a new one."
         else:
-            told = f"The verdict cache {path} cannot be used ({said(error)}); try again later."
-        raise RunError(told) from error
+            message = f"The verdict cache {path} cannot be used ({said(error)}). Try again later."
+        raise RunError(message) from error
 
 
 def _sources(db: sqlite3.Connection, judge: str) -> list[int]:
@@ -128,19 +128,19 @@ def _sources(db: sqlite3.Connection, judge: str) -> list[int]:
     found = [number for (number,) in numbers if isinstance(number, int)]
     if not found:
         known = [str(name) for (name,) in db.execute("SELECT DISTINCT judge FROM sources ORDER BY judge")]
-        holds = f"; it knows {', '.join(known)}" if known else ""
-        raise UsageError(f"The cache holds no verdict of a judge {judge!r}{holds} (see merilo cache info).")
+        holds = f" (judges: {', '.join(known)})" if known else ""
+        raise UsageError(f"The cache has no verdicts of judge {judge!r}{holds}; see merilo cache info.")
     return found
 
 
 def _deleted(file: CacheFile, before: int | None, sources: list[int] | None) -> Iterator[int]:
-    """How many rows went in each of many short transactions, between which others can write."""
+    """Delete rows in many short transactions, between which other processes can write; yield the count of each."""
     (last,) = file.db.execute("SELECT coalesce(max(rowid), 0) FROM verdicts").fetchone()
     wanted, values = "", []
     if before is not None:
         wanted, values = " AND added < ?", [before]
     if sources is not None:
-        wanted += f" AND source IN ({','.join(map(str, sources))})"  # numbers of our own
+        wanted += f" AND source IN ({','.join(map(str, sources))})"  # integers from our own table
     for start in range(0, last, _ROWS):
         with file.writing(_WAIT_S) as db:
             rows = db.execute(
@@ -151,14 +151,12 @@ def _deleted(file: CacheFile, before: int | None, sources: list[int] | None) -> 
 
 
 def _shrink(db: sqlite3.Connection) -> list[str]:
-    """Give the freed room back; says so where that is not possible just now."""
+    """Return free space to the file system; return a notice if that is not possible now."""
     try:
         db.execute("VACUUM")
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     except sqlite3.OperationalError as error:
-        return [
-            f"The file could not be made smaller just now ({said(error)}); its free room is used by what comes next."
-        ]
+        return [f"The file could not be shrunk now ({said(error)}). Its free space will be used by new verdicts."]
     return []
 
 
@@ -167,7 +165,7 @@ def _text(value: object) -> str | None:
 
 
 def _time(value: object) -> int:
-    """A time that was stored; a damaged file may hold anything."""
+    """Return a stored time; 0 for an invalid value, since a damaged file may contain anything."""
     return value if isinstance(value, int) and 0 <= value < _LAST_TIME else 0
 
 

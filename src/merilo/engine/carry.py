@@ -1,4 +1,4 @@
-"""Carries requests to their providers within one event loop: one open connection a provider, one queue an endpoint."""
+"""Dispatcher of one run: opens one connection per provider and keeps one queue per endpoint, within one event loop."""
 
 from __future__ import annotations
 
@@ -31,32 +31,33 @@ if TYPE_CHECKING:
     from merilo.runs.ledger import Balance, Ledger
 
 UNTIMED_S = 600.0
-"""How long a provider may take that names no time of its own."""
+"""Seconds before a request is cancelled if its provider declares no timeout."""
 _LATE_S = 5.0
-"""A provider keeps its own time; it is broken off when it has not done so by this much."""
-_MOST_TOLD = 5
+"""Extra seconds beyond a provider's own timeout. The dispatcher then cancels the request, in case the provider did
+not."""
+_MAX_WARNINGS = 5
 _STUCK_S = 0.1
 _LONGEST_CLOSING_S = 5.0
 _DRAIN_S = 2.0
-"""Time for the requests in flight to be answered after an error has ended the run: what is answered is not lost, and
-a request that is refused too is not counted as unanswered."""
+"""Seconds to wait for the requests in flight after an error has ended the run. Replies that arrive in this time are
+stored, and requests that are refused do not count as unanswered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """An open connection, and how long one request may take before it is cancelled."""
+    """An open connection, and the seconds after which a request on it is cancelled."""
 
     connection: Connection
     limit_s: float
     send: Callable[[Request], Awaitable[Reply | None]]
-    """Sends a request once: None if it has to be sent again in another form."""
+    """Sends a request once. Returns None if the request must be sent again with adapted parameters."""
 
 
 class Carrier:
-    """Carries requests for one run; an async context manager.
+    """Dispatcher that sends the requests of one run; an async context manager.
 
-    `stop` and `halt` end it: `stop` at once and with an error, `halt` when what is in the air has landed. Whoever
-    waits is told through `on_stop`.
+    `stop`, `fail` and `halt` end it. `stop` ends it at once. `fail` and `halt` send nothing more and first wait for the
+    requests in flight. Callbacks registered with `on_stop` are called at the end.
     """
 
     def __init__(
@@ -71,20 +72,20 @@ class Carrier:
         tell: Callable[[str], None] = lambda _: None,
         listen: Callable[[Event], None] | None = None,
     ) -> None:
-        """`ledger` is that of the run directory, `elsewhere` what other directories have spent of the same budget.
+        """`ledger` belongs to the run directory; `elsewhere` is what other directories have spent of the same budget.
 
-        `known` are the `adaptations` of an earlier part of the run, so as not to learn them again.
+        `known` are the `adaptations` of an earlier part of the run, so that they need not be learnt again.
 
-        `tell` is told once of each kind of trouble that makes requests wait; `listen` of every event.
+        `tell` is called once for each kind of problem that delays requests, `listen` for every event.
         """
         self.limits = limits or Limits()
         self.price = price
         self.halted = False
-        """True once nothing more is sent."""
+        """True once no more requests are sent."""
         self.reached: Reached | None = None
-        """What ended this call before all was done; None if nothing did, or an error."""
+        """The limit that ended this call before all was done; None if there was none, or if an error ended it."""
         self.over = False
-        """True once nothing more can land."""
+        """True once no more replies are processed."""
         self.spending = Spending(budget or Budget(), price, ledger, elsewhere=elsewhere)
         self._say = tell
         self._listen = listen
@@ -104,12 +105,12 @@ class Carrier:
         self._watching: asyncio.TimerHandle | None = None
         self._shortest_s = inf
         self.known = 0
-        """Answers that nothing was sent for; whoever looks them up counts them here."""
+        """Number of answers that needed no request. The code that looks answers up adds to it."""
         self._counts = dict.fromkeys(EventKind, 0)
         self._input_tokens = self._output_tokens = 0
         self._known_price = True
         self.timed_out = 0
-        """Requests of this call that were not answered in time."""
+        """Number of requests of this call that had no reply in time."""
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
@@ -125,22 +126,22 @@ class Carrier:
             if timer is not None:
                 timer.cancel()
         tasks = [task for lane in self._lanes.values() for task in lane.close()]
-        if tasks:
+        if tasks:  # with a timeout, since a provider's code may swallow its cancellation
             await asyncio.wait(tasks, timeout=_LONGEST_CLOSING_S)
         await self._stack.aclose()
 
     # sending
 
     def post(self, send: Send, to: Recipient, place: int, order: Order, *, proven: bool = False) -> None:
-        """Put a request into its endpoint's queue; `to` gets what comes back for it, with its `place`.
+        """Put a request into its endpoint's queue. Its reply is passed to `to`, together with `place`.
 
-        `proven`: its judge has answered before, so that a request that is wrong says nothing about the endpoint.
+        `proven`: its judge has answered before, so an invalid request is not evidence of a failing endpoint.
         """
         lane = self._lane_of.get(id(send.provider)) or self._lane(send.provider)
         lane.post(Parcel(send, to, place, order, proven=proven))
 
     async def carry(self, send: Send) -> Reply | Failure:
-        """The reply to one request, or why there is none. Raises ProviderDown when no request can work."""
+        """Send one request; return its reply or failure. Raises ProviderDown if no request to the provider can work."""
         single = _Single(self._loop.create_future())
         self._stops.add(single.stopped)
         try:
@@ -150,22 +151,22 @@ class Carrier:
             self._stops.discard(single.stopped)
 
     def count(self, known: int) -> None:
-        """So many answers were known, so that nothing was sent for them."""
+        """Add to the number of answers that were known without a request."""
         self.known += known
 
     def on_stop(self, callback: Callable[[BaseException | None], None]) -> None:
-        """Call this once when nothing more can land: with the error, or with None when a limit was reached."""
+        """Register a callback for the end of the dispatcher. It receives the error, or None if a limit was reached."""
         self._stops.add(callback)
 
     def off_stop(self, callback: Callable[[BaseException | None], None]) -> None:
-        """Call this no more."""
+        """Unregister a callback of `on_stop`."""
         self._stops.discard(callback)
 
     def stop(self, error: BaseException | None) -> None:
         """End at once."""
         if not self.over:
             self.over = self.halted = True
-            for callback in tuple(self._stops):
+            for callback in tuple(self._stops):  # a copy: callbacks may unregister themselves
                 callback(self._error or error)
 
     @property
@@ -184,13 +185,14 @@ class Carrier:
         """Send nothing more, and end when all requests in flight are settled."""
         if not self.halted:
             self.halted, self.reached = True, reached
-            self._loop.call_soon(self.landed)
+            self._loop.call_soon(self.landed)  # not at once: the caller may be a queue that is just sending
 
     def landed(self) -> None:
-        """A request has ended: see whether that was the last, or whether others can be paid for now."""
+        """React to a finished request: end if it was the last one, or send requests that fit the budget now."""
         if self.halted and not self.over and not any(lane.busy for lane in self._lanes.values()):
             self.stop(None)
         elif self.spending.needs_price:
+            # a reply usually costs less than was reserved for it, so requests that had to wait may fit now
             for lane in self._lanes.values():
                 lane.pump_soon()
             if self._ending is None and self._stuck:
@@ -198,12 +200,14 @@ class Carrier:
 
     @property
     def _stuck(self) -> bool:
-        """Whether everything left to send is too expensive."""
+        """True if every request left to send is too expensive."""
         lanes = self._lanes.values()
         return any(lane.left_out_usd is not None for lane in lanes) and all(lane.idle for lane in lanes)
 
     def _end_stuck(self, sent: int) -> None:
-        """Halt where nothing has moved since; plans that have just got an answer may ask for something cheaper."""
+        """Halt if nothing was sent since `_stuck` was first seen. The wait lets plans that just got an answer ask
+        cheaper questions.
+        """
         self._ending = None
         if self._stuck and not self.halted:
             if sent == self.spending.sent:
@@ -213,14 +217,14 @@ class Carrier:
                 self.landed()
 
     def read_all(self) -> None:
-        """Hand over what came before the end."""
+        """Process the replies that arrived before the end."""
         for lane in self._lanes.values():
             lane.read_all()
 
-    # telling
+    # reporting
 
     def traffic(self) -> Traffic:
-        """The figures of this moment."""
+        """Return the current request statistics."""
         lanes = self._lanes.values()
         return Traffic(
             sent=self.spending.sent,
@@ -236,31 +240,34 @@ class Carrier:
         )
 
     def tell(self, kind: EventKind, endpoint: str, seconds: float = 0.0, error: ProviderError | None = None) -> None:
-        """An event: counted, and handed on where somebody listens."""
+        """Count an event, and pass it to the listener if there is one."""
         self._counts[kind] += 1
         if self._listen is not None:
             detail, status = ("", None) if error is None else (str(error), error.status)
             self._listen(Event(kind, endpoint, seconds, detail, status))
 
     def say_once(self, sentence: str) -> None:
-        """Tell the user of some trouble, each only once, and of a few only."""
-        if sentence not in self._told and len(self._told) < _MOST_TOLD:
+        """Show the user a warning, each text once and at most five in all."""
+        if sentence not in self._told and len(self._told) < _MAX_WARNINGS:
             self._told.add(sentence)
             self._say(sentence)
 
     def paid(self, parcel: Parcel, settled: Settled) -> None:
-        """Settle a request that was answered, and count what it took."""
+        """Settle a request that was answered, and count its tokens."""
         self._input_tokens += settled.usage.input_tokens or 0
         self._output_tokens += settled.usage.output_tokens or 0
         cost = self.spending.replied(parcel.entry, parcel.reserved_usd, parcel.send.provider, settled)
         self._known_price = self._known_price and cost is not None
 
     def notices(self) -> list[str]:
-        """What the open connections want the user to see once."""
+        """Return the notices of the open connections for the user."""
         return [notice for opened in self._opened.values() for notice in opened.connection.notices()]
 
     def adaptations(self) -> Mapping[str, Mapping[str, str]]:
-        """Provider → parameters that it made us drop or rename, with what was done; what was known is in it."""
+        """Return, by provider, the request parameters that its server rejected and how they were dropped or renamed.
+
+        Includes the adaptations that were known from an earlier part of the run.
+        """
         found = {
             title_of(self._providers[key]): dict(each.connection.adaptations()) for key, each in self._opened.items()
         }
@@ -269,15 +276,17 @@ class Carrier:
     # connections
 
     def opened(self, provider: Provider) -> Opened | None:
-        """The provider's connection, where it is open."""
+        """Return the provider's connection; None if it is not open."""
         return self._opened.get(id(provider))
 
     async def open(self, provider: Provider) -> Opened:
-        """The provider's connection, opened once for all that wait for it. Raises UsageError for a missing key."""
+        """Return the provider's connection; concurrent callers share one attempt to open it. Raises UsageError for a
+        missing key.
+        """
         opening = self._opening.get(id(provider))
         if opening is None:
             opening = self._opening[id(provider)] = asyncio.create_task(self._connect(provider))
-        return await asyncio.shield(opening)
+        return await asyncio.shield(opening)  # a cancelled caller must not close it for the others
 
     async def _connect(self, provider: Provider) -> Opened:
         timed, limit_s = _timed(provider, self.limits.timeout_s)
@@ -291,7 +300,8 @@ class Carrier:
         return opened
 
     def _lane(self, provider: Provider) -> Lane:
-        """The lane of the provider's endpoint: providers of one address and model share it."""
+        """Return the queue of the provider's endpoint. Providers with the same address and model share one."""
+        # without an address (a callable, a model in this process) each provider object is a separate endpoint
         title = title_of(provider) if "base_url" in provider.fingerprint() else f"{title_of(provider)} {id(provider)}"
         lane = self._lanes.get(title)
         if lane is None:
@@ -301,7 +311,7 @@ class Carrier:
         return lane
 
     def _watch(self) -> None:
-        """Look now and then for what has outlived its time."""
+        """Check periodically for requests that exceeded their timeout."""
         now = time.monotonic()
         for lane in self._lanes.values():
             lane.check(now)
@@ -313,7 +323,7 @@ class Carrier:
 
 
 class _Single:
-    """Waits for the reply to one request."""
+    """Listener for the reply to one request."""
 
     def __init__(self, future: asyncio.Future[Reply | Failure]) -> None:
         self.future = future
@@ -329,9 +339,10 @@ class _Single:
 
 
 def _timed(provider: Provider, timeout_s: float | None) -> tuple[Provider, float]:
-    """The provider with the run's own timeout where it takes one, and the seconds after which a request is broken off.
+    """Return the provider with the run's timeout, if it accepts one, and the seconds after which a request is
+    cancelled.
 
-    What runs on this machine and asks no model keeps its own time.
+    A provider that runs on this machine and asks no model keeps its own timeout.
     """
     if asks_no_model(provider):
         return provider, inf

@@ -1,4 +1,4 @@
-"""Finds what the judges of a cascade answered in a run, and asks the last judge about a sample of these questions."""
+"""Finds the answers of a cascade's judges in a run, and asks the last judge a sample of these questions (the audit)."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 
 
 class Audited(NamedTuple):
-    """A question that a judge before the last answered, and that the last judge is asked too."""
+    """A question that a judge before the last answered, and that the last judge is asked as well."""
 
     place: int
     """Position of the judge in the cascade."""
     key: bytes
     """Key of its answer."""
     question: Question[Any]
-    """In the role of the last judge."""
+    """The question in the role of the last judge."""
     verdict: Verdict
 
     @property
@@ -56,14 +56,14 @@ class Audited(NamedTuple):
 
 @dataclass(slots=True)
 class Answered:
-    """How many questions each judge of a cascade answered."""
+    """Number of questions that each judge of a cascade answered."""
 
     questions: Counter[str] = field(default_factory=Counter[str])
     """Questions to the cascade, by kind."""
     failed: Counter[str] = field(default_factory=Counter[str])
     """Questions without a verdict, by kind."""
     earlier: dict[str, Counter[int]] = field(default_factory=dict[str, "Counter[int]"])
-    """By kind, the answers of the judges before the last, by their position."""
+    """By kind, the number of answers of each judge before the last, by its position."""
 
     def by_last(self, kind: str) -> int:
         """Return how many questions of a kind the last judge answered."""
@@ -71,7 +71,7 @@ class Answered:
 
 
 def answered(store: Path, cascade: Cascade, roles: Sequence[str], trails: Iterable[bytes] | None = None) -> Answered:
-    """Count who answered the questions of a cascade with these roles, as far as the store holds them.
+    """Count the answers of each judge to the questions of a cascade in these roles, as far as the store holds them.
 
     `trails`: keys of the questions to count, if the store holds others too; None for all.
     """
@@ -86,13 +86,13 @@ def answered(store: Path, cascade: Cascade, roles: Sequence[str], trails: Iterab
 
 
 def chosen_audits(store: Store, path: Path, cascade: Cascade, roles: Sequence[str]) -> dict[str, list[Audited]]:
-    """Return the questions to audit by kind, in random order; the order depends on the questions and the seed alone.
+    """Return the questions to audit by kind, in random order; the order depends only on the questions and the seed.
 
-    Kinds whose audit has failed are left out.
+    Kinds whose audit has failed are omitted.
     """
     totals: Counter[str] = Counter()
     lowest: dict[str, list[tuple[int, _Earlier]]] = {}
-    held: set[int] = set()  # a question that was packed twice counts once
+    held: set[int] = set()  # a question that is in two packs counts once
     for each in _answers(path, cascade, roles):
         if each.earlier is None or each.lot in held or each.said.kind in cascade.revoked:
             continue
@@ -122,7 +122,7 @@ def audits_of(store: Store, cascade: Cascade, role: str, places: Mapping[bytes, 
 
 
 async def ask_alone(questions: Iterable[Question[Any]], answers: Answers, carrier: Carrier) -> bool:
-    """Ask each of these questions by itself; False if a limit was reached before all had an answer."""
+    """Ask each of these questions separately; return False if a limit was reached before all had an answer."""
     wanted = tuple(questions)
     if not wanted:
         return True
@@ -141,14 +141,14 @@ async def ask_alone(questions: Iterable[Question[Any]], answers: Answers, carrie
 
 
 def answers_to(questions: Sequence[Question[Any]], answers: Answers) -> list[Answer | None]:
-    """Return what the run holds of questions that were asked alone, in order; None for one without an answer."""
+    """Return the run's answers to questions that were asked alone, in order; None for one without an answer."""
     units = answers.units(tuple((question,) for question in questions))
     return [held.get(unit.key) for unit, (held, _) in zip(units, answers.known_all(units), strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Again(Ordinary):
-    """Asks questions, each in a group of its own so that none is packed; its outcome does not count."""
+    """A metric that asks questions, each in a separate group so that none is packed; its outcome is not used."""
 
     name: ClassVar[str] = "cascade_check"
     version: ClassVar[int] = 1
@@ -163,7 +163,7 @@ class _Again(Ordinary):
         return Kinds(map(type, self.questions))
 
     def at_most(self, sample: Sample) -> int:
-        """As many as there are."""
+        """Return the number of questions."""
         del sample
         return len(self.questions)
 
@@ -186,11 +186,11 @@ class _Earlier(NamedTuple):
 
 
 class _CascadeAnswer(NamedTuple):
-    """What a cascade answered to a question, and which judge before the last gave that answer, if one did."""
+    """A cascade's answer to a question, and the judge before the last that gave it, if one did."""
 
     said: Said
     lot: int
-    """The lowest are audited."""
+    """Random number of the question. The questions with the lowest numbers are audited."""
     earlier: _Earlier | None
 
 
@@ -199,8 +199,8 @@ def _answers(
 ) -> Iterator[_CascadeAnswer]:
     """Yield the answers of a cascade, also of kinds whose audit has failed.
 
-    The judges of a cascade were asked more than the cascade: all of them answered the pilot. So their answers are put
-    into a private file first, where each answer of the cascade finds its own.
+    The judges of a cascade answered more questions than the cascade passed to them, since all of them answer the pilot.
+    So their answers go into a private database first, where each answer of the cascade is matched with its own.
     """
     with closing(sqlite3.connect("")) as file:
         file.execute("CREATE TABLE accepted (lot INTEGER PRIMARY KEY, place INTEGER NOT NULL, key BLOB NOT NULL)")
@@ -208,7 +208,8 @@ def _answers(
         file.executemany("INSERT OR IGNORE INTO counted VALUES (?)", ((key,) for key in trails or ()))
         for role in roles:
             rows = _accepted(store, cascade, role)
-            file.executemany("INSERT OR IGNORE INTO accepted VALUES (?, ?, ?)", rows)  # the earliest judge stays
+            # OR IGNORE: the answer of the earliest judge stays
+            file.executemany("INSERT OR IGNORE INTO accepted VALUES (?, ?, ?)", rows)
         for role in roles:
             for said in said_in(store, role):
                 if KINDS[said.kind] in SPECIAL or not cascade.places(KINDS[said.kind]):
@@ -221,7 +222,7 @@ def _answers(
 
 
 def _accepted(store: Path, cascade: Cascade, role: str) -> Iterator[tuple[int, int, bytes]]:
-    """Yield lot, place and key of the answers at or above the thresholds, from the first judge to the last but one."""
+    """Yield lot, position and key of the answers that reach their thresholds, for all judges but the last."""
     for place, stage in enumerate(cascade.stages):
         for said in said_in(store, stage_role(role, place)):
             if said.verdict is None or place not in cascade.places(KINDS[said.kind])[:-1]:
@@ -231,6 +232,6 @@ def _accepted(store: Path, cascade: Cascade, role: str) -> Iterator[tuple[int, i
 
 
 def _lot(cascade: Cascade, said: Said) -> int:
-    """Return a signed number of 64 bits that follows from the seed and the question alone."""
-    told = f"{cascade.seed} {said.kind} {said.question}".encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.blake2b(told, digest_size=8).digest(), "little", signed=True)
+    """Return a signed 64-bit number that depends only on the seed and the question."""
+    text = f"{cascade.seed} {said.kind} {said.question}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little", signed=True)

@@ -1,4 +1,4 @@
-"""Draws the pilot questions of cascades: at most one question of each kind from each sample of a random selection."""
+"""Selects the pilot questions of cascades: at most one question of each kind from each sample of a random selection."""
 
 from __future__ import annotations
 
@@ -37,11 +37,12 @@ class Drawn(NamedTuple):
     """Position of the cascade among those of the run."""
     question: Question[Any]
     verdicts: Mapping[int, Verdict]
-    """The verdicts of the judges before the last, by their position in the cascade; a judge that failed is missing."""
+    """The verdicts of the judges before the last, by their position in the cascade, without those of judges that
+    failed."""
 
 
 class _Seen(NamedTuple):
-    """A question that a plan asked, with what led the plan on."""
+    """A question that a plan asked, with the answer that the plan received."""
 
     cascade: int
     question: Question[Any]
@@ -49,17 +50,17 @@ class _Seen(NamedTuple):
 
 
 def first_ids(ids: Iterable[str], count: int, seed: int) -> list[str]:
-    """Return `count` ids drawn at random, in the order drawn; it depends on the ids and the seed alone."""
+    """Return `count` randomly selected ids in random order; the selection depends only on the ids and the seed."""
     return heapq.nsmallest(count, ids, key=lambda each: (_lot(seed, "sample", each), each))
 
 
 @dataclass(frozen=True, slots=True)
 class PilotPlan(Ordinary):
-    """Runs the plans of metrics on the first judge's answers, and draws one question of each kind from the sample.
+    """Runs the plans of metrics on the first judge's answers, and selects one question of each kind from the sample.
 
-    The first judge leads the plans on whatever its confidence, so that they ask all their questions before a threshold
-    is known; its answers are stored and used again in the main pass. Questions of one sample often have the same
-    answer, so only one of a kind is drawn: the drawn questions are then independent of each other.
+    The plans use the first judge's answers whatever its confidence, so that they ask all their questions before a
+    threshold is known. These answers are stored and used again in the main pass. Questions of one sample often have the
+    same answer, so only one of each kind is selected. The selected questions are then independent of each other.
     """
 
     name: ClassVar[str] = "cascade_pilot"
@@ -72,12 +73,12 @@ class PilotPlan(Ordinary):
     answers: Answers
     cascades: Sequence[Cascade]
     leading: Sequence[Cascade]
-    """The same cascades, trusting their first judge."""
+    """The same cascades, accepting every answer of their first judge."""
     drawn: dict[str, list[Drawn]] = field(default_factory=dict[str, list[Drawn]])
-    """Results by the id of the sample; whoever takes them removes them."""
+    """Results by sample id; the caller removes those that it takes."""
 
     def at_most(self, sample: Sample) -> int:
-        """As many questions as the metrics ask, and one more of each kind and judge."""
+        """Return the questions that the metrics ask, plus one of each kind and judge."""
         own = sum(metric.at_most(sample) for metric in self.metrics)
         return own + sum(len(each.stages) * len(each.answers) for each in self.cascades)
 
@@ -102,7 +103,7 @@ class PilotPlan(Ordinary):
         return Undefined("it only draws questions")
 
     def _led(self, metric: Metric, sample: Sample, seen: list[_Seen]) -> Plan[None]:
-        """Run the plan of one metric to its end; whatever is wrong with it, the main pass reports."""
+        """Run the plan of one metric until it ends. Errors are ignored here, since the main pass reports them."""
         try:
             plan = metric.plan(sample)
             step: Step = next(plan)
@@ -117,7 +118,7 @@ class PilotPlan(Ordinary):
         except MeriloError:
             return  # a missing field, or a question without an answer
         except Exception as error:  # noqa: BLE001  a bug in a metric must not end the run
-            _log.debug("%s broke in the pilot on sample %r", metric.name, sample.id, exc_info=error)
+            _log.debug("%s raised an error in the pilot on sample %r", metric.name, sample.id, exc_info=error)
 
     def _asked(self, unit: Unit, seen: list[_Seen]) -> Plan[tuple[Answer, ...]]:
         place = next((n for n, each in enumerate(self.cascades) if each is unit.judge), None)
@@ -128,7 +129,7 @@ class PilotPlan(Ordinary):
         return tuple(each.answer for each in given)
 
     def _others(self, each: _Seen) -> Plan[dict[int, Verdict]]:
-        """Return the verdicts of all judges before the last on a drawn question."""
+        """Return the verdicts of all judges before the last on a selected question."""
         places = [n for n in self._candidates(each) if n > each.given.place and self._stage_asked(each, n)]
         answers: tuple[Answer, ...] = ()
         if places:
@@ -146,5 +147,5 @@ class PilotPlan(Ordinary):
 
 
 def _lot(seed: int, *texts: str) -> bytes:
-    told = "\0".join((f"pilot {seed}", *texts)).encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(told, digest_size=SIZE).digest()
+    text = "\0".join((f"pilot {seed}", *texts)).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=SIZE).digest()

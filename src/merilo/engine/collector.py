@@ -1,8 +1,8 @@
-"""Python's search for cyclic garbage, made rare while a run lasts.
+"""Makes Python's cyclic garbage collection rare while a run is active.
 
-A run makes and drops thousands of small objects a second, hardly any of them in cycles, beside the many that live
-as long as it does. With the thresholds of the interpreter the collector walks through all of them again and again, and
-everything waits for it, up to a tenth of a second at a time.
+A run creates and drops thousands of small objects per second, hardly any of them in cycles, and holds many objects
+until its end. With the interpreter's default thresholds the collector traverses all of them repeatedly. Each full
+collection blocks the run for up to a tenth of a second.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _before: tuple[int, int, int] = gc.get_threshold()
 
 @contextmanager
 def rare_collections() -> Generator[None, None, None]:
-    """Collect rarely until the last of the runs of this process that asked for it is over.
+    """Collect rarely until the last active run of this process has finished.
 
-    Does nothing where collecting is switched off, or rarer already.
+    Does nothing if collection is disabled or is already rarer.
     """
-    global _runs, _before  # noqa: PLW0603  the collector belongs to the process, and so does this
+    global _runs, _before  # noqa: PLW0603  the collector's thresholds belong to the process, so this count does too
     with _lock:
         _runs += 1
         if _runs == 1:

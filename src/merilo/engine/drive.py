@@ -1,8 +1,8 @@
-"""Three ways to run the same plans and judges: under asyncio, in rounds, or blocking.
+"""Three drivers for the same plans and judges: under asyncio, in rounds (batches), and blocking.
 
-A driver differs only in how it waits. What was asked before, how questions are packed and what is kept is
-the business of `Answers`; how a request travels that of a carrier. The drivers stand
-side by side, so that one sees that nothing else is different.
+A driver decides only how to wait for replies. `Answers`, the answer store, looks up known answers, packs questions and
+stores verdicts. The dispatcher sends the requests of the asyncio driver. All three drivers are in this module so that
+their difference is easy to see.
 """
 
 from __future__ import annotations
@@ -32,13 +32,16 @@ if TYPE_CHECKING:
 
     Sender = Callable[[Send], Reply | Failure]
     BatchSender = Callable[[Sequence[Send]], Iterable[tuple[int, Reply | Failure]]]
-    """Takes all sends of a round; gives what comes back, with its place, in any order. Ends early to end the run."""
+    """Sends all requests of a round and yields each reply with its index in the sequence, in any order. It may end
+    early; then the run ends."""
 
 _log = logging.getLogger("merilo")
 
 
 def _units(walk: Walk, answers: Answers) -> list[Unit] | None:
-    """The units of the step that a plan waits for; None where it waits for no step, which ends it."""
+    """Return the work units of the step that a plan run waits for; None if the plan did not yield a step, which ends
+    the plan run.
+    """
     try:
         return answers.units(walk.step or ())
     except UsageError:
@@ -53,7 +56,9 @@ def _keyed(units: Iterable[Unit], held: Held) -> list[tuple[bytes, Answer]]:
 
 
 class _Flight:
-    """One conversation in the air; it lands by itself, whoever still waits for it."""
+    """One judge session in flight, shared by all plan runs that need its answers. It finishes even if every one of them
+    is abandoned.
+    """
 
     __slots__ = ("_driver", "_missing", "_replies", "block", "talk", "waiting")
 
@@ -66,7 +71,7 @@ class _Flight:
         self._replies: list[Reply | Failure | None] = []
 
     def send(self, *, again: bool) -> None:
-        """Post what the conversation wants sent; re-asks go before what was not asked yet."""
+        """Post the requests of the session. Re-asks (`again`) go before requests of sessions that have no reply yet."""
         sends = self.talk.sends or ()
         self._missing = len(sends)
         self._replies = [None for _ in sends]
@@ -74,11 +79,13 @@ class _Flight:
             self._driver.post(send, self, place, again=again)
 
     def leave(self, answers: Answers) -> None:
-        """Store what was heard, where it ends before its end."""
+        """Store the replies received so far, for a session that is interrupted."""
         self.talk.leave(answers, self._replies)
 
     def landed(self, place: int, reply: Reply | Failure) -> None:
-        """One of the replies is there; with the last of them the conversation goes on or ends."""
+        """Record one reply. With the last reply of the current requests, the session sends its next requests or
+        finishes.
+        """
         self._replies[place] = reply
         self._missing -= 1
         if self._missing:
@@ -91,7 +98,9 @@ class _Flight:
 
 
 class Going:
-    """A walk on its way: what is known for its step, and how many flights it still waits for."""
+    """A plan run that waits for answers: the answers known for its current step, and the number of sessions still
+    missing.
+    """
 
     __slots__ = ("abandoned", "block", "done", "held", "missing", "units", "walk")
 
@@ -106,41 +115,43 @@ class Going:
 
 
 class AsyncDriver:
-    """Answers steps under asyncio: equal units share one flight, which outlives the plan that asked first.
+    """Answers the steps of plans under asyncio. Plan runs that ask the same question share one judge session.
 
-    There is no task a plan or a question: walks go on from the callbacks of what they wait for.
+    A shared session continues if the plan that asked first is abandoned. There is no asyncio task per plan or question:
+    callbacks of finished sessions advance the plan runs that waited for them.
     """
 
     def __init__(self, answers: Answers, carrier: Carrier) -> None:
         self._answers = answers
         self._carrier = carrier
         self._price = carrier.price
-        self._flights: dict[bytes, _Flight] = {}  # by the key of each question in the air
+        self._flights: dict[bytes, _Flight] = {}  # by the key of each question in flight
         self.waiting = 0
-        """Conversations that wait for a reply, sent or still in the queue."""
+        """Number of judge sessions that wait for a reply, sent or still queued."""
         self.landed: Callable[[], None] = lambda: None
-        """Called when one of them has come to its end."""
+        """Called each time a judge session has finished."""
         self._ready: list[Going] = []
         self._proven: set[int] = set()  # ids of judges that have answered; they live as long as the roles
         self._loop = asyncio.get_running_loop()
         self._commit: asyncio.TimerHandle | None = None
         self.ended: asyncio.Future[None] = self._loop.create_future()
-        """Done when nothing more can land: with the error, or with None when a limit was reached."""
+        """Done when no more replies will be processed: with the error, or with None if a limit was reached."""
         carrier.on_stop(self._stopped)
 
     def begin(self, walk: Walk, done: Callable[[Walk], None], *, block: int = 0) -> Going:
-        """Make a plan ready to go; `go_on` sets it going, and `done` is called when it has its outcome.
+        """Register a plan run, to be started by the next `go_on`. `done` is called when it has an outcome.
 
-        `block`: requests of a lower block go first.
+        `block`: requests with a lower block number are sent first.
         """
         going = Going(walk.start(), block, done)
         self._ready.append(going)
         return going
 
     def go_on(self) -> None:
-        """Run all plans that are ready on until they wait for a flight or have their outcome.
+        """Advance every plan run that is ready until it waits for a judge session or has an outcome.
 
-        What they ask is looked up together. Raises UsageError for a question that nobody answers.
+        The answers to all their questions are looked up together. Raises UsageError for a question that no judge
+        answers.
         """
         while self._ready:
             ready, self._ready = self._ready, []
@@ -150,6 +161,7 @@ class AsyncDriver:
             for going, units in steps:
                 going.units, going.held = units, {}
                 flights: set[_Flight] = set()
+                # `looked` is one iterator over the units of all steps, so zip() must not check equal lengths
                 for unit, (held, rest) in zip(units, looked, strict=False):
                     if held:
                         self._count(unit, held)
@@ -164,7 +176,7 @@ class AsyncDriver:
         self._arm()
 
     async def walk(self, walk: Walk) -> Walk:
-        """Run one plan to its end; returns it. Raises what ends the run."""
+        """Run one plan until it has an outcome; return it. Raises the error that ends the run."""
         ended: asyncio.Future[None] = self._loop.create_future()
 
         def done(_: Walk) -> None:
@@ -183,35 +195,37 @@ class AsyncDriver:
         return walk
 
     def abandon(self, going: Going) -> None:
-        """Close a plan; what it asked for lands all the same, and is kept."""
+        """Close a plan run. The sessions that it started still finish, and their answers are stored."""
         going.abandoned = True
         going.walk.close()
 
     async def close(self) -> None:
-        """Keep what conversations have heard that are broken off, and nothing more."""
+        """Store the partial replies of unfinished sessions, and stop."""
         if self._commit is not None:
             self._commit.cancel()
         if self.ended.done():
-            self.ended.exception()  # seen, also where nobody waits any more
+            self.ended.exception()  # retrieved, so that asyncio does not log it as never retrieved
         self._carrier.off_stop(self._stopped)
-        self._carrier.read_all()
+        self._carrier.read_all()  # replies that have arrived are processed before partial replies are stored
+        # a session is listed under each of its keys; a dict removes the repetitions and keeps the order
         flights, self._flights = dict.fromkeys(self._flights.values()), {}
         try:
             for flight in flights:
                 flight.leave(self._answers)
-        except (MeriloError, ValueError):  # a full disk, which ended the run and is told; half a character
-            _log.exception("a conversation that was broken off could not be kept")
+        except (MeriloError, ValueError):  # a full disk, which the run has reported already; half a surrogate pair
+            _log.exception("the partial replies of an interrupted judge session could not be stored")
 
     def post(self, send: Send, flight: _Flight, place: int, *, again: bool) -> None:
-        """Put a request of a flight into its queue."""
+        """Put a request of a session into the queue of its endpoint."""
         messages = send.request.messages
+        # the rubric, then the prompt, which starts with shared contexts: equal beginnings are sent one after another
         first = messages[0].text if messages else ""
         order = (flight.block, 0 if again else 1, first, messages[1].text if len(messages) > 1 else "")
         self._carrier.post(send, flight, place, order, proven=id(flight.talk.unit.judge) in self._proven)
 
     def land(self, flight: _Flight) -> None:
-        """Keep what a flight brought, and let those go on who wait for it."""
-        held = flight.talk.keep(self._answers)
+        """Store the answers of a finished session, and advance the plan runs that waited for it."""
+        held = flight.talk.keep(self._answers)  # the stored answers: an earlier verdict of the cache wins
         self.waiting -= 1
         for key in flight.talk.unit.keys:
             self._flights.pop(key, None)
@@ -224,7 +238,7 @@ class AsyncDriver:
         self.landed()
 
     def _cut(self, going: Going) -> list[Unit] | None:
-        """The units of a plan's step; None when it has its outcome, and is done."""
+        """Return the work units of a plan run's step; None if the plan run has an outcome, which is then reported."""
         units = None if going.walk.step is None else _units(going.walk, self._answers)
         if units is None:
             going.walk.close()
@@ -236,10 +250,10 @@ class AsyncDriver:
         self._ready.append(going)
 
     def _ask(self, unit: Unit, going: Going, flights: set[_Flight], fresh: Held) -> None:
-        """Join the flights that bring some of this, and begin one for the rest."""
+        """Join the sessions in flight that will answer part of this unit, and open a session for the rest."""
         rest: Unit | None = unit
         in_the_air = [flight for key in unit.keys if (flight := self._flights.get(key)) is not None]
-        if in_the_air:
+        if in_the_air:  # draws of one completion: a session in flight may answer only some of them
             flights.update(in_the_air)
             rest = unit.without(self._flights)
         if rest is not None and fresh:
@@ -266,7 +280,7 @@ class AsyncDriver:
             self._proven.add(id(unit.judge))
 
     def _arm(self) -> None:
-        """See to it that what was answered is committed in time, also when nothing else happens."""
+        """Schedule a commit of the stored answers, for the case that nothing else happens before it is due."""
         if self._commit is None and (due_s := self._answers.due_in()) is not None:
             self._commit = call_after(self._loop, due_s, self._commit_due)
 
@@ -275,7 +289,7 @@ class AsyncDriver:
         try:
             self._answers.commit_if_due()
             self._arm()
-        except Exception as error:  # noqa: BLE001  a full disk: told by whoever runs the plans
+        except Exception as error:  # noqa: BLE001  a full disk: the caller that runs the plans raises it
             self._carrier.stop(error)
 
     def _stopped(self, error: BaseException | None) -> None:
@@ -288,7 +302,7 @@ class AsyncDriver:
 
 
 def drive_blocking(walks: Iterable[Walk], answers: Answers, send: Sender) -> Iterator[Walk]:
-    """Run plans one after another, every request by a blocking call; yields each when it is done."""
+    """Run plans one after another, with a blocking call for each request; yield each plan run when it is done."""
     for walk in walks:
         walk.start()
         while walk.step is not None:
@@ -321,10 +335,11 @@ def drive_rounds(
     price: Pricer = own_price,
     count: Callable[[int], None] = lambda _: None,
 ) -> Sequence[Walk]:
-    """Run plans side by side: in each round all that wait ask at once, equal questions once; returns them done.
+    """Run all plans in rounds: each round sends the requests of every waiting plan, equal questions once. Return the
+    plan runs.
 
-    Each answer is kept when its last reply comes. Where `send_batch` ends early, so does this, and some plans still
-    wait for answers. `count` is told how many answers were known.
+    Each answer is stored when its last reply arrives. If `send_batch` ends early, so does this function, and some plan
+    runs still wait for answers. `count` is called with the number of answers that were known without a request.
     """
     for walk in walks:
         walk.start()
@@ -343,7 +358,7 @@ def drive_rounds(
 def _looked_up(
     units: Sequence[Unit], answers: Answers, price: Pricer, count: Callable[[int], None]
 ) -> tuple[list[Conversing], Held]:
-    """A conversation about whatever is not known, equal questions once, and what is."""
+    """Return judge sessions for the questions without a known answer, equal questions once, and the known answers."""
     held: Held = {}
     talks: list[Conversing] = []
     asked: set[bytes] = set()
@@ -358,7 +373,9 @@ def _looked_up(
 
 
 def _held_out(talks: Sequence[Conversing], answers: Answers, send_batch: BatchSender, held: Held) -> bool:
-    """Hold all conversations and keep what they give in `held`; false when `send_batch` ended too early for that."""
+    """Run all sessions and add their answers to `held`; return False if `send_batch` ended before all sessions
+    finished.
+    """
     for talk in talks:
         if talk.sends is None:
             held |= talk.keep(answers)
@@ -374,9 +391,9 @@ def _held_out(talks: Sequence[Conversing], answers: Answers, send_batch: BatchSe
 
 
 def _replied(talks: Sequence[Conversing], send_batch: BatchSender) -> Iterator[Conversing]:
-    """Each conversation as soon as it has all replies to what it wanted sent, and has gone on."""
+    """Yield each session once it has received all replies to its current requests and has processed them."""
     sends: list[Send] = []
-    of: list[tuple[Conversing, int]] = []  # by place: the conversation, and the place of its first send
+    of: list[tuple[Conversing, int]] = []  # for each request: its session, and the index of the session's first request
     for talk in talks:
         own = talk.sends or ()
         of += [(talk, len(sends))] * len(own)

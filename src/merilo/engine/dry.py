@@ -1,7 +1,7 @@
-"""Runs plans dry: no request is sent; likely verdicts lead them on, and what they would ask is counted.
+"""Dry runs of plans: no request is sent. Each plan receives likely verdicts, and its questions are counted.
 
-Questions are cut into units and keyed as in a run, so what the run or the cache holds already costs nothing, and
-what several metrics ask costs once. Tokens are characters / 4 until the run has measured its own.
+Questions are divided into units and keyed as in a run. So answers that the run or the cache holds cost nothing, and
+questions shared by several metrics count once. Tokens are characters / 4 until the run has measured its own.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
     from merilo.runs.measured import Measured
 
 _REASKED_CHARACTERS: Final = 4_500
-"""What a re-ask adds to a request at most: the reply quoted, what was wrong with it, and what to do."""
+"""Maximum characters that a re-ask adds to a request: the quoted reply, its error and the instruction."""
 _AT_HOME: Final = frozenset({"embedded", "scripted", "splitter"})
-"""Judges, by the word in their fingerprint, that answer on this machine without a request."""
+"""Fingerprint names of judges that answer on this machine without a request."""
 
 
 @dataclass(slots=True)
 class Counted:
-    """What one metric would ask over the samples so far."""
+    """Questions and amounts of one metric over the samples so far."""
 
     alone: Amount = field(default_factory=Amount)
-    """What it costs when it is the only one."""
+    """Its amount if it is the only metric."""
     added: Amount = field(default_factory=Amount)
-    """What it adds to the metrics before it."""
+    """Its amount in addition to the metrics before it."""
     at_most: Amount = field(default_factory=Amount)
     questions: int = 0
     held: int = 0
@@ -54,7 +54,7 @@ class Counted:
 
 @dataclass(slots=True)
 class Cascaded:
-    """Questions to a cascade that are not answered yet, by kind."""
+    """Questions to a cascade without a known answer, by kind."""
 
     cascade: Cascade
     questions: Counter[type[Question[Any]]] = field(default_factory=Counter[type[Question[Any]]])
@@ -64,13 +64,13 @@ class Cascaded:
     alone: dict[type[Question[Any]], tuple[int, Amount]] = field(
         default_factory=dict[type["Question[Any]"], "tuple[int, Amount]"]
     )
-    """For kinds that the last judge takes in packs: questions asked alone, and what they took."""
+    """For kinds that the last judge answers in packs: the number of questions asked alone, and their amount."""
     last_sample: dict[type[Question[Any]], str] = field(default_factory=dict[type[Question[Any]], str])
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A unit with the requests that its conversation begins with, and the input tokens of each."""
+    """A work unit with the first requests of its judge session, and the input tokens of each."""
 
     unit: Unit
     sends: tuple[Send, ...]
@@ -83,7 +83,7 @@ class _Asked:
 
 
 class DryRun:
-    """Counts what the plans of some metrics would ask; memory grows with the questions counted, 16 bytes a key."""
+    """Counts the questions that the plans of some metrics would ask; needs 16 bytes of memory per question."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class DryRun:
         usd: Pricer,
         measured: Mapping[tuple[str, bytes], Measured],
     ) -> None:
-        """`held` looks up what is answered already; `measured` are means by judge and digest of the rubric."""
+        """`held` looks up known answers; `measured` are means by judge and digest of the rubric."""
         self.counted: dict[str, Counted] = {}
         self.unpriced: dict[str, Provider] = {}
         """Providers whose price is unknown, by their name and address."""
@@ -106,7 +106,7 @@ class DryRun:
         self._keys: set[bytes] = set()
 
     def add(self, sample: Sample, metrics: Mapping[str, Metric]) -> None:
-        """Run the plans of all metrics about one sample."""
+        """Run the plans of all metrics on one sample."""
         for text, metric in metrics.items():
             self._walk(sample, text, metric, self.counted.setdefault(text, Counted()))
 
@@ -158,12 +158,12 @@ class DryRun:
         )
 
     def _unheld(self, asked: _Asked) -> _Asked | None:
-        """Return what is left to ask; None if a judge of a cascade has answered all of it."""
+        """Return the questions that are left to ask; None if a judge of a cascade has answered all of them."""
         rest = asked.unit.without(self._held(asked.unit))
         return asked if rest is asked.unit else None if rest is None else _Asked.of(rest)
 
     def _note(self, unit: Unit, cascade: Cascade, sample: Sample) -> None:
-        """Count the questions to a cascade that a pilot may be drawn from, equal ones once."""
+        """Count the questions to a cascade that the pilot may select, equal ones once."""
         seen = self.cascaded.setdefault(cascade.name, Cascaded(cascade))
         kind = type(unit.questions[0])
         fresh = [key for key in unit.keys if key not in seen.keys]
@@ -181,7 +181,7 @@ class DryRun:
     def _count(self, asked: _Asked, counted: Counted) -> None:
         if not asked.sends:
             return
-        amount: Amount | None = None  # that of the whole, found once
+        amount: Amount | None = None  # the amount of the whole unit, computed once
         for keys in (counted.keys, self._keys):
             rest = asked.unit.without(keys)
             if rest is None:
@@ -211,9 +211,9 @@ class DryRun:
         return total
 
     def _worst(self, asked: _Asked) -> Amount:
-        """What one question takes with every reply cut off as often as may be, and every re-ask used up."""
+        """Return the maximum amount of one question: every reply truncated at its limit, and all re-asks used."""
         total = Amount()
-        reasks: int = getattr(asked.unit.judge, "reasks", 0)  # judges of other kinds do not ask again
+        reasks: int = getattr(asked.unit.judge, "reasks", 0)  # only LLM judges re-ask
         for send, first in zip(asked.sends, asked.tokens, strict=True):
             limit = send.request.max_tokens
             limits = [0] if limit is None else [limit * ENLARGED**n for n in range(ENLARGEMENTS + 1)]
@@ -233,7 +233,7 @@ class DryRun:
 
 
 def _sends(unit: Unit) -> tuple[Send, ...]:
-    """The requests that a conversation about this unit begins with."""
+    """Return the first requests of a judge session about this unit."""
     if unit.judge.fingerprint().get("judge") in _AT_HOME:
         return ()
     conversation = unit.judge.answer(unit.asked)
@@ -244,7 +244,9 @@ def _sends(unit: Unit) -> tuple[Send, ...]:
 
 
 def _replies(unit: Unit, sends: int) -> Iterable[str]:
-    """A likely reply to each request: a question's own where there is one for each, else to all that is asked."""
+    """Return a likely reply to each request: one per question if there is a request for each, otherwise to the whole
+    unit.
+    """
     if sends == len(unit.questions):
         return [likely_reply(question) for question in unit.questions]
     asked = unit.asked if len(unit.questions) == 1 else Pack(unit.questions)

@@ -1,4 +1,4 @@
-"""The event loop that our own thread runs: uvloop's where it is installed, else asyncio's; and waits that both keep."""
+"""The event loop of merilo's own thread (uvloop if installed, otherwise asyncio), and timers that work with both."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    """What makes a new event loop; uvloop has none for Windows."""
+    """Return a function that creates an event loop. uvloop is not available on Windows."""
     try:
         import uvloop
     except ImportError:
@@ -20,9 +20,9 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
 
 
 def call_after(loop: asyncio.AbstractEventLoop, seconds: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
-    """Have the loop call back once this time is over, and at most two milliseconds later.
+    """Call back after this many seconds, at most two milliseconds late and never early.
 
-    uvloop rounds waits and the time that they begin at to whole milliseconds, so that it may call too early, and makes
-    no timer of a wait of none: whoever then waits for what is left would be called again and again.
+    uvloop rounds waits and their start to whole milliseconds, so it may call too early, and it turns a wait of 0 into
+    no timer. Code that then waits for the remainder would be called again and again.
     """
     return loop.call_later((ceil(max(0.0, seconds) * 1000) + 1) / 1000, callback)

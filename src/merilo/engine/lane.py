@@ -1,12 +1,14 @@
-"""The queue of one endpoint in one run, and the workers that carry what stands in it.
+"""The queue of one endpoint in one run, and the workers that send its requests.
 
-One queue, ordered by block of samples, then by text, so that requests that begin alike go one after another and the
-oldest samples are done first. As many workers as the run allows itself take from it, each when the endpoint's limiter
-lets one more through. What fails for a passing reason goes back into the queue after a wait. A worker sends the next
-request before the reply to the last is read: replies are read one in each turn of the loop, so that none of them makes
-the endpoint wait.
+The queue is ordered by block of samples, then by text: requests with the same beginning follow each other, which suits
+prompt caches, and the oldest samples finish first. There are as many workers as the run's concurrency. Each takes a
+request when the endpoint's limiter permits one more. A request with a temporary failure returns to the queue after a
+wait.
 
-The module is long since every path of a request through its endpoint stands here, side by side.
+A worker sends its next request before the previous reply is processed. Replies are processed one per turn of the event
+loop, so that none of them delays the endpoint.
+
+The module is long so that every path of a request through its endpoint is in one place.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ _UNCOUNTED = Charge(None, 0, None, estimated=True)
 _log = logging.getLogger("merilo")
 
 GONE_S = 15.0
-"""An endpoint that was reached before is waited for so long when nobody is there any more."""
+"""Seconds to keep retrying an endpoint that answered earlier in this run and cannot be reached any longer."""
 _LONGEST_GONE_WAIT_S = 4.0
 _MOST_TRIES = 100
 _GRACE_S = 5.0
@@ -80,7 +82,8 @@ class Lane:
         self._priced = carrier.price(provider, PRICED) is not None
         self._estimates = self._remote or self._priced
         self.left_out_usd: float | None = None
-        """What the cheapest of those requests can cost that were left out, since each could pass the limit of cost."""
+        """Maximum cost of the cheapest request that was skipped because it alone could exceed the cost limit; None
+        if         none was."""
         self._breaker = Breaker[Parcel]()
         self._heap: list[tuple[Order, int, Parcel]] = []
         self._number = 0
@@ -90,50 +93,52 @@ class Lane:
         self._pumping = False
         self._timer: asyncio.TimerHandle | None = None
         self._gone_since = inf
-        self._failures = 0  # in a row, those sent again included
+        self._failures = 0  # consecutive, retries included
         self._unread: deque[tuple[Parcel, Reply | Failure]] = deque()
-        self._most_unread = min(MOST_UNREAD, limits.concurrency // 2)  # few wait little, and keep their order
+        # small for a low concurrency, so that replies are processed early and nearly in order
+        self._most_unread = min(MOST_UNREAD, limits.concurrency // 2)
         self._reading = False
 
     @property
     def queued(self) -> int:
-        """Requests that wait."""
+        """Number of requests that wait, including those that wait for a retry."""
         return len(self._heap) + self._delayed
 
     @property
     def busy(self) -> bool:
-        """Whether anything that a limit waits for is in flight, or has come and was not read yet.
+        """True if a reply is pending that `halt` waits for: the request is in flight, or its reply is not processed
+        yet.
 
-        A limit of time does not wait for work of merilo on this machine, such as one that reads a huge text.
+        After a limit is reached, merilo's own work on this machine is not waited for, such as splitting a huge text.
         """
         waited_for = self.flying and not (self._drops and self._carrier.halted)
         return bool(waited_for or self._unread)
 
     @property
     def idle(self) -> bool:
-        """Whether nothing waits, is in the air or has to be read."""
+        """True if no request is queued or in flight, and no reply is unprocessed."""
         return not (self.busy or self.queued)
 
     def post(self, parcel: Parcel) -> None:
         """Put a request into the queue."""
         self._number += 1
-        order = parcel.order if self._remote else (*parcel.order[:2], "", "")  # a callable is asked in ask order
-        heappush(self._heap, (order, self._number, parcel))
+        order = parcel.order if self._remote else (*parcel.order[:2], "", "")  # callables keep the order of the plans
+        heappush(self._heap, (order, self._number, parcel))  # the number keeps arrival order; requests do not compare
         self.pump_soon()
 
     def pump_soon(self) -> None:
-        """Let requests go once all that are being posted now are there."""
+        """Schedule `_pump` for the next turn of the loop, when all requests being posted now are in the queue."""
         if not self._pumping and (self._resting or len(self._workers) < self._carrier.limits.concurrency):
             self._pumping = True
             self._loop.call_soon(self._pump)
 
     def check(self, now: float) -> None:
-        """Break off what has outlived its time; a worker that cannot even be broken off is given up."""
+        """Cancel requests that exceeded their timeout. A worker that does not react to cancellation is abandoned."""
         for worker in [worker for worker in self._workers if now > worker.deadline]:
             parcel, task = worker.parcel, worker.task
             if parcel is None or task is None:
                 continue
-            if worker.overdue:
+            if worker.overdue:  # its code swallowed the cancellation: settle the request without it
                 worker.abandoned = True
                 self._workers.discard(worker)
                 self._ended(parcel, self._too_late(worker))
@@ -144,7 +149,7 @@ class Lane:
                 task.cancel()
 
     def close(self) -> list[asyncio.Task[None]]:
-        """Stop carrying, once what came is read; the tasks that are being cancelled."""
+        """Process the replies received, cancel all workers and return their tasks."""
         if self._timer is not None:
             self._timer.cancel()
         tasks = [worker.task for worker in self._workers if worker.task is not None]
@@ -156,7 +161,7 @@ class Lane:
         self.read_all()
         return tasks
 
-    # letting through
+    # admission
 
     def _wake(self) -> None:
         try:
@@ -179,20 +184,21 @@ class Lane:
                     worker = _Worker()
                     self._workers.add(worker)
                     worker.task = asyncio.create_task(self._work(worker, parcel))
-        except Exception as error:  # noqa: BLE001  a price that is not known, a bug: told by whoever runs the plans
+        except Exception as error:  # noqa: BLE001  an unknown price, a bug: the caller that runs the plans raises it
             self._carrier.stop(error)
 
     def _next(self) -> Parcel | None:
-        """The next request that may go now; None where none may."""
+        """Return the next request that may be sent now; None if none may."""
         if not self._heap or self._carrier.halted:
             self._share.waiting = False
             return None
-        if self._stumbling and self.flying + self._delayed >= self._carrier.limits.concurrency:
+        # requests that wait for a retry count too: their places are not given to new requests of a failing endpoint
+        if self._failing and self.flying + self._delayed >= self._carrier.limits.concurrency:
             return None
         doubt = self._breaker.doubt
         if doubt is Doubt.NONE:
             return self._first_that_fits(0)
-        if self.flying or doubt is Doubt.STOP:
+        if self.flying or doubt is Doubt.STOP:  # one of those in flight may still show that the endpoint works
             return None
         self._heap.sort()  # a sorted list is a heap
         parcel = self._first_that_fits(self._breaker.probes)
@@ -201,20 +207,22 @@ class Lane:
         return parcel
 
     def _first_that_fits(self, probes: int) -> Parcel | None:
-        """The first request, or one so far down the queue; if it could pass the limit of cost, the next that could not.
+        """Return the first request of the queue that may be sent; None if it has to wait for its permit or for budget.
 
-        None where the one that is found has to wait.
+        `probes`: 0 for the head of the queue. Otherwise the number of probes left, which picks a request further back:
+        at 3/4, 2/3 and 1/2 of the queue. Requests that alone could exceed the cost limit are removed, and the next one
+        is tried.
         """
         while left := len(self._heap):
             parcel = self._let_through(left * probes // (probes + 1))
             if parcel is not None or len(self._heap) == left:
                 return parcel
-        self._carrier.landed()  # perhaps nothing is left that can be paid for
+        self._carrier.landed()  # every request left was too expensive: the run may have to end
         return None
 
     @property
-    def _stumbling(self) -> bool:
-        """True when nothing comes back: then what waits to be sent again keeps its place, and little else is begun."""
+    def _failing(self) -> bool:
+        """True before the first reply and after FIRST consecutive failures. Retries then go before new requests."""
         return not self._breaker.reached or self._failures >= FIRST
 
     def _let_through(self, index: int) -> Parcel | None:
@@ -242,21 +250,22 @@ class Lane:
 
     def _affordable(self, index: int, parcel: Parcel) -> bool:
         spending, send, cost = self._carrier.spending, parcel.send, 0.0
-        if not self._local and spending.needs_price:
+        if not self._local and spending.needs_price:  # the maximum, so that the limit holds whatever the reply costs
             cost = spending.most_usd(send.provider, self._expected.most(send.provider, send.request))
         over = spending.over(cost, free=self._local)
         if over is None:
             parcel.reserved_usd = cost
             return True
         if over.limited is Limited.EXPENSIVE:
-            self._take_out(index)  # nobody asks for it again in this call: what is spent is spent
+            # removed for good: spending only grows, so it will not fit later in this call either
+            self._take_out(index)
             self.left_out_usd = cost if self.left_out_usd is None else min(cost, self.left_out_usd)
         elif over.reached is not None:
             self._carrier.halt(over.reached)
         return False
 
     def _charge(self, send: Send) -> Charge:
-        """Return what a request is charged if it is not answered."""
+        """Return the charge for a request that is sent and not answered."""
         if not self._estimates:
             return _UNCOUNTED
         provider, request = send.provider, send.request
@@ -269,6 +278,7 @@ class Lane:
         return Charge(tokens, 0, usd, estimated=True, reply_tokens=reply_tokens, reply_usd=reply_usd)
 
     def _again_in(self, seconds: float) -> None:
+        # infinite: another request's end will pump again, so no timer is needed
         if seconds < inf and (self._timer is None or self._timer.when() > self._loop.time() + seconds):
             if self._timer is not None:
                 self._timer.cancel()
@@ -278,7 +288,7 @@ class Lane:
         self._timer = None
         self._pump()
 
-    # carrying
+    # sending
 
     async def _work(self, worker: _Worker, first: Parcel) -> None:
         parcel: Parcel | None = first
@@ -288,19 +298,19 @@ class Lane:
                     worker.rest = self._loop.create_future()
                     self._resting.append(worker)
                     parcel = await worker.rest
-                told = await self._sent(worker, parcel)
+                result = await self._sent(worker, parcel)
                 if not worker.abandoned:
-                    self._ended(parcel, told)
+                    self._ended(parcel, result)
                     parcel = self._next()
                     if self._resting and self._heap:  # the limiter may have widened
                         self.pump_soon()
         except asyncio.CancelledError:
             raise
-        except BaseException as error:  # noqa: BLE001  a missing key, a bug, a callable that exits: told by whoever waits
+        except BaseException as error:  # noqa: BLE001  a missing key, a bug, an exiting callable: the caller raises it
             self._carrier.stop(error)
 
     async def _sent(self, worker: _Worker, parcel: Parcel) -> Reply | ProviderError | None:
-        """What came back for a request; None if it has to be sent again in another form."""
+        """Send a request; return its reply or error, or None if it must be sent again with adapted parameters."""
         carrier, send = self._carrier, parcel.send
         carrier.tell(EventKind.SENT, self.title)
         worker.parcel, worker.began = parcel, time.monotonic()
@@ -318,11 +328,14 @@ class Lane:
         finally:
             worker.deadline, worker.parcel = inf, None
             if worker.overdue and worker.task is not None and not worker.abandoned:
+                # the cancellation was the timeout's: without uncancel(), the worker's task would count as cancelled
                 worker.overdue = False
                 worker.task.uncancel()
 
     async def _open(self, parcel: Parcel) -> Opened:
-        """The connection for a request; one that is not opened (no key, a cancelled run) has sent nothing."""
+        """Return the connection for a request. If it cannot be opened (no key, a cancelled run), cancel the request's
+        reservation.
+        """
         try:
             return await self._carrier.open(parcel.send.provider)
         except ProviderError:
@@ -332,33 +345,35 @@ class Lane:
             raise
 
     def _cancel(self, parcel: Parcel) -> None:
-        """Take back what was reserved for a request that was not sent after all."""
+        """Release the reservation of a request that was not sent after all."""
         if parcel.entry:
             self._carrier.spending.cancelled(parcel.entry, parcel.reserved_usd)
             parcel.entry = 0
 
     def _too_late(self, worker: _Worker) -> TimedOut:
-        return TimedOut(f"{self.title} gave no reply within {worker.limit_s:g} s and was broken off.")
+        return TimedOut(f"No reply from {self.title} within {worker.limit_s:g} s; the request was cancelled.")
 
-    def _ended(self, parcel: Parcel, told: Reply | ProviderError | None) -> None:
-        """Hand over what a request brought, or send it again."""
+    def _ended(self, parcel: Parcel, result: Reply | ProviderError | None) -> None:
+        """Process the result of a request: hand over the reply, retry, or record the failure."""
         self.flying -= 1
-        if told is None:
+        if result is None:
             self._adapted(parcel)
-        elif isinstance(told, ProviderError):
+        elif isinstance(result, ProviderError):
             if parcel.entry:
-                self._carrier.spending.failed(parcel.entry, parcel.reserved_usd, told)
+                self._carrier.spending.failed(parcel.entry, parcel.reserved_usd, result)
                 parcel.entry = 0
-            self._carrier.timed_out += isinstance(told, TimedOut)
-            self._failed(parcel, told)
+            self._carrier.timed_out += isinstance(result, TimedOut)
+            self._failed(parcel, result)
         else:
-            self._replied(parcel, told)
+            self._replied(parcel, result)
         if not self.flying:
-            self._settle()
+            self._on_idle()
         self._carrier.landed()
 
     def _adapted(self, parcel: Parcel) -> None:
-        """Send a request again of which a parameter was refused: it counts, and it costs nothing."""
+        """Send a request again after its server rejected a parameter. The rejected one counts as a request and costs
+        nothing.
+        """
         self._share.land(parcel.permit, good=True)
         if parcel.entry:
             self._carrier.spending.refused(parcel.entry, parcel.reserved_usd)
@@ -372,6 +387,7 @@ class Lane:
         total = None if usage.input_tokens is None else usage.input_tokens + (usage.output_tokens or 0)
         self._share.land(parcel.permit, good=True, tokens=total)
         self._gone_since, self._failures = inf, 0
+        # replies correct the estimates, on which token limits and reserves are based
         if self._weighs or carrier.spending.needs_price:
             self._expected.learn(parcel.send.provider, parcel.send.request, usage)
         if parcel.entry:
@@ -383,7 +399,7 @@ class Lane:
         self._hand_over(parcel, reply)
 
     def _settled(self, parcel: Parcel, reply: Reply) -> Settled:
-        """What the request is charged for, now that its reply is known."""
+        """Return the usage that the request is charged for, now that its reply is known."""
         if self._estimates and reply.path is not ReplyPath.LOCAL:
             limit = 0 if parcel.charge is None else parcel.charge.reply_tokens
             return settled(parcel.send.request, reply, max_reply_tokens=limit)
@@ -395,19 +411,20 @@ class Lane:
             self._gone_since = inf
         if isinstance(error, RateLimited):
             asked_s = error.retry_after_s or 0.0
-            pause_s = asked_s if asked_s <= LONGEST_PAUSE_S else 0.0  # what is longer ends this run, and no other
+            # a longer pause ends this run; other runs of the process must not wait for it
+            pause_s = asked_s if asked_s <= LONGEST_PAUSE_S else 0.0
             self._share.limited(parcel.permit, pause_s)
             self._carrier.tell(EventKind.LIMITED, self.title, pause_s, error)
         else:
             self._share.land(parcel.permit, good=False)
         if isinstance(error, ProviderDown) and error.sent:
             self._carrier.fail(error)
-        elif isinstance(error, ProviderDown):  # no server was ever there, so no other request in flight was sent either
+        elif isinstance(error, ProviderDown):  # there is no server, so no other request in flight was sent either
             for worker in self._workers:
                 if worker.parcel is not None:
                     self._cancel(worker.parcel)
             self._carrier.stop(error)
-        elif isinstance(error, Refused):
+        elif isinstance(error, Refused):  # a refusal is an answer too: the endpoint works
             self._failures = 0
             for waiting, failure in self._breaker.good():
                 self._hand_over(waiting, failure)
@@ -417,14 +434,15 @@ class Lane:
         else:
             self._give_up(parcel, error, FailureKind.PERMANENT)
 
-    def _settle(self) -> None:
-        """Nothing is in the air: draw conclusions from what failed."""
+    def _on_idle(self) -> None:
+        """Act on withheld failures once nothing is in flight: stop the run, or attribute them to their questions."""
         if self._breaker.doubt is Doubt.STOP:
-            which = f"{self._breaker.count} requests in a row" if self._breaker.reached else "The first requests"
+            count = self._breaker.count
+            which = f"{count} consecutive requests" if self._breaker.reached else f"The first {count} requests"
             self._carrier.stop(
                 ProviderDown(
-                    f"{which} to {self.title} failed ({self._breaker.count} were given up), the last because: "
-                    f"{self._breaker.last} They are not recorded and are asked again when the run goes on."
+                    f"{which} to {self.title} failed. Last error: {self._breaker.last} "
+                    "They were not recorded; resuming the run retries them."
                 )
             )
         elif not self._heap and not self._delayed and not self._carrier.halted:
@@ -439,8 +457,8 @@ class Lane:
         if wait_s is None:
             self._give_up(parcel, error, FailureKind.TEMPORARY)
             return
-        self._carrier.say_once(f"{error} Trying again.")
-        _log.info("%s Again in %.1f s.", error, wait_s)
+        self._carrier.say_once(f"{error} Retrying.")
+        _log.info("%s Retrying in %.1f s.", error, wait_s)
         self._carrier.tell(EventKind.RETRIED, self.title, wait_s, error)
         parcel.order = (parcel.order[0], 0, *parcel.order[2:])
         if wait_s <= 0:
@@ -450,7 +468,7 @@ class Lane:
             self._loop.call_later(wait_s, self._back, parcel)
 
     def _wait_s(self, parcel: Parcel, error: RateLimited | Temporary) -> float | None:
-        """How long to wait before the request is sent again; None when it is given up, or the run has stopped."""
+        """Return the seconds to wait before a retry; None if the request failed permanently or the run has to stop."""
         if isinstance(error, Unreachable):
             now = time.monotonic()
             self._gone_since = min(self._gone_since, now)
@@ -462,9 +480,10 @@ class Lane:
         if isinstance(error, RateLimited):
             if (asked_s := error.retry_after_s or 0.0) <= LONGEST_PAUSE_S:
                 return parcel.limited_again_s(error)
-            said = f"{error} It asks to come back in {asked_s:.0f} s; go on with the run then."
-            self._carrier.fail(ProviderDown(said))
+            wait = f"The server asked to wait {asked_s:.0f} s (merilo waits at most {LONGEST_PAUSE_S:.0f} s)."
+            self._carrier.fail(ProviderDown(f"{error} {wait} Resume the run after that."))
             return None
+        # no retries while the breaker is tripped: they would only delay the end of a run that has to stop
         return parcel.failed_again_s() if self._breaker.doubt is Doubt.NONE else None
 
     def _back(self, parcel: Parcel) -> None:
@@ -472,17 +491,17 @@ class Lane:
         self.post(parcel)
 
     def _give_up(self, parcel: Parcel, error: ProviderError, kind: FailureKind) -> None:
-        if self._carrier.over or self._carrier.failing:
+        if self._carrier.over or self._carrier.failing:  # not recorded, so that resuming the run asks again
             return
         self._carrier.tell(EventKind.GAVE_UP, self.title, 0.0, error)
         failure, wrong = Failure(kind, str(error)), kind is FailureKind.PERMANENT
         if not self._breaker.bad(parcel, failure, wrong=wrong, proven=parcel.proven):
             self._hand_over(parcel, failure)
 
-    # reading
+    # replies
 
     def _hand_over(self, parcel: Parcel, reply: Reply | Failure) -> None:
-        """Let whoever asked read what came: here and now where no endpoint waits, else in turn."""
+        """Pass a reply to its listener: at once if the judge is local, otherwise in turn, one per turn of the loop."""
         if self._local:
             parcel.to.landed(parcel.place, reply)
             return
@@ -504,7 +523,7 @@ class Lane:
                 self._loop.call_soon(self._read)
             else:
                 self._carrier.landed()
-        except BaseException as error:  # noqa: BLE001  a full disk, a bug: told by whoever waits
+        except BaseException as error:  # noqa: BLE001  a full disk, a bug: the caller that runs the plans raises it
             self._carrier.stop(error)
 
     def _read_one(self) -> None:
@@ -512,9 +531,9 @@ class Lane:
         parcel.to.landed(parcel.place, reply)
 
     def read_all(self) -> None:
-        """Keep what came before the end; where even that breaks, another error is being told already."""
+        """Process the replies received before the end. Errors are only logged: the run ends with an earlier one."""
         try:
             while self._unread:
                 self._read_one()
-        except Exception:  # noqa: BLE001  the log has it
-            _log.exception("a reply that came at the end could not be kept")
+        except Exception:  # noqa: BLE001  logged: the error that ended the run is the one to raise
+            _log.exception("a reply received at the end of the run could not be stored")

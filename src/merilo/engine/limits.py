@@ -1,7 +1,7 @@
-"""How much an endpoint is asked: at once and a minute, by all runs of the process together.
+"""Rate limits of endpoints: concurrency, and requests and tokens per minute, shared by all runs of the process.
 
-One `Limiter` stands for one endpoint (kind of provider, address and model) in the whole process, whatever threads and
-event loops ask it. Each run takes part with a `Share`, which carries the run's own limits.
+One `Limiter` represents one endpoint (kind of provider, address and model) in the whole process, for all threads and
+event loops. Each run joins it with a `Share`, a handle with the run's own limits.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ CONCURRENCY: Final = 16
 _FIRST_OUTPUT_TOKENS: Final = 256
 _MINUTE_S: Final = 60.0
 PRICED: Final = Usage(1_000, 1_000, 0)
-"""What is not free costs something for this."""
+"""A usage that has a price above 0 at any provider that is not free."""
 _BURST_S: Final = 1.0
-"""Requests that were not sent may be made up for within this time; the rate is so much lower that no minute is over."""
+"""Seconds within which unused rate may be used up later. The rate is reduced so that no minute exceeds the limit."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
-    """What a run allows itself at each endpoint; None is no limit of its own. Raises UsageError for none at all."""
+    """A run's limits for each endpoint; None for no limit. Raises UsageError for values that are not positive."""
 
     concurrency: int = CONCURRENCY
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
     timeout_s: float | None = None
-    """Of one request; None: the provider's own."""
+    """Seconds until a request is cancelled; None: the provider's own timeout."""
 
     def __post_init__(self) -> None:
         if self.concurrency < 1:
@@ -51,17 +51,17 @@ class Limits:
 
 
 class Permit(NamedTuple):
-    """Leave to send one request; `number` counts the requests of the endpoint."""
+    """Permission to send one request; `number` counts the requests of the endpoint."""
 
     number: int
     tokens: int
 
 
 class Limiter:
-    """What is known of one endpoint in this process; use it through `join`. Safe between threads.
+    """State of one endpoint in this process; use it through `join`. Thread-safe.
 
-    Too many requests (429) halve what may be in flight, once for all that were sent before; each full round of
-    successes adds one, until every run has what it allows itself.
+    A "too many requests" reply (429) halves the requests that may be in flight, once for all requests sent before it.
+    Each full round of successes adds one, until every run is back at its own limit.
     """
 
     def __init__(self, title: str) -> None:
@@ -77,7 +77,7 @@ class Limiter:
         self._paused_until = 0.0
 
     def join(self, limits: Limits, wake: Callable[[], None]) -> Share:
-        """A run's share. `wake` is called, from any thread, when a request that had to wait may be let through."""
+        """Return a handle for a run. `wake` is called, from any thread, when a request that had to wait may be sent."""
         share = Share(self, limits, wake)
         with self._lock:
             for kind, rate in (("requests", limits.requests_per_minute), ("tokens", limits.tokens_per_minute)):
@@ -88,17 +88,19 @@ class Limiter:
 
     @property
     def in_flight(self) -> int:
-        """Requests in the air, of all runs."""
+        """Requests in flight, of all runs."""
         return self._in_flight
 
     @property
     def width(self) -> float:
-        """How many the endpoint is thought to bear at once; infinite until it complained."""
+        """Estimated number of requests that the endpoint accepts at once; infinite until it answers "too many
+        requests".
+        """
         return self._width
 
     @property
     def paused_s(self) -> float:
-        """Seconds until the endpoint may be asked again; 0 when it may now."""
+        """Seconds until the endpoint may receive requests again; 0 if it may now."""
         return max(0.0, self._paused_until - time.monotonic())
 
     def take(self, share: Share, tokens: int) -> Permit | float:
@@ -107,13 +109,14 @@ class Limiter:
             now = time.monotonic()
             if now < self._paused_until:
                 return self._paused_until - now
-            if self._in_flight >= self._room(share) or self._crowds(share):
+            if self._in_flight >= self._room(share) or self._exceeds_fair_share(share):
                 share.waiting = True
                 return inf
             if share.meters:
                 wait = max(meter.wait_s(now, _weight(kind, tokens)) for kind, meter in share.meters)
                 if wait > 0:
                     return wait
+            # the meters of all runs, since each run's rate limits what the endpoint receives in total
             for (kind, _), meter in self._meters.items():
                 meter.charge(now, _weight(kind, tokens))
             share.waiting = False
@@ -129,12 +132,13 @@ class Limiter:
             if tokens is not None:
                 for (kind, _), meter in self._meters.items():
                     if kind == "tokens":
-                        meter.mend(tokens - permit.tokens)
+                        meter.adjust(tokens - permit.tokens)
             if good and self._width < inf:
                 self._good += 1
                 if self._good >= self._width:
                     self._good = 0
                     self._width += 1
+                # no run is restricted by it any longer
                 if self._width >= max((each.limits.concurrency for each in self._shares), default=1):
                     self._width = inf
         self._wake_others(share)
@@ -142,7 +146,7 @@ class Limiter:
     def limited(self, share: Share, permit: Permit, pause_s: float) -> None:
         """See `Share.limited`."""
         with self._lock:
-            if permit.number > self._cut_at:
+            if permit.number > self._cut_at:  # requests sent before the last reduction do not count against it
                 self._width = max(1.0, min(self._width, self._in_flight) // 2)
                 self._cut_at = self._number
                 self._good = 0
@@ -157,15 +161,15 @@ class Limiter:
             share.in_flight = 0
             if share in self._shares:
                 self._shares.remove(share)
-            if not self._shares:  # whoever comes next finds out anew; rates and pauses hold on
+            if not self._shares:  # the next run measures the width again; rates and pauses stay in force
                 self._width, self._good = inf, 0
         self._wake_others(share)
 
     def _room(self, share: Share) -> float:
         return min(share.limits.concurrency, self._width)
 
-    def _crowds(self, share: Share) -> bool:
-        """True when another run waits that could go now, and this one has its fair part already."""
+    def _exceeds_fair_share(self, share: Share) -> bool:
+        """Return True if this run has its fair share of the endpoint and another run waits that could send now."""
         if len(self._shares) == 1:
             return False
         if not any(each.waiting and each is not share and self._in_flight < self._room(each) for each in self._shares):
@@ -184,7 +188,7 @@ class Limiter:
 
 
 class Share:
-    """One run's part in a limiter; its methods may be called from the run's thread only."""
+    """One run's handle of a limiter; its methods may be called from the run's thread only."""
 
     def __init__(self, limiter: Limiter, limits: Limits, wake: Callable[[], None]) -> None:
         self.limits = limits
@@ -195,27 +199,27 @@ class Share:
         self._limiter = limiter
 
     def take(self, tokens: int) -> Permit | float:
-        """Leave to send a request of so many tokens now, else the seconds after which to ask again.
+        """Return a permit to send a request of this many tokens now, or the seconds after which to ask again.
 
-        Infinite seconds: when a request has landed; `wake` tells where that is another run's.
+        The seconds are infinite if a request has to finish first. `wake` is called when another run's request finishes.
         """
         return self._limiter.take(self, tokens)
 
     def land(self, permit: Permit, *, good: bool, tokens: int | None = None) -> None:
-        """A request has ended, with a reply (`good`) or not; `tokens` is what it took, where that was told."""
+        """Record the end of a request, with a reply (`good`) or not. `tokens` is its usage, if it was reported."""
         self._limiter.land(self, permit, good=good, tokens=tokens)
 
     def limited(self, permit: Permit, pause_s: float) -> None:
-        """A request was answered by "too many requests"; nobody sends for `pause_s` seconds."""
+        """Record a "too many requests" reply. No run sends to the endpoint for `pause_s` seconds."""
         self._limiter.limited(self, permit, pause_s)
 
     def leave(self) -> None:
-        """The run asks no more; what it had in the air counts as landed."""
+        """Leave the limiter. The run's requests in flight count as finished."""
         self._limiter.leave(self)
 
 
 class Expected:
-    """What a request to one endpoint takes: likely, and at the most; corrected by what replies took."""
+    """Expected and maximum usage of a request to one endpoint, corrected by the usage of earlier replies."""
 
     def __init__(self) -> None:
         self._replies = 0
@@ -223,14 +227,17 @@ class Expected:
         self._input_excess = self._output_excess = 1.0
 
     def tokens(self, request: Request) -> int:
-        """Characters / 4 in and the mean of the replies so far out, together; at first 256 out or the request's own."""
+        """Return the expected tokens of a request: characters / 4 of its input, plus the mean output of the replies so
+        far.
+
+        Before the first reply the output is estimated as 256 tokens, or the request's own limit if that is lower.
+        """
         mean = -(-self._output // self._replies) if self._replies else _first_output(request)
         return tokens_of(request) + mean
 
     def most(self, provider: Provider, request: Request) -> Usage:
-        """What to set aside so that a budget is not passed: see `most_tokens_of`.
-
-        Where a reply told more than that, by so much more.
+        """Return the usage to reserve for a request, see `most_tokens_of`. Scaled up if an earlier reply exceeded its
+        estimate.
         """
         most = most_tokens_of(request, _body(provider))
         read, written = most.input_tokens or 0, most.output_tokens or 0
@@ -241,7 +248,7 @@ class Expected:
         return ceil(max_reply_tokens(request, _body(provider)) * self._output_excess)
 
     def learn(self, provider: Provider, request: Request, usage: Usage) -> None:
-        """Take what a reply took into account, where it tells."""
+        """Update the estimates with the usage of a reply, as far as it reports one."""
         if usage.output_tokens is not None:
             self._replies += 1
             self._output += usage.output_tokens
@@ -251,7 +258,7 @@ class Expected:
 
 
 def asks_no_model(provider: Provider) -> bool:
-    """True for what runs on this machine and is free: no rate and no budget is about it."""
+    """Return True for a provider that runs on this machine and is free; rate limits and budgets do not apply to it."""
     return "base_url" not in provider.fingerprint() and provider.price_usd(PRICED) == 0.0
 
 
@@ -260,7 +267,9 @@ _limiters_lock = threading.Lock()
 
 
 def limiter_for(provider: Provider) -> Limiter:
-    """The process's limiter of an endpoint; a new one for what has no address (a callable, a local process)."""
+    """Return the process's limiter of an endpoint; a new one for a provider without an address (a callable, a local
+    process).
+    """
     title = title_of(provider)
     if "base_url" not in provider.fingerprint():
         return Limiter(title)
@@ -269,27 +278,29 @@ def limiter_for(provider: Provider) -> Limiter:
 
 
 def title_of(provider: Provider) -> str:
-    """What an endpoint is called: all that its fingerprint says in words, such as its kind, address and model."""
-    return " ".join(mark for mark in provider.fingerprint().values() if isinstance(mark, str) and mark)
+    """Return the name of an endpoint: the text values of its fingerprint, such as its kind, address and model."""
+    return " ".join(value for value in provider.fingerprint().values() if isinstance(value, str) and value)
 
 
 class _Meter:
-    """A rate a minute that no minute exceeds: each unit takes its time, up to a second of it may be made up for."""
+    """Meter for a rate per minute that no minute exceeds: requests are spaced, with bursts of up to a second."""
 
     def __init__(self, per_minute: float) -> None:
         self._apart_s = (_MINUTE_S + _BURST_S) / per_minute
         self._free_at = 0.0
 
     def wait_s(self, now: float, weight: float) -> float:
-        """Seconds until so much may go; 0 or less when now. What weighs more than a second goes when all is paid."""
+        """Return the seconds until this weight may be sent; 0 or less if now. A weight of more than a second waits
+        until all earlier ones are paid off.
+        """
         takes_s = weight * self._apart_s
         return max(self._free_at - now, 0.0) + min(0.0, takes_s - _BURST_S)
 
     def charge(self, now: float, weight: float) -> None:
         self._free_at = max(self._free_at, now) + weight * self._apart_s
 
-    def mend(self, weight: float) -> None:
-        """More or less was used than was charged."""
+    def adjust(self, weight: float) -> None:
+        """Correct an earlier charge by the difference to the actual usage."""
         self._free_at += weight * self._apart_s
 
 
@@ -306,6 +317,6 @@ def _share(part: int | None, whole: int | None) -> float:
 
 
 def _body(provider: Provider) -> Mapping[str, object]:
-    """What the user has a provider send besides."""
+    """Return the request fields that the user adds to a provider's requests."""
     holder: object = getattr(provider, "endpoint", provider)  # an embedder's is its endpoint's
     return as_object(getattr(holder, "body", None)) or {}

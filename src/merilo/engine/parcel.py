@@ -1,4 +1,4 @@
-"""A request on its way, and how long it waits before it is sent again."""
+"""A pending request, and how long it waits before a retry."""
 
 from __future__ import annotations
 
@@ -15,31 +15,32 @@ if TYPE_CHECKING:
     from merilo.runs.ledger import Charge
 
 RETRIES = 5
-"""How often a request is sent again that failed for a passing reason."""
+"""Maximum retries of a request after temporary failures."""
 LIMITED_RETRIES = 20
-"""The same for "too many requests": it says when to come back, and nothing is wrong."""
+"""Maximum retries after "too many requests". It is higher because the endpoint works and names a time to come back."""
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 30.0
 LONGEST_PAUSE_S = 600.0
-"""The longest pause that an endpoint may ask for; a longer one ends the run."""
+"""Longest pause in seconds that an endpoint may ask for; a longer one ends the run."""
 _NONE_YET: Final = Permit(0, 0)
 _BELIEVED: Final = 3
-"""So many times in turn a request believes the pause that it was told."""
+"""Number of retries in a row that wait exactly as long as the endpoint asked."""
 
 Order = tuple[int, int, str, str]
-"""Block of samples, whether it is a first request (1) or goes before those (0), rubric, the rest."""
+"""Sort key in the queue: block of samples, 0 for retries and re-asks or 1 for first requests, rubric text, rest of
+the prompt."""
 
 
 class Recipient(Protocol):
-    """Whoever waits for replies."""
+    """Listener for replies."""
 
     def landed(self, place: int, reply: Reply | Failure) -> None:
-        """What came back for the request of this number."""
+        """Receive the reply to the request with this index."""
         ...
 
 
 class Parcel:
-    """A request in the queue or in the air."""
+    """A request that is queued or in flight."""
 
     __slots__ = (
         "charge",
@@ -68,17 +69,18 @@ class Parcel:
         self.entry = 0
         """Its number in the ledger while it is in flight."""
         self.charge: Charge | None = None
-        """What it is charged if it is not answered; set each time it is sent."""
+        """The charge if it is not answered; set each time it is sent."""
 
     def failed_again_s(self) -> float | None:
-        """How long to wait after one more passing failure; None when that was one too many."""
+        """Count a temporary failure. Return the seconds to wait before the retry; None after too many failures."""
         self.tries += 1
         return jitter_s(self.tries, LONGEST_WAIT_S) if self.tries <= RETRIES else None
 
     def limited_again_s(self, error: RateLimited) -> float | None:
-        """The same after "too many requests"; 0 where the endpoint's own pause is to be kept, and it alone.
+        """Count a "too many requests" reply. Return the seconds to wait in addition to the endpoint's own pause; None
+        after too many.
 
-        Who is limited again and again waits longer than he was told.
+        Each of the first three replies adds nothing if it names a pause. Later waits grow with each reply.
         """
         self.limited += 1
         if self.limited > LIMITED_RETRIES:
@@ -88,5 +90,7 @@ class Parcel:
 
 
 def jitter_s(tries: int, longest_s: float) -> float:
-    """Anything from nothing to a bound that doubles with each try, so that those who failed together part."""
+    """Return a random wait between 0 and a bound that doubles with each try, so that requests that failed together
+    spread out.
+    """
     return random.uniform(0, min(longest_s, FIRST_WAIT_S * 2.0 ** (tries - 1)))  # noqa: S311  no secret

@@ -1,4 +1,4 @@
-"""What an evaluation tells whoever watches it, and how it goes on when one of them breaks."""
+"""Progress callbacks of an evaluation; the evaluation continues if one of them fails."""
 
 from __future__ import annotations
 
@@ -19,46 +19,46 @@ if TYPE_CHECKING:
     Call = Callable[..., object]
 
 TICK_S: Final = 0.25
-"""How often those are woken that want to be."""
+"""Seconds between two calls of `tick`."""
 _KINDS: Final = {Score: "score", Undefined: "undefined", Failed: "failed"}
 _log = logging.getLogger("merilo")
 
 
 class Progress(Protocol):
-    """Watches one evaluation; called from its thread, in this order.
+    """Progress callback of one evaluation; called from its thread, in this order.
 
-    It may also have any of these, each called where it is there:
+    A callback may also have any of these methods, which are then called:
 
-    - `watch(traffic)`, once after `begin`: `traffic()` gives the `Traffic` of any moment until `end`;
+    - `watch(traffic)`, once after `begin`: `traffic()` returns the current `Traffic` until `end`;
     - `tick()`: four times a second, when the evaluation is not busy;
     - `sample(id, outcomes)`: one sample is done; outcomes: metric → "score", "undefined" or "failed";
-    - `event(event)`: an `Event` of a request, at once; it is called many thousand times;
-    - `quote(text)`: as `note`, which is called where this is missing, for what repeats the words of an endpoint;
-    - `spent(usage)`: just before `end`, what the run has used, as in its `usage.json`;
-    - `stopped(error)`: just before `end`, what broke the run off; not called when a limit was reached.
+    - `event(event)`: an `Event` of a request, at once; it is called many thousands of times;
+    - `quote(text)`: a note that repeats text of an endpoint; `note` is called if this is missing;
+    - `spent(usage)`: just before `end`, the usage of the run, as in its `usage.json`;
+    - `stopped(error)`: just before `end`, the error that interrupted the run; not called when a limit was reached.
 
-    One that raises is told nothing more, and the evaluation goes on.
+    A callback that raises is called no more, and the evaluation continues.
     """
 
     def begin(self, run: Path, samples: int) -> None:
-        """The data is read and the first question is about to be asked."""
+        """Receive the run's directory and its number of samples, before the first question is asked."""
         ...
 
     def advance(self, samples: int) -> None:
-        """So many more samples have all their outcomes."""
+        """Receive the number of further samples that have all their outcomes."""
         ...
 
     def note(self, text: str) -> None:
-        """Something the user should know, said once."""
+        """Receive a message for the user; each is sent once."""
         ...
 
     def end(self) -> None:
-        """Nothing more comes, whether the run finished or not."""
+        """Receive the end of the evaluation, whether the run finished or not. It is the last call."""
         ...
 
 
 class Audience:
-    """All who watch one evaluation; nothing that they raise reaches it."""
+    """Passes progress to all callbacks of one evaluation; their errors do not reach it."""
 
     def __init__(self, *watchers: Progress | None) -> None:
         self._watchers: list[Progress] = [watcher for watcher in watchers if watcher is not None]
@@ -70,18 +70,18 @@ class Audience:
         self._tell("begin", run, samples)
 
     def watch(self, traffic: Callable[[], Traffic]) -> None:
-        """See `Progress`; from here on they are woken. Called within the event loop."""
+        """See `Progress`. Also starts the ticks, so it must be called within the event loop."""
         self._tell_if_wanted("watch", traffic)
         if self._has("tick"):
             self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
 
     @property
     def listener(self) -> Callable[[Event], None] | None:
-        """Who is to be told of each request; None where nobody wants to know."""
+        """The function to call with each event; None if no callback accepts events."""
         return self._event if self._has("event") else None
 
     def sample(self, results: Sequence[Result]) -> None:
-        """One more sample has all its outcomes."""
+        """Report one more sample with all its outcomes."""
         if self._sampling and results:
             outcomes = {result.metric: _KINDS[type(result.outcome)] for result in results}
             self._tell_if_wanted("sample", results[0].sample, outcomes)
@@ -133,18 +133,19 @@ class Audience:
         try:
             call: Call = getattr(watcher, name)
             call(*given)
-        except Exception as error:  # noqa: BLE001  the edge to a stranger's code; it may not end a paid run
-            self._lose(watcher, error)
+        except Exception as error:  # noqa: BLE001  user code; it must not end a run that costs money
+            self._drop_listener(watcher, error)
 
-    def _lose(self, watcher: Progress, error: Exception) -> None:
-        """Tell once that somebody broke: the log with the traceback, and those who still watch."""
-        if watcher not in self._watchers:  # it broke while it was told that another had
+    def _drop_listener(self, watcher: Progress, error: Exception) -> None:
+        """Remove a callback that raised. Log the traceback, and notify the remaining callbacks."""
+        if watcher not in self._watchers:  # it raised again while it was notified of another callback's error
             return
         self._watchers.remove(watcher)
         if isinstance(error, MeriloError):
-            sentence = f"{error} The run goes on without it."
+            sentence = f"{error} The run continues without it."
         else:
             kind = type(watcher).__name__
-            sentence = f"The progress {kind} raised {type(error).__name__}: {error}; the run goes on without it."
+            raised = f"{type(error).__name__}: {error}".rstrip(".")
+            sentence = f"Progress callback {kind} raised {raised}. It was disabled; the run continues."
         _log.error(sentence, exc_info=error)
         self.note(sentence)

@@ -1,7 +1,7 @@
-"""Streams the samples of a run in rounds: window after window in a thread, with the event loop left to others.
+"""Runs the samples of a run in rounds for judges whose providers answer whole batches.
 
-For judges whose providers answer whole batches. Nothing here knows what such a provider is: a model in this process, a
-service that takes a file of requests, a cluster.
+A thread processes one window of samples after another, so the event loop stays free. The code does not depend on the
+kind of provider: a model in this process, a batch service or a cluster.
 """
 
 from __future__ import annotations
@@ -37,45 +37,45 @@ if TYPE_CHECKING:
     from merilo.runs.outcomes import Result
 
 WINDOW = 32
-"""Samples that are asked about in the same rounds."""
+"""Number of samples whose questions are asked in the same rounds."""
 _WINDOW_CHARACTERS = 2_000_000
-"""Characters of samples from which on no further sample joins them."""
+"""Characters after which no further sample is added to a window."""
 
 
 class Batches:
-    """Sends rounds to providers that answer batches, one batch a provider. Once stopped it ends early."""
+    """Sends the requests of a round as one batch per provider. It ends early once it is stopped."""
 
     def __init__(self) -> None:
         self._stopped = Event()
 
     @property
     def event(self) -> Event:
-        """The event that is set once nothing more is to be sent."""
+        """The event that is set once nothing more may be sent."""
         return self._stopped
 
     @property
     def stopped(self) -> bool:
-        """Whether nothing more is to be sent."""
+        """True once nothing more may be sent."""
         return self._stopped.is_set()
 
     def stop(self, _: BaseException | None = None) -> None:
-        """Take no further reply; safe from any thread."""
+        """Accept no further replies. Safe from any thread."""
         self._stopped.set()
 
     def __call__(self, sends: Sequence[Send]) -> Iterator[tuple[int, Reply | Failure]]:
-        """What came back, with places, as it comes. Raises ProviderDown."""
+        """Yield each reply with the index of its request, as it arrives. Raises ProviderDown."""
         providers = {id(send.provider): send.provider for send in sends}
         places: dict[int, list[int]] = {key: [] for key in providers}
         for place, send in enumerate(sends):
             places[id(send.provider)].append(place)
         for key, provider in providers.items():
             batch = [sends[place].request for place in places[key]]
-            for place, told in replies(_of_batches(provider), batch, self._stopped):
-                yield places[key][place], told if isinstance(told, Reply) else _failure(told)
+            for place, reply in replies(_of_batches(provider), batch, self._stopped):
+                yield places[key][place], reply if isinstance(reply, Reply) else _failure(reply)
 
 
 def asks_in_rounds(metrics: Iterable[Metric], roles: Roles) -> bool:
-    """Whether all that these metrics may ask goes to judges that can be asked in rounds."""
+    """Return True if all judges that these metrics may ask support rounds."""
     asked = [roles.judge(kind, role) for metric in metrics for role in metric.roles for kind in metric.asks]
     return all(getattr(judge, "batched", False) for judge in asked)
 
@@ -90,23 +90,24 @@ async def in_rounds(
     price: Pricer = own_price,
     count: Callable[[int], None] = lambda _: None,
 ) -> AsyncGenerator[list[Result], None]:
-    """The results of one sample after another, in dataset order, each in metric order; see `stream`.
+    """Yield the results of one sample after another, in dataset order, each in metric order; see `stream`.
 
-    `samples` and `answers` are used in a thread, while the loop waits for it. Ends early, after the last whole sample,
-    when `batches` is stopped; cancelled, it stops them and waits for the thread. `count` is told, from the thread, of
-    answers that were known.
+    `samples` and `answers` are used in a thread while the loop waits for it. Ends early, after the last complete
+    sample, when `batches` is stopped. If cancelled, it stops them and waits for the thread. `count` is called in the
+    thread with the number of answers that needed no request.
     """
     loop, source, more = asyncio.get_running_loop(), iter(samples), True
 
     def drive(walks: Sequence[Walk]) -> None:
         drive_rounds(walks, answers, batches, price=price, count=count)
-        answers.commit()  # nothing may come for a while
+        answers.commit()  # the next batch may take hours
 
     def work() -> _Done:
         with cancelled_by(batches.event):
             return _window(_next_samples(source, window), metrics, drive)
 
     while more and not batches.stopped:
+        # executor threads do not inherit context variables, such as that of the cancellation
         running = loop.run_in_executor(None, copy_context().run, work)
         try:
             done, more = await asyncio.shield(running)
@@ -124,7 +125,7 @@ async def in_rounds(
 
 class _Done(NamedTuple):
     results: list[list[Result]]
-    """Of each sample that has all of them, up to the first that has not."""
+    """Of each sample that has all its results, up to the first that has not."""
     more: bool
     """False at the end of the data."""
 
@@ -142,7 +143,7 @@ def _next_samples(source: Iterator[Sample], window: int) -> list[Sample]:
 
 
 def _window(samples: Sequence[Sample], metrics: Mapping[str, Metric], drive: Callable[[Sequence[Walk]], None]) -> _Done:
-    """Return the results of some samples, up to the first that has not all of them."""
+    """Return the results of some samples, up to the first that does not have all of them."""
     walks = [[Walk(metric, text, sample) for text, metric in metrics.items()] for sample in samples]
     everyone = [walk for each in walks for walk in each]
     try:
@@ -160,14 +161,14 @@ def _of_batches(provider: Provider) -> BatchProvider:
     if not hasattr(provider, "send_batch"):
         name = provider.fingerprint().get("provider", "a provider")
         raise UsageError(
-            f"A metric asked {name}, of which its `asks` and `roles` say nothing; name all types and roles of its "
-            "questions there."
+            f"A metric asked {name}, which its `asks` and `roles` do not declare. "
+            "List all question types and roles there."
         )
-    return cast("BatchProvider", provider)  # a provider of batches is told by its method, as any protocol
+    return cast("BatchProvider", provider)  # hasattr() above checked the protocol's method
 
 
 def _failure(error: ProviderError) -> Failure:
-    """What a request that brought no reply means to its question. Raises ProviderDown, which is no question's fault."""
+    """Return the failure of a request without a reply. Raises ProviderDown, which is not a question's failure."""
     if isinstance(error, ProviderDown):
         raise error
     if isinstance(error, Refused):

@@ -1,4 +1,4 @@
-"""Streams the samples of a run through the plans of its metrics; results come out in dataset order."""
+"""Runs the plans of all metrics over a stream of samples; yields results in dataset order."""
 
 from __future__ import annotations
 
@@ -21,39 +21,41 @@ if TYPE_CHECKING:
     from merilo.runs.outcomes import Result
 
 BLOCK = 8
-"""So many consecutive samples are asked about together: within a block, requests that begin alike follow each other."""
+"""Number of consecutive samples in a block. Within a block, requests with the same beginning follow each other."""
 _SPAN = 8
-"""Wide enough that one slow reply stops nobody."""
+"""Windows between the oldest unfinished sample and the newest; enough that one slow reply does not stop the others."""
 _BATCH = 4
-"""Samples begun together, so that what they ask is looked up together."""
+"""Number of samples started together, so that their questions are looked up together."""
 BREATH_S = 0.01
-"""Whoever hands out results without waiting lets others run so often."""
+"""Seconds between yields to the event loop while results need no waiting."""
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How much is under way at once; where one of the bounds is met, no further sample is begun."""
+    """Bounds on concurrent work. No new sample starts while any bound is reached."""
 
     window: int
-    """Samples that are not done."""
+    """Maximum number of unfinished samples."""
     waiting: float = inf
-    """Conversations that wait for a reply."""
+    """Maximum number of judge sessions that wait for a reply."""
     span: int = _SPAN
-    """So many windows lie at most between the oldest sample that is not done and the newest."""
+    """Maximum number of windows between the oldest unfinished sample and the newest."""
 
 
 def room_for(concurrency: int) -> Room:
-    """Enough to keep so many requests in the air, few enough for any memory and for an early start."""
+    """Return bounds that keep `concurrency` requests in flight, with limited memory and early first results."""
     return Room(window=max(2 * BLOCK, 4 * concurrency), waiting=max(2 * BLOCK, 2 * concurrency))
 
 
 def room_until(concurrency: int) -> Room:
-    """The same for a run that may stop at any sample: no more than keep so many requests in the air."""
+    """Return bounds for a run that may stop at any sample: only as many samples as keep `concurrency` requests in
+    flight.
+    """
     return Room(window=max(1, concurrency), span=1)
 
 
 class _Alive:
-    """A sample on its way: its walks, then its results."""
+    """A sample in progress: its plan runs, then its results."""
 
     __slots__ = ("goings", "left", "results", "walks")
 
@@ -65,7 +67,7 @@ class _Alive:
 
 
 class _Stream:
-    """The samples alive, oldest first."""
+    """The samples in progress, oldest first."""
 
     def __init__(
         self, samples: Iterable[Sample], metrics: Mapping[str, Metric], driver: AsyncDriver, room: Room
@@ -85,21 +87,22 @@ class _Stream:
 
     @property
     def done(self) -> bool:
-        """True when all samples were begun and all results handed out."""
+        """True when all samples were started and all results were yielded."""
         return not self._more and not self.alive
 
     @property
     def has_room(self) -> bool:
-        """Whether there is one more sample, and it may be begun."""
+        """True if there is another sample and the bounds allow it to start."""
         return self._more and self._driver.waiting < self._room.waiting and self._places > 0
 
     @property
     def _places(self) -> int:
         room = self._room
+        # finished samples wait for older ones, since results are yielded in order: the second term bounds them
         return min(room.window - self._unfinished, room.span * room.window - len(self.alive))
 
     def begin_some(self) -> None:
-        """Set the plans of the next few samples going, as many as there is room for."""
+        """Start the plans of the next few samples, as many as the bounds allow."""
         places = min(_BATCH, self._places)
         some = list(islice(self._samples, places))
         for number, sample in some:
@@ -109,14 +112,14 @@ class _Stream:
 
     @property
     def over(self) -> bool:
-        """True when a limit was reached, so that nothing more will be answered. Raises what else ended the run."""
+        """True if a limit was reached, so no more answers will come. Raises the error that ended the run, if any."""
         ended = self._driver.ended
         if ended.done():
             ended.result()
         return ended.done()
 
     async def moved(self) -> None:
-        """Wait until a sample is done, or nothing more will be."""
+        """Wait until a sample is done, or no more answers will come."""
         self._moved = asyncio.get_running_loop().create_future()
         await self._moved
 
@@ -126,12 +129,12 @@ class _Stream:
             self._moved.set_result(None)
 
     def landed(self) -> None:
-        """Let `moved` return where another sample may be begun."""
+        """Let `moved` return if another sample may start."""
         if self.has_room:
             self.wake()
 
     def close(self) -> None:
-        """Abandon what is not done."""
+        """Abandon the unfinished samples."""
         for alive in self.alive:
             for going in alive.goings:
                 self._driver.abandon(going)
@@ -150,7 +153,7 @@ class _Stream:
 
     def _finished(self, alive: _Alive) -> None:
         alive.results = [walk.result() for walk in alive.walks]
-        alive.walks, alive.goings = [], []  # the plans hold the texts of all they asked
+        alive.walks, alive.goings = [], []  # frees memory: the plans hold the texts of all their questions
         self._unfinished -= 1
         self.wake()
 
@@ -158,9 +161,9 @@ class _Stream:
 async def stream(
     samples: Iterable[Sample], metrics: Mapping[str, Metric], driver: AsyncDriver, room: Room
 ) -> AsyncIterator[list[Result]]:
-    """The results of one sample after another, in dataset order, each in metric order.
+    """Yield the results of one sample after another, in dataset order, each in metric order.
 
-    Ends early, after the last whole sample, when the carrier has reached a limit.
+    Ends early, after the last complete sample, if the dispatcher has reached a limit.
     """
     alive = _Stream(samples, metrics, driver, room)
     driver.ended.add_done_callback(alive.wake)
@@ -174,7 +177,7 @@ async def stream(
                 await alive.moved()
             while alive.head_is_done:
                 yield alive.alive.popleft().results
-            if time.monotonic() - breathed > BREATH_S:  # what needs no request must let others run
+            if time.monotonic() - breathed > BREATH_S:  # cached answers need no await, so nothing else would run
                 await asyncio.sleep(0)
                 breathed = time.monotonic()
         while alive.head_is_done:

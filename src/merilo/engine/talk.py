@@ -1,7 +1,7 @@
-"""Conversations with judges, as the drivers hold them: what is to be sent now, and what came of it.
+"""Judge sessions as the drivers see them: the requests to send now, and the answers at the end.
 
-A judge that asks other judges (a cascade) is held as a plan: what each of them says is looked up, asked and kept as if
-a metric had asked.
+A judge that asks other judges (a cascade) has a delegating session: its questions to the other judges are looked up,
+asked and stored like those of a metric.
 """
 
 from __future__ import annotations
@@ -30,35 +30,35 @@ _log = logging.getLogger("merilo")
 
 
 class Conversing(Protocol):
-    """One conversation about one unit."""
+    """A judge session: the exchange with one judge about one work unit."""
 
     unit: Unit
     sends: tuple[Send, ...] | None
-    """What it waits for; None once it has answered."""
+    """The requests it waits for; None once it has answered."""
 
     def reply(self, replies: tuple[Reply | Failure, ...]) -> None:
-        """Hand over what came back for the current sends, in order."""
+        """Pass the replies to the current requests to the judge, in order."""
         ...
 
     @property
     def begun(self) -> bool:
-        """Whether it has heard something, so that it goes before what was not asked yet."""
+        """True if it has received a reply. Its requests then go before those of sessions without one."""
         ...
 
     def keep(self, answers: Answers) -> Held:
-        """Store the finished conversation; what the run holds now, by key."""
+        """Store the answers of the finished session; return the stored answers by key."""
         ...
 
     def leave(self, answers: Answers, landed: Sequence[Reply | Failure | None]) -> None:
-        """Store what it has heard, where it is broken off; a later part of the run goes on from there.
+        """Store the replies of an interrupted session, so that a later part of the run resumes it.
 
-        `landed`: what came back for the current sends, None for what has not.
+        `landed`: the replies to the current requests, None for each that is missing.
         """
         ...
 
 
 def talk_about(unit: Unit, answers: Answers, price: Pricer = own_price) -> Conversing:
-    """A conversation about a unit with its judge, run on to what it wants sent first."""
+    """Open a judge session for a unit and run it to its first requests."""
     consult: Callable[[Question[Any] | Pack], Plan[tuple[Answer, ...]]] | None = getattr(unit.judge, "consult", None)
     if consult is not None:
         return Inquiry(unit, consult(unit.asked), answers, price)
@@ -66,22 +66,22 @@ def talk_about(unit: Unit, answers: Answers, price: Pricer = own_price) -> Conve
 
 
 class Talk:
-    """One conversation with a judge about one unit; `sends` is what it waits for, None once it has answered."""
+    """A session with a judge that sends its own requests."""
 
-    def __init__(self, unit: Unit, price: Pricer = own_price, heard: Heard | None = None) -> None:
-        """`heard`: what was replied to it before it was broken off."""
+    def __init__(self, unit: Unit, price: Pricer = own_price, saved: Heard | None = None) -> None:
+        """`saved`: the replies received before the session was interrupted in an earlier part of the run."""
         self.unit = unit
         self._price = price
         self.sends: tuple[Send, ...] | None = None
         self.answers: tuple[Answer, ...] = ()
         self.replies: list[Reply | Failure] = []
-        self._had: list[Reply | Failure | None] = []  # to this step's sends, when it was broken off
+        self._had: list[Reply | Failure | None] = []  # replies to this step's requests from an interrupted session
         self._cost: float | None = 0.0
         self._began = time.monotonic()
         self._conversation = unit.judge.answer(unit.asked)
         self._advance(None)
-        if heard is not None:
-            self._recall(heard)
+        if saved is not None:
+            self._recall(saved)
 
     @property
     def begun(self) -> bool:
@@ -89,7 +89,7 @@ class Talk:
         return bool(self.replies or self._had)
 
     def reply(self, replies: tuple[Reply | Failure, ...]) -> None:
-        """Hand over what came back for the current sends, in order."""
+        """Pass the replies to the current requests to the judge, in order."""
         replies = tuple(_storable_reply(send, reply) for send, reply in zip(self.sends or (), replies, strict=True))
         for send, reply in zip(self.sends or (), replies, strict=True):
             self._cost = self._added(self._cost, send, UNPAID if isinstance(reply, Failure) else reply.usage)
@@ -100,7 +100,7 @@ class Talk:
         self._advance(replies)
 
     def keep(self, answers: Answers) -> Held:
-        """Store the finished conversation; what the run holds now, by key."""
+        """Store the answers of the finished session; return the stored answers by key."""
         seconds = time.monotonic() - self._began
         return answers.keep(self.unit, self.answers, self.replies, self._cost, seconds)
 
@@ -121,14 +121,15 @@ class Talk:
         answers.leave(self.unit, [*self.replies, *step], cost, time.monotonic() - self._began)
 
     def _added(self, cost: float | None, send: Send, usage: Usage) -> float | None:
-        """The cost with that of one more reply; None where either is unknown."""
+        """Return the cost plus that of one more reply; None if either is unknown."""
         price = self._price(send.provider, usage)
         return None if price is None or cost is None else cost + price
 
-    def _recall(self, heard: Heard) -> None:
-        told = list(heard.replies)
-        while self.sends and len(told) >= len(self.sends):
-            step, told = told[: len(self.sends)], told[len(self.sends) :]
+    def _recall(self, saved: Heard) -> None:
+        # the judge is deterministic: the stored replies lead it to the step at which it was interrupted
+        left = list(saved.replies)
+        while self.sends and len(left) >= len(self.sends):
+            step, left = left[: len(self.sends)], left[len(self.sends) :]
             came = tuple(reply for reply in step if reply is not None)
             if len(came) < len(step):
                 self._had = step
@@ -136,12 +137,12 @@ class Talk:
                 break
             self.replies.extend(came)
             self._advance(came)
-        self._cost = heard.cost_usd
+        self._cost = saved.cost_usd
 
     def _advance(self, replies: tuple[Reply | Failure, ...] | None) -> None:
         try:
             self.sends = next(self._conversation) if replies is None else self._conversation.send(replies)
-            while not self.sends:
+            while not self.sends:  # a step without requests needs no reply
                 self.sends = self._conversation.send(())
         except StopIteration as stop:
             self.sends = None
@@ -152,7 +153,7 @@ class Talk:
 
 
 class Inquiry:
-    """A conversation with a judge that asks others: `plan` yields steps of questions to them, as a metric's does."""
+    """A session with a judge that asks other judges. `plan` yields steps of questions to them, like a metric's plan."""
 
     def __init__(self, unit: Unit, plan: Plan[tuple[Answer, ...]], answers: Answers, price: Pricer) -> None:
         self.unit = unit
@@ -168,7 +169,7 @@ class Inquiry:
         self._advance(None)
 
     def reply(self, replies: tuple[Reply | Failure, ...]) -> None:
-        """See `Conversing`: each conversation gets its own, and what one has brought is kept at once."""
+        """Pass each inner session its replies. The answers of an inner session are stored as soon as it finishes."""
         coming = iter(replies)
         for talk in self._talks:
             talk.reply(tuple(next(coming) for _ in talk.sends or ()))
@@ -178,10 +179,10 @@ class Inquiry:
         if self._talks:
             self.sends = tuple(send for talk in self._talks for send in talk.sends or ())
         else:
-            self._advance(self._told())
+            self._advance(self._step_answers())
 
     def keep(self, answers: Answers) -> Held:
-        """See `Conversing`; what was sent and paid stands with the judges that were asked."""
+        """See `Conversing`. The replies and their cost are stored with the judges that were asked, not here."""
         return answers.keep(self.unit, self._answers, (), 0.0, time.monotonic() - self._began)
 
     @property
@@ -195,27 +196,27 @@ class Inquiry:
         for talk in self._talks:
             talk.leave(answers, tuple(next(coming) for _ in talk.sends or ()))
 
-    def _advance(self, told: tuple[Answer, ...] | None) -> None:
-        """Run the plan on until something has to be sent, or it has answered."""
+    def _advance(self, answers: tuple[Answer, ...] | None) -> None:
+        """Advance the plan until a request has to be sent or it has answered."""
         try:
             while True:
-                step = next(self._plan) if told is None else self._plan.send(told)
+                step = next(self._plan) if answers is None else self._plan.send(answers)
                 self._look_up(step)
                 if self._talks:
                     self.sends = tuple(send for talk in self._talks for send in talk.sends or ())
                     return
-                told = self._told()
+                answers = self._step_answers()
         except StopIteration as stop:
             self.sends = None
             self._answers = tuple(map(_storable, cast("tuple[Answer, ...]", stop.value)))  # what such a plan returns
         except UsageError:
             raise
-        except Exception as error:  # noqa: BLE001  as in a talk
+        except Exception as error:  # noqa: BLE001  as in a direct session
             self.sends = None
             self._answers = tuple(_broken(self.unit.judge, error) for _ in self.unit.questions)
 
     def _look_up(self, step: Step) -> None:
-        """What is known of a step's questions, and conversations about the rest, equal questions once."""
+        """Look up the answers to a step's questions, and open sessions for the rest, equal questions once."""
         self._units, self._held, self._talks = self._known.units(step), {}, []
         asked: set[bytes] = set()
         for known, missing in self._known.known_all(self._units):
@@ -230,29 +231,29 @@ class Inquiry:
             else:
                 self._talks.append(talk)
 
-    def _told(self) -> tuple[Answer, ...]:
+    def _step_answers(self) -> tuple[Answer, ...]:
         return tuple(self._held[key] for unit in self._units for key in unit.keys)
 
 
 def _broken(judge: Judge, error: Exception) -> Failure:
-    """A bug in a judge must not end the run; the traceback goes to the log."""
-    _log.error("the judge %s broke", judge.name, exc_info=error)
+    """Log the traceback of a judge's bug and return it as a failure, so that the run continues."""
+    _log.error("the judge %s raised an error", judge.name, exc_info=error)
     return _kept(Failure(FailureKind.BROKEN, f"the judge {judge.name} raised {type(error).__name__}: {error}"))
 
 
 def _storable(answer: Answer) -> Answer:
-    """The answer, or a failure where it holds text that no file can hold (half a surrogate pair)."""
+    """Return the answer, or a failure if it contains text that cannot be encoded (half a surrogate pair)."""
     if isinstance(answer, Failure):
         return _kept(answer)
     try:
         answer.to_json()
     except ValueError:
-        return Failure(FailureKind.BROKEN, "the verdict holds half a character, which cannot be kept")
+        return Failure(FailureKind.BROKEN, "the verdict contains half a surrogate pair, which cannot be stored")
     return answer
 
 
 def _storable_reply(send: Send, reply: Reply | Failure) -> Reply | Failure:
-    """The reply as far as it is read; a failure without half surrogate pairs."""
+    """Return the reply truncated to the length that judges read; or the failure, without half surrogate pairs."""
     if isinstance(reply, Failure):
         return _kept(reply)
     return reply.within(send.request.max_reply_characters)

@@ -1,4 +1,4 @@
-"""What is on its way between a run and its endpoints: figures to be read at any moment, and events for who listens."""
+"""Statistics of the requests of a run, readable at any time, and events for listeners."""
 
 from __future__ import annotations
 
@@ -7,47 +7,47 @@ from enum import StrEnum
 
 
 class EventKind(StrEnum):
-    """What happened to a request."""
+    """Kind of event of a request."""
 
     SENT = "sent"
     REPLIED = "replied"
     RETRIED = "retried"
-    """It failed for a reason that may pass, and goes again after `seconds`."""
+    """It failed for a temporary reason and is sent again after `seconds`."""
     GAVE_UP = "gave_up"
     LIMITED = "limited"
-    """The endpoint said that it is asked too much."""
+    """The endpoint answered "too many requests"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happened to a request; `seconds` is how long the reply took, or how long is waited."""
+    """An event of one request. `seconds` is the time until the reply, or the wait before the next attempt."""
 
     kind: EventKind
     endpoint: str
     seconds: float = 0.0
     detail: str = ""
-    """Why, as a sentence; empty where nothing went wrong. It may quote the endpoint, and so what was asked."""
+    """The reason as a sentence; empty without an error. It may quote the endpoint, and so text of the data."""
     status: int | None = None
-    """The HTTP status, where something went wrong and there was one."""
+    """The HTTP status of the error, if there was one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """One call's requests so far; earlier parts of a resumed run are not in it."""
+    """Statistics of one call's requests so far, without earlier parts of a resumed run."""
 
     sent: int = 0
-    """Requests begun, those sent again included."""
+    """Requests sent, retries included."""
     in_flight: int = 0
     queued: int = 0
-    """Requests that wait for their turn, or to be sent again."""
+    """Requests that wait in the queue or for a retry."""
     retries: int = 0
     given_up: int = 0
     known: int = 0
-    """Answers that the run or the cache held, so that nothing was sent for them."""
+    """Answers found in the run or the cache, for which no request was sent."""
     input_tokens: int = 0
-    """Of the replies, as reported or else estimated; likewise output."""
+    """Tokens of answered requests, as reported or otherwise estimated; likewise `output_tokens`."""
     output_tokens: int = 0
     cost_usd: float | None = 0.0
     """Charged so far, unanswered requests included; None if the price of any part is unknown."""
     paused_s: float = 0.0
-    """Seconds until a paused endpoint may be asked again; 0 when none is paused."""
+    """Seconds until a paused endpoint may receive requests again; 0 if none is paused."""

@@ -1,4 +1,4 @@
-"""One plan on its way: advances a metric's generator and turns whatever ends it into an outcome."""
+"""A plan run: advances a metric's plan for one sample and turns its end into an outcome."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ _ROUNDING = 1e-9
 
 @dataclass(slots=True)
 class Walk:
-    """A metric's plan for one sample; `step` is what it waits for, None when it has an outcome."""
+    """A run of a metric's plan for one sample. `step` is the step that waits for answers, None once there is an
+    outcome.
+    """
 
     metric: Metric
     text: str
@@ -37,15 +39,15 @@ class Walk:
     _plan: Plan[Score | Undefined] | None = None
     _trail: list[bytes] = field(default_factory=list)
     _keys: dict[int, bytes] = field(default_factory=dict)
-    _held: list[Verdict] = field(default_factory=list)  # keeps the ids in _keys valid
+    _held: list[Verdict] = field(default_factory=list)  # keeps the verdicts alive, so that the ids in _keys stay valid
 
     def start(self) -> Walk:
-        """Run the plan up to its first question; returns itself."""
+        """Run the plan up to its first step; return itself."""
         self._advance(None)
         return self
 
     def send(self, answers: Sequence[tuple[bytes, Answer]]) -> None:
-        """Hand over the answers to the current step, with their keys, and run on to the next question."""
+        """Pass the answers to the current step to the plan, with their keys, and run it to its next step."""
         for key, answer in answers:
             self._trail.append(key)
             if isinstance(answer, Verdict):
@@ -55,13 +57,13 @@ class Walk:
 
     @property
     def done(self) -> bool:
-        """Whether the plan has an outcome; False also before it is started."""
+        """True if the plan has an outcome; False also before it is started."""
         return self._outcome is not None
 
     def result(self) -> Result:
-        """The outcome with its trail; only once `step` is None."""
+        """Return the outcome with its trail. Raises RuntimeError while `step` is not None."""
         if self._outcome is None:
-            raise RuntimeError(f"the plan of {self.text} still waits for answers")
+            raise RuntimeError(f"The plan of {self.text} still waits for answers.")
         return Result(self.sample.id, self.text, self._outcome, tuple(self._trail), self._keys)
 
     def close(self) -> None:
@@ -86,8 +88,8 @@ class Walk:
             self.broke(error)
 
     def broke(self, error: Exception) -> None:
-        """End the plan for a fault of its own; the traceback goes to the log."""
-        _log.error("%s broke on sample %r", self.text, self.sample.id, exc_info=error)
+        """End the plan with a failure because of its own bug; the traceback is logged."""
+        _log.error("%s raised an error on sample %r", self.text, self.sample.id, exc_info=error)
         self._end(Failed(Failure(FailureKind.BROKEN, f"{self.text} raised {type(error).__name__}: {error}")))
 
     def _end(self, outcome: object) -> None:
@@ -99,7 +101,7 @@ class Walk:
 
 
 def _fault(outcome: object, span: tuple[float, float]) -> str | None:
-    """What is wrong with what a plan returned; None when it is an outcome."""
+    """Return the problem of a plan's return value as a phrase; None if it is a valid outcome."""
     if isinstance(outcome, Undefined | Failed):
         return None
     if not isinstance(outcome, Score):

@@ -1,8 +1,8 @@
-"""How a plan asks: a plan is a generator that yields groups of questions and is sent their answers.
+"""The protocol of plans: a plan is a generator that yields groups of questions and receives their answers.
 
-A driver sends, for each yielded step, a flat tuple with one verdict or `Failure` for each question of its
-groups, in ask order; it never throws. The questions of one group (one `ask_each`) may be judged together;
-groups stay apart so that what is judged together never depends on what else is asked at that moment.
+For each yielded step, a driver sends a flat tuple with one verdict or `Failure` per question of its groups, in ask
+order. It never throws into a plan. The questions of one group (one `ask_each`) may be judged together. Groups are never
+merged, so that questions judged together do not depend on other questions asked at that time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ B = TypeVar("B")
 T = TypeVar("T")
 
 Answer = Verdict | Failure
-"""What a driver sends for one question."""
+"""A driver's answer to one question."""
 if TYPE_CHECKING:
     Group = tuple[Question[Any], ...]
     Step = tuple[Group, ...]
@@ -33,7 +33,7 @@ else:
 
 
 class AskFailed(MeriloError):
-    """A question of the plan got no verdict; the plan fails whole unless it catches this."""
+    """A question of the plan got no verdict. The plan fails as a whole unless it catches this."""
 
     def __init__(self, question: Question[Any], failure: Failure) -> None:
         super().__init__(f"A question of kind '{question.kind}' got no verdict: {failure.message}")
@@ -42,7 +42,7 @@ class AskFailed(MeriloError):
 
 
 def attempt_each(questions: Iterable[Question[V]]) -> Plan[tuple[V | Failure, ...]]:
-    """Verdicts or failures, one for each question in order; an empty iterable asks nothing."""
+    """Return verdicts or failures, one per question in order; an empty iterable asks nothing."""
     group = tuple(questions)
     if not group:
         return ()
@@ -51,7 +51,7 @@ def attempt_each(questions: Iterable[Question[V]]) -> Plan[tuple[V | Failure, ..
 
 
 def ask_each(questions: Iterable[Question[V]]) -> Plan[tuple[V, ...]]:
-    """Verdicts, one for each question in order.
+    """Return verdicts, one per question in order.
 
     Waits for the whole group; raises AskFailed for the first failure in ask order.
     """
@@ -64,27 +64,27 @@ def ask_each(questions: Iterable[Question[V]]) -> Plan[tuple[V, ...]]:
 
 
 def attempt(question: Question[V]) -> Plan[V | Failure]:
-    """The verdict on one question, or its failure."""
+    """Return the verdict on one question, or its failure."""
     (answer,) = yield from attempt_each((question,))
     return answer
 
 
 def ask(question: Question[V]) -> Plan[V]:
-    """The verdict on one question. Raises AskFailed."""
+    """Return the verdict on one question. Raises AskFailed."""
     (verdict,) = yield from ask_each((question,))
     return verdict
 
 
 def draws(question: Question[V], samples: int) -> Plan[tuple[V | Failure, ...]]:
-    """Several answers to one question: `samples` draws from its own on, sent as one request where the provider can."""
+    """Return `samples` answers to one question: its own draw and the following ones, in one request if possible."""
     first = question.draw
     return (yield from attempt_each(replace(question, draw=draw) for draw in range(first, first + samples)))
 
 
 def together(plans: Sequence[Plan[T]]) -> Plan[tuple[T, ...]]:
-    """The results of several plans run side by side, their questions merged into common steps.
+    """Run several plans concurrently, with their questions merged into common steps; return their results in order.
 
-    When plans fail in the same step, the first of them in order raises; the others are closed.
+    If plans fail in the same step, the first of them in order raises; the others are closed.
     """
     results: dict[int, T] = {}
     waiting: dict[int, tuple[Plan[T], Step]] = {}
@@ -123,6 +123,6 @@ def _advance(
 
 
 def both(first: Plan[A], second: Plan[B]) -> Plan[tuple[A, B]]:
-    """The results of two plans with different result types, run side by side."""
+    """Run two plans with different result types concurrently; return both results."""
     a, b = yield from together(cast("list[Plan[Any]]", [first, second]))  # together wants one result type
     return cast("tuple[A, B]", (a, b))

@@ -1,4 +1,4 @@
-"""Content addresses: a text is hashed once, and a key is a digest of digests."""
+"""Content addresses: each text is hashed once, and a key is a digest of digests."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SIZE = 16
-_LONG = 4_000  # characters; longer texts are hashed again rather than held in memory
+_LONG = 4_000  # characters; longer texts are hashed each time, so that the cache stays small
 
 
 def digest_bytes(data: bytes) -> bytes:
-    """The 16-byte digest of some bytes."""
+    """Return the 16-byte digest of some bytes."""
     return blake2b(data, digest_size=SIZE).digest()
 
 
 def digest_text(text: str) -> bytes:
-    """The 16-byte digest of a text; repeated texts cost a look-up."""
+    """Return the 16-byte digest of a text; short texts are cached."""
     return _short_text(text) if len(text) < _LONG else digest_bytes(text.encode("utf-8", "surrogatepass"))
 
 
 def digest_texts(texts: tuple[str, ...]) -> bytes:
-    """The 16-byte digest of an ordered tuple of texts; repeated tuples cost a look-up."""
+    """Return the 16-byte digest of an ordered tuple of texts; short tuples are cached."""
     return _tuple(texts) if sum(map(len, texts)) < _LONG else _hashed(texts)
 
 
 def digest_of(*parts: bytes) -> bytes:
-    """The digest of a sequence of digests or short tagged bytes; each part's length is part of the content."""
+    """Return the digest of a sequence of digests or short tagged bytes; each part's length is part of the content."""
     return digest_bytes(framed(*parts))
 
 
 def framed(*parts: bytes) -> bytes:
-    """What `digest_of` hashes, for those who hash the same parts often and frame them once.
+    """Return the bytes that `digest_of` hashes, for callers that hash the same parts often and frame them once.
 
     `digest_bytes(framed(a) + framed(b))` is `digest_of(a, b)`.
     """
@@ -43,11 +43,11 @@ def framed(*parts: bytes) -> bytes:
 
 
 FRAME = SIZE.to_bytes(4, "little")
-"""What stands before a digest in `framed`."""
+"""The length prefix of a digest in `framed`."""
 
 
 def digest_json(value: Mapping[str, object]) -> bytes:
-    """The digest of a mapping's canonical JSON (sorted keys, no spaces)."""
+    """Return the digest of a mapping's canonical JSON (sorted keys, no spaces)."""
     return digest_bytes(json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode())
 
 

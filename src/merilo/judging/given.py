@@ -1,4 +1,4 @@
-"""A verdict from what a person's function or file gave: a verdict, a mapping of its fields, or a failure."""
+"""Conversion of a value from user code or a file to a verdict: a verdict, a mapping of its fields, or a failure."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from merilo.judging.questions import Question
 
 Given = Verdict | Failure | Mapping[str, object] | None
-"""What a function may return for a question; None: it has no answer to it."""
+"""A function's return value for a question; None if it has no answer."""
 
 
 def verdict_given(question: Question[Any], given: object) -> Answer | str:
-    """The verdict or failure that was given, or what is wrong with it as the end of a sentence "it ...".
+    """Return the given verdict or failure, or the problem with it as the end of a sentence "it ...".
 
-    Indices in a mapping are 0-based, as everywhere in Python. A verdict is held to the question:
-    indices in range, no contradiction within itself.
+    Indices in a mapping are 0-based, as everywhere in Python. The verdict is checked against the question: indices in
+    range, no contradiction within itself.
     """
     if isinstance(given, Failure):
         return given
@@ -32,7 +32,7 @@ def verdict_given(question: Question[Any], given: object) -> Answer | str:
         try:
             given = wanted.from_fields(dict(fields))
         except ValueError as error:  # pydantic's ValidationError is one
-            return f"holds fields that make no {wanted.__name__} ({_first_line(error)})"
+            return f"has fields that are not valid for {wanted.__name__} ({_first_line(error)})"
     if not isinstance(given, wanted):
         got = type(given).__name__
         return f"must be a {wanted.__name__}, a mapping of its fields or a Failure, but is of type {got}"

@@ -1,4 +1,4 @@
-"""The reply that a judge would likely write, for plans that are run dry: how long it is, and what it decides."""
+"""Likely replies of judges, for dry runs of plans: of a likely length and with a likely decision."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _FROM_ONE = ("evidence", "sentence")
 
 
 def likely_reply(asked: Question[Any] | Pack) -> str:
-    """A reply of the likely form and length: the question's guess as a model would write it.
+    """Return a reply of the likely structure and length: the question's guess as a model would write it.
 
-    Empty for kinds that no model is asked in words.
+    Empty for kinds that are not asked through a prompt.
     """
     if not isinstance(asked, Pack):
         return _one(asked)
@@ -36,7 +36,7 @@ def _one(question: Question[Any]) -> str:
 
 
 def _fields(question: Question[Any]) -> dict[str, Any]:  # Any: JSON
-    """The reply's fields in the order they are written, numbered from 1."""
+    """Return the reply's fields in the order they are written, numbered from 1."""
     given: dict[str, Any] = {}
     if question.kind in FORMS or question.kind in LISTS:
         given = question.guess().to_fields()

@@ -1,15 +1,15 @@
-"""What a metric may ask: one frozen type per kind of question.
+"""The questions that a metric may ask: one frozen type per kind of question.
 
-A question carries plain text that *we* split and numbered, so a judge answers by index. Questions are
+A question contains plain text that merilo has split and numbered, so a judge answers by index. Questions are
 content-addressed: equal questions with equal role and draw have one answer in a run.
 
-Every question has, besides its own fields:
+Every question has, in addition to its own fields:
 
-- `role`: who is to answer; `judge` unless a metric wants a second opinion;
-- `draw`: 0 unless another answer to the same words is wanted;
+- `role`: the judge to ask; `judge` unless a metric wants a second opinion;
+- `draw`: 0 unless a repeated answer to the same question is wanted;
 - `language`: the language of the rubric it is asked in (BCP 47 primary tag).
 
-The module is long because each kind of question stands beside the others: together they are the vocabulary.
+The module is long so that all kinds of questions can be compared in one place.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ class Question(Generic[V]):
     kind: ClassVar[str] = "question"
     verdict: ClassVar[type[Verdict]] = Verdict
     shared: ClassVar[frozenset[str]] = frozenset()
-    """Fields that a prompt begins with and that other questions of the kind may share; those of a pack always do."""
+    """Fields at the beginning of a prompt that other questions of the kind may have in common; those of a pack
+    always     do."""
 
     role: str = field(default="judge", kw_only=True)
     draw: int = field(default=0, kw_only=True)
@@ -70,7 +71,7 @@ class Question(Generic[V]):
 
     @property
     def all_texts(self) -> Texts:
-        """Its texts in the order of its fields: what is asked or stated, then what it is held against."""
+        """The question's texts in the order of its fields: the query or statement, then the texts it is judged by."""
         found: list[str] = []
         for name, _ in _content_fields(type(self)):
             value = getattr(self, name)
@@ -81,22 +82,25 @@ class Question(Generic[V]):
         return tuple(found)
 
     def fault(self, verdict: V) -> str | None:
-        """What is wrong with a verdict as an answer to this question (index out of range, a verdict that
-        contradicts itself), as the end of a sentence "your answer ..."; None when it stands.
+        """Return the problem with a verdict on this question, as the end of a sentence "your answer ..."; None if it is
+        valid.
+
+        Examples: an index out of range, or a verdict that contradicts itself. The sentence is sent to the judge in a
+        re-ask.
         """
         raise TypeError(f"a question of kind {self.kind!r} has no rule for {type(verdict).__name__}")
 
     def guess(self) -> V:
-        """A verdict of the likely shape, for dry runs. It never enters a key or a score."""
+        """Return a verdict of the likely structure, for dry runs. It never affects a key or a score."""
         raise TypeError(f"a question of kind {self.kind!r} has no guess")
 
     def at(self, draw: int) -> Question[V]:
-        """The same question for another draw."""
+        """Return the same question for another draw."""
         return replace(self, draw=draw)
 
 
 def _content(question: Question[Any]) -> bytes:
-    """What is hashed: kind, language, then name and value of each field, every part with its length before it."""
+    """Return the hashed bytes: kind, language, then name and value of each field, every part preceded by its length."""
     pieces = [_opening(question.kind, question.language)]
     later = later_fields(type(question))
     for name, head in _content_fields(type(question)):
@@ -118,14 +122,14 @@ def _opening(kind: str, language: str) -> bytes:
 
 
 _LATER: Final = {"later": True}
-"""Marks a field that a released question type got afterwards, with an empty value as its default.
+"""Metadata of a field that was added to a released question type, with an empty value as its default.
 
 Such a field is hashed and stored only if it is set, so that questions asked before have the same keys and records.
 """
 
 
 def later_fields(question: type[Question[Any]]) -> frozenset[str]:
-    """The names of the fields that are left out of digests and records while they are empty."""
+    """Return the names of the fields that digests and records omit while they are empty."""
     found = _LATER_FIELDS.get(question)
     if found is None:
         names = (each.name for each in fields(question) if each.metadata.get("later"))
@@ -138,7 +142,7 @@ _FIELDS: dict[type, tuple[tuple[str, bytes], ...]] = {}
 
 
 def _content_fields(question: type[Question[Any]]) -> tuple[tuple[str, bytes], ...]:
-    """The fields that are content, each with its framed name."""
+    """Return the fields that are content, each with its framed name."""
     found = _FIELDS.get(question)
     if found is None:
         names = [f.name for f in fields(question) if f.compare and f.name not in {"role", "draw", "language"}]
@@ -147,7 +151,7 @@ def _content_fields(question: type[Question[Any]]) -> tuple[tuple[str, bytes], .
 
 
 def _fold(text: str) -> str:
-    """The text without difference of case and white space."""
+    """Return the text without differences of case and white space."""
     return " ".join(text.split()).casefold()
 
 
@@ -168,7 +172,7 @@ def _evidence_fault(evidence: tuple[int, ...], size: int, unit: str) -> str | No
 
 @dataclass(frozen=True, slots=True)
 class Relevance(Question[RelevanceVerdict]):
-    """How far does this context, as numbered sentences, help to answer the user input?"""
+    """Question: how well does this context, as numbered sentences, help to answer the user input?"""
 
     kind: ClassVar[str] = "relevance"
     verdict: ClassVar[type[Verdict]] = RelevanceVerdict
@@ -187,13 +191,13 @@ class Relevance(Question[RelevanceVerdict]):
         return _evidence_fault(verdict.evidence, len(self.sentences), "sentence")
 
     def guess(self) -> RelevanceVerdict:
-        """A middle grade on the first sentence."""
+        """Return a middle grade, based on the first sentence."""
         return RelevanceVerdict(grade=1, evidence=(0,), reason=_GUESSED_REASON)
 
 
 @dataclass(frozen=True, slots=True)
 class Usefulness(Question[UsefulnessVerdict]):
-    """Does this context, as numbered sentences, help to arrive at the reference answer?"""
+    """Question: does this context, as numbered sentences, help to arrive at the reference answer?"""
 
     kind: ClassVar[str] = "usefulness"
     verdict: ClassVar[type[Verdict]] = UsefulnessVerdict
@@ -211,20 +215,20 @@ class Usefulness(Question[UsefulnessVerdict]):
         return _evidence_fault(verdict.evidence, len(self.sentences), "sentence")
 
     def guess(self) -> UsefulnessVerdict:
-        """Useful by the first sentence."""
+        """Return useful, based on the first sentence."""
         return UsefulnessVerdict(useful=True, evidence=(0,), reason=_GUESSED_REASON)
 
 
 @dataclass(frozen=True, slots=True)
 class Statements(Question[StatementsVerdict]):
-    """Which standalone statements does this text, as numbered sentences, make?"""
+    """Question: which standalone statements does this text, as numbered sentences, make?"""
 
     kind: ClassVar[str] = "statements"
     verdict: ClassVar[type[Verdict]] = StatementsVerdict
 
     sentences: Texts
     user_input: str = ""
-    """What the text answers, so that "In 1889." can stand alone; empty when there is none."""
+    """The question that the text answers, so that "In 1889." can become a full statement; empty if there is none."""
 
     def fault(self, verdict: StatementsVerdict) -> str | None:
         """See `Question.fault`."""
@@ -237,13 +241,13 @@ class Statements(Question[StatementsVerdict]):
         return None
 
     def guess(self) -> StatementsVerdict:
-        """One statement a sentence."""
+        """Return one statement per sentence."""
         return StatementsVerdict(tuple(Statement(text, i) for i, text in enumerate(self.sentences)))
 
 
 @dataclass(frozen=True, slots=True)
 class Support(Question[SupportVerdict]):
-    """Do these numbered contexts support the statement, and which of them?"""
+    """Question: do these numbered contexts support the statement, and which of them?"""
 
     kind: ClassVar[str] = "support"
     verdict: ClassVar[type[Verdict]] = SupportVerdict
@@ -266,13 +270,13 @@ class Support(Question[SupportVerdict]):
         return _evidence_fault(verdict.evidence, len(self.contexts), "context")
 
     def guess(self) -> SupportVerdict:
-        """Supported by the first context."""
+        """Return supported, based on the first context."""
         return SupportVerdict(SupportLabel.SUPPORTED, evidence=(0,), reason=_GUESSED_REASON)
 
 
 @dataclass(frozen=True, slots=True)
 class Sufficiency(Question[SufficiencyVerdict]):
-    """Do these contexts together hold enough to answer the user input?"""
+    """Question: do these contexts together contain enough to answer the user input?"""
 
     kind: ClassVar[str] = "sufficiency"
     verdict: ClassVar[type[Verdict]] = SufficiencyVerdict
@@ -288,13 +292,13 @@ class Sufficiency(Question[SufficiencyVerdict]):
         return None
 
     def guess(self) -> SufficiencyVerdict:
-        """Partly sufficient."""
+        """Return partly sufficient."""
         return SufficiencyVerdict(SufficiencyLabel.PARTLY, missing=_GUESSED_REASON, reason=_GUESSED_REASON)
 
 
 @dataclass(frozen=True, slots=True)
 class Addresses(Question[AddressesVerdict]):
-    """Does this statement of the response address what the user input asks?"""
+    """Question: does this statement of the response address what the user input asks?"""
 
     kind: ClassVar[str] = "addresses"
     verdict: ClassVar[type[Verdict]] = AddressesVerdict
@@ -304,18 +308,18 @@ class Addresses(Question[AddressesVerdict]):
     user_input: str
 
     def fault(self, verdict: AddressesVerdict) -> str | None:
-        """See `Question.fault`; every verdict of this type stands."""
+        """See `Question.fault`; every verdict of this type is valid."""
         del verdict
         return None
 
     def guess(self) -> AddressesVerdict:
-        """It does."""
+        """Return that it does."""
         return AddressesVerdict(addresses=True, reason=_GUESSED_REASON)
 
 
 @dataclass(frozen=True, slots=True)
 class Noncommittal(Question[NoncommittalVerdict]):
-    """Does this response evade or decline to answer the user input?"""
+    """Question: does this response evade or decline to answer the user input?"""
 
     kind: ClassVar[str] = "noncommittal"
     verdict: ClassVar[type[Verdict]] = NoncommittalVerdict
@@ -324,18 +328,18 @@ class Noncommittal(Question[NoncommittalVerdict]):
     response: str
 
     def fault(self, verdict: NoncommittalVerdict) -> str | None:
-        """See `Question.fault`; every verdict of this type stands."""
+        """See `Question.fault`; every verdict of this type is valid."""
         del verdict
         return None
 
     def guess(self) -> NoncommittalVerdict:
-        """It answers."""
+        """Return that it answers."""
         return NoncommittalVerdict(noncommittal=False, reason=_GUESSED_REASON)
 
 
 @dataclass(frozen=True, slots=True)
 class Parts(Question[PartsVerdict]):
-    """What does this user input ask for, part by part?"""
+    """Question: what does this user input ask for, part by part?"""
 
     kind: ClassVar[str] = "parts"
     verdict: ClassVar[type[Verdict]] = PartsVerdict
@@ -347,13 +351,13 @@ class Parts(Question[PartsVerdict]):
         return None if all(part.strip() for part in verdict.parts) else "holds a blank part"
 
     def guess(self) -> PartsVerdict:
-        """The whole input as one part; none where it is blank."""
+        """Return the whole input as one part; no part if it is blank."""
         return PartsVerdict((self.user_input,) if self.user_input.strip() else ())
 
 
 @dataclass(frozen=True, slots=True)
 class Answered(Question[AnsweredVerdict]):
-    """Does this response, as numbered sentences, answer one part of what the user input asks?"""
+    """Question: does this response, as numbered sentences, answer one part of the user input?"""
 
     kind: ClassVar[str] = "answered"
     verdict: ClassVar[type[Verdict]] = AnsweredVerdict
@@ -372,13 +376,15 @@ class Answered(Question[AnsweredVerdict]):
         return _evidence_fault(verdict.evidence, len(self.sentences), "sentence")
 
     def guess(self) -> AnsweredVerdict:
-        """Answered by the first sentence; not at all where there is none."""
+        """Return answered by the first sentence; not answered if there is none."""
         return AnsweredVerdict(bool(self.sentences), tuple(range(len(self.sentences)))[:1], _GUESSED_REASON)
 
 
 @dataclass(frozen=True, slots=True)
 class Entities(Question[EntitiesVerdict]):
-    """Which entities (people, places, organisations, works, dates, amounts ...) do these numbered sentences name?"""
+    """Question: which entities (people, places, organisations, works, dates, amounts ...) do these numbered sentences
+    name?
+    """
 
     kind: ClassVar[str] = "entities"
     verdict: ClassVar[type[Verdict]] = EntitiesVerdict
@@ -386,7 +392,7 @@ class Entities(Question[EntitiesVerdict]):
     sentences: Texts
 
     def fault(self, verdict: EntitiesVerdict) -> str | None:
-        """See `Question.fault`: an entity stands in its sentence, but for case and white space."""
+        """See `Question.fault`: an entity occurs in its sentence, except for case and white space."""
         size = len(self.sentences)
         for entity in verdict.entities:
             if (fault := _outside(entity.sentence, size, "sentence")) is not None:
@@ -398,14 +404,14 @@ class Entities(Question[EntitiesVerdict]):
         return None
 
     def guess(self) -> EntitiesVerdict:
-        """The first word of each sentence."""
+        """Return the first word of each sentence."""
         words = ((sentence.split(), index) for index, sentence in enumerate(self.sentences))
         return EntitiesVerdict(tuple(Entity(found[0], index) for found, index in words if found))
 
 
 @dataclass(frozen=True, slots=True)
 class Mentions(Question[MentionsVerdict]):
-    """Do these numbered contexts mention the entity of this name, in whatever form, and which of them?"""
+    """Question: do these numbered contexts mention the entity of this name, in whatever form, and which of them?"""
 
     kind: ClassVar[str] = "mentions"
     verdict: ClassVar[type[Verdict]] = MentionsVerdict
@@ -423,13 +429,13 @@ class Mentions(Question[MentionsVerdict]):
         return _evidence_fault(verdict.evidence, len(self.contexts), "context")
 
     def guess(self) -> MentionsVerdict:
-        """Mentioned by the first context; by none where there is none."""
+        """Return mentioned by the first context; not mentioned if there is none."""
         return MentionsVerdict(bool(self.contexts), tuple(range(len(self.contexts)))[:1], _GUESSED_REASON)
 
 
 @dataclass(frozen=True, slots=True)
 class Choice(Question[ChoiceVerdict]):
-    """Which label of a closed list do these texts get, by an instruction that a person wrote?"""
+    """Question: which label of a closed list fits these texts, by a user-defined instruction?"""
 
     kind: ClassVar[str] = "choice"
     verdict: ClassVar[type[Verdict]] = ChoiceVerdict
@@ -437,11 +443,11 @@ class Choice(Question[ChoiceVerdict]):
     instruction: str
     labels: Texts
     definitions: Texts
-    """What each label means, in the order of the labels; blank where the label says it all."""
+    """Meaning of each label, in the order of the labels; blank if the label is clear without one."""
     names: Texts
-    """What each text is, such as "response"."""
+    """Name of each text, such as "response"."""
     values: Texts
-    """The texts to be judged, in the order of their names."""
+    """The texts to judge, in the order of their names."""
 
     def fault(self, verdict: ChoiceVerdict) -> str | None:
         """See `Question.fault`."""
@@ -450,17 +456,17 @@ class Choice(Question[ChoiceVerdict]):
         return f"has the label {verdict.label!r}; it must be one of {', '.join(map(repr, self.labels))}"
 
     def guess(self) -> ChoiceVerdict:
-        """The first label."""
+        """Return the first label."""
         return ChoiceVerdict(self.labels[0], reason=_GUESSED_REASON)
 
 
 @dataclass(frozen=True, slots=True)
 class Completion(Question[CompletionVerdict]):
-    """A free-text reply to a rubric filled with values, for published metrics that read it themselves.
+    """A free-text reply to a rubric filled with values, for published metrics that parse it themselves.
 
-    `temperature` goes before the judge's own. Several samples are the draws 0..n-1 of one question.
-    `earlier`: the turns after the rubric, a reply and what was wrong with it in alternation, to re-ask.
-    `schema`: a JSON Schema, as its JSON text, that the provider is asked to enforce; empty for free text.
+    `temperature` overrides the judge's own. Several samples are the draws 0..n-1 of one question. `earlier`: the turns
+    after the rubric, alternating a reply and its problem, to re-ask. `schema`: a JSON Schema, as its JSON text, that
+    the provider is asked to enforce; empty for free text.
     """
 
     kind: ClassVar[str] = "completion"
@@ -473,25 +479,25 @@ class Completion(Question[CompletionVerdict]):
     earlier: Texts = field(default=(), kw_only=True, metadata=_LATER)
     schema: str = field(default="", kw_only=True, metadata=_LATER)
     likely: str = field(default="", compare=False, kw_only=True)
-    """A reply of the likely form, for dry runs; not part of the content."""
+    """A reply of the likely structure, for dry runs; not part of the content."""
 
     def __post_init__(self) -> None:
-        if self.temperature is not None:  # 1 and 1.0 are equal, and have to have one key
+        if self.temperature is not None:  # 1 and 1.0 are equal, so they must give the same key
             object.__setattr__(self, "temperature", float(self.temperature))
 
     def fault(self, verdict: CompletionVerdict) -> str | None:
-        """See `Question.fault`; any text stands."""
+        """See `Question.fault`; any text is valid."""
         del verdict
         return None
 
     def guess(self) -> CompletionVerdict:
-        """The likely reply, or some text."""
+        """Return the likely reply, or some text."""
         return CompletionVerdict(self.likely or _GUESSED_REASON)
 
 
 @dataclass(frozen=True, slots=True)
 class Sentences(Question[TextsVerdict]):
-    """The sentences of a text as a splitter outside this library cuts them, for published metrics that count so.
+    """The sentences of a text as an external splitter finds them, for published metrics that count these sentences.
 
     `splitter` names it, for example `pysbd`.
     """
@@ -503,18 +509,18 @@ class Sentences(Question[TextsVerdict]):
     splitter: str
 
     def fault(self, verdict: TextsVerdict) -> str | None:
-        """See `Question.fault`; any pieces stand."""
+        """See `Question.fault`; any pieces are valid."""
         del verdict
         return None
 
     def guess(self) -> TextsVerdict:
-        """The whole text as one sentence; none where it is blank."""
+        """Return the whole text as one sentence; none if it is blank."""
         return TextsVerdict((self.text,) if self.text.strip() else ())
 
 
 @dataclass(frozen=True, slots=True)
 class Embeddings(Question[MatrixVerdict]):
-    """One vector for each text; rows in the order of the texts."""
+    """One vector per text; rows in the order of the texts."""
 
     kind: ClassVar[str] = "embeddings"
     verdict: ClassVar[type[Verdict]] = MatrixVerdict
@@ -526,13 +532,13 @@ class Embeddings(Question[MatrixVerdict]):
         return _shape_fault(verdict, len(self.texts), None)
 
     def guess(self) -> MatrixVerdict:
-        """Unit vectors in one dimension."""
+        """Return unit vectors in one dimension."""
         return MatrixVerdict.of([[1.0] for _ in self.texts])
 
 
 @dataclass(frozen=True, slots=True)
 class Similarities(Question[MatrixVerdict]):
-    """How alike each left text is to each right text; one row for each left text."""
+    """Similarity of each left text to each right text; one row per left text."""
 
     kind: ClassVar[str] = "similarities"
     verdict: ClassVar[type[Verdict]] = MatrixVerdict
@@ -545,7 +551,7 @@ class Similarities(Question[MatrixVerdict]):
         return _shape_fault(verdict, len(self.left), len(self.right))
 
     def guess(self) -> MatrixVerdict:
-        """All alike."""
+        """Return similarity 1 for all pairs."""
         return MatrixVerdict.of([[1.0] * len(self.right) for _ in self.left])
 
 
@@ -590,7 +596,7 @@ ANSWERING: Final = frozenset(_KIND_OF)
 
 
 def kind_of(verdict: Verdict) -> str:
-    """The kind of question that a verdict of this type answers; of several, the first in KINDS."""
+    """Return the kind of question that a verdict of this type answers; the first in KINDS if there are several."""
     return _KIND_OF[type(verdict)]
 
 

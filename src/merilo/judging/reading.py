@@ -1,9 +1,11 @@
-"""Finds the one JSON value in a model's reply, or says why there is none. Never guesses between two.
+"""Finds the one JSON value in a model's reply, or reports why there is none. It never guesses between two.
 
-Reasoning before a closing tag is passed over; fences and prose around the value are ignored. Damaged
-JSON is repaired only where the repair can neither lose nor invent a decision: the text must be closed
-(not cut off), and each expected key must stand in it as often as in the repaired value. A context that is
-quoted in a reply may hold JSON and tags of its own, so nothing is ever taken from within a damaged value.
+Reasoning before a closing tag is skipped; fences and prose around the value are ignored. Damaged JSON is repaired only
+if the repair can neither lose nor invent a decision. So the text must be complete (not truncated), and each expected
+key must occur in it as often as in the repaired value. A context that is quoted in a reply may contain other JSON and
+tags, so nothing is ever extracted from within a damaged value.
+
+The messages of `Unreadable` are sent to the judge in a re-ask. So they are part of the prompts.
 """
 
 from __future__ import annotations
@@ -29,34 +31,35 @@ _MAY_BEGIN = re.compile(r"\{\s*[\"'“”«\w]|\[")
 _BEGINS_OBJECT = re.compile(r"\[?\s*\{\s*[\"'“”«]?\w+[\"'“”»]?\s*:")
 _FENCED = re.compile(r"\s*```[\w-]*\n?(.*?)```\s*", re.DOTALL)
 MAX_REPLY_CHARACTERS: Final = 400_000
-"""Maximum length of a reply that is read or stored, in characters. A longer reply is unreadable."""
+"""Maximum length of a reply that is parsed or stored, in characters. A longer reply is unreadable."""
 TOO_LONG: Final = "Your reply was far too long."
-"""What the judge is sent when it is asked again."""
+"""Message to the judge in the re-ask after such a reply."""
 _MOST_EFFORT = 100_000
 _EFFORT_IN_VAIN = 10
 _CHARACTERS_AN_EFFORT = 40
-"""What brackets that begin no object may cost: one each, ten more where something had to be read, and one more for
-each forty characters read in vain. Some 0.1 s in all; without a bound, brackets alone take half a minute."""
+"""Limits the time spent on brackets that begin no object. Each costs 1, plus 10 if decoding was tried, plus 1 for
+each forty characters decoded in vain. The limit is reached after some 0.1 s; without it, brackets alone take half a
+minute."""
 _LONGEST_REPAIRED = 60_000
-"""Characters of damaged JSON that are repaired; the repair takes a microsecond or more for each."""
+"""Maximum characters of damaged JSON that are repaired; the repair takes a microsecond or more per character."""
 
 
 class Unreadable(Exception):
-    """What is wrong with a reply, as a sentence to the judge."""
+    """A reply that cannot be parsed; the message is a sentence to the judge."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What is looked for: an object that has the first key, or (with `item`) a list of objects under it."""
+    """Structure of the expected value: an object with the first key or, with `item`, a list of objects under it."""
 
     keys: tuple[str, ...]
-    """Every key of the reply that bears on the verdict; the first tells the object from other JSON."""
+    """Every key of the reply that affects the verdict; the first one distinguishes the object from other JSON."""
     item: str | None = None
-    """The key that each object of the list has; a bare list of such objects is taken too."""
+    """The key that each object of the list has; a bare list of such objects is accepted too."""
 
 
 def read_object(text: str, shape: Shape) -> Json:
-    """The one object in the text that has the shape's first key. Raises Unreadable."""
+    """Return the one object in the text with the shape's first key. Raises Unreadable."""
     value = _read(text, shape)
     if isinstance(value, list):
         raise Unreadable("Your reply is a list, not one JSON object.")
@@ -64,7 +67,7 @@ def read_object(text: str, shape: Shape) -> Json:
 
 
 def read_list(text: str, shape: Shape) -> list[object]:
-    """The one list in the text, under the shape's first key or bare. Raises Unreadable."""
+    """Return the one list in the text, under the shape's first key or bare. Raises Unreadable."""
     value = _read(text, shape)
     if isinstance(value, list):
         return value
@@ -88,7 +91,7 @@ def _read(text: str, shape: Shape) -> Json | list[object]:
 
 
 def _whole(text: str, shape: Shape) -> Json | list[object] | None:
-    """The value when it is all there is, or all there is after the reasoning; else None."""
+    """Return the value if it is the whole text, or the whole text after the reasoning; otherwise None."""
     value = _alone(text, shape)
     if value is not None:
         return value
@@ -97,7 +100,7 @@ def _whole(text: str, shape: Shape) -> Json | list[object] | None:
 
 
 def _alone(text: str, shape: Shape) -> Json | list[object] | None:
-    """The value that a whole text is, perhaps within a fence; else None."""
+    """Return the value of a text that consists of one value, optionally within a fence; otherwise None."""
     fenced = _FENCED.fullmatch(text) if text.startswith("`") else None
     try:
         value = _DECODER.decode(fenced[1].strip() if fenced else text)
@@ -116,26 +119,26 @@ def _without_reasoning(text: str) -> str:
 
 
 class _Text(str):
-    """A text in which an error need not be placed: a JSONDecodeError counts the lines before it, each time anew."""
+    """A text without line numbers for errors: JSONDecodeError would count the lines before each error again."""
 
     __slots__ = ()
 
     def count(self, *_: object) -> int:
-        """None."""
+        """Return 0."""
         return 0
 
     def rfind(self, *_: object) -> int:
-        """Nowhere."""
+        """Return -1."""
         return -1
 
 
-def _scanned(said: str, shape: Shape) -> Json | list[object]:
-    text, effort = _Text(said), 0
+def _scanned(reply: str, shape: Shape) -> Json | list[object]:
+    text, effort = _Text(reply), 0
     found: dict[str, Json | list[object]] = {}
     position = 0
     while opening := _OPENING.search(text, position):
         if _REASONING_END.search(text, position, opening.start()):
-            found.clear()  # what stood before was reasoning
+            found.clear()  # the values before a closing tag were reasoning
         start = opening.start()
         value, position, vain = _begun(text, start)
         if vain:
@@ -144,8 +147,8 @@ def _scanned(said: str, shape: Shape) -> Json | list[object]:
                 raise Unreadable("Your reply holds too many brackets that begin no JSON object.")
             if _BEGINS_OBJECT.match(text, start):
                 if found or _REASONING_END.search(text, start):
-                    break  # a quotation or a draft: no telling which value is meant
-                return _repaired(said[start:], shape)
+                    break  # a quotation or a draft: it is unclear which value is meant
+                return _repaired(reply[start:], shape)
             continue
         if (wanted := _wanted(value, shape)) is not None:
             found[json.dumps(wanted, sort_keys=True)] = wanted
@@ -158,7 +161,9 @@ def _scanned(said: str, shape: Shape) -> Json | list[object]:
 
 
 def _begun(text: str, start: int) -> tuple[object, int, int]:
-    """The value that begins at a bracket, the place after it, and 0; or None, the next place, and the effort made."""
+    """Return the value that begins at a bracket, the position after it, and 0; or None, the next position, and the
+    effort.
+    """
     if not _MAY_BEGIN.match(text, start):
         return None, start + 1, 1
     try:
@@ -169,7 +174,7 @@ def _begun(text: str, start: int) -> tuple[object, int, int]:
 
 
 def _wanted(value: object, shape: Shape) -> Json | list[object] | None:
-    """The object or list that is looked for, if this is it; one layer of wrapping is taken off."""
+    """Return the value if it is the expected object or list, after removing one layer of wrapping; otherwise None."""
     items = as_list(value) if shape.item else None
     if items:
         return items if all(shape.item in (as_object(item) or ()) for item in items) else None
@@ -190,14 +195,14 @@ def _repaired(text: str, shape: Shape) -> Json | list[object]:
         raise Unreadable("Your reply is not valid JSON.")
     try:
         value: object = repair_json(text, return_objects=True, skip_json_loads=True)
-    except ValueError:  # what json-repair raises for nesting it will not follow
+    except ValueError:  # raised by json-repair for deep nesting
         value = None
     wanted = _wanted(value, shape)
     if wanted is None:
         raise Unreadable("Your reply is not valid JSON.")
     for key in shape.keys:
-        stands = len(re.findall(rf"\b{key}\b[\"'“”»]?\s*:", text))
-        if stands != sum(1 for name in _keys(wanted) if name == key):
+        occurrences = len(re.findall(rf"\b{key}\b[\"'“”»]?\s*:", text))
+        if occurrences != sum(1 for name in _keys(wanted) if name == key):
             raise Unreadable(f'Your reply is not valid JSON: "{key}" cannot be read with certainty.')
     return wanted
 

@@ -1,11 +1,16 @@
-"""Turns a model's reply into verdicts, or says what is wrong with it. Pure; there is no default verdict.
+"""Parses a model's reply into verdicts, or reports what is wrong with it. Pure; there is no default verdict.
 
-A reply numbers sentences, contexts and statements from 1; verdicts count from 0. Accepted because they
-can mean one thing only: whole numbers written as text or with `.0`, labels in any letter case or with a
-space or hyphen for `_`, "true" and "false" as text, a single number where a list of numbers belongs, one
-number named twice, and a missing reason, `missing`, or list of evidence (each is then empty).
+A reply numbers sentences, contexts and statements from 1; verdicts count from 0. Some deviations are accepted because
+they are unambiguous:
 
-The module is long because each kind's reply stands beside the others: together they are what a judge may say.
+- whole numbers written as text or with `.0`;
+- labels in any letter case, or with a space or hyphen for `_`;
+- "true" and "false" as text;
+- a single number in place of a list of numbers, and one number named twice;
+- a missing reason, `missing` or list of evidence, which is then empty.
+
+The messages of `Unreadable` are sent to the judge in a re-ask, so they are part of the prompts. The module is long so
+that the replies of all kinds can be compared in one place.
 """
 
 from __future__ import annotations
@@ -62,43 +67,43 @@ Fields = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a reply gave: a verdict or None for each question asked, and one sentence on what was wrong."""
+    """The result of parsing a reply: a verdict or None per question, and a message to the judge about the problems."""
 
     verdicts: tuple[Verdict | None, ...]
     fault: str = ""
-    """Empty when every question has its verdict."""
+    """Empty if every question has its verdict."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How one kind of question is answered: the reply's fields and how a verdict is read from them."""
+    """Schema of the reply to one kind of question: the reply's fields, and how a verdict is parsed from them."""
 
     properties: Mapping[str, object]
     """JSON Schemas of the fields in the order they are written, the reason first."""
     decision: str
     read: Callable[[Fields], Verdict]
-    """The verdict from an object's fields. Raises Unreadable."""
+    """Returns the verdict in an object's fields. Raises Unreadable."""
     about: str = "statement"
-    """What one question of a pack is about, in the sentences to the judge."""
+    """The subject of one question of a pack, as named in messages to the judge."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListForm:
-    """How a kind whose reply is a list is answered: the JSON Schema of an item, and how the list is read."""
+    """Schema of a reply that is a list: the JSON Schema of an item, and how the list is parsed."""
 
     shape: Shape
     item: Mapping[str, object]
     read: Callable[[list[object]], Verdict]
-    """The verdict from the list. Raises Unreadable."""
+    """Returns the verdict in the list. Raises Unreadable."""
 
 
 def schema_for(kind: str, *, together: bool = False) -> Mapping[str, object]:
-    """The JSON Schema of the reply to one question of the kind, or to a pack; built once and shared."""
+    """Return the JSON Schema of the reply to one question of the kind, or to a pack; built once and shared."""
     return (_PACK_SCHEMAS if together else _SCHEMAS)[kind]
 
 
 def schema_of(question: Question[Any]) -> Mapping[str, object]:
-    """The JSON Schema of the reply to this very question: that of its kind, with the labels of a Choice."""
+    """Return the JSON Schema of the reply to this question: that of its kind, with the labels of a Choice."""
     if not isinstance(question, Choice):
         return schema_for(question.kind)
     properties = FORMS[Choice.kind].properties
@@ -106,7 +111,7 @@ def schema_of(question: Question[Any]) -> Mapping[str, object]:
 
 
 def read_reply(text: str, question: Question[Any]) -> Reading:
-    """The verdict that a reply gives on one question."""
+    """Parse the reply to one question."""
     try:
         if (listed := LISTS.get(question.kind)) is not None:
             verdict = listed.read(read_list(text, listed.shape))
@@ -122,9 +127,9 @@ def read_reply(text: str, question: Question[Any]) -> Reading:
 
 
 def read_pack(text: str, questions: Sequence[Question[Any]], *, wanted: frozenset[int]) -> Reading:
-    """The verdicts that a reply gives on those questions of a pack whose indices are wanted.
+    """Parse the reply to a pack: the verdicts on those questions whose indices are wanted.
 
-    Verdicts on others are passed over. Two different verdicts on one question are none.
+    Verdicts on other questions are ignored. Two different verdicts on one question count as none.
     """
     form = FORMS[questions[0].kind]
     shape = Shape(("verdicts", "number", *_SHAPES[questions[0].kind].keys), item="number")
@@ -146,7 +151,7 @@ def read_pack(text: str, questions: Sequence[Question[Any]], *, wanted: frozense
 
 @dataclass(slots=True)
 class _Found:
-    """What was read from a pack's reply so far, by index."""
+    """The verdicts and problems in a pack's reply so far, by index."""
 
     form: Form
     verdicts: dict[int, Verdict] = field(default_factory=dict)
@@ -167,9 +172,9 @@ class _Found:
         fine = {index: verdict for index, verdict in self.verdicts.items() if index not in self.faults}
         about = self.form.about
         sentences = [f"On {about} {index + 1}: {self.faults[index]}" for index in sorted(self.faults)]
-        unsaid = [str(index + 1) for index in sorted(wanted) if index not in fine and index not in self.faults]
-        if unsaid:
-            sentences.append(f"{self.stray}There is no verdict on {_listed(unsaid, about)}.")
+        missing = [str(index + 1) for index in sorted(wanted) if index not in fine and index not in self.faults]
+        if missing:
+            sentences.append(f"{self.stray}There is no verdict on {_listed(missing, about)}.")
         return Reading(tuple(fine.get(index) for index in range(size)), " ".join(sentences))
 
 
@@ -229,9 +234,9 @@ def _choice(fields: Fields) -> ChoiceVerdict:
 
 
 def _nearest(word: str, labels: tuple[str, ...]) -> str:
-    """The one label that the word is but for letter case, spaces, hyphens and quotation marks; else the word."""
-    alike = [label for label in labels if _plain(label) == _plain(word)]
-    return alike[0] if word not in labels and len(alike) == 1 else word
+    """Return the one label that equals the word except for case, spaces, hyphens and quotation marks; else the word."""
+    matches = [label for label in labels if _plain(label) == _plain(word)]
+    return matches[0] if word not in labels and len(matches) == 1 else word
 
 
 def _plain(label: str) -> str:
@@ -316,7 +321,7 @@ def _text(fields: Fields, name: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """The text without outer white space, and with half characters that no file can hold replaced."""
+    """Return the text without outer white space, and with half surrogate pairs replaced: they cannot be stored."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").strip()
 
 
@@ -379,7 +384,7 @@ FORMS: Mapping[str, Form] = {
     ),
     Choice.kind: Form({"reason": _TEXT, "label": _TEXT}, "label", _choice),
 }
-"""How each kind is answered whose reply is one object."""
+"""The reply schema of each kind whose reply is one object."""
 
 _PLACED = _object_schema({"sentence": _NUMBER, "text": _TEXT})
 LISTS: Mapping[str, ListForm] = {
@@ -387,7 +392,7 @@ LISTS: Mapping[str, ListForm] = {
     Entities.kind: ListForm(Shape(("entities", "sentence", "text"), item="text"), _PLACED, _entities),
     Parts.kind: ListForm(Shape(("parts",)), _TEXT, _parts),
 }
-"""How each kind is answered whose reply is a list."""
+"""The reply schema of each kind whose reply is a list."""
 
 _SCHEMAS: Mapping[str, Mapping[str, object]] = {
     **{kind: _object_schema(form.properties) for kind, form in FORMS.items()},

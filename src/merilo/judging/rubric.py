@@ -1,25 +1,25 @@
-"""The texts that questions are asked through: one file is a whole judge as a page of data.
+"""Rubrics: the prompt texts through which a language model is asked. One file defines a judge for one kind of question.
 
-`rubrics/<language>/<kind>[.together].v<N>.md` holds a system part and a user part, divided by the line
-`=== user ===`; without that line the whole file is the user part. Both are jinja2 templates of the
-question's fields. A released text is never edited: `rubrics.lock` holds the SHA-256 of each (also
-readable by `sha256sum -c`), and `python -m merilo.judging.rubric --lock` writes it.
+`rubrics/<language>/<kind>[.together].v<N>.md` has a system part and a user part, divided by the line `=== user ===`.
+Without that line the whole file is the user part. Both are jinja2 templates of the question's fields. A released text
+is never edited: `rubrics.lock` has the SHA-256 of each (also readable by `sha256sum -c`), and `python -m
+merilo.judging.rubric --lock` writes it.
 
 Filters for texts that are data, not instructions:
 
-- `fenced(label)`: the text between two lines that carry the prompt's token;
-- `fenced_each(label)`: each text of a tuple so, numbered from 1;
-- `numbered`: one line for each text, numbered from 1, all within one fence; white space is folded.
+- `fenced(label)`: the text between two lines with the prompt's token;
+- `fenced_each(label)`: each text of a tuple in such a fence, numbered from 1;
+- `numbered`: one line per text, numbered from 1, all within one fence; white space is folded.
 
-The token of a prompt is derived from all its fields and occurs in none of them, in whatever case or form of letters: if
-it does, the next one is derived. So no field can hold a line of a real fence, whatever its author knows of the other
-fields: it can neither close its own fence nor imitate another one, such as that of a forged question. Equal fields give
+The token of a prompt is derived from all its fields and occurs in none of them, in any case or Unicode form: if it
+does, the next one is derived. So no field can contain a line of a real fence, even if its author knows the other
+fields. It can neither close its own fence nor imitate another one, such as that of a forged question. Equal fields give
 equal bytes.
 
-A prompt that begins with fields that other prompts share (the contexts of many statements) has a second token for
-them, derived from the shared fields alone and just as absent from every field. With one token for all, no two prompts
-would begin alike, and the prompt caches of providers would hold nothing. Replies are recorded under the question, not
-under the bytes of its prompt, so the choice of tokens invalidates no run, tape or cache.
+A prompt that begins with fields that other prompts share (the contexts of many statements) has a second token for them.
+It is derived from the shared fields alone and also absent from every field. With a single token, no two prompts would
+begin with the same text, and the prompt caches of providers would be useless. Replies are recorded under the question,
+not under the bytes of its prompt, so the choice of tokens invalidates no run, tape or cache.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ LOCK = "rubrics.lock"
 _VERSION = 1
 _TOKEN_DIGITS = 12
 _TOKENS = "_tokens"
-"""The name of a prompt's tokens where a template is rendered; no field begins so."""
+"""The template variable with a prompt's tokens; no field starts with an underscore."""
 _NAME = re.compile(r"[\w-]+(\.[\w-]+)*(/[\w-]+(\.[\w-]+)*)*")
 _PLACE = re.compile(r"\{\{ *(\w+) *\| *(fenced|fenced_each|numbered)\(\"([^\"{}\\]*)\"\) *\}\}")
 _INVISIBLE = re.compile("[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]")
@@ -63,23 +63,23 @@ _MARKUP = re.compile(r"\{[{%#]|[}%#]\}")
 
 
 class Rendered(NamedTuple):
-    """A rubric filled in; `system` is empty where the rubric has no such part."""
+    """A rubric filled in; `system` is empty if the rubric has no system part."""
 
     system: str
     user: str
 
 
 class Beginning(NamedTuple):
-    """A rubric filled in, and how much of the user part other questions begin with too."""
+    """A rubric filled in, and the length of the part that other questions share."""
 
     rendered: Rendered
     shared: int
-    """Characters at the beginning of the user part that hold what questions of one pack share; 0 where unknown."""
+    """Characters at the beginning of the user part that are equal for all questions of a pack; 0 if unknown."""
 
 
 @dataclass(frozen=True)
 class Rubric:
-    """A rubric as it stands in its file."""
+    """A rubric as read from its file."""
 
     name: str
     """Its path under `rubrics/`, without `.md`."""
@@ -93,9 +93,10 @@ class Rubric:
         return digest_text(self.text)
 
     def begin(self, values: Mapping[str, object], shared: frozenset[str]) -> Beginning:
-        """Return both parts with these values, and how much of the user part precedes the first field not shared.
+        """Return both parts with these values, and how much of the user part precedes the first field that is not
+        shared.
 
-        Raises RubricError when the fields are not those it needs.
+        Raises RubricError if the fields are not those it needs.
         """
         if frozenset(values) != self.needs:
             title = self.name.rpartition("/")[2]
@@ -109,15 +110,15 @@ class Rubric:
 
 
 def load(name: str) -> Rubric:
-    """The rubric with this path under `rubrics/`, such as `en/relevance.v1`. Raises RubricError."""
+    """Return the rubric with this path under `rubrics/`, such as `en/relevance.v1`. Raises RubricError."""
     return _load(name.removesuffix(".md"))
 
 
 def rubric_for(question: Question[Any] | Pack, *, language: str | None = None) -> Rubric:
-    """The rubric that a question or pack is asked through, in its own or the given language.
+    """Return the rubric for a question or pack, in its own or the given language.
 
-    English where there is none in that language. A completion names its rubric itself. Raises RubricError
-    when the kind has none.
+    English if there is none in that language. A completion names its rubric itself. Raises RubricError if the kind has
+    none.
     """
     first = question.questions[0] if isinstance(question, Pack) else question
     if isinstance(first, Completion):
@@ -126,9 +127,9 @@ def rubric_for(question: Question[Any] | Pack, *, language: str | None = None) -
 
 
 def rubric_versions(kinds: Iterable[type[Question[Any]]]) -> dict[str, str]:
-    """The version of the rubrics of each of these kinds, by its name; kinds without a rubric are left out.
+    """Return the version of the rubrics of each of these kinds, by its name; kinds without a rubric are omitted.
 
-    A completion is asked through the rubric that its metric names, which is a matter of the metric's version.
+    Completions are omitted too: the metric names their rubric, so the metric's version covers it.
     """
     names = sorted(kind.kind for kind in kinds)
     there = [name for name in names if _root().joinpath(FALLBACK_LANGUAGE, f"{name}.v{_VERSION}.md").is_file()]
@@ -136,21 +137,21 @@ def rubric_versions(kinds: Iterable[type[Question[Any]]]) -> dict[str, str]:
 
 
 def render(question: Question[Any] | Pack, *, language: str | None = None) -> Rendered:
-    """The system and user text that ask a question, or a pack of questions at once. Raises RubricError."""
+    """Return the system and user text that ask a question, or a pack of questions at once. Raises RubricError."""
     return render_shared(question, language=language).rendered
 
 
 def render_shared(question: Question[Any] | Pack, *, language: str | None = None) -> Beginning:
-    """As `render`, and how much of the user text other questions about the same contexts begin with."""
+    """Return the result of `render`, and the length of the user text that questions about the same contexts share."""
     first = question.questions[0] if isinstance(question, Pack) else question
     return rubric_for(question, language=language).begin(values_of(question), first.shared)
 
 
 def values_of(question: Question[Any] | Pack) -> dict[str, object]:
-    """What a rubric is filled with: the question's own fields.
+    """Return the values to fill a rubric with: the question's own fields.
 
-    A pack gives the fields that its questions share, and the others as tuples under the plural name:
-    `statements` for `statement`. Draws of one completion are filled like one of them.
+    A pack has the fields that its questions share, and the others as tuples under the plural name: `statements` for
+    `statement`. Draws of one completion are filled like one of them.
     """
     first = question.questions[0] if isinstance(question, Pack) else question
     if isinstance(first, Completion):
@@ -182,13 +183,13 @@ def numbered(texts: tuple[str, ...], label: str, token: str) -> str:
 
 
 def lock_lines() -> tuple[str, ...]:
-    """One line `SHA-256  path` for each rubric file, in the order of the paths."""
+    """Return one line `SHA-256  path` per rubric file, in the order of the paths."""
     root = _root()
     return tuple(f"{sha256(_read(root, path).encode()).hexdigest()}  {path}" for path in _paths(root))
 
 
 def main(arguments: list[str]) -> int:
-    """Compares the rubrics with the lock, or writes it (`--lock`); 1 when they differ."""
+    """Compare the rubrics with the lock, or write it (`--lock`); return 1 if they differ."""
     lock = Path(str(_root())) / LOCK
     locked = set(lock.read_text(encoding="utf-8").splitlines() if lock.exists() else ())
     changed = sorted(locked ^ set(lock_lines()), key=lambda line: line.split("  ")[-1])
@@ -222,9 +223,10 @@ def _tokens(values: Mapping[str, object], shared: frozenset[str]) -> _Tokens:
 
 
 def _folded(text: str) -> str:
-    """Return the text in lower case, without invisible characters and other forms of letters, such as full-width ones.
+    """Return the text in lower case, without invisible characters, and with compatibility forms such as full-width
+    normalized.
 
-    A forged token in capitals would not be the real one, but a model may read it so.
+    A forged token in capitals would not be the real one, but a model may read it as the real one.
     """
     return text.lower() if text.isascii() else _INVISIBLE.sub("", normalize("NFKC", text)).casefold()
 
@@ -239,9 +241,9 @@ def _digest_of_fields(values: Mapping[str, object]) -> bytes:
 
 
 def _texts_in(value: object) -> Iterator[str]:
-    """Yield the texts that a field is, or holds."""
+    """Yield the texts in the value of a field."""
     if isinstance(value, tuple | list):
-        for each in cast("tuple[object, ...]", value):  # a list of the same, for all that is done with it
+        for each in cast("tuple[object, ...]", value):  # iterated only, so a list works the same
             yield from _texts_in(each)
     else:
         yield str(value)
@@ -251,20 +253,20 @@ def _absent(digest: bytes, texts: list[str]) -> str:
     """Return a token made of the digest that occurs in none of the folded texts."""
     token = digest.hex()[:_TOKEN_DIGITS]
     while any(token in text for text in texts):
-        digest = digest_bytes(digest)  # always the same next one
+        digest = digest_bytes(digest)  # deterministic, so that equal fields give equal prompts
         token = digest.hex()[:_TOKEN_DIGITS]
     return token
 
 
 def _names(kind: type[Question[Any]]) -> tuple[str, ...]:
-    """The fields of a type of question that a rubric may be filled with."""
+    """Return the fields of a question type that a rubric may be filled with."""
     if kind not in _NAMES:
         _NAMES[kind] = tuple(each.name for each in fields(kind) if each.name not in {"role", "draw", "language"})
     return _NAMES[kind]
 
 
 @lru_cache(maxsize=4_096)
-def _of_kind(language: str, kind: str, together: bool) -> Rubric:  # noqa: FBT001  lru_cache is quickest with places
+def _of_kind(language: str, kind: str, together: bool) -> Rubric:  # noqa: FBT001  lru_cache is fastest with positional arguments
     tag, file = re.split("[-_]", language)[0].lower(), f"{kind}{'.together' if together else ''}.v{_VERSION}"
     root = _root()
     for folder in (tag, FALLBACK_LANGUAGE):
@@ -293,26 +295,26 @@ def _needs(text: str) -> frozenset[str]:
 
 @cache
 def _parts(text: str) -> tuple[Fill, Fill]:
-    """What fills the system and the user part of a rubric, with pieces of text."""
+    """Return the functions that fill the system and the user part of a rubric with pieces of text."""
     return _filling(_divided(text)[0]), _filling(_divided(text)[1])
 
 
 def _divided(text: str) -> tuple[str, str]:
-    """The system and the user part; without a division all is the user part."""
+    """Return the system and the user part; without a divider all is the user part."""
     system, divider, user = text.partition(f"\n{DIVIDER}\n")
     return (system, user) if divider else ("", text)
 
 
 @cache
 def _leading(text: str, shared: frozenset[str]) -> int:
-    """How many pieces of the filled user part come before its first field that is not shared."""
+    """Return the number of pieces of the filled user part that come before its first field that is not shared."""
     literals, places = _cut(_divided(text)[1])
     own = [number for number, (name, *_) in enumerate(places) if name not in shared]
     return 1 + 2 * own[0] if own and _plain(literals) else 0
 
 
 def _filling(text: str) -> Fill:
-    """What fills one part. Most parts are plain text between filtered fields, for which jinja is not needed."""
+    """Return the function that fills one part. Most parts are plain text between filtered fields and need no jinja."""
     literals, places = _cut(text)
     if _plain(literals):
         return _joined(literals, places)
@@ -321,12 +323,14 @@ def _filling(text: str) -> Fill:
 
 
 def _plain(literals: list[str]) -> bool:
-    """Whether there is no markup but that of the filtered fields."""
+    """Return True if the literals contain no other markup than the filtered fields."""
     return not any(_MARKUP.search(literal) for literal in literals)
 
 
 def _cut(text: str) -> tuple[list[str], list[tuple[str, str, str]]]:
-    """The plain texts of a part, and between them each field's name, filter and label; white space as jinja has it."""
+    """Return the plain texts of a part, and each field between them: its name, filter and label. White space as in
+    jinja.
+    """
     pieces = _PLACE.split(re.sub(r"\r\n?", "\n", text).removesuffix("\n"))
     return pieces[::4], list(zip(pieces[1::4], pieces[2::4], pieces[3::4], strict=True))
 

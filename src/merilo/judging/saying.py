@@ -27,14 +27,14 @@ DECISIONS: Final[tuple[type[Verdict], ...]] = (
     AnsweredVerdict,
     MentionsVerdict,
 )
-"""The types of verdict that are decisions; all others are texts, lists or numbers."""
+"""Verdict types that are decisions; all others are texts, lists or numbers."""
 
 
 def same_decision(first: Verdict, second: Verdict) -> bool:
     """Return True if two verdicts on one question decide the same: grade, label or yes and no.
 
     Reasons, evidence and probabilities are not compared. If one of the judges does not distinguish contradicted from
-    not stated, only supported or not is compared. Raises TypeError for a verdict that is not a decision.
+    not stated, the comparison is supported or not supported. Raises TypeError for a verdict that is not a decision.
     """
     match first, second:
         case RelevanceVerdict(), RelevanceVerdict():
@@ -48,9 +48,11 @@ def same_decision(first: Verdict, second: Verdict) -> bool:
 
 
 def says_yes(verdict: Verdict) -> bool:
-    """Whether a verdict says relevant (grade 1 or 2), useful, supported, sufficient, to the point and the like.
+    """Return True if a verdict is positive: relevant (grade 1 or 2), useful, supported, sufficient, addressing the
+    question.
 
-    Raises TypeError for one that is no decision, such as a list of statements.
+    A noncommittal verdict is positive if the response is noncommittal. Raises TypeError for a verdict that is not a
+    decision, such as a list of statements.
     """
     match verdict:
         case RelevanceVerdict():
@@ -70,21 +72,21 @@ def says_yes(verdict: Verdict) -> bool:
         case MentionsVerdict():
             return verdict.mentioned
         case _:
-            raise TypeError(f"a verdict of type {type(verdict).__name__} says neither yes nor no")
+            raise TypeError(f"a verdict of type {type(verdict).__name__} is not a decision")
 
 
 def chance_of(verdict: Verdict) -> float | None:
-    """The judge's probability of yes; None where it gives none."""
-    found: float | None = getattr(verdict, "probability", None)  # every verdict type has it, their base has not
-    return found
+    """Return the judge's probability of yes; None if it gives none."""
+    probability: float | None = getattr(verdict, "probability", None)  # a field of every verdict type, not of the base
+    return probability
 
 
 def sureness_of(verdict: Verdict) -> float | None:
-    """The judge's probability that what its verdict says, yes or no, is right; None where it gives none.
+    """Return the judge's probability that its own yes or no is correct; None if it gives no probability.
 
-    Below one half where the judge says yes from a lower probability on than that.
+    It is below one half if the judge's threshold for yes is lower and the probability is between the two.
     """
-    chance = chance_of(verdict)
-    if chance is None:
+    probability = chance_of(verdict)
+    if probability is None:
         return None
-    return chance if says_yes(verdict) else 1.0 - chance
+    return probability if says_yes(verdict) else 1.0 - probability

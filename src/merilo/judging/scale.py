@@ -1,16 +1,16 @@
-"""A scale that a person wrote: one question about texts, a closed list of labels, and what each is worth.
+"""User-defined scales: one question about texts, a closed list of labels, and the points of each label.
 
-The file's keys, of which the first four are needed::
+The file's keys, of which the first four are required::
 
     name: politeness
     question: How polite is the response to the user?
-    texts: [user_input, response]      # fields of the sample that the judge is shown
-    labels:                            # at least two; a label in quotation marks where it is yes, no or a number
+    texts: [user_input, response]      # fields of the sample that the judge sees
+    labels:                            # at least two; quote a label that is yes, no or a number
       - {label: rude, points: 0, definition: it insults or orders about}
       - {label: plain, points: 1}
       - {label: polite, points: 2, definition: it greets, thanks or regrets where one would}
     version: 1
-    range: [0, 2]                      # the points that 0 and 1 stand for; else the labels' lowest and highest
+    range: [0, 2]                      # the points that 0 and 1 stand for; default: the lowest and highest points
     higher_is_better: true             # false: fewer points are better, and 1 still stands for the best
 """
 
@@ -49,7 +49,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A question with a closed list of answers. Make one with `of`, which checks what a person wrote."""
+    """A question with a closed list of answers. Create one with `of`, which validates the user's file."""
 
     name: str
     question: str
@@ -62,9 +62,9 @@ class Scale:
 
     @classmethod
     def of(cls, fields: Mapping[str, object], *, source: str, texts: Collection[str]) -> Self:
-        """The scale that a file holds; `texts` are the fields that may be shown.
+        """Return the scale in the fields of a file; `texts` are the sample fields that may be shown.
 
-        Raises UsageError that names the file, the key, what was expected and what came.
+        Raises UsageError that names the file, the key, the expected value and the actual one.
         """
         reader = _Reader(source)
         reader.keys(fields, KEYS, _NEEDED, "")
@@ -83,7 +83,7 @@ class Scale:
 
     @property
     def digest(self) -> str:
-        """12 hexadecimal digits that name all that bears on a value; notes and layout of the file do not."""
+        """12 hexadecimal digits that identify everything that affects a value; notes and layout of the file do not."""
         return digest_json(
             {
                 "name": self.name,
@@ -97,18 +97,18 @@ class Scale:
         ).hex()[:12]
 
     def points(self, label: str) -> float:
-        """The points of a label of the scale."""
+        """Return the points of a label of the scale."""
         return next(each.points for each in self.labels if each.text == label)
 
     def share(self, points: float) -> float:
-        """Where the points stand in the range, in [0, 1]; 1 is the best, also where fewer points are better."""
+        """Return the position of the points in the range, in [0, 1]; 1 is the best, also if fewer points are better."""
         share = (points - self.low) / (self.high - self.low)
         return share if self.higher_is_better else 1 - share
 
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads the parts of a scale, and says where one is not what it should be."""
+    """Parses the parts of a scale, and reports invalid ones."""
 
     source: str
 
@@ -129,7 +129,7 @@ class _Reader:
         if not (blank or value.strip()):
             raise self.wrong(key, "a text that is not blank", value)
         if _UNWRITABLE.search(value):
-            raise self.wrong(key, "a text without NUL and halves of characters", value)
+            raise self.wrong(key, "a text without NUL and half surrogate pairs", value)
         return value.strip()
 
     def flag(self, value: object, key: str) -> bool:
@@ -146,7 +146,7 @@ class _Reader:
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < inf:
             raise self.wrong(key, "a number", value)
         if abs(value) > _LARGEST:
-            raise self.wrong(key, "a number of at most 10^15 either way", value)
+            raise self.wrong(key, "a number between -10^15 and 10^15", value)
         return float(value)
 
     def texts(self, value: object, known: Collection[str]) -> tuple[str, ...]:
@@ -169,7 +169,7 @@ class _Reader:
         for place, item in enumerate(items, start=1):
             label = self.label(item, f"labels[{place}]")
             if label.text.casefold() in seen:
-                raise self.wrong(f"labels[{place}].label", "a label that stands in the list once", label.text)
+                raise self.wrong(f"labels[{place}].label", "a label that is in the list once", label.text)
             seen.add(label.text.casefold())
             found.append(label)
         return tuple(found)
@@ -177,7 +177,7 @@ class _Reader:
     def label(self, item: object, key: str) -> Label:
         fields = as_object(item)
         if fields is None:
-            raise self.wrong(key, "an object with label and points, and perhaps definition", item)
+            raise self.wrong(key, "an object with label, points and, optionally, definition", item)
         self.keys(fields, _LABEL_KEYS, _LABEL_KEYS[:2], f"{key}.")
         return Label(
             self.text(fields["label"], f"{key}.label"),
@@ -195,7 +195,9 @@ class _Reader:
                 raise self.wrong("range", "two numbers, [lowest, highest]", value)
             low, high = self.number(ends[0], "range"), self.number(ends[1], "range")
         if not low < high:
-            raise self.wrong("range" if value is not None else "labels", "points of which one is above the other", low)
+            if value is None:
+                raise self.wrong("labels", "labels with different points", low)
+            raise self.wrong("range", "two numbers, the lower one first", low)
         if lowest < low or highest > high:
             expected = f"points within the range {low:g} to {high:g}"
             raise self.wrong("labels", expected, lowest if lowest < low else highest)
@@ -211,7 +213,9 @@ def _shown(value: object) -> str:
 
 
 def _cut(value: object, levels: int = 3) -> object:
-    """The value without most of what it holds, since a YAML file can hold itself, or more than memory does."""
+    """Return the value truncated in depth and width, since a YAML file can contain itself, or more than fits into
+    memory.
+    """
     items, fields = as_list(value), as_object(value)
     if items is not None:
         return [_cut(item, levels - 1) for item in items[:_MOST_SHOWN]] if levels else "..."

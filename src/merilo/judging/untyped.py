@@ -1,4 +1,4 @@
-"""Writes JSON, and narrows values from it and from Python, whose insides nobody has looked at yet."""
+"""JSON output, and type narrowing of JSON and Python values of unknown structure."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Final, cast
 Json = dict[str, object]
 
 compact: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-"""A value as JSON in the fewest characters, its fields in their order: as it stands in our files."""
+"""Function that returns a value as JSON without white space, its fields in their order: the form used in merilo's
+files."""
 
 
 def loaded(text: str) -> object:
-    """The JSON value of a text. Raises ValueError, also where it is nested too deeply."""
+    """Return the JSON value of a text. Raises ValueError, also if it is nested too deeply."""
     try:
         value: object = json.loads(text)
     except RecursionError:
@@ -22,23 +23,23 @@ def loaded(text: str) -> object:
 
 
 def plain(value: object) -> object:
-    """The value as it is when it was written as JSON and read again: tuples are lists, keys texts."""
+    """Return the value as it is after a round trip through JSON: tuples become lists, keys become texts."""
     return loaded(json.dumps(value))
 
 
 def as_object(value: object) -> Json | None:
-    """The value when it is a dict with text keys, as those from JSON are; else None."""
+    """Return the value if it is a dict with text keys, like a JSON object; otherwise None."""
     if not isinstance(value, dict):
         return None
-    fields = cast("dict[object, object]", value)  # isinstance cannot tell what is inside
+    fields = cast("dict[object, object]", value)  # isinstance does not narrow keys and values
     return cast("Json", fields) if all(isinstance(key, str) for key in fields) else None
 
 
 def as_mapping(value: object) -> Mapping[object, object] | None:
-    """The value when it is a mapping; else None."""
+    """Return the value if it is a mapping; otherwise None."""
     return cast("Mapping[object, object]", value) if isinstance(value, Mapping) else None
 
 
 def as_list(value: object) -> list[object] | None:
-    """The value when it is a list; else None."""
+    """Return the value if it is a list; otherwise None."""
     return cast("list[object]", value) if isinstance(value, list) else None

@@ -1,8 +1,7 @@
-"""What a judge may answer: one frozen type per kind of question, and `Failure` where there is no answer.
+"""Answers of judges: one frozen verdict type per kind of question, and `Failure` if there is no verdict.
 
-Indices are 0-based everywhere in Python; rubrics and replies number from 1.
-`probability` is the judge's own probability that its verdict is right for "yes" (relevant, supported,
-sufficient, ...), in [0, 1]; None when the judge gives none.
+Indices are 0-based everywhere in Python; rubrics and replies number from 1. `probability` is the judge's own
+probability of "yes" (relevant, supported, sufficient, ...), in [0, 1]; None if the judge gives none.
 """
 
 from __future__ import annotations
@@ -19,51 +18,51 @@ if TYPE_CHECKING:
 
 
 class FailureKind(StrEnum):
-    """Why a question has no verdict."""
+    """Reason why a question has no verdict."""
 
     UNREADABLE = "unreadable"
-    """The reply could not be read as a verdict, after every re-ask."""
+    """The reply could not be parsed as a verdict, after every re-ask."""
     TRUNCATED = "truncated"
-    """The reply was cut off by the length limit, also with the larger one."""
+    """The reply was truncated by the length limit, also with the larger limit."""
     REFUSED = "refused"
     """The judge declined to answer."""
     TEMPORARY = "temporary"
-    """The provider failed in a way that may pass, after every retry."""
+    """The provider failed for a temporary reason, after every retry."""
     PERMANENT = "permanent"
     """The provider rejects this request and would reject it again."""
     BROKEN = "broken"
-    """A metric or a judge raised an error of its own: a bug in it."""
+    """A metric or a judge raised an unexpected error: a bug in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A question that got no verdict, and why. A value: it is stored and reported, never raised by a driver."""
+    """A question without a verdict, and the reason. A value: it is stored and reported, never raised by a driver."""
 
     kind: FailureKind
     message: str
 
     def to_fields(self) -> dict[str, str]:
-        """This failure as a JSON-able mapping of its fields."""
-        return {"kind": str(self.kind), "message": self.message}  # a judge of one's own may give a plain text
+        """Return this failure as a JSON-able mapping of its fields."""
+        return {"kind": str(self.kind), "message": self.message}  # a custom judge may set a plain text
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> Self:  # Any: JSON
-        """The failure that `to_fields` wrote. Raises KeyError or ValueError on anything else."""
+        """Return the failure that `to_fields` wrote. Raises KeyError or ValueError for anything else."""
         return cls(FailureKind(fields["kind"]), fields["message"])
 
 
 class SupportLabel(StrEnum):
-    """Whether contexts support a statement."""
+    """Relation of contexts to a statement."""
 
     SUPPORTED = "supported"
     CONTRADICTED = "contradicted"
     NOT_STATED = "not_stated"
     UNSUPPORTED = "unsupported"
-    """Not supported, by a judge that does not tell contradicted from not stated."""
+    """Not supported, from a judge that does not distinguish contradicted from not stated."""
 
 
 class SufficiencyLabel(StrEnum):
-    """Whether the contexts together hold enough to answer the user input."""
+    """Extent to which the contexts together contain the answer to the user input."""
 
     SUFFICIENT = "sufficient"
     PARTLY = "partly"
@@ -71,7 +70,7 @@ class SufficiencyLabel(StrEnum):
 
 
 class _Written:
-    """Room for a text that is made once; no field, so that neither equality nor any key knows of it."""
+    """Slot for the cached JSON of a verdict. It is not a field, so it affects neither equality nor keys."""
 
     __slots__ = ("_json",)
     _json: str
@@ -82,7 +81,9 @@ class Verdict(_Written):
     """Base of all verdict types."""
 
     def to_json(self) -> str:
-        """This verdict as compact JSON, its fields in order; equal verdicts give equal bytes. Written once."""
+        """Return this verdict as compact JSON, its fields in order; equal verdicts give equal bytes. The text is
+        cached.
+        """
         try:
             return self._json
         except AttributeError:
@@ -91,49 +92,49 @@ class Verdict(_Written):
             return text
 
     def to_fields(self) -> dict[str, Any]:  # Any: the JSON-able fields of any verdict type
-        """This verdict as a JSON-able mapping of its fields."""
+        """Return this verdict as a JSON-able mapping of its fields."""
         fields: dict[str, Any] = _adapter(type(self)).dump_python(self, mode="json")
         return fields
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """The verdict that `to_json` wrote. Raises pydantic's ValidationError on anything else."""
+        """Return the verdict that `to_json` wrote. Raises pydantic's ValidationError for anything else."""
         verdict: Self = _adapter(cls).validator.validate_json(text)
         return verdict
 
     @classmethod
     def from_fields(cls, fields: object) -> Self:
-        """A verdict from a mapping of its fields, validated. Raises pydantic's ValidationError."""
+        """Return a verdict from a mapping of its fields, validated. Raises pydantic's ValidationError."""
         verdict: Self = _adapter(cls).validate_python(fields)
         return verdict
 
 
 @dataclass(frozen=True, slots=True)
 class RelevanceVerdict(Verdict):
-    """How far one context helps to answer a user input."""
+    """Relevance grade of one context for a user input."""
 
     grade: int
     """0 nothing useful · 1 part of the answer · 2 the whole answer."""
     evidence: tuple[int, ...] = ()
-    """Indices of the sentences that carry the grade; empty exactly when the grade is 0."""
+    """Indices of the sentences that justify the grade; empty exactly if the grade is 0."""
     reason: str = ""
     probability: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class UsefulnessVerdict(Verdict):
-    """Whether one context helps to arrive at a reference answer."""
+    """Usefulness of one context for arriving at a reference answer."""
 
     useful: bool
     evidence: tuple[int, ...] = ()
-    """Indices of the useful sentences; empty exactly when not useful."""
+    """Indices of the useful sentences; empty exactly if the context is not useful."""
     reason: str = ""
     probability: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A claim that can be read alone, and the sentence it was taken from."""
+    """A claim that can be understood alone, and the index of the sentence that makes it."""
 
     text: str
     sentence: int
@@ -141,7 +142,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class StatementsVerdict(Verdict):
-    """The standalone statements that a text makes; empty when it claims nothing."""
+    """The standalone statements that a text makes; empty if it claims nothing."""
 
     statements: tuple[Statement, ...]
     probability: float | None = None
@@ -149,7 +150,7 @@ class StatementsVerdict(Verdict):
 
 @dataclass(frozen=True, slots=True)
 class SupportVerdict(Verdict):
-    """Whether contexts support a statement, and which of them do."""
+    """Support of contexts for a statement, with the contexts concerned."""
 
     label: SupportLabel
     evidence: tuple[int, ...] = ()
@@ -157,28 +158,28 @@ class SupportVerdict(Verdict):
     reason: str = ""
     probability: float | None = None
     tells_contradicted: bool = True
-    """False for a judge that would not have said `contradicted`, so that none said is not none found."""
+    """False for a judge that never answers `contradicted`. Its verdicts do not show that nothing is contradicted."""
 
     @property
     def supported(self) -> bool:
-        """True when the label is `supported`."""
+        """True if the label is `supported`."""
         return self.label is SupportLabel.SUPPORTED
 
 
 @dataclass(frozen=True, slots=True)
 class SufficiencyVerdict(Verdict):
-    """Whether the contexts together hold enough to answer."""
+    """Sufficiency of all contexts together for an answer."""
 
     label: SufficiencyLabel
     missing: str = ""
-    """What is missing, in words; empty when sufficient or when the judge does not say."""
+    """Missing information, in words; empty if sufficient or if the judge does not name it."""
     reason: str = ""
     probability: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AddressesVerdict(Verdict):
-    """Whether a statement of the response addresses the user input."""
+    """Verdict on a statement of the response: does it address the user input?"""
 
     addresses: bool
     reason: str = ""
@@ -187,7 +188,7 @@ class AddressesVerdict(Verdict):
 
 @dataclass(frozen=True, slots=True)
 class NoncommittalVerdict(Verdict):
-    """Whether a response evades or declines to answer."""
+    """Verdict on a response: does it evade or decline to answer?"""
 
     noncommittal: bool
     reason: str = ""
@@ -196,7 +197,7 @@ class NoncommittalVerdict(Verdict):
 
 @dataclass(frozen=True, slots=True)
 class PartsVerdict(Verdict):
-    """What a user input asks for, each part as a request that can be read alone; empty when it asks for nothing."""
+    """The parts of a user input, each as a request that can be understood alone; empty if it asks for nothing."""
 
     parts: tuple[str, ...]
     probability: float | None = None
@@ -204,18 +205,18 @@ class PartsVerdict(Verdict):
 
 @dataclass(frozen=True, slots=True)
 class AnsweredVerdict(Verdict):
-    """Whether a response answers one part of what was asked."""
+    """Verdict on a response: does it answer one part of the user input?"""
 
     answered: bool
     evidence: tuple[int, ...] = ()
-    """Indices of the sentences that answer it; empty exactly when it is not answered."""
+    """Indices of the sentences that answer it; empty exactly if it is not answered."""
     reason: str = ""
     probability: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """Something that a text names, in the text's own words, and the sentence where it stands."""
+    """Something that a text names, in the text's own words, and the index of its sentence."""
 
     text: str
     sentence: int
@@ -223,7 +224,7 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class EntitiesVerdict(Verdict):
-    """The entities that a text names; empty when it names none."""
+    """The entities that a text names; empty if it names none."""
 
     entities: tuple[Entity, ...]
     probability: float | None = None
@@ -231,11 +232,11 @@ class EntitiesVerdict(Verdict):
 
 @dataclass(frozen=True, slots=True)
 class MentionsVerdict(Verdict):
-    """Whether contexts mention an entity, and which of them do."""
+    """Verdict on contexts: do they mention an entity, and which of them do?"""
 
     mentioned: bool
     evidence: tuple[int, ...] = ()
-    """Indices of every context that mentions it; empty exactly when none does."""
+    """Indices of every context that mentions it; empty exactly if none does."""
     reason: str = ""
     probability: float | None = None
 
@@ -251,7 +252,7 @@ class ChoiceVerdict(Verdict):
 
 @dataclass(frozen=True, slots=True)
 class CompletionVerdict(Verdict):
-    """A reply as free text, for metrics that read it themselves."""
+    """A reply as free text, for metrics that parse it themselves."""
 
     text: str
     probability: float | None = None
@@ -259,7 +260,7 @@ class CompletionVerdict(Verdict):
 
 @dataclass(frozen=True, slots=True)
 class TextsVerdict(Verdict):
-    """The pieces of a text, in order, as they stand in it or as the splitter trims them."""
+    """The pieces of a text, in order, unchanged or as the splitter trims them."""
 
     texts: tuple[str, ...]
     probability: float | None = None
@@ -267,7 +268,7 @@ class TextsVerdict(Verdict):
 
 @dataclass(frozen=True, slots=True)
 class MatrixVerdict(Verdict):
-    """A matrix of float32 numbers, kept as little-endian bytes in row order so that a replay is bit-equal."""
+    """A matrix of float32 numbers, stored as little-endian bytes in row order so that a replay is bit-equal."""
 
     rows: int
     columns: int
@@ -276,7 +277,7 @@ class MatrixVerdict(Verdict):
 
     @classmethod
     def of(cls, rows: list[list[float]]) -> Self:
-        """The matrix with these rows; all rows have the same length."""
+        """Return the matrix with these rows. Raises ValueError unless all rows have the same length."""
         columns = len(rows[0]) if rows else 0
         flat = [number for row in rows for number in row]
         if len(flat) != len(rows) * columns:
@@ -284,7 +285,7 @@ class MatrixVerdict(Verdict):
         return cls(rows=len(rows), columns=columns, data=struct.pack(f"<{len(flat)}f", *flat))
 
     def row(self, index: int) -> tuple[float, ...]:
-        """Row `index` as Python floats."""
+        """Return row `index` as Python floats."""
         size = self.columns * 4
         return struct.unpack(f"<{self.columns}f", self.data[index * size : (index + 1) * size])
 
@@ -298,6 +299,6 @@ def _adapter(verdict: type) -> TypeAdapter[Any]:  # Any: as above
         from pydantic import ConfigDict, TypeAdapter
 
         config = ConfigDict(extra="forbid", ser_json_bytes="base64", val_json_bytes="base64", allow_inf_nan=False)
-        verdict.__pydantic_config__ = config  # type: ignore[attr-defined]  # where pydantic looks on a dataclass
+        verdict.__pydantic_config__ = config  # type: ignore[attr-defined]  # pydantic reads its config from this attribute of a dataclass
         found = _ADAPTERS[verdict] = TypeAdapter(verdict)
     return found

@@ -1,4 +1,4 @@
-"""What an endpoint would not take, learnt from its refusals: told once, and left out from then on."""
+"""Parameters that an endpoint rejects, learnt from its error messages: reported once, and omitted from then on."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ REFUSES = re.compile(
     r"|not implemented|deprecated|invalid (?:parameter|field|argument)|use '?max_",
     re.IGNORECASE,
 )
-"""A message that says an endpoint does not take something, whatever its value."""
+"""Matches an error message that rejects a parameter, whatever its value."""
 
 
 class Adaptations:
-    """What one connection has learnt: `done` maps each refused parameter to what was done about it."""
+    """Adaptations of one connection; `done` maps each rejected parameter to the adaptation."""
 
     def __init__(self, model: str, known: Mapping[str, str]) -> None:
         self._model = model
@@ -30,15 +30,15 @@ class Adaptations:
         self.notices: list[str] = []
 
     def note(self, name: str, what: str, sentence: str, *, problem: Problem | None = None) -> bool:
-        """Remember and tell what is done about a parameter from now on; False when it was known."""
+        """Record and report the adaptation of a parameter; return False if it was known."""
         if self.done.get(name) == what:
             return False
         self.done[name] = what
-        refused = f"the endpoint refused {name} ({problem.shown}); " if problem else ""
+        refused = f"the endpoint rejected {name} ({problem.shown}); " if problem else ""
         self.notices.append(f"{self._model}: {refused}{sentence}.")
         return True
 
 
 def names(parameter: str, text: str) -> bool:
-    """Whether the text names the parameter as a word of its own."""
+    """Return True if the text contains the parameter's name as a separate word."""
     return bool(parameter) and re.search(rf"(?<![\w-]){parameter}(?![\w-])", text) is not None

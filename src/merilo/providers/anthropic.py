@@ -1,4 +1,4 @@
-"""Carries requests to Anthropic's Messages API."""
+"""Provider for Anthropic's Messages API."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def _default_url() -> str:
 
 @dataclass(frozen=True)
 class AnthropicProvider:
-    """A model behind Anthropic's Messages API, or behind an endpoint that speaks it.
+    """A model behind Anthropic's Messages API or a compatible endpoint.
 
-    `base_url` is ANTHROPIC_BASE_URL at construction, else Anthropic's own. `cached` says what the provider's prompt
-    cache is asked to keep: the rubric by default. `max_tokens` is the limit of a reply where a request has none: the
-    API takes no request without. Keys, headers and body as for `OpenAIProvider`. Raises UsageError for an address
-    that cannot be used.
+    `base_url` defaults to ANTHROPIC_BASE_URL at construction, otherwise to Anthropic's own address. `cached` selects
+    what the provider's prompt cache stores: by default the rubric. `max_tokens` limits a reply if its request has no
+    limit, because the API requires one. Keys, headers and body are as for `OpenAIProvider`. Raises UsageError for an
+    invalid address.
     """
 
     model: str
@@ -59,19 +59,21 @@ class AnthropicProvider:
     def __post_init__(self) -> None:
         check_provider(self.model, self.timeout_s, self.api_key_env, example="anthropic:claude-sonnet-4-5")
         if self.max_tokens < 1:
-            raise UsageError(f"A reply has at least 1 token, got max_tokens={self.max_tokens}.")
+            raise UsageError(f"max_tokens must be at least 1, got {self.max_tokens}.")
         object.__setattr__(self, "base_url", checked_url(self.base_url, _ENDINGS, example=ANTHROPIC_URL))
 
     def fingerprint(self) -> Mapping[str, object]:
-        """Address, model and extra body without secrets; no key and no headers. What is cached changes no reply."""
+        """Return address, model and extra body without secrets; no key and no headers. `cached` is omitted: it changes
+        no reply.
+        """
         body = fingerprint_body(self.body, f"{self.base_url} {self.model}")
         return {"provider": "anthropic", "base_url": shown_url(self.base_url), "model": self.model, "body": body}
 
     @asynccontextmanager
     async def connect(self, *, known: Mapping[str, str] | None = None) -> AsyncGenerator[ChatConnection, None]:
-        """An open connection. `known` are the adaptations of an earlier run, so as not to learn them again.
+        """Open a connection. `known` are the adaptations of an earlier run, so that they need not be learnt again.
 
-        Raises UsageError when Anthropic's own endpoint is to be used and there is no key.
+        Raises UsageError if the address is Anthropic's own and there is no key.
         """
         hosted = urlsplit(self.base_url).hostname == urlsplit(ANTHROPIC_URL).hostname
         shown = shown_url(self.base_url)
@@ -88,14 +90,14 @@ class AnthropicProvider:
             yield ChatConnection(wire, "/v1/messages", bodies, address, _reading(wire, shown))
 
     def price_usd(self, usage: Usage) -> float | None:
-        """By the list of prices; None for a model that is not in it, or an endpoint that is not the provider's own."""
+        """Return the list price; None for a model that is not listed, or an endpoint that is not the provider's own."""
         from merilo.providers.prices import list_price_usd
 
         return list_price_usd("anthropic", self.base_url, self.model, usage)
 
 
 def _reading(wire: Wire, address: str) -> ReadReply:
-    def read(told: Json, text: str, path: ReplyPath, seconds: float) -> Reply:
-        return message_of(told, text, path=path, clean=wire.clean, address=address, seconds=seconds)
+    def read(body: Json, text: str, path: ReplyPath, seconds: float) -> Reply:
+        return message_of(body, text, path=path, clean=wire.clean, address=address, seconds=seconds)
 
     return read

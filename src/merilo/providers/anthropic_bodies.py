@@ -1,7 +1,7 @@
-"""Request bodies for Anthropic's Messages API, and what to leave out once it was refused.
+"""Request bodies for Anthropic's Messages API, and their adaptation to rejected parameters.
 
-Structured output is asked for by `output_config.format`, then by words alone. The rubric stands in the system part
-and is marked for the prompt cache, since thousands of requests begin with it.
+Structured output is requested by `output_config.format` and, if that is rejected, by the prompt alone. The rubric is in
+the system part and marked for the prompt cache, since thousands of requests begin with it.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _KEPT_JSON = ', "cache_control": {"type": "ephemeral"}'
 
 
 class Cached(StrEnum):
-    """What the provider's prompt cache is asked to keep."""
+    """The part of a prompt that the provider's prompt cache stores."""
 
     NOTHING = "nothing"
     RUBRIC = "rubric"
     CONTEXTS = "contexts"
-    """The rubric, and long contexts that several questions share. What is written costs more than what is not kept,
-    so it pays where many questions about the same contexts follow one another."""
+    """The rubric, and long contexts that several questions share. Writing to the cache costs more than not caching,
+    so     it pays if many questions about the same contexts follow one another."""
 
 
 class AnthropicBodies:
-    """Makes bodies for one connection; `done` maps each refused parameter to what was done about it."""
+    """Creates the request bodies of one connection; `done` maps each rejected parameter to its adaptation."""
 
     def __init__(
         self, model: str, extra: Mapping[str, object], *, cached: Cached, max_tokens: int, known: Mapping[str, str]
@@ -57,22 +57,24 @@ class AnthropicBodies:
         self._frames = Frames()
 
     def path_for(self, request: Request) -> ReplyPath:
-        """How structured output is asked for at this moment; TEXT for free text."""
+        """Return how structured output is requested at present; TEXT for free text."""
         return ReplyPath.TEXT if request.schema is None else self._path
 
     def body_for(self, request: Request) -> bytes:
-        """The JSON body of one request, without what was refused so far."""
+        """Return the JSON body of one request, without the parameters rejected so far."""
         if request.seed is not None:
-            self._adaptations.note("seed", DROPPED, "the Messages API knows no seed; none is sent")
+            self._adaptations.note("seed", DROPPED, "the Messages API has no seed parameter; none is sent")
         system, rest = _parted(request)
         key = (system, request.schema_name, request.max_tokens, request.temperature)
         frame = self._frames.frame(key, request.schema, lambda: self._fields(request, system))
-        if not frame.after:  # the user's own body holds other messages
+        if not frame.after:  # the user's extra body replaces the messages
             return frame.before
         return b"".join((frame.before, json_bytes(", ".join(map(self._message, rest))), frame.after))
 
     def learn(self, problem: Problem) -> bool:
-        """True when the refusal names something that can be left out or written otherwise, and now is."""
+        """Adapt to a rejected request; return True if the problem names a parameter that is now omitted or sent
+        differently.
+        """
         learnt = problem.status in ADAPTABLE and self._learn(problem, f"{problem.parameter} {problem.message}")
         if learnt:
             self._frames.forget()
@@ -83,7 +85,7 @@ class AnthropicBodies:
             return False
         if _ABOUT_FORMAT.search(text) and self._path is ReplyPath.JSON_SCHEMA:
             self._path = ReplyPath.PROMPTED
-            sentence = "JSON is now asked for by words alone"
+            sentence = "JSON is now requested by the prompt alone"
             return self._adaptations.note("output_config", self._path.value, sentence, problem=problem)
         if not REFUSES.search(text):
             return False
@@ -125,7 +127,7 @@ class AnthropicBodies:
 
 
 def _parted(request: Request) -> tuple[str, tuple[Message, ...]]:
-    """The system text, empty where there is none, and the messages."""
+    """Return the system text, empty if there is none, and the other messages."""
     first, *rest = request.messages
     return (first.text, tuple(rest)) if first.author == _SYSTEM and rest else ("", request.messages)
 

@@ -1,4 +1,4 @@
-"""Carries requests to a deployment on Azure OpenAI: chat completions at an address, and with a key, of its own kind."""
+"""Provider for deployments on Azure OpenAI: chat completions with Azure's own addresses and keys."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _UNDATED = frozenset({"", "v1", "preview", "latest"})
 def _default_url() -> str:
     url = os.environ.get("AZURE_OPENAI_ENDPOINT")
     if not url:
-        raise UsageError(f"Azure OpenAI needs an address: set AZURE_OPENAI_ENDPOINT, as in {_EXAMPLE} (or --base-url).")
+        raise UsageError(f"Azure OpenAI needs an address such as {_EXAMPLE}: set AZURE_OPENAI_ENDPOINT or --base-url.")
     return url
 
 
@@ -50,10 +50,10 @@ class AzureProvider:
     """A deployment of a model on Azure OpenAI.
 
     `model` is the deployment's name. `base_url` is the resource's endpoint, AZURE_OPENAI_ENDPOINT at construction.
-    `api_version` is AZURE_OPENAI_API_VERSION: a date such as 2024-10-21 takes the deployment's own address, none (or
-    `preview`) the newer `/openai/v1`. A key, from the environment variable `api_key_env` or the callable `api_key`, is
-    sent as `api-key`; `token` is a callable that gives a token of Microsoft Entra ID instead, sent as a bearer.
-    Otherwise as `OpenAIProvider`. Raises UsageError for an address or version that cannot be used.
+    `api_version` is AZURE_OPENAI_API_VERSION. With a date such as 2024-10-21 the deployment's own address is used;
+    without one (or with `preview`) the newer `/openai/v1`. A key, from the environment variable `api_key_env` or the
+    callable `api_key`, is sent as `api-key`. `token` is a callable that returns a token of Microsoft Entra ID instead,
+    sent as a bearer token. Otherwise as `OpenAIProvider`. Raises UsageError for an invalid address or version.
     """
 
     model: str
@@ -73,12 +73,12 @@ class AzureProvider:
         object.__setattr__(self, "base_url", url)
         if self.api_version not in _UNDATED and not _DATED.fullmatch(self.api_version):
             raise UsageError(
-                f"AZURE_OPENAI_API_VERSION is a date such as 2024-10-21, or empty for the newer /openai/v1; "
+                "AZURE_OPENAI_API_VERSION must be a date such as 2024-10-21, or empty for the newer /openai/v1, "
                 f"got {self.api_version!r}."
             )
 
     def fingerprint(self) -> Mapping[str, object]:
-        """Address, deployment, version and extra body without secrets; no key and no headers."""
+        """Return address, deployment, version and extra body without secrets; no key and no headers."""
         return {
             "provider": "azure",
             "base_url": shown_url(self.base_url),
@@ -89,9 +89,9 @@ class AzureProvider:
 
     @asynccontextmanager
     async def connect(self, *, known: Mapping[str, str] | None = None) -> AsyncGenerator[ChatConnection, None]:
-        """An open connection; `known` as for `OpenAIProvider`.
+        """Open a connection; `known` as for `OpenAIProvider`.
 
-        Raises UsageError when one of Azure's own hosts is to be used and there is no key.
+        Raises UsageError if the address is one of Azure's own hosts and there is no key.
         """
         bodies = OpenAIBodies(self.model, resolved_body(self.body), hosted=True, known=known or {})
         async with self.wire() as wire:
@@ -101,7 +101,7 @@ class AzureProvider:
 
     @asynccontextmanager
     async def wire(self) -> AsyncGenerator[Wire, None]:
-        """An open line to the endpoint with key and headers. Raises UsageError as `connect` does."""
+        """Open an HTTP session to the endpoint with key and headers. Raises UsageError as `connect` does."""
         given = self.token or self.api_key
         key = key_in(self.api_key_env, needed_for=self.address.url if self.hosted and given is None else None)
         name, prefix = ("Authorization", "Bearer ") if self.token else ("api-key", "")
@@ -111,7 +111,7 @@ class AzureProvider:
             yield wire
 
     def route(self, path: str) -> str:
-        """Where requests of a kind go, from the base URL on."""
+        """Return the path of a kind of request, relative to the base URL."""
         if self.api_version not in _UNDATED:
             deployment = quote(self.model, safe="")
             return f"/openai/deployments/{deployment}{path}?api-version={self.api_version}"
@@ -119,7 +119,7 @@ class AzureProvider:
         return f"/openai/v1{path}{version}"
 
     def price_usd(self, usage: Usage) -> float | None:
-        """By the list of prices; None for a model that is not in it, or an endpoint that is not the provider's own."""
+        """Return the list price; None for a model that is not listed, or an endpoint that is not the provider's own."""
         from merilo.providers.prices import list_price_usd
 
         return list_price_usd("azure", self.base_url, self.model, usage)
@@ -131,7 +131,7 @@ class AzureProvider:
 
     @property
     def address(self) -> Address:
-        """The endpoint in messages."""
+        """The endpoint as shown in messages."""
         version = f"and the API version {self.api_version}" if self.api_version else "and whether it has /openai/v1"
         place = f"Check the endpoint, the name of the deployment {self.model!r} {version}."
         return Address(shown_url(self.base_url), check_key(self.api_key_env, self.token or self.api_key), place)

@@ -1,7 +1,7 @@
-"""Who carries a request to a model: the request, the reply, and the protocol of a provider.
+"""The protocol of a provider, which sends requests to a model, with its request and reply.
 
-A provider turns a `Request` into a `Reply` and its own errors into ours (`RateLimited`, `Temporary`,
-`Refused`, `Permanent`, `ProviderDown`). Cache, limits, retries, cost and reading the reply are not its business.
+A provider turns a `Request` into a `Reply`, and its own errors into those of merilo (`RateLimited`, `Temporary`,
+`Refused`, `Permanent`, `ProviderDown`). Caching, limits, retries, cost and parsing of replies are done elsewhere.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from merilo.errors import ProviderError
 
 REPLY_LIMITS: Final = ("max_completion_tokens", "max_tokens")
-"""What bodies of chat requests call the limit of a reply: newer servers, and all others."""
+"""Names of the reply limit in chat requests: that of newer servers, and that of all others."""
 
 
 class ReplyPath(StrEnum):
-    """How structured output was asked for."""
+    """Way in which structured output was requested."""
 
     JSON_SCHEMA = "json_schema"
     JSON_MODE = "json_mode"
     PROMPTED = "prompted"
     TEXT = "text"
-    """Free text was wanted."""
+    """Free text was requested."""
     LOCAL = "local"
     """No model was asked: a program on this machine answered. Not counted as a request."""
 
 
 class Finish(StrEnum):
-    """Why the model stopped."""
+    """Reason why the model stopped."""
 
     STOP = "stop"
     LENGTH = "length"
@@ -50,12 +50,12 @@ class Message:
     author: str
     text: str
     shared: int = 0
-    """Characters at the beginning of the text that other questions about the same contexts begin with too."""
+    """Number of first characters that other questions about the same contexts begin with too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a judge wants sent to a model."""
+    """A request of a judge to a model."""
 
     messages: tuple[Message, ...]
     schema: Mapping[str, object] | None = None
@@ -65,27 +65,27 @@ class Request:
     temperature: float | None = None
     seed: int | None = None
     samples: int = 1
-    """Completions wanted from this one request."""
+    """Number of completions requested."""
     max_reply_characters: ClassVar[int | None] = MAX_REPLY_CHARACTERS
     """Maximum length of each text of a model's reply to such a request; None for no limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one request; None where the provider does not say."""
+    """Tokens of one request; None if the provider does not report them."""
 
     input_tokens: int | None = None
-    """All that was sent, what was read from or written to the provider's prompt cache included."""
+    """All input tokens, including those read from or written to the provider's prompt cache."""
     output_tokens: int | None = None
     cached_tokens: int | None = None
-    """Those of the input that were read from the provider's prompt cache."""
+    """Input tokens read from the provider's prompt cache."""
     written_tokens: int | None = None
-    """Those of the input that were written to the provider's prompt cache."""
+    """Input tokens written to the provider's prompt cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class TruncatedText:
-    """The size of a text of which a reply holds only the beginning."""
+    """The full size of a text of which a reply contains only the beginning."""
 
     index: int
     """The position of the text in the reply."""
@@ -105,20 +105,21 @@ class TruncatedText:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back."""
+    """The reply to a request."""
 
     texts: tuple[str, ...]
-    """The completions; fewer than asked where the provider gives one at a time."""
+    """The completions; fewer than requested if the provider returns one at a time."""
     finish: Finish = Finish.STOP
     usage: Usage = Usage()
     path: ReplyPath = ReplyPath.TEXT
     model: str = ""
-    """The model that the provider says has answered."""
+    """The model that answered, as the provider reports it."""
     seconds: float = field(default=0.0, compare=False)
     truncated: tuple[TruncatedText, ...] = ()
-    """One entry for each text that was longer than is read; empty for nearly all replies."""
+    """One entry for each text that was longer than judges read; empty for nearly all replies."""
     reasoning: str = field(default="", compare=False, repr=False)
-    """What the model wrote before its answer, if the server shows it; read only to estimate what the reply costs."""
+    """The model's reasoning before its answer, if the server returns it; used only to estimate the cost of the
+    reply."""
 
     @property
     def text(self) -> str:
@@ -126,9 +127,9 @@ class Reply:
         return self.texts[0]
 
     def within(self, max_characters: int | None) -> Reply:
-        """Return the reply with each text cut to a maximum length; this reply if nothing is longer.
+        """Return the reply with each text truncated to a maximum length; this reply if no text is longer.
 
-        Replies of this machine's own programs (`ReplyPath.LOCAL`) are never cut.
+        Replies of programs on this machine (`ReplyPath.LOCAL`) are never truncated.
         """
         if (
             max_characters is None
@@ -145,56 +146,62 @@ class Reply:
 
 
 class Connection(Protocol):
-    """An open provider; belongs to one event loop."""
+    """An open connection to a provider; belongs to one event loop."""
 
     async def send(self, request: Request) -> Reply:
-        """The reply to one request. Raises the provider errors of `merilo.errors`."""
+        """Return the reply to one request. Raises the provider errors of `merilo.errors`."""
         ...
 
     def adaptations(self) -> Mapping[str, str]:
-        """Parameters the server made us drop or rename so far, with what was done; goes into the run's manifest."""
+        """Return the parameters that were dropped or renamed because the server rejected them; stored in the run's
+        manifest.
+        """
         ...
 
     def notices(self) -> Sequence[str]:
-        """Sentences a user should see once (a parameter was dropped, a reply path was given up)."""
+        """Return messages to show the user once, such as a dropped parameter."""
         ...
 
 
 @runtime_checkable
 class AdaptingConnection(Connection, Protocol):
-    """A connection that leaves it to the engine to send a request again whose parameters were refused."""
+    """A connection whose rejected requests are sent again by the engine instead of the connection."""
 
     async def attempt(self, request: Request) -> Reply | None:
-        """Send a request once; None if it has to be sent again in another form. Raises as `send` does."""
+        """Send a request once; return None if it must be sent again with adapted parameters. Raises the errors of
+        `send`.
+        """
         ...
 
 
 class Provider(Protocol):
-    """A frozen description of an endpoint and a model; holds no secret and no open socket."""
+    """A frozen description of an endpoint and a model; contains no secret and no open socket."""
 
     def fingerprint(self) -> Mapping[str, object]:
-        """What identifies the answers: endpoint kind, address, model, extra body; JSON-able, without secrets."""
+        """Return the fields that identify the answers: endpoint kind, address, model, extra body. JSON-able, without
+        secrets.
+        """
         ...
 
     def connect(self, *, known: Mapping[str, str] | None = None) -> AbstractAsyncContextManager[Connection]:
-        """An open connection for one event loop; `known` are adaptations learnt earlier.
+        """Open a connection for one event loop; `known` are adaptations learnt earlier.
 
-        Raises UsageError when a key is missing.
+        Raises UsageError if a key is missing.
         """
         ...
 
     def price_usd(self, usage: Usage) -> float | None:
-        """What a request with this usage costs; None when unknown, 0.0 only when it is free."""
+        """Return the price of a request with this usage; None if unknown, 0.0 only if it is free."""
         ...
 
 
 class BatchProvider(Provider, Protocol):
-    """A provider that answers many requests together; where a run asks in rounds, it needs no event loop."""
+    """A provider that answers many requests together; a run in rounds needs no event loop for it."""
 
     def send_batch(self, requests: Sequence[Request]) -> Generator[tuple[int, Reply | ProviderError], None, None]:
-        """What came back for each request, with its place among them, in any order, each as soon as it is there.
+        """Yield the reply to each request with its index, in any order, each as soon as it is available.
 
-        Called in a thread, by one run one batch at a time; whoever takes the replies may close it early. A reply
-        never depends on what else is in the batch. Raises ProviderDown where no request can work.
+        Called in a thread; a run sends one batch at a time and may close the generator early. A reply never depends on
+        the other requests of the batch. Raises ProviderDown if no request can succeed.
         """
         ...

@@ -1,4 +1,4 @@
-"""Asks a provider that answers whole batches: batch by batch, or through a connection like any other's."""
+"""Sends requests to a provider that answers batches: batch by batch, or through an ordinary connection."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from merilo.errors import ProviderError
     from merilo.providers.base import BatchProvider, Connection, Request
 
-    Told = Reply | ProviderError
+    Result = Reply | ProviderError
     Posted = tuple[Request, asyncio.Future[Reply]]
 
 
-def replies(provider: BatchProvider, requests: Sequence[Request], stopped: Event) -> Iterator[tuple[int, Told]]:
-    """Yield what comes back for a batch, with places, as it comes; end early once `stopped` is set.
+def replies(provider: BatchProvider, requests: Sequence[Request], stopped: Event) -> Iterator[tuple[int, Result]]:
+    """Yield the replies to a batch, each with the index of its request; end early once `stopped` is set.
 
-    Work that calls `check_cancelled` ends within a reply. Raises RuntimeError for a provider that does not give each
-    request one reply.
+    Work that calls `check_cancelled` may end in the middle of a reply. Raises RuntimeError for a provider that does
+    not give each request one reply.
     """
     waiting = set(range(len(requests)))
     with closing(provider.send_batch(requests)) as coming:
@@ -35,12 +35,12 @@ def replies(provider: BatchProvider, requests: Sequence[Request], stopped: Event
             waiting.discard(each[0])
             yield each
     if waiting and not stopped.is_set():
-        said = f"gave no reply to {len(waiting)} of the {len(requests)} requests of a batch"
-        raise RuntimeError(f"{type(provider).__name__} {said}.")
+        missing = f"gave no reply to {len(waiting)} of the {len(requests)} requests of a batch"
+        raise RuntimeError(f"{type(provider).__name__} {missing}.")
 
 
-def _next(coming: Iterator[tuple[int, Told]], stopped: Event) -> tuple[int, Told] | None:
-    """Return the next reply; None if there is none, or it is not to be waited for."""
+def _next(coming: Iterator[tuple[int, Result]], stopped: Event) -> tuple[int, Result] | None:
+    """Return the next reply; None if there is none, or if the batch was stopped."""
     try:
         with cancelled_by(stopped):
             return None if stopped.is_set() else next(coming, None)
@@ -50,7 +50,7 @@ def _next(coming: Iterator[tuple[int, Told]], stopped: Event) -> tuple[int, Told
 
 @asynccontextmanager
 async def gathered(provider: BatchProvider) -> AsyncGenerator[Connection, None]:
-    """A connection that sends what was posted meanwhile as one batch, in a thread, one batch at a time."""
+    """Open a connection that collects posted requests and sends them in a thread, one batch at a time."""
     connection = _Gathered(provider)
     try:
         yield connection
@@ -65,14 +65,14 @@ class _Gathered:
         self._stopped = Event()
         self._posted: list[Posted] = []
         self._busy = False
-        self._running: asyncio.Future[list[Told | None]] | None = None
+        self._running: asyncio.Future[list[Result | None]] | None = None
 
     async def send(self, request: Request) -> Reply:
         reply: asyncio.Future[Reply] = self._loop.create_future()
         self._posted.append((request, reply))
         if not self._busy:
             self._busy = True
-            self._loop.call_soon(self._begin)  # when all that is posted now is there
+            self._loop.call_soon(self._begin)  # in the next turn, when all requests posted now are collected
         return await reply
 
     def adaptations(self) -> Mapping[str, str]:
@@ -82,7 +82,7 @@ class _Gathered:
         return ()
 
     async def close(self) -> None:
-        """Begin nothing more, and wait for the thread, which stops at the next reply or check."""
+        """Start no further batch, and wait for the thread, which stops at the next reply or check."""
         self._stopped.set()
         await ended(self._running)
 
@@ -91,18 +91,18 @@ class _Gathered:
         self._busy = bool(posted) and not self._stopped.is_set()
         if self._busy:
             self._running = self._loop.run_in_executor(None, self._send, [request for request, _ in posted])
-            self._running.add_done_callback(partial(self._landed, posted))
+            self._running.add_done_callback(partial(self._on_batch_done, posted))
 
-    def _send(self, requests: list[Request]) -> list[Told | None]:
-        told: list[Told | None] = [None] * len(requests)
+    def _send(self, requests: list[Request]) -> list[Result | None]:
+        results: list[Result | None] = [None] * len(requests)
         for place, each in replies(self._provider, requests, self._stopped):
-            told[place] = each
-        return told
+            results[place] = each
+        return results
 
-    def _landed(self, posted: list[Posted], running: asyncio.Future[list[Told | None]]) -> None:
+    def _on_batch_done(self, posted: list[Posted], running: asyncio.Future[list[Result | None]]) -> None:
         error = running.exception()
-        told = [error] * len(posted) if error is not None else running.result()
-        for (_, reply), each in zip(posted, told, strict=True):
+        results = [error] * len(posted) if error is not None else running.result()
+        for (_, reply), each in zip(posted, results, strict=True):
             if reply.done():
                 continue
             if isinstance(each, Reply):
@@ -110,12 +110,12 @@ class _Gathered:
             elif each is not None:
                 reply.set_exception(each)
             else:
-                reply.cancel()  # stopped: nobody waits any more
+                reply.cancel()  # stopped: no caller waits for it any longer
         self._begin()
 
 
-async def ended(running: asyncio.Future[Any] | None) -> None:  # Any: whatever the thread gives
-    """Wait until a thread has ended, whoever is cancelled meanwhile: it must not outlive what it works on."""
+async def ended(running: asyncio.Future[Any] | None) -> None:  # Any: the thread's result is not used
+    """Wait until a thread has ended, even if the caller is cancelled: it must not outlive the objects it works on."""
     while running is not None and not running.done():
         try:
             await asyncio.wait({running})

@@ -1,7 +1,7 @@
-"""Writes request bodies that differ in little: what surrounds the new text is turned into bytes once.
+"""Request bodies that differ in a small part: the constant text around that part is encoded once.
 
-A body is a JSON object with one place for what changes from request to request. All else (the model, the rubric,
-the schema, the parameters) is the same for thousands of requests, and most of a body's cost.
+A body is a JSON object with one placeholder for the part that changes from request to request. The rest (the model, the
+rubric, the schema, the parameters) is the same for thousands of requests, and takes most of the encoding time.
 """
 
 from __future__ import annotations
@@ -16,47 +16,49 @@ if TYPE_CHECKING:
     from merilo.providers.problems import Problem
 
 PLACE = "\x00the place of what changes\x00"
-"""Stands in a body for what is written anew with each request."""
+"""Placeholder in a body for the part that changes with each request."""
 _PLACE_IN_JSON = json.dumps(PLACE)
 _MOST_FRAMES = 256
 _encoded = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class Bodies(Protocol):
-    """Makes bodies for one connection, and learns from what is refused."""
+    """Creates the request bodies of one connection, and adapts them to rejected parameters."""
 
     @property
     def done(self) -> Mapping[str, str]:
-        """Each refused parameter, with what was done about it."""
+        """Each rejected parameter with its adaptation."""
         ...
 
     @property
     def notices(self) -> Sequence[str]:
-        """Sentences a user should see once."""
+        """Messages to show the user once."""
         ...
 
     def path_for(self, request: Request) -> ReplyPath:
-        """How structured output is asked for at this moment; TEXT for free text."""
+        """Return how structured output is requested at present; TEXT for free text."""
         ...
 
     def body_for(self, request: Request) -> bytes:
-        """The JSON body of one request, without what was refused so far."""
+        """Return the JSON body of one request, without the parameters rejected so far."""
         ...
 
     def learn(self, problem: Problem) -> bool:
-        """True when the refusal names something that can be left out or written otherwise, and now is."""
+        """Adapt to a rejected request; return True if the problem names a parameter that is now omitted or sent
+        differently.
+        """
         ...
 
 
 class Frame(NamedTuple):
-    """The bytes before and after the place of what changes."""
+    """The bytes of a body before and after its placeholder."""
 
     before: bytes
     after: bytes
 
 
 class Frames:
-    """The frames of a connection, by everything that decides them."""
+    """The encoded frames of a connection, by the values that determine them."""
 
     def __init__(self) -> None:
         self._frames: dict[Hashable, tuple[Mapping[str, object] | None, Frame]] = {}
@@ -64,9 +66,10 @@ class Frames:
     def frame(
         self, key: Hashable, schema: Mapping[str, object] | None, make: Callable[[], Mapping[str, object]]
     ) -> Frame:
-        """The frame of the body that `make` gives, in which `PLACE` stands once; made once for a key and a schema.
+        """Return the frame of the body that `make` returns, which contains `PLACE` once; created once per key and
+        schema.
 
-        A schema is told by being the very object, since a mapping cannot be part of a key.
+        Schemas are compared by identity, since a mapping cannot be part of a key.
         """
         found = self._frames.get(key)
         if found is not None and found[0] is schema:
@@ -79,21 +82,21 @@ class Frames:
         return frame
 
     def forget(self) -> None:
-        """Make all frames anew, since bodies are written otherwise from now on."""
+        """Drop all frames, since bodies have changed."""
         self._frames.clear()
 
 
 def json_text(value: object) -> str:
-    """The value as JSON, letters of all scripts as they are."""
+    """Return the value as JSON, with non-ASCII characters unescaped."""
     return _encoded(value)
 
 
 def schema_in_words(request: Request) -> str:
-    """The sentence that asks for a reply of this schema where there is no parameter for it."""
+    """Return the sentence that asks for a reply of this schema, for endpoints without a parameter for it."""
     schema = json_text(request.schema)
     return f"The reply is one JSON object that fits this JSON Schema ({request.schema_name}):\n{schema}"
 
 
 def json_bytes(text: str) -> bytes:
-    """JSON as bytes; half a character becomes a question mark."""
+    """Return JSON as bytes; half a surrogate pair becomes a question mark."""
     return text.encode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Carries a question to a Python callable, so that the engine's limits hold for it as for any model."""
+"""Provider that passes questions to a Python callable, so that the engine's limits apply to it as to any model."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from merilo.providers.base import Connection, Request, Usage
 
 AnswerWith = Callable[["Question[Any]"], Given | Awaitable[Given]]
-"""Takes a question; returns, or is awaited for, a verdict, a mapping of its fields, or a Failure."""
+"""Takes a question; returns a verdict, a mapping of its fields or a Failure, or an awaitable of one of them."""
 
 
 @dataclass(frozen=True)
 class CallableProvider:
-    """Replies with what a callable returns for the question.
+    """Replies with the return value of a callable for the question.
 
-    A callable that is not async runs in a thread, so that it may block. An exception in it becomes
-    `Permanent` with the exception's text; our own provider errors pass, so a callable may raise
-    `RateLimited` or `Temporary` to be asked again.
+    A callable that is not async runs in a thread, so it may block. An exception in it becomes `Permanent` with the
+    exception's text. merilo's own provider errors pass through, so a callable may raise `RateLimited` or `Temporary` to
+    be called again.
     """
 
     call: AnswerWith
@@ -43,17 +43,17 @@ class CallableProvider:
         return qualified_name(self.call)
 
     def fingerprint(self) -> Mapping[str, object]:
-        """The callable's name and the version that its author gave it."""
+        """Return the callable's name and the version that its author gave it."""
         return {"provider": "callable", "callable": self.name, "version": self.version}
 
     @asynccontextmanager
     async def connect(self, *, known: Mapping[str, str] | None = None) -> AsyncGenerator[Connection, None]:
-        """A connection; nothing is opened, and nothing can be known."""
+        """Open a connection; there is nothing to connect to and nothing to adapt."""
         del known
         yield _CallableConnection(self)
 
     def price_usd(self, usage: Usage) -> float | None:
-        """Unknown: nobody can say what a callable spends."""
+        """Return None: the cost of a callable is unknown."""
         del usage
         return None
 
@@ -67,7 +67,8 @@ class _CallableConnection:
             raise Permanent(f"The callable {self.provider.name} answers questions, but was sent a bare request.")
         answer = verdict_given(request.question, await self._call(request.question))
         if isinstance(answer, str):
-            raise Permanent(f"What {self.provider.name} returned for a {request.question.kind} question {answer}.")
+            name, kind = self.provider.name, request.question.kind
+            raise Permanent(f"The return value of {name} for a {kind} question {answer}.")
         return Reply(texts=(_text_of(answer, self.provider.name),), path=ReplyPath.TEXT, model=self.provider.name)
 
     async def _call(self, question: Question[Any]) -> Given:
@@ -81,8 +82,8 @@ class _CallableConnection:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            raise Permanent(f"The callable {self.provider.name} raised CancelledError of its own.") from None
-        except Exception as error:  # the edge to a stranger's code: its failure is this question's failure
+            raise Permanent(f"The callable {self.provider.name} raised CancelledError itself.") from None
+        except Exception as error:  # user code: its failure is a failure of this question
             raise Permanent(f"The callable {self.provider.name} raised {type(error).__name__}: {error}") from error
 
     def adaptations(self) -> Mapping[str, str]:
@@ -93,18 +94,18 @@ class _CallableConnection:
 
 
 def is_async(call: object) -> bool:
-    """True for an async function, and for an object whose `__call__` is one."""
+    """Return True for an async function, and for an object whose `__call__` is one."""
     return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(getattr(call, "__call__", None))  # noqa: B004  # not a test for being callable
 
 
 def qualified_name(call: object) -> str:
-    """The dotted name of a function, or of the type of a callable object."""
+    """Return the dotted name of a function, or of the type of a callable object."""
     name: object = getattr(call, "__qualname__", None)
     return f"{call.__module__}.{name}" if isinstance(name, str) else qualified_name(type(call))
 
 
-def _called(call: AnswerWith, question: Question[Any]) -> Any:  # Any: what a stranger's code returns
-    """What the callable returns; its StopIteration would never leave the thread."""
+def _called(call: AnswerWith, question: Question[Any]) -> Any:  # Any: user code may return anything
+    """Call the callable. Converts StopIteration, which a future cannot carry out of the thread."""
     try:
         return call(question)
     except StopIteration as error:
@@ -115,4 +116,4 @@ def _text_of(answer: Answer, name: str) -> str:
     try:
         return answer_text(answer)
     except ValueError:
-        raise Permanent(f"What {name} returned holds half a character, which cannot be kept.") from None
+        raise Permanent(f"{name} returned half a surrogate pair, which cannot be stored.") from None

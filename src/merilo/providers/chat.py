@@ -1,4 +1,4 @@
-"""A connection to a model that is sent messages and replies: asks, learns from refusals, tells errors."""
+"""A connection to a chat model: sends requests, adapts to rejected parameters, and raises errors."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class ChatConnection:
-    """One session with an endpoint; learns which parameters the endpoint refuses."""
+    """A session with one endpoint that adapts to the parameters the endpoint rejects."""
 
     def __init__(self, wire: Wire, route: str, bodies: Bodies, address: Address, read: ReadReply) -> None:
-        """`read` makes the reply of a body: from its object, its text, the path taken and the seconds."""
+        """`read` makes a reply from a body: from its object, its text, the reply path and the seconds."""
         self._wire = wire
         self._route = route
         self._bodies = bodies
@@ -31,34 +31,37 @@ class ChatConnection:
         self._read = read
 
     async def send(self, request: Request) -> Reply:
-        """The reply to one request, sent again without a parameter that is refused. Raises the provider errors."""
+        """Return the reply to one request; rejected parameters are omitted and the request sent again. Raises the
+        provider errors.
+        """
         while (reply := await self.attempt(request)) is None:
             pass
         return reply
 
     async def attempt(self, request: Request) -> Reply | None:
-        """Send a request once; None if a parameter was refused, so that it has to be sent again without it.
+        """Send a request once; return None if a parameter was rejected, so that it must be sent again without it.
 
-        What one request learned holds for all that follow, and for those in flight. Raises the provider errors.
+        An adaptation applies to all later requests, and to retries of those in flight. Raises the provider errors.
         """
         started = perf_counter()
         body = self._bodies.body_for(request)
         path = self._bodies.path_for(request)
         answer = await self._wire.post(self._route, body)
-        told = told_in(answer.text)
-        problem = problem_in(answer.status, told, answer.text)
+        received = told_in(answer.text)
+        problem = problem_in(answer.status, received, answer.text)
         if problem is None:
-            return self._read(told, answer.text, path, perf_counter() - started)
+            return self._read(received, answer.text, path, perf_counter() - started)
         problem = problem.cleaned(self._wire.clean)
+        # the body differs if another request in flight has learnt the same in the meantime
         learned = body != self._bodies.body_for(request) or self._bodies.learn(problem)
-        if learned and not problem.received_bytes:  # one with a body that may be billed is sent again as a failed one
+        if learned and not problem.received_bytes:  # a reply that may be billed must count as a failed request
             return None
         raise error_of(problem, answer.headers, self._address)
 
     def adaptations(self) -> Mapping[str, str]:
-        """Each parameter that was refused, with what was done."""
+        """Return each rejected parameter with its adaptation."""
         return dict(self._bodies.done)
 
     def notices(self) -> Sequence[str]:
-        """One sentence for each adaptation of this connection."""
+        """Return one sentence for each adaptation of this connection."""
         return tuple(self._bodies.notices)

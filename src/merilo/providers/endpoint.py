@@ -1,4 +1,4 @@
-"""Addresses of endpoints, checked where they are given."""
+"""Validation of endpoint addresses and common provider settings."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from merilo.providers.keys import checked_variable
 
 
 def checked_url(url: str, endings: tuple[str, ...], *, example: str = "http://localhost:8000/v1") -> str:
-    """The address without a slash or one of these endings at its end. Raises UsageError for one that cannot be used.
+    """Return the address without a trailing slash or one of these endings. Raises UsageError for an invalid address.
 
-    `endings` are taken off in their order, each once.
+    `endings` are removed in order, each once.
     """
-    if "@" in url:  # what stands before it is not repeated, wherever a parser sees it
-        raise UsageError("The base URL must hold no password and no @; keys belong in an environment variable.")
+    if "@" in url:  # the message does not quote the URL, which may contain a password
+        raise UsageError("The base URL must not contain a password or @; keys belong in an environment variable.")
     try:
         parts = urlsplit(url.strip())
         _ = parts.port, (parts.hostname or "").encode("idna")
     except ValueError as error:
-        raise UsageError(f"The base URL cannot be read ({error}); write it as in {example}.") from None
+        raise UsageError(f"The base URL is not valid ({error}); example: {example}.") from None
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise UsageError(f"A base URL begins with http:// or https:// and names a host, as in {example}.")
+        raise UsageError(f"A base URL must begin with http:// or https:// and name a host; example: {example}.")
     if parts.query or parts.fragment:
         raise UsageError(
-            f"The base URL for {parts.hostname} must hold no query or fragment; keys belong in an environment variable."
+            f"The base URL for {parts.hostname} must not have a query or fragment. Keys belong in an environment "
+            "variable."
         )
     path = parts.path.rstrip("/")
     for ending in endings:
@@ -33,9 +34,9 @@ def checked_url(url: str, endings: tuple[str, ...], *, example: str = "http://lo
 
 
 def check_provider(model: str, timeout_s: float, api_key_env: str, *, example: str) -> None:
-    """Raises UsageError for a model without a name, a timeout of nothing, or a variable that cannot be one."""
+    """Raise UsageError for an empty model name, a timeout that is not positive, or an invalid variable name."""
     if not model.strip():
-        raise UsageError(f"A model name is needed, as in {example!r}.")
+        raise UsageError(f"The model name is missing; example: {example!r}.")
     if timeout_s <= 0:
         raise UsageError(f"The timeout must be more than 0 seconds, got {timeout_s}.")
     checked_variable(api_key_env)

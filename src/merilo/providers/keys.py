@@ -1,7 +1,8 @@
-"""Where a key comes from, how it is sent, and how it is kept out of everything that is said.
+"""API keys: where they come from, how they are sent, and how they are kept out of all output.
 
-A key comes from an environment variable, read when a connection is opened, or from a callable, asked before each
-request so that a token may be exchanged for a new one. It stands in no field, file or message of ours.
+A key comes from an environment variable or from a callable. The variable is read when a connection is opened. The
+callable is called before each request, so that a token may be renewed. The key is never stored in a field, a file or a
+message of merilo.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 KeySource: TypeAlias = Callable[[], str | Awaitable[str]]
-"""Gives the key of the next request; async where it has to wait, and cheap where it is not."""
+"""Returns the key of the next request; cheap, or async if it has to wait."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ESCAPED = re.compile(r"\\+u([0-9a-fA-F]{4})|\\+x([0-9a-fA-F]{2})|%(?:25)*([0-9a-fA-F]{2})|\\+(.)|&")
@@ -31,34 +32,35 @@ _MOST_KEPT = 1_000
 
 
 def checked_variable(variable: str) -> None:
-    """Raises UsageError for a name that no environment variable has, without repeating it: it may be the key itself."""
+    """Raise UsageError for an invalid name of an environment variable. The message omits the name: it may be the key
+    itself.
+    """
     if not _VARIABLE.fullmatch(variable):
         raise UsageError(
-            "The key is named by an environment variable, as in OPENAI_API_KEY; do not give the key itself."
+            "Expected the name of an environment variable, such as OPENAI_API_KEY. Do not give the key itself."
         )
 
 
 def key_in(variable: str, *, needed_for: str | None = None) -> str:
-    """The key in an environment variable; empty where there is none.
+    """Return the key in an environment variable; empty if there is none.
 
-    `needed_for`: an address that takes nothing without a key. Raises UsageError when it has none, or when no key can
-    look like that.
+    `needed_for`: an address that requires a key. Raises UsageError if it has none, or if the value cannot be a key.
     """
     key = os.environ.get(variable, "").strip()
     if not key and needed_for is not None:
         raise UsageError(
-            f"The environment variable {variable} holds no key for {needed_for}; "
-            "set it, or give the base URL of an endpoint that needs none."
+            f"The environment variable {variable} has no key for {needed_for}. "
+            "Set it, or give the base URL of an endpoint that needs no key."
         )
     if not _sendable(key):
-        raise UsageError(f"The environment variable {variable} holds characters that no key has.")
+        raise UsageError(f"The environment variable {variable} has characters that are not valid in a key.")
     return key
 
 
 def check_key(variable: str, source: KeySource | None) -> str:
-    """What to check when a key is refused."""
+    """Return what to check if a key is rejected."""
     if source is not None:
-        return "check the callable that gives it"
+        return "check the callable that returns it"
     empty = ", which is empty or not set" if not os.environ.get(variable, "").strip() else ""
     return f"check the variable {variable}{empty}"
 
@@ -78,14 +80,14 @@ class Keys:
     ) -> None:
         """Hide the key, the values of the user's own headers (`others`), and `hidden`: other secrets that are sent.
 
-        `key` is sent unless there is a `source`. A header of that name among `others` replaces ours.
+        `key` is sent unless there is a `source`. A header of the same name among `others` replaces the key's header.
         """
         taken = header.lower() in {name.lower() for name, _ in others}
         self._header = header
         self._prefix = prefix
         self._source = None if taken else source
         self.fixed: dict[str, str] = dict(others)
-        """The headers that are the same for every request."""
+        """Headers that are the same for every request."""
         if key and source is None and not taken:
             self.fixed[header] = f"{prefix}{key}"
         self._secrets: tuple[str, ...] = ()
@@ -94,25 +96,27 @@ class Keys:
         self._hide(*(text for _, value in others for text in (value, value.rpartition(" ")[2])), guess=True)
 
     async def fresh(self) -> Mapping[str, str] | None:
-        """The headers of the next request besides the fixed ones. Raises ProviderDown when the source gives no key."""
+        """Return the headers of the next request in addition to the fixed ones. Raises ProviderDown if the source gives
+        no key.
+        """
         if self._source is None:
             return None
         try:
             given = self._source()
             key = await given if inspect.isawaitable(given) else given
-        except Exception as error:  # noqa: BLE001  the edge to a stranger's code; what it says may hold the key
-            raise ProviderDown(f"The callable that gives the key raised {type(error).__name__}.") from None
+        except Exception as error:  # noqa: BLE001  user code; its message may contain the key
+            raise ProviderDown(f"The callable for the key raised {type(error).__name__}.") from None
         if not isinstance(key, str) or not key.strip() or not _sendable(key.strip()):
-            raise ProviderDown("The callable that gives the key returned something that is none.")
+            raise ProviderDown("The callable for the key did not return a valid key.")
         key = key.strip()
         self._hide(key)
         return {self._header: f"{self._prefix}{key}"}
 
     def clean(self, text: str) -> str:
-        """The text without secrets, and without half a surrogate pair, which no file can hold.
+        """Return the text without secrets, and without half surrogate pairs, which cannot be stored.
 
-        A secret is found as it is, in the escapes of JSON, addresses and HTML, in base64, in hex and reversed, and by
-        a fragment that is long enough (see `Leak`).
+        A secret is found unchanged or reversed, in the escapes of JSON, URLs and HTML, in base64 and in hex. A long
+        fragment of any of these forms is found too, see `Leak`.
         """
         for secret in self._secrets:
             text = text.replace(secret, HIDDEN)
@@ -125,7 +129,7 @@ class Keys:
         return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
     def _without_escaped(self, text: str) -> str:
-        """The text without whole secrets in the escapes of JSON, addresses and HTML."""
+        """Return the text without whole secrets in the escapes of JSON, URLs and HTML."""
         plain = _unescaped(text)
         for secret in self._secrets:
             if secret in plain:
@@ -149,7 +153,7 @@ class Keys:
 
 
 def _unescaped(text: str) -> str:
-    """What a text says once all its escapes are read, also those within others."""
+    """Return a text with all its escapes decoded, nested ones included."""
     for _ in range(_DEEPEST):
         read = html.unescape(_ESCAPED.sub(_character, text))
         if read == text:
@@ -163,13 +167,13 @@ def _character(escape: re.Match[str]) -> str:
     return chr(int(by_number, 16)) if by_number else itself or escape[0]
 
 
-def _spellings(sign: str) -> str:
-    """A pattern for one sign of a secret: as it is, and as JSON, addresses and HTML may write it."""
-    code = f"{ord(sign):02x}"
-    numbers = rf"(?i:\\{{1,8}}(?:u00|x){code}|%(?:25){{0,8}}{code}|&#0{{0,8}}{ord(sign)};|&#x0{{0,8}}{code};)"
-    return rf"(?:\\{{0,8}}{re.escape(sign)}|{numbers}|{re.escape(html.escape(sign))})"
+def _spellings(char: str) -> str:
+    """Return a pattern for one character of a secret: unescaped, and escaped as in JSON, URLs and HTML."""
+    code = f"{ord(char):02x}"
+    numbers = rf"(?i:\\{{1,8}}(?:u00|x){code}|%(?:25){{0,8}}{code}|&#0{{0,8}}{ord(char)};|&#x0{{0,8}}{code};)"
+    return rf"(?:\\{{0,8}}{re.escape(char)}|{numbers}|{re.escape(html.escape(char))})"
 
 
 def _sendable(key: str) -> bool:
-    """Whether a header can hold the key."""
+    """Return True if a header can contain the key."""
     return key.isprintable() and key.isascii()

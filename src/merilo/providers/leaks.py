@@ -1,4 +1,4 @@
-"""Finds a secret in what a server sends back, also encoded, reversed or in part."""
+"""Detection of a secret in the text that a server sends back, also if it is encoded, reversed or partial."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ _SHORT_FRAGMENT: Final = 8
 
 
 class Leak:
-    """One secret, ready to be searched for: itself, reversed, in hex and in base64.
+    """One secret in all forms that are searched for: unchanged, reversed, in hex and in base64.
 
-    A fragment counts from 16 characters on; of a secret below 24 characters from two thirds of it, at least 8. In
-    another encoding it counts from the length that encodes as much. A server that shows the first and last four
-    characters of a key is left alone.
+    A fragment of at least 16 characters is hidden. For a secret of fewer than 24 characters the limit is two thirds of
+    its length, and at least 8. In an encoding, the limit is the length that encodes as much. A message that shows the
+    first and last four characters of a key is not changed.
     """
 
     def __init__(self, secret: str) -> None:
         fragment = min(_LONG_FRAGMENT, max(_SHORT_FRAGMENT, len(secret) * 2 // 3))
         self._forms = tuple(_Form(text, -(-fragment * len(text) // len(secret))) for text in set(_encoded(secret)))
         shortest = min(form.shortest for form in self._forms)
-        self._word = re.compile(rf"\S{{{shortest},}}")  # no form of a key holds white space, and most words are short
+        # no form of a key contains white space, and most words are too short to be searched
+        self._word = re.compile(rf"\S{{{shortest},}}")
 
     def hide(self, text: str) -> str:
         """Return the text with each form of the secret, and each long fragment of one, replaced by `[secret]`."""
@@ -46,7 +47,9 @@ class Leak:
 
 
 class _Form:
-    """One spelling of a secret. A fragment of `shortest` characters holds one of its blocks, whatever its place."""
+    """One spelling of a secret. Any fragment of `shortest` characters contains one of its blocks, whatever its
+    position.
+    """
 
     def __init__(self, whole: str, shortest: int) -> None:
         size = max(1, (shortest + 1) // 2)
@@ -65,7 +68,7 @@ class _Form:
                 start = text.find(block, start + 1)
 
     def _grown(self, text: str, start: int, at: int, size: int) -> tuple[int, int]:
-        """The ends of the longest run around the block in which text and secret are equal."""
+        """Return the ends of the longest run around the block in which text and secret are equal."""
         whole, first, last = self._whole, start, start + size
         while first > 0 and first > start - at and text[first - 1] == whole[at - (start - first) - 1]:
             first -= 1
@@ -80,7 +83,7 @@ def _encoded(secret: str) -> Iterator[str]:
     yield secret[::-1]
     yield data.hex()
     yield data.hex().upper()
-    for shift in range(3):  # base64 of a longer text that holds the secret depends on where it begins
+    for shift in range(3):  # within a longer text, a secret's base64 depends on its offset modulo 3
         first, last = -(-shift * 8 // 6), (shift + len(data)) * 8 // 6
         for encode in (b64encode, urlsafe_b64encode):
             yield encode(bytes(shift) + data).decode()[first:last]

@@ -1,4 +1,4 @@
-"""Carries requests to any endpoint that speaks OpenAI's chat completions, hosted or local."""
+"""Provider for endpoints that are compatible with OpenAI's chat completions, hosted or local."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def _default_url() -> str:
 class OpenAIProvider:
     """A model behind an OpenAI-compatible endpoint.
 
-    `base_url` is OPENAI_BASE_URL at construction, else OpenAI's own. The key is read from the environment
-    variable `api_key_env` when a connection is opened, or asked from the callable `api_key` before each request,
-    and is stored nowhere; other endpoints than OpenAI's may do without. `headers` may hold secrets and are never shown.
-    `body` is sent with every request and overrides our own fields. A text `${NAME}` in `body`, or in the path of
-    `base_url`, is read from the environment variable NAME; secrets that are written there are kept out of runs as
-    `merilo.providers.secrets` says. Raises UsageError for an address that cannot be used.
+    `base_url` defaults to OPENAI_BASE_URL at construction, otherwise to OpenAI's own address. The key is read from the
+    environment variable `api_key_env` when a connection is opened, or returned by the callable `api_key` before each
+    request. It is stored nowhere, and endpoints other than OpenAI's may need none. `headers` may contain secrets and
+    are never shown. `body` is sent with every request and overrides merilo's own fields. A text `${NAME}` in `body`, or
+    in the path of `base_url`, is read from the environment variable NAME. `merilo.providers.secrets` describes how
+    secrets written there are kept out of runs. Raises UsageError for an invalid address.
     """
 
     model: str
@@ -59,15 +59,15 @@ class OpenAIProvider:
         object.__setattr__(self, "base_url", checked_url(self.base_url, _ENDINGS))
 
     def fingerprint(self) -> Mapping[str, object]:
-        """Address, model and extra body without secrets; no key and no headers."""
+        """Return address, model and extra body without secrets; no key and no headers."""
         body = fingerprint_body(self.body, f"{self.base_url} {self.model}")
         return {"provider": "openai", "base_url": shown_url(self.base_url), "model": self.model, "body": body}
 
     @asynccontextmanager
     async def connect(self, *, known: Mapping[str, str] | None = None) -> AsyncGenerator[ChatConnection, None]:
-        """An open connection. `known` are the adaptations of an earlier run, so as not to learn them again.
+        """Open a connection. `known` are the adaptations of an earlier run, so that they need not be learnt again.
 
-        Raises UsageError when OpenAI's own endpoint is to be used and there is no key.
+        Raises UsageError if the address is OpenAI's own and there is no key.
         """
         bodies = OpenAIBodies(self.model, resolved_body(self.body), hosted=self.hosted, known=known or {})
         async with self.wire() as wire:
@@ -77,7 +77,7 @@ class OpenAIProvider:
 
     @asynccontextmanager
     async def wire(self) -> AsyncGenerator[Wire, None]:
-        """An open line to the endpoint with key and headers. Raises UsageError as `connect` does."""
+        """Open an HTTP session to the endpoint with key and headers. Raises UsageError as `connect` does."""
         needed = self.address.url if self.hosted and self.api_key is None else None
         key = key_in(self.api_key_env, needed_for=needed)
         hidden = secrets_in(self.body, self.base_url)
@@ -86,11 +86,11 @@ class OpenAIProvider:
             yield wire
 
     def route(self, path: str) -> str:
-        """Where requests of a kind go, from the base URL on."""
+        """Return the path of a kind of request, relative to the base URL."""
         return path
 
     def price_usd(self, usage: Usage) -> float | None:
-        """By the list of prices; None for a model that is not in it, or an endpoint that is not the provider's own."""
+        """Return the list price; None for a model that is not listed, or an endpoint that is not the provider's own."""
         from merilo.providers.prices import list_price_usd
 
         return list_price_usd("openai", self.base_url, self.model, usage)
@@ -102,15 +102,15 @@ class OpenAIProvider:
 
     @property
     def address(self) -> Address:
-        """The endpoint in messages."""
+        """The endpoint as shown in messages."""
         place = f"Check the base URL (most end in /v1) and the model name {self.model!r}."
         return Address(shown_url(self.base_url), check_key(self.api_key_env, self.api_key), place)
 
 
 def reading(wire: Wire, address: str) -> ReadReply:
-    """How replies of chat completions are read that came over this wire."""
+    """Return the function that parses replies of chat completions received over this wire."""
 
-    def read(told: Json, text: str, path: ReplyPath, seconds: float) -> Reply:
-        return reply_of(told, text, path=path, clean=wire.clean, address=address, seconds=seconds)
+    def read(body: Json, text: str, path: ReplyPath, seconds: float) -> Reply:
+        return reply_of(body, text, path=path, clean=wire.clean, address=address, seconds=seconds)
 
     return read

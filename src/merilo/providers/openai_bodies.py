@@ -1,7 +1,7 @@
-"""Request bodies for chat completions, and what to leave out once an endpoint has refused it.
+"""Request bodies for chat completions, and their adaptation to rejected parameters.
 
-Structured output is asked for by JSON Schema, then by JSON mode, then by words alone; each refusal takes
-the next, once for the connection.
+Structured output is requested by JSON Schema, then by JSON mode, then by the prompt alone. Each rejection switches the
+connection to the next way.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ABOUT_SYSTEM = re.compile(
 
 
 class OpenAIBodies:
-    """Makes bodies for one connection; `done` maps each refused parameter to what was done about it."""
+    """Creates the request bodies of one connection; `done` maps each rejected parameter to its adaptation."""
 
     def __init__(self, model: str, extra: Mapping[str, object], *, hosted: bool, known: Mapping[str, str]) -> None:
         self._model = model
@@ -48,11 +48,11 @@ class OpenAIBodies:
         self._frames = Frames()
 
     def path_for(self, request: Request) -> ReplyPath:
-        """How structured output is asked for at this moment; TEXT for free text."""
+        """Return how structured output is requested at present; TEXT for free text."""
         return ReplyPath.TEXT if request.schema is None else self._path
 
     def body_for(self, request: Request) -> bytes:
-        """The JSON body of one request, without what was refused so far."""
+        """Return the JSON body of one request, without the parameters rejected so far."""
         first, *rest = request.messages
         if first.author != _SYSTEM or not rest or self.done.get(_SYSTEM) == FOLDED:
             return json_bytes(json_text(self._fields(request, self._messages(request))))
@@ -60,12 +60,14 @@ class OpenAIBodies:
         frame = self._frames.frame(
             key, request.schema, lambda: self._fields(request, [self._messages(request)[0], PLACE])
         )
-        if not frame.after:  # the user's own body holds other messages
+        if not frame.after:  # the user's extra body replaces the messages
             return frame.before
         return b"".join((frame.before, json_bytes(", ".join(map(_message_json, rest))), frame.after))
 
     def learn(self, problem: Problem) -> bool:
-        """True when the refusal names something that can be left out or written otherwise, and now is."""
+        """Adapt to a rejected request; return True if the problem names a parameter that is now omitted or sent
+        differently.
+        """
         learnt = self._learn(problem, f"{problem.parameter} {problem.message}")
         if learnt:
             self._frames.forget()
@@ -94,8 +96,8 @@ class OpenAIBodies:
         if position == len(_PATHS):
             return False
         self._path = _PATHS[position]
-        how = "in JSON mode" if self._path is ReplyPath.JSON_MODE else "by words alone"
-        sentence = f"JSON is now asked for {how}"
+        how = "in JSON mode" if self._path is ReplyPath.JSON_MODE else "by the prompt alone"
+        sentence = f"JSON is now requested {how}"
         return self._adaptations.note("response_format", self._path.value, sentence, problem=problem)
 
     def _next_limit(self, problem: Problem) -> bool:
@@ -108,7 +110,7 @@ class OpenAIBodies:
         return self._adaptations.note("max_tokens", what, sentence, problem=problem)
 
     def _fold(self, problem: Problem) -> bool:
-        sentence = "the system message is put before the user's"
+        sentence = "the system message is sent at the start of the user message"
         return self._adaptations.note(_SYSTEM, FOLDED, sentence, problem=problem)
 
     def _fields(self, request: Request, messages: Sequence[object]) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Carries texts to any endpoint that speaks OpenAI's embeddings, and brings their vectors."""
+"""Provider for OpenAI-compatible embeddings: sends texts and returns their vectors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LARGEST_REPLY_BYTES = 128 * 1024 * 1024  # some hundred vectors of some thousan
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingsRequest(Request):
-    """A request for one vector for each text, instead of messages."""
+    """A request for one vector per text, without messages."""
 
     max_reply_characters: ClassVar[int | None] = None
     inputs: tuple[str, ...] = ()
@@ -38,32 +38,32 @@ class EmbeddingsRequest(Request):
 
 @dataclass(frozen=True)
 class OpenAIEmbeddingsProvider:
-    """An embedding model behind an OpenAI-compatible endpoint, which `endpoint` describes as for a chat model.
+    """An embedding model behind an OpenAI-compatible endpoint; `endpoint` describes it as for a chat model.
 
-    A reply is the JSON of a `MatrixVerdict`: one row for each text, in the order of the texts.
+    A reply is the JSON of a `MatrixVerdict`: one row per text, in the order of the texts.
     """
 
     endpoint: OpenAIProvider | AzureProvider
 
     @property
     def model(self) -> str:
-        """The model."""
+        """The model's name."""
         return self.endpoint.model
 
     def fingerprint(self) -> Mapping[str, object]:
-        """Address, model and extra body; no key and no headers."""
+        """Return address, model and extra body; no key and no headers."""
         own = self.endpoint.fingerprint()
         return {**own, "provider": f"{own['provider']}-embeddings"}
 
     @asynccontextmanager
     async def connect(self, *, known: Mapping[str, str] | None = None) -> AsyncGenerator[Connection, None]:
-        """An open connection; nothing is adapted. Raises UsageError where a key is needed and missing."""
+        """Open a connection; no parameters are adapted. Raises UsageError if a required key is missing."""
         del known
         async with self.endpoint.wire() as wire:
             yield _EmbeddingsConnection(self.endpoint, wire)
 
     def price_usd(self, usage: Usage) -> float | None:
-        """As the endpoint says it."""
+        """Return the price as the endpoint's provider reports it."""
         return self.endpoint.price_usd(usage)
 
 
@@ -74,25 +74,25 @@ class _EmbeddingsConnection:
 
     async def send(self, request: Request) -> Reply:
         if not isinstance(request, EmbeddingsRequest):
-            raise Permanent(f"{self.endpoint.model} makes vectors of texts, but was sent messages.")
+            raise Permanent(f"{self.endpoint.model} is an embedding model, but was sent chat messages.")
         began = perf_counter()
         body = {"model": self.endpoint.model, "input": list(request.inputs), **resolved_body(self.endpoint.body)}
         route = self.endpoint.route("/embeddings")
         answer = await self.wire.post(route, json_bytes(json_text(body)), largest=_LARGEST_REPLY_BYTES)
-        told = told_in(answer.text)
-        problem = problem_in(answer.status, told, answer.text)
+        received = told_in(answer.text)
+        problem = problem_in(answer.status, received, answer.text)
         if problem is not None:
             raise error_of(problem.cleaned(self.wire.clean), answer.headers, self.endpoint.address)
-        data = as_list(told.get("data"))
+        data = as_list(received.get("data"))
         if data is None:
-            said = excerpt(self.wire.clean(answer.text))
-            raise Temporary(f"{self.endpoint.address.url} sent no embeddings but: {said!r}.", status=OK)
+            start = excerpt(self.wire.clean(answer.text))
+            raise Temporary(f"{self.endpoint.address.url} sent no embeddings but: {start!r}.", status=OK)
         matrix = _matrix(data, len(request.inputs), self.endpoint.address.url)
         return Reply(
             texts=(matrix.to_json(),),
-            usage=usage_of(as_object(told.get("usage")) or {}, output=0),
+            usage=usage_of(as_object(received.get("usage")) or {}, output=0),
             path=ReplyPath.TEXT,
-            model=self.wire.clean(str(told.get("model") or "")),
+            model=self.wire.clean(str(received.get("model") or "")),
             seconds=perf_counter() - began,
         )
 
@@ -104,15 +104,15 @@ class _EmbeddingsConnection:
 
 
 def _matrix(data: list[object], wanted: int, address: str) -> MatrixVerdict:
-    """The vectors in their order. Raises Permanent for vectors that do not fit."""
+    """Return the vectors in order. Raises Permanent for vectors that are not valid."""
     fault, rows = _in_order([as_object(item) or {} for item in data], wanted)
     if fault:
-        raise Permanent(f"{address} sent embeddings that cannot be used: {fault}.", status=OK)
+        raise Permanent(f"{address} sent invalid embeddings: {fault}.", status=OK)
     return MatrixVerdict.of(rows)
 
 
 def _in_order(items: list[Json], wanted: int) -> tuple[str, list[list[float]]]:
-    """What is wrong, and the vectors in the order of their `index`; where no item has one, as they came."""
+    """Return the problem, if any, and the vectors in the order of their `index`, or as received if no item has one."""
     if len(items) != wanted:
         return f"{len(items)} vectors for {wanted} texts", []
     places = [item.get("index", place) for place, item in enumerate(items)]
@@ -121,7 +121,7 @@ def _in_order(items: list[Json], wanted: int) -> tuple[str, list[list[float]]]:
     by_place = dict(zip(places, items, strict=True))
     rows = [_numbers(by_place[place]) for place in range(wanted)]
     if not all(rows):
-        return "something else than lists of finite numbers", []
+        return "not lists of finite numbers", []
     lengths = sorted({len(row) for row in rows})
     if len(lengths) > 1:
         return f"vectors of {' and '.join(map(str, lengths))} numbers", []
@@ -129,7 +129,7 @@ def _in_order(items: list[Json], wanted: int) -> tuple[str, list[list[float]]]:
 
 
 def _numbers(item: Json) -> list[float]:
-    """The vector of an item; empty where it holds none."""
+    """Return the vector of an item; empty if it has no valid one."""
     given = as_list(item.get("embedding")) or []
     found = [value for value in given if isinstance(value, int | float) and not isinstance(value, bool)]
     whole = len(found) == len(given)

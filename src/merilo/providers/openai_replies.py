@@ -1,4 +1,4 @@
-"""What comes back from a chat completions endpoint, as replies."""
+"""Replies of chat completions endpoints."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from merilo.judging.untyped import Json
     from merilo.providers.base import ReplyPath
 
-_MOST_TOKENS = 10**7  # no model takes or writes more at once: the server is wrong about a larger count
+_MAX_TOKENS = 10**7  # no model reads or writes more in one request, so a larger count is an error of the server
 _FINISH = {"length": Finish.LENGTH, "max_tokens": Finish.LENGTH, "content_filter": Finish.REFUSED}
 
 
 def reply_of(
-    told: Json, text: str, *, path: ReplyPath, clean: Callable[[str], str], address: str, seconds: float = 0.0
+    body: Json, text: str, *, path: ReplyPath, clean: Callable[[str], str], address: str, seconds: float = 0.0
 ) -> Reply:
-    """The reply in a body, given as an object and as text. Raises Temporary for a body that is none."""
-    choices = as_list(told.get("choices"))
+    """Return the reply in a body, given as an object and as text. Raises Temporary if it is not a completion."""
+    choices = as_list(body.get("choices"))
     if not choices:
         raise unusable(f"{address} sent no chat completion but: {excerpt(clean(text))!r}.", text)
     read = [_choice(choice) for choice in choices]
@@ -31,9 +31,9 @@ def reply_of(
     return Reply(
         texts=tuple(clean(choice.text) for choice in fine or read),
         finish=Finish.REFUSED if not fine else Finish.LENGTH if cut else Finish.STOP,
-        usage=usage_of(json_object(told.get("usage")) or {}),
+        usage=usage_of(json_object(body.get("usage")) or {}),
         path=path,
-        model=clean(str(told.get("model") or "")),
+        model=clean(str(body.get("model") or "")),
         seconds=seconds,
         reasoning="".join(choice.reasoning for choice in read),
     )
@@ -58,16 +58,16 @@ def _choice(choice: object) -> _Choice:
     return _Choice(content, finish, reasoning if isinstance(reasoning, str) else "")
 
 
-def usage_of(told: Json, *, output: int | None = None) -> Usage:
-    """The tokens that a reply's usage reports; `output`: what to take if it reports none.
+def usage_of(usage: Json, *, output: int | None = None) -> Usage:
+    """Return the tokens in a reply's usage; `output` is the default for missing output tokens.
 
-    Counts that cannot be true are None. A server that reports more cached tokens than input counts the two apart.
+    Implausible counts are None. A server that reports more cached tokens than input counts the two separately.
     """
-    made = count(told.get("completion_tokens"))
-    details = json_object(told.get("prompt_tokens_details"))
-    cached = count(told.get("prompt_cache_hit_tokens") if details is None else details.get("cached_tokens"))
+    made = count(usage.get("completion_tokens"))
+    details = json_object(usage.get("prompt_tokens_details"))
+    cached = count(usage.get("prompt_cache_hit_tokens") if details is None else details.get("cached_tokens"))
     written = count(None if details is None else details.get("cache_write_tokens"))
-    read, apart = count(told.get("prompt_tokens")), (cached or 0) + (written or 0)
+    read, apart = count(usage.get("prompt_tokens")), (cached or 0) + (written or 0)
     return Usage(
         input_tokens=read + apart if read is not None and apart > read else read,
         output_tokens=output if made is None else made,
@@ -78,4 +78,4 @@ def usage_of(told: Json, *, output: int | None = None) -> Usage:
 
 def count(value: object) -> int | None:
     """Return the value if it can be a number of tokens, otherwise None."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_TOKENS else None

@@ -1,7 +1,8 @@
-"""What requests cost: the dated list prices that come with merilo, and a price file of the user's own before them.
+"""Prices of requests: the dated price list that ships with merilo, and the user's own price file, which takes
+precedence.
 
-Prices are in USD per million tokens. A price that is not known is None, never 0. The list holds for the providers'
-own endpoints only; whatever stands elsewhere costs what a price file says, or nobody knows.
+Prices are in USD per million tokens. An unknown price is None, never 0. The list applies to the providers' own
+endpoints only. The price at any other endpoint is unknown unless a price file has it.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ _KEYS = frozenset({*_NUMBERS, *_TEXTS, "long", "read"})
 _LONG_KEYS = frozenset({*_NUMBERS, "above"})
 
 PricesLike: TypeAlias = "str | PathLike[str] | Sequence[Mapping[str, object]] | Prices"
-"""What a user may give: the path of a price file, its rows, or prices that were read before."""
+"""Prices that a user may give: the path of a price file, its rows, or prices that were read before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """USD per million tokens; `cached_input` and `cache_write` are parts of the input that cost otherwise."""
+    """USD per million tokens; `cached_input` and `cache_write` are the rates of cached and written input."""
 
     input: float
     output: float
@@ -50,7 +51,7 @@ class Rates:
     cache_write: float
 
     def usd(self, usage: Usage) -> float | None:
-        """What one request with this usage costs; None where the provider did not say how many tokens."""
+        """Return the price of one request with this usage; None if the provider did not report its tokens."""
         if usage.input_tokens is None or usage.output_tokens is None:
             return None
         cached, written = usage.cached_tokens or 0, usage.written_tokens or 0
@@ -61,30 +62,30 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """The price of a model somewhere."""
+    """The price of a model at a provider or address."""
 
     model: str
-    """Its name, which matches with a date after it too; or a pattern with `*`."""
+    """The model's name, which also matches with a date appended; or a pattern with `*`."""
     rates: Rates
     provider: str | None = None
     """The kind of provider; None for any."""
     base_url: str | None = None
     """The address; None for any."""
     above: int | None = None
-    """Requests with more input tokens than this cost `long`."""
+    """Requests with more input tokens than this are charged at `long`."""
     long: Rates | None = None
     read: date | None = None
-    """The day the price was read."""
+    """The date of the price."""
     source: str = ""
 
     def usd(self, usage: Usage) -> float | None:
-        """What one request with this usage costs; None where the provider did not say how many tokens."""
+        """Return the price of one request with this usage; None if the provider did not report its tokens."""
         if self.long is not None and self.above is not None and (usage.input_tokens or 0) > self.above:
             return self.long.usd(usage)
         return self.rates.usd(usage)
 
     def holds(self, kind: str, base_url: str, model: str) -> bool:
-        """True when it is the price of this model at this address."""
+        """Return True if this is the price of this model at this address."""
         if self.provider not in {None, kind} or self.base_url not in {None, _address(base_url)}:
             return False
         if "*" in self.model:
@@ -96,17 +97,19 @@ class Price:
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices of the user's own, which go before those that providers know; the first that fits counts."""
+    """The user's own prices, which take precedence over those of the providers. The first match counts."""
 
     own: tuple[Price, ...] = ()
 
     def usd(self, provider: Provider, usage: Usage) -> float | None:
-        """What a request to this provider costs; None when that is unknown."""
+        """Return the price of a request to this provider; None if unknown."""
         own = self._own(provider)
         return provider.price_usd(usage) if own is None else own.usd(usage)
 
     def price(self, provider: Provider) -> Price | None:
-        """The price behind `usd`, with its date and source; None where there is none, or the provider has its own."""
+        """Return the price that `usd` uses, with its date and source; None if there is none, or if it is the provider's
+        own.
+        """
         return self._own(provider) or _listed(*_marks(provider))
 
     def _own(self, provider: Provider) -> Price | None:
@@ -114,13 +117,15 @@ class Prices:
 
 
 def list_price_usd(kind: str, base_url: str, model: str, usage: Usage) -> float | None:
-    """What a request costs by the list that comes with merilo; None for a model or an address that is not in it."""
+    """Return the price of a request by merilo's price list; None for a model or an address that is not listed."""
     price = _listed(kind, base_url, model)
     return None if price is None else price.usd(usage)
 
 
 def prices_from(given: PricesLike | None = None) -> Prices:
-    """The user's own prices: those given, else the file that MERILO_PRICES names, else none. Raises UsageError."""
+    """Return the user's own prices: those given, else those in the file named by MERILO_PRICES, else none. Raises
+    UsageError.
+    """
     if isinstance(given, Prices):
         return given
     if given is None:
@@ -137,10 +142,10 @@ def _from_file(path: Path) -> Prices:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise UsageError(f"The price file {path} cannot be read ({error}); it is TOML with tables [[price]].") from None
+        raise UsageError(f"The price file {path} cannot be read ({error}). Expected TOML [[price]] tables.") from None
     rows = as_list(table.get("price"))
     if rows is None or set(table) - {"price", "read"}:
-        raise UsageError(f"The price file {path} holds tables [[price]] and perhaps `read = DATE`, nothing else.")
+        raise UsageError(f"The price file {path} may only contain [[price]] tables and, optionally, `read = DATE`.")
     return Prices(_rows(rows, str(path), table.get("read")))
 
 
@@ -151,7 +156,7 @@ def _rows(rows: Iterable[object], where: str, read: object) -> tuple[Price, ...]
 def _row(given: object, where: str, read: object) -> Price:
     row = as_object(given) or {}
     if not row.get("model"):
-        raise UsageError(f"{where}: a price names its `model`, `input` and `output`.")
+        raise UsageError(f"{where}: a price needs `model`, `input` and `output`.")
     _refuse_unknown(row, _KEYS, where)
     texts = {name: _text(row, name, where) for name in _TEXTS if name in row}
     above, long = _long(row["long"], where) if "long" in row else (None, None)
@@ -172,7 +177,7 @@ def _long(given: object, where: str) -> tuple[int, Rates]:
     table = as_object(given) or {}
     above = table.get("above")
     if not isinstance(above, int):
-        raise UsageError(f"{where}: `long` is a table with `above` (input tokens), `input` and `output`.")
+        raise UsageError(f"{where}: `long` must be a table with `above` (input tokens), `input` and `output`.")
     _refuse_unknown(table, _LONG_KEYS, where)
     return above, _rates(table, where)
 
@@ -180,13 +185,13 @@ def _long(given: object, where: str) -> tuple[int, Rates]:
 def _text(row: Mapping[str, object], name: str, where: str) -> str:
     value = row[name]
     if not isinstance(value, str):
-        raise UsageError(f"{where}: `{name}` is a text, got {value!r}.")
+        raise UsageError(f"{where}: `{name}` must be text, got {value!r}.")
     return value
 
 
 def _refuse_unknown(row: Mapping[str, object], known: frozenset[str], where: str) -> None:
     if unknown := sorted(set(row) - known):
-        raise UsageError(f"{where}: {', '.join(unknown)} is not known; it takes {', '.join(sorted(known))}.")
+        raise UsageError(f"{where}: unknown key {', '.join(unknown)}; known keys: {', '.join(sorted(known))}.")
 
 
 def _rates(row: Mapping[str, object], where: str) -> Rates:
@@ -198,12 +203,12 @@ def _rates(row: Mapping[str, object], where: str) -> Rates:
 def _usd(row: Mapping[str, object], name: str, where: str) -> float:
     value = row.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < inf:
-        raise UsageError(f"{where}: `{name}` is USD per million tokens, 0 or more, got {value!r}.")
+        raise UsageError(f"{where}: `{name}` must be USD per million tokens, 0 or more, got {value!r}.")
     return float(value)
 
 
 def _address(url: str) -> str:
-    """Return the address without secrets, and without the ending that some leave out."""
+    """Return the address without secrets, and without the suffix `/v1`, which may be omitted."""
     return shown_url(url).rstrip("/").removesuffix("/v1")
 
 

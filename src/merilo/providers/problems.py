@@ -1,6 +1,6 @@
-"""What an endpoint says when it does not answer, and which of our errors that is.
+"""Errors reported by endpoints, and the merilo error for each.
 
-The maps follow the providers' own pages on errors; tests/providers/test_errors.py names the page beside each case.
+The mapping follows the providers' own pages on errors; tests/providers/test_errors.py names the page for each case.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ ABOUT_SIZE = re.compile(
     r"context length|maximum context|context window|too (?:large|long|many|high)|exceed|input token count",
     re.IGNORECASE,
 )
-"""A message that is about the size of the request or a limit, not about what the endpoint takes at all."""
+"""Matches a message about the size of the request or a limit, not about an unsupported parameter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """An error as the endpoint tells it."""
+    """An error as the endpoint reports it."""
 
     status: int
     message: str
@@ -65,17 +65,17 @@ class Problem:
 
     @property
     def shown(self) -> str:
-        """Status and message, cut to a length for people."""
+        """Status and message, truncated for display."""
         return f"{self.status}: {excerpt(self.message)}"
 
     def cleaned(self, clean: Callable[[str], str]) -> Problem:
-        """The same without secrets."""
+        """Return the problem without secrets."""
         return replace(self, message=clean(self.message), code=clean(self.code), parameter=clean(self.parameter))
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """What messages say of an endpoint: where it is, and what to check when it takes no request at all."""
+    """The endpoint as shown in messages: its address, and what to check if it accepts no request at all."""
 
     url: str
     check_key: str
@@ -88,7 +88,7 @@ def unusable(sentence: str, text: str) -> Temporary:
 
 
 def told_in(text: str) -> Json:
-    """The JSON object that a body is; empty for anything else."""
+    """Return the JSON object in a body; empty if the body is anything else."""
     try:
         return json_object(loaded(text)) or {}
     except ValueError:
@@ -96,18 +96,18 @@ def told_in(text: str) -> Json:
 
 
 def json_object(value: object) -> Json | None:
-    """The value when it is an object of JSON that was read just now, whose keys need no look; else None."""
+    """Return the value if it is an object of JSON that was just parsed, so that its keys are text; otherwise None."""
     return cast("Json", value) if isinstance(value, dict) else None
 
 
-def problem_in(status: int, told: Json, text: str) -> Problem | None:
-    """The error that an answer tells, also where it hides in a body with status 200; None for a reply.
+def problem_in(status: int, body: Json, text: str) -> Problem | None:
+    """Return the error that an answer reports, also in a body with status 200; None for a reply.
 
-    `told` is the object that `text` is.
+    `body` is the parsed object of `text`.
     """
-    if status == OK and (not told.get("error") or told.get("choices")):
+    if status == OK and (not body.get("error") or body.get("choices")):
         return None
-    error = told.get("error", told)
+    error = body.get("error", body)
     fields = as_object(error) or {}
     message, parameter = _message(fields)
     code = _code(fields)
@@ -119,7 +119,7 @@ def problem_in(status: int, told: Json, text: str) -> Problem | None:
 
 
 def error_of(problem: Problem, headers: Mapping[str, str], address: Address) -> ProviderError:
-    """The problem as one of our errors."""
+    """Return the merilo error for a problem."""
     error = _error_of(problem, headers, address)
     error.received_bytes = problem.received_bytes
     return error
@@ -127,32 +127,34 @@ def error_of(problem: Problem, headers: Mapping[str, str], address: Address) -> 
 
 def _error_of(problem: Problem, headers: Mapping[str, str], address: Address) -> ProviderError:
     status, code = problem.status, problem.code
-    told = f"{address.url} answered {problem.shown}"
+    message = f"{address.url} answered {problem.shown}"
     if code in _FILTERED:
-        return Refused(f"{told}.", status=status)
+        return Refused(f"{message}.", status=status)
     if code in _SPENT or (status < SERVER_ERRORS and _SAYS_SPENT.search(problem.message)):
-        return ProviderDown(f"{told}. The account may spend no more.", status=status)
-    if status == _KEY_REFUSED or code == "invalid_api_key":  # what it says may repeat a part of the key
-        return ProviderDown(f"{address.url} refused the key ({status}); {address.check_key}.", status=status)
+        return ProviderDown(f"{message}. The account has reached its spending limit.", status=status)
+    if status == _KEY_REFUSED or code == "invalid_api_key":  # its message is not shown: it may quote part of the key
+        return ProviderDown(f"{address.url} rejected the key ({status}); {address.check_key}.", status=status)
     if status == _FORBIDDEN and ABOUT_SIZE.search(problem.message):
-        return Permanent(f"{told}.", status=status)
+        return Permanent(f"{message}.", status=status)
     if status == _FORBIDDEN:
-        return ProviderDown(f"{told}. The key may not do this: {address.check_key}.", status=status)
+        return ProviderDown(f"{message}. The key lacks the permission: {address.check_key}.", status=status)
     if status in _DOWN or code == "model_not_found":
-        return ProviderDown(f"{told}. {address.check_place}", status=status)
-    return _passing(problem, headers, told) or Permanent(f"{told}.", status=status)
+        return ProviderDown(f"{message}. {address.check_place}", status=status)
+    return _temporary(problem, headers, message) or Permanent(f"{message}.", status=status)
 
 
-def _passing(problem: Problem, headers: Mapping[str, str], told: str) -> ProviderError | None:
-    """The error of a request that may work later; None where it will not."""
+def _temporary(problem: Problem, headers: Mapping[str, str], message: str) -> ProviderError | None:
+    """Return the error of a request that may succeed later; None if it will not."""
     status, wait_s = problem.status, retry_after_s(headers)
     if status == _RATE_LIMITED or (status in _OVERLOADED and wait_s is not None):
-        return RateLimited(f"{told}.", retry_after_s=wait_s, status=status)
-    return Temporary(f"{told}.", status=status) if status in _TEMPORARY or status >= SERVER_ERRORS else None
+        return RateLimited(f"{message}.", retry_after_s=wait_s, status=status)
+    return Temporary(f"{message}.", status=status) if status in _TEMPORARY or status >= SERVER_ERRORS else None
 
 
 def retry_after_s(headers: Mapping[str, str], *, now: datetime | None = None) -> float | None:
-    """The seconds that the headers ask to wait, given in milliseconds, seconds or as a date; None without."""
+    """Return the seconds that the headers ask to wait, given in milliseconds, seconds or as a date; None without such a
+    header.
+    """
     for name, unit_s in (("retry-after-ms", 0.001), ("Retry-After", 1.0)):
         value = headers.get(name, "").strip()
         seconds = _number(value)
@@ -166,7 +168,7 @@ def retry_after_s(headers: Mapping[str, str], *, now: datetime | None = None) ->
 
 
 def excerpt(text: str) -> str:
-    """The beginning of a text, in one line."""
+    """Return the beginning of a text, on one line."""
     text = " ".join(text.split())
     return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + " ..."
 
@@ -180,19 +182,19 @@ def _number(text: str) -> float | None:
 
 
 def _code(fields: Json) -> str:
-    """The most telling code: that of the details, the error's own, its type, or Azure's inner one."""
+    """Return the most specific code: that of the details, the error's own, its type, or Azure's inner one."""
     details, inner = as_object(fields.get("details")) or {}, as_object(fields.get("innererror")) or {}
     found = details.get("error_code") or fields.get("code") or fields.get("type") or inner.get("code")
     return str(found or "")
 
 
 def _message(error: Json) -> tuple[str, str]:
-    """The message and the parameter it is about; also from a list of faults, as FastAPI gives them."""
+    """Return the message and the parameter it is about; also from a list of errors, as FastAPI returns them."""
     detail = error.get("detail")
     faults = [fault for item in as_list(detail) or () if (fault := as_object(item)) is not None]
     if faults:
         places = [".".join(map(str, as_list(fault.get("loc")) or ())) for fault in faults]
-        said = [f"{place}: {fault.get('msg', '')}" for place, fault in zip(places, faults, strict=True)]
-        return "; ".join(said), places[0].rpartition(".")[2] if len(places) == 1 else ""
+        messages = [f"{place}: {fault.get('msg', '')}" for place, fault in zip(places, faults, strict=True)]
+        return "; ".join(messages), places[0].rpartition(".")[2] if len(places) == 1 else ""
     message = error.get("message", detail)
     return (message if isinstance(message, str) else ""), str(error.get("param") or "")

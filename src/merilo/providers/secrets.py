@@ -1,13 +1,13 @@
 """Secrets in the body and the address that a user gives for an endpoint: what is sent, and what may be stored.
 
 A value written `${NAME}` is read from the environment variable NAME when a connection is opened; only `${NAME}` is
-stored. Of other values, a fingerprint holds:
+stored. Of other values, a fingerprint contains:
 
-- nothing of a field whose name is that of a secret, such as `api_key`, so that a new key is not another judge;
-- other numbers, booleans and null as they are;
-- the texts of well-known parameters (`KNOWN`), such as `reasoning_effort`, as they are;
-- a digest of any other text, keyed by the endpoint and the place of the text, and slow to compute for a guess;
-- the name of a field as it is, or a digest of it if it looks random.
+- nothing of a field with the name of a secret, such as `api_key`, so that a new key does not count as another judge;
+- other numbers, booleans and null unchanged;
+- the texts of well-known parameters (`KNOWN`), such as `reasoning_effort`, unchanged;
+- a digest of any other text, keyed by the endpoint and the position of the text, and slow to compute for a guess;
+- the name of a field, or a digest of it if it looks random.
 
 A part of the URL's path that looks random is replaced by such a digest too.
 """
@@ -49,13 +49,13 @@ _RANDOM: Final = re.compile(
 )
 _PREFIXED: Final = re.compile(r"(?:sk|pk|rk|hf|gsk|xai|ghp|key|token|secret)[-_][A-Za-z0-9_-]{8,}|eyJ[A-Za-z0-9_-]{8,}")
 DIGEST: Final = "[digest:"
-"""The beginning of what takes the place of a text that is not stored."""
+"""The beginning of the placeholder for a text that is not stored."""
 _ROUNDS: Final = 100_000
 _DIGITS: Final = 16
 
 
 def fingerprint_body(body: Mapping[str, object], endpoint: str) -> dict[str, object]:
-    """Return what a fingerprint holds of a body: see the module. `endpoint` keys the digests."""
+    """Return the part of a body that a fingerprint contains: see the module. `endpoint` keys the digests."""
     return {
         _shown_name(name, endpoint): _shown(value, name, endpoint, known=name in KNOWN) for name, value in body.items()
     }
@@ -64,7 +64,7 @@ def fingerprint_body(body: Mapping[str, object], endpoint: str) -> dict[str, obj
 def shown_url(url: str) -> str:
     """Return the URL as it may be stored and printed: path segments that look random are replaced by digests.
 
-    A URL that was returned here stays as it is.
+    A URL that this function returned stays unchanged.
     """
     start, slash, path = _divided(url)
     return start + slash + "/".join(_shown_segment(each, start) for each in path.split("/"))
@@ -87,7 +87,7 @@ def resolved_url(url: str) -> str:
 def secrets_in(body: Mapping[str, object], url: str) -> Iterator[str]:
     """Yield the secrets that no message may repeat.
 
-    These are the values of variables, the values of fields whose name is that of a secret, and what looks random. A
+    These are the values of variables, the values of fields with the name of a secret, and texts that look random. A
     text that is stored as a digest only because its field is unknown is not among them: a model name hidden in every
     error message would hide the error.
     """
@@ -167,7 +167,7 @@ def _shown_segment(segment: str, endpoint: str) -> str:
 
 
 def _divided(url: str) -> tuple[str, str, str]:
-    """The scheme and host, the slash behind them, and the path."""
+    """Return the scheme and host, the slash after them, and the path."""
     scheme, separator, rest = url.partition("://")
     host, slash, path = rest.partition("/")
     return f"{scheme}{separator}{host}", slash, path
@@ -176,7 +176,7 @@ def _divided(url: str) -> tuple[str, str, str]:
 def _variable(name: str) -> str:
     value = os.environ.get(name, "").strip()
     if not value:
-        raise UsageError(f"The environment variable {name} is not set; the settings of the endpoint refer to it.")
+        raise UsageError(f"The environment variable {name} is not set, but the endpoint's settings refer to it.")
     return value
 
 

@@ -1,8 +1,8 @@
-"""Carries texts to pysbd, which runs in a process of its own because it never comes to an end on some of them.
+"""Provider that splits texts with pysbd in a separate process, because pysbd never finishes on some texts.
 
-pysbd searches with regular expressions that can take hours on a run of digits; nothing within a process stops
-that. So one worker is kept, is asked one text after another over its pipes, and is ended and started anew when a
-text takes too long or it dies.
+pysbd searches with regular expressions that can take hours on a run of digits, and nothing within a process stops them.
+So one worker process splits one text after another over its pipes. It is killed and restarted if a text takes too long
+or if it dies.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ _TRIES = 2
 
 @dataclass(frozen=True)
 class SplitterProvider:
-    """pysbd for English, text left as it is. `timeout_s`: what one text may take.
+    """pysbd for English, without changes to the text. `timeout_s`: the maximum time for one text.
 
-    `worker`: the command of another worker that speaks as `splitter_worker` does; empty for that one.
+    `worker`: the command of another worker with the protocol of `splitter_worker`; empty for that one.
     """
 
     timeout_s: float = TIMEOUT_S
     worker: tuple[str, ...] = ()
     drops_at_limit: ClassVar[bool] = True
-    """A limit of the run does not wait for its replies: nothing was paid for them."""
+    """True: a run that reaches a limit does not wait for these replies, since they cost nothing."""
 
     def fingerprint(self) -> Mapping[str, object]:
-        """The version of pysbd and its settings; the time limit decides no sentence."""
+        """Return the version of pysbd and its settings; the time limit is omitted, since it changes no sentence."""
         return {"provider": PACKAGE, "version": installed() or "not installed", "language": "en", "clean": False}
 
     @asynccontextmanager
     async def connect(self, *, known: Mapping[str, str] | None = None) -> AsyncGenerator[Connection, None]:
-        """A connection; the worker is started with the first text and ended with the connection."""
+        """Open a connection; the worker is started with the first text and ended with the connection."""
         del known
         connection = _SplitterConnection(self)
         try:
@@ -63,19 +63,19 @@ class SplitterProvider:
             await connection.stop()
 
     def price_usd(self, usage: Usage) -> float | None:
-        """Free."""
+        """Return 0.0: it is free."""
         del usage
         return 0.0
 
     @property
     def command(self) -> tuple[str, ...]:
-        """How the worker is started. Without the directory of the script or the user on its path (-P)."""
+        """Command that starts the worker. `-P` keeps the directory of the script and the user off its path."""
         script = str(Path(__file__).with_name("splitter_worker.py"))
         return self.worker or (sys.executable, "-P", "-W", "ignore", script, str(self.timeout_s))
 
 
 def installed() -> str | None:
-    """The version of pysbd that is installed; None without it."""
+    """Return the installed version of pysbd; None if it is not installed."""
     try:
         return version(PACKAGE)
     except PackageNotFoundError:
@@ -83,7 +83,7 @@ def installed() -> str | None:
 
 
 class _Ended(Exception):
-    """The worker died while it had a text."""
+    """The worker died while it processed a text."""
 
 
 class _SplitterConnection:
@@ -93,7 +93,9 @@ class _SplitterConnection:
         self._process: Process | None = None
 
     async def send(self, request: Request) -> Reply:
-        """The sentences as a JSON list. Raises Permanent for a text that takes too long, or that breaks pysbd."""
+        """Return the sentences as a JSON list. Raises Permanent for a text that takes too long, or on which pysbd
+        fails.
+        """
         text = request.messages[0].text
         async with self._turn:
             began = perf_counter()
@@ -102,9 +104,9 @@ class _SplitterConnection:
                     pieces = _pieces(await self._ask(text), text)
                 except _Ended:
                     continue
-                said = json.dumps(pieces, ensure_ascii=False)
-                return Reply((said,), usage=Usage(0, 0, 0), path=ReplyPath.LOCAL, seconds=perf_counter() - began)
-        raise Permanent(f"The process of {PACKAGE} died {_TRIES} times while it cut {_shown(text)}.")
+                sentences = json.dumps(pieces, ensure_ascii=False)
+                return Reply((sentences,), usage=Usage(0, 0, 0), path=ReplyPath.LOCAL, seconds=perf_counter() - began)
+        raise Permanent(f"The process of {PACKAGE} died {_TRIES} times while it split {_shown(text)}.")
 
     def adaptations(self) -> Mapping[str, str]:
         return {}
@@ -113,7 +115,7 @@ class _SplitterConnection:
         return ()
 
     async def stop(self) -> None:
-        """End the worker, whatever it is doing; the next text starts another."""
+        """End the worker, whatever its state; the next text starts another."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -131,14 +133,14 @@ class _SplitterConnection:
         except TimeoutError:
             await self.stop()
             raise Permanent(
-                f"{PACKAGE} was stopped after {self._provider.timeout_s:g} s on {_shown(text)}: on some texts it "
-                "never comes to an end."
+                f"{PACKAGE} was stopped after {self._provider.timeout_s:g} s on {_shown(text)}: "
+                "it never finishes on some texts."
             ) from None
         except (OSError, ValueError):
             await self.stop()
             raise _Ended from None
         except BaseException:
-            await self.stop()  # it may still answer the text of a plan that is gone
+            await self.stop()  # otherwise its late answer would be read as the answer to the next text
             raise
 
     async def _started(self) -> Process:
@@ -154,39 +156,37 @@ class _SplitterConnection:
         )
         try:
             async with asyncio.timeout(_START_S):
-                said = await _exchange(process, None)
+                first = await _exchange(process, None)
         except (OSError, ValueError, TimeoutError) as error:
             await self.stop()
             raise ProviderDown(f"The process of {PACKAGE} does not start ({type(error).__name__}).") from error
         except BaseException:
             await self.stop()
             raise
-        if "error" in said:
+        if "error" in first:
             await self.stop()
-            raise ProviderDown(
-                f"{PACKAGE} cannot be imported ({said['error']}); install it again (pip install {PACKAGE})."
-            )
+            raise ProviderDown(f"{PACKAGE} cannot be imported ({first['error']}). Reinstall it: pip install {PACKAGE}.")
         return process
 
 
 async def _exchange(process: Process, line: str | None) -> Json:
-    """What the worker says next, after it was sent a line or without. Raises ValueError when it says nothing."""
+    """Send the worker a line, if one is given, and return its next line. Raises ValueError if it sends none."""
     stdin, stdout = cast("asyncio.StreamWriter", process.stdin), cast("asyncio.StreamReader", process.stdout)  # pipes
     if line is not None:
         stdin.write(line.encode() + b"\n")
         await stdin.drain()
-    said = as_object(loaded((await stdout.readline()).decode()))
-    if said is None:
-        raise ValueError("The worker said something else than an object.")
-    return said
+    received = as_object(loaded((await stdout.readline()).decode()))
+    if received is None:
+        raise ValueError("The worker did not send a JSON object.")
+    return received
 
 
-def _pieces(said: Json, text: str) -> list[str]:
-    pieces = as_list(said.get("texts"))
+def _pieces(received: Json, text: str) -> list[str]:
+    pieces = as_list(received.get("texts"))
     if pieces is None:
-        raise Permanent(f"{PACKAGE} broke on {_shown(text)}: {said.get('error')}.")
+        raise Permanent(f"{PACKAGE} failed on {_shown(text)}: {received.get('error')}.")
     return [str(piece) for piece in pieces]
 
 
 def _shown(text: str) -> str:
-    return f"a text of {len(text):,} characters that begins {text[:40]!r}"
+    return f"a text of {len(text):,} characters that starts with {text[:40]!r}"

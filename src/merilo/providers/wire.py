@@ -1,4 +1,4 @@
-"""One line to an endpoint: a JSON body out, an answer back, and what breaks between as our errors."""
+"""HTTP session with one endpoint: sends JSON bodies, and turns network errors into merilo's errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DNS_KEPT_S = 300
 
 
 class WireAnswer(NamedTuple):
-    """What came back, whatever its status."""
+    """The answer to a request, whatever its status."""
 
     status: int
     headers: Mapping[str, str]
@@ -28,10 +28,10 @@ class WireAnswer(NamedTuple):
 
 
 class Wire:
-    """An open session with one endpoint; remembers whether it was ever reached."""
+    """An open session with one endpoint; remembers whether it was ever reachable."""
 
     def __init__(self, session: ClientSession, base_url: str, timeout_s: float, keys: Keys, *, shown: str) -> None:
-        """`shown`: the address as messages name it, without secrets."""
+        """`shown`: the address for messages, without secrets."""
         from aiohttp import ClientConnectorError, ClientError
 
         self._errors, self._unconnected = (ClientError, OSError), ClientConnectorError
@@ -42,10 +42,10 @@ class Wire:
         self._keys = keys
         self._reached = False
         self.clean = keys.clean
-        """Takes secrets out of a text, and half characters."""
+        """Removes secrets and half surrogate pairs from a text."""
 
     async def post(self, path: str, body: bytes, *, largest: int | None = None) -> WireAnswer:
-        """The answer to a JSON body, of at most 16 MiB by default. Raises Permanent, Temporary and ProviderDown."""
+        """Return the answer to a JSON body, by default at most 16 MiB. Raises Permanent, Temporary and ProviderDown."""
         url = f"{self._shown}{path}"
         headers = await self._keys.fresh()
         read = bytearray()
@@ -58,20 +58,20 @@ class Wire:
                 text = read.decode("utf-8", "replace").removeprefix("\ufeff")
                 return WireAnswer(response.status, response.headers, text)
         except TimeoutError:
-            message = f"{url} gave no reply within {self._timeout_s:g} s."
+            message = f"No reply from {url} within {self._timeout_s:g} s."
             raise TimedOut(message, received_bytes=len(read)) from None
         except self._errors as error:
             why = self.clean(f"{type(error).__name__}: {error}")
             if isinstance(error, self._unconnected) and not self._reached:
-                said = f"{url} cannot be reached ({why}). Check the base URL and the network."
-                raise ProviderDown(said, sent=False) from None
+                message = f"{url} cannot be reached ({why}). Check the base URL and the network."
+                raise ProviderDown(message, sent=False) from None
             if isinstance(error, self._unconnected):
-                raise Unreachable(f"{url} cannot be reached any more ({why}).", sent=False) from None
+                raise Unreachable(f"{url} can no longer be reached ({why}).", sent=False) from None
             raise Temporary(f"The connection to {url} failed ({why}).", received_bytes=len(read)) from None
 
 
 async def _read(response: ClientResponse, url: str, most: int, read: bytearray) -> None:
-    """Read the body into `read`, which keeps what arrived if the connection breaks. Raises Permanent if too long."""
+    """Read the body into `read`, also a part of it if the connection fails. Raises Permanent if it is too long."""
     async for chunk in response.content.iter_any():
         read += chunk
         if len(read) > most:
@@ -83,21 +83,21 @@ async def _read(response: ClientResponse, url: str, most: int, read: bytearray) 
 async def open_wire(
     base_url: str, keys: Keys, timeout_s: float, *, shown: str, headers: Mapping[str, str] | None = None
 ) -> AsyncGenerator[Wire, None]:
-    """A wire with its own session.
+    """Open a session to an endpoint.
 
-    `shown`: the address as messages name it, without secrets. `headers`: what the endpoint wants with every request
-    besides the key.
+    `shown`: the address for messages, without secrets. `headers`: headers that the endpoint requires with every request
+    in addition to the key.
     """
     from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 
     own = {
         "Content-Type": "application/json",
         "Accept": "application/json",
-        "Accept-Encoding": "identity",  # a verdict is small: unpacking costs more than it saves
+        "Accept-Encoding": "identity",  # verdicts are small: decompression costs more than it saves
         "User-Agent": f"merilo/{version()}",
     }
     async with ClientSession(
-        connector=TCPConnector(limit=0, ttl_dns_cache=_DNS_KEPT_S),  # how many run at once is the engine's business
+        connector=TCPConnector(limit=0, ttl_dns_cache=_DNS_KEPT_S),  # the engine limits concurrency
         cookie_jar=DummyCookieJar(),
         timeout=ClientTimeout(total=timeout_s),
         headers={**own, **(headers or {}), **keys.fixed},

@@ -1,7 +1,7 @@
-"""Conversations that were broken off: what they had heard, kept so that they can go on from there.
+"""Partial replies of judge sessions that were interrupted, stored so that the sessions can be resumed.
 
-They stand in the table `unfinished`, each with the number of its exchange and a seal. A conversation goes on once: from
-what was stored first, and until what is kept of it holds all of that.
+They are rows of the table `unfinished`, each with the number of its exchange and a seal. Stored replies are handed out
+once, to the session that resumes. They are dropped when that session's own replies, which include them, are stored.
 """
 
 from __future__ import annotations
@@ -22,60 +22,62 @@ if TYPE_CHECKING:
 
 
 class Heard(NamedTuple):
-    """What a conversation had heard when it was broken off."""
+    """The replies received before a session was interrupted."""
 
     replies: tuple[Reply | Failure | None, ...]
-    """None for one that had not come, of requests side by side."""
+    """None for a parallel request that had no reply yet."""
     cost_usd: float | None
-    """None when the price is unknown."""
+    """Cost in USD; None if the price is unknown."""
 
 
 class BrokenOff:
-    """Those of one store, by the key of the question. Rows gather in memory until `write`, which the store calls."""
+    """The partial replies of one store, by the key of the question. Rows are held in memory until the store calls
+    `write`.
+    """
 
     def __init__(self, connection: sqlite3.Connection, telling: Telling) -> None:
         self._db = connection
         self._telling = telling
-        self._read: dict[bytes, int] | None = None  # the number of the exchange, of each; read when first wanted
-        self._added: dict[bytes, tuple[int, int]] = {}  # those that are to be written, with their seals
-        self._over: list[tuple[bytes, int]] = []  # those that are to be deleted
-        self._since: set[bytes] = set()  # those that were added since the store was opened
-        self._told: set[bytes] = set()  # those that one conversation goes on from already
+        self._read: dict[bytes, int] | None = None  # exchange number by key; read when first needed
+        self._added: dict[bytes, tuple[int, int]] = {}  # pending inserts: exchange and seal by key
+        self._over: list[tuple[bytes, int]] = []  # pending deletions: key and exchange
+        self._since: set[bytes] = set()  # keys added since the store was opened
+        self._handed_out: set[bytes] = set()  # keys whose replies a session has received already
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """Return True if there are any partial replies."""
         return bool(self._exchanges)
 
     def __contains__(self, key: bytes) -> bool:
-        """Whether there is what a conversation had heard, and `heard` has not told it yet."""
-        return key in self._exchanges and key not in self._told
+        """Return True if there are partial replies under this key that were not handed out yet."""
+        return key in self._exchanges and key not in self._handed_out
 
     def awaits(self, key: bytes) -> bool:
-        """Whether a conversation about this is to be added: none was since the store was opened, and one goes on."""
+        """Return True if no session with this key was added since the store was opened; only the first is resumed."""
         return key not in self._since
 
     def add(self, key: bytes, exchange: int, replies: str, cost_usd: float | None) -> None:
-        """Keep that a conversation was broken off; `exchange`: the number of its row, with these replies and cost."""
+        """Add an interrupted session; `exchange` is the number of its row, with these replies and cost."""
         self._since.add(key)
         self._added[key] = (exchange, _seal_of(key, replies, cost_usd))
         self._exchanges[key] = exchange
 
     def heard(self, key: bytes) -> Heard:
-        """What one of these conversations had heard; it is told once, and must have been written."""
+        """Return the partial replies under this key. They are returned only once, and must have been written before."""
         from merilo.judges.reread import heard
 
-        self._told.add(key)
+        self._handed_out.add(key)
         with self._telling:
             joined = "unfinished JOIN exchanges ON id = exchange"
             statement = f"SELECT replies, cost_usd, unfinished.seal FROM {joined} WHERE key = ?"  # noqa: S608  our own
             row = self._db.execute(statement, (key,)).fetchone()
             if row is None or _seal_of(key, str(row[0]), row[1]) != row[2]:
-                raise Damaged("a conversation that was broken off does not match its seal")
-            told = json.loads(row[0])
-            return Heard(tuple(None if each is None else heard(each) for each in told), row[1])
+                raise Damaged("the replies of an interrupted conversation do not match their seal")
+            replies = json.loads(row[0])
+            return Heard(tuple(None if each is None else heard(each) for each in replies), row[1])
 
     def drop(self, key: bytes) -> bool:
-        """Drop what a conversation had heard; whether there was anything."""
+        """Drop the partial replies under this key; return True if there were any."""
         exchange = self._exchanges.pop(key, None)
         if exchange is None:
             return False
@@ -85,7 +87,7 @@ class BrokenOff:
         return True
 
     def write(self) -> None:
-        """Write what is pending, within the transaction that the store has begun; see `written`."""
+        """Write the pending rows, within the store's transaction. The store calls `written` after the commit."""
         if self._over:
             self._db.executemany("DELETE FROM unfinished WHERE key = ?", ((key,) for key, _ in self._over))
             for _, exchange in self._over:
@@ -95,7 +97,7 @@ class BrokenOff:
             self._db.executemany("INSERT INTO unfinished VALUES (?, ?, ?)", rows)
 
     def written(self) -> None:
-        """Forget what was pending: the transaction holds it."""
+        """Forget the pending rows after they were committed."""
         self._added.clear()
         self._over.clear()
 
@@ -105,11 +107,11 @@ class BrokenOff:
             with self._telling:
                 rows = self._db.execute("SELECT key, exchange FROM unfinished").fetchall()
                 if not all(isinstance(key, bytes) and isinstance(number, int) for key, number in rows):
-                    raise Damaged("a conversation that was broken off has no key")
+                    raise Damaged("an interrupted conversation has no key")
                 self._read = dict(rows)
         return self._read
 
 
 def _seal_of(key: bytes, replies: str, cost_usd: float | None) -> int:
-    cost = None if cost_usd is None else float(cost_usd)  # as the column has it
+    cost = None if cost_usd is None else float(cost_usd)  # the column stores a real number
     return seal(key, f"{cost} {replies}")

@@ -1,4 +1,4 @@
-"""Which samples belong together: those with the same value in one field, such as one document or conversation."""
+"""Clusters of samples: samples with the same value in one field, such as one document or conversation."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class Clustered(NamedTuple):
 
     sample: str
     cluster: str | None
-    """None where the sample has no such field."""
+    """None if the sample has no such field."""
 
 
 def clusters(store: Store, field: str) -> Iterator[Clustered]:
-    """The cluster of each sample, in dataset order, by a field of it or else a key of its metadata.
+    """Yield the cluster of each sample, in dataset order, by one of its fields or a key of its metadata.
 
-    A name is the value where it is text, else its JSON, so that the number 7 and the text "7" name the same
+    A cluster's name is the value if it is text, otherwise its JSON. So the number 7 and the text "7" name the same
     cluster. Raises UsageError for the field `id`, RunError for a damaged store.
     """
     if field == "id":
-        raise UsageError("Samples are not clustered by id, since each has its own; name a field that several share.")
+        raise UsageError("Cannot cluster by id: each sample has its own. Name a field that several samples share.")
     for text in store.sample_records():
         try:
             record: dict[str, Any] = _DECODE(text)[0]  # Any: a sample's JSON
@@ -45,9 +45,10 @@ def clusters(store: Store, field: str) -> Iterator[Clustered]:
 
 
 def cluster_numbers(store: Store, field: str | None) -> Iterator[int | None]:
-    """The number of each sample's cluster, in dataset order, counted from 0 as clusters first come.
+    """Yield the number of each sample's cluster, in dataset order, counted from 0 in order of first appearance.
 
-    None for ever where no field is named. Raises what `clusters` raises, and DataError at a sample without one.
+    Yields None without end if no field is named. Raises what `clusters` raises, and DataError at a sample without a
+    cluster.
     """
     if field is None:
         yield from repeat(None)
@@ -60,7 +61,7 @@ def cluster_numbers(store: Store, field: str | None) -> Iterator[int | None]:
 
 
 def check_clusters(store: Store, field: str) -> None:
-    """Raises DataError that names the first samples without a cluster, where there are any."""
+    """Raise DataError that names the first samples without a cluster, if there are any."""
     missing, shown = 0, list[str]()
     for sample, cluster in clusters(store, field):
         if cluster is None:
@@ -72,12 +73,12 @@ def check_clusters(store: Store, field: str) -> None:
 
 
 def without_cluster(field: str, missing: int, shown: list[str]) -> DataError:
-    """The error that so many samples, of which the first are `shown`, are in no cluster."""
+    """Return the error for this many samples without a cluster; `shown` are the ids of the first of them."""
     more = f" and {missing - len(shown):,} more" if missing > len(shown) else ""
     samples = "sample has" if missing == 1 else "samples have"
     return DataError(
-        f"{missing:,} {samples} no {field!r}, by which samples are clustered: {', '.join(shown)}{more}; "
-        "give every sample one, as a field or in its metadata, or name another field (--cluster)."
+        f"{missing:,} {samples} no cluster field {field!r}: {', '.join(shown)}{more}. "
+        "Add the field to every sample or its metadata, or name another field (--cluster)."
     )
 
 

@@ -1,9 +1,9 @@
-"""What rows a store must have: for each table that readers print from, their number and the sum of their checksums.
+"""Row counts and checksum sums that a store records of its own tables, to detect missing, added or replaced rows.
 
-A store carries these numbers itself (table `meta`, name `content`), and every transaction that adds or removes rows
-updates them. So a row that was deleted, added or replaced by other means is noticed without reading the rows: SQLite
-adds up the checksums from an index. A row that was edited in place is noticed where it is read, by its own checksum.
-Texts need no such numbers, since each is stored under its digest.
+The store records them itself (table `meta`, name `content`), and every transaction that adds or removes rows updates
+them. So a row that another program deleted, added or replaced is detected without reading the rows: SQLite sums the
+checksums from an index. A row that was edited in place is detected when it is read, by its own checksum. Texts need no
+such numbers, since each is stored under its digest.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _CHECKSUMS: Final[Mapping[str, str]] = {
-    "samples": "seal * (2 * row + 1) & 4294967295",  # their order counts
+    "samples": "seal * (2 * row + 1) & 4294967295",  # weighted by position, so that a change of order is detected
     "exchanges": "seal",
     "answers": "seal + row_seal",
 }
@@ -31,7 +31,7 @@ INDEXES: Final = (
     "CREATE INDEX exchanges_seal ON exchanges (seal)",
     "CREATE INDEX answers_seal ON answers (seal, row_seal)",
 )
-"""From which SQLite adds up the checksums."""
+"""Indexes from which SQLite sums the checksums."""
 
 Content = dict[str, list[int]]
 """Table → its number of rows, and the sum of their checksums."""
@@ -39,23 +39,23 @@ Content = dict[str, list[int]]
 
 @dataclass(frozen=True, slots=True)
 class StoreState:
-    """What a store says of itself, and whether it is so."""
+    """The record that a store keeps about itself, and whether its rows match it."""
 
     results: tuple[str, ...] = ()
-    """The digests of the results that the store belongs to; empty if it was never sealed, or cannot be read."""
+    """Digests of the results that the store belongs to; empty if it was never sealed, or cannot be read."""
     intact: bool = False
-    """True if the store has the rows that it must have. A store of merilo 0.1.0 does not say which."""
+    """True if the store's rows match its record. A store of merilo 0.1.0 has no record and counts as intact."""
     identity: str = ""
     """A digest of the content and of the results, for a run that uses the store of another run."""
 
 
 def state_of(path: Path) -> StoreState:
-    """Return the state of a store; that of a missing or damaged store is empty."""
+    """Return the state of a store; an empty state if the store is missing or damaged."""
     if not path.is_file():
         return StoreState()
     try:
         with closing(read_only(path)) as db:
-            db.execute("BEGIN")  # everything below is of the same moment
+            db.execute("BEGIN")  # all reads below see the same snapshot
             meta: dict[str, str] = dict(db.execute("SELECT name, value FROM meta").fetchall())
             results = meta.get("results", "")
             if int(meta["format"]) < _FIRST:
@@ -72,12 +72,12 @@ def state_of(path: Path) -> StoreState:
 
 
 def record_all(db: sqlite3.Connection) -> None:
-    """Record the content as it is, within a transaction: for a new store, and for one of an earlier format."""
+    """Record the present content, within a transaction: for a new store, or one of an earlier format."""
     db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_NAME, json.dumps(_counted(db))))
 
 
 def add(db: sqlite3.Connection, changes: Mapping[str, Sequence[int]]) -> None:
-    """Record within a transaction that rows were added or removed: table → change of the number and of the sum."""
+    """Record added or removed rows, within a transaction: table → change of the row count and of the checksum sum."""
     if not any(rows for rows, _ in changes.values()):
         return
     found = _recorded(db)
@@ -88,14 +88,14 @@ def add(db: sqlite3.Connection, changes: Mapping[str, Sequence[int]]) -> None:
 
 
 def replace_samples(db: sqlite3.Connection) -> None:
-    """Record within a transaction that all samples were replaced."""
+    """Record, within a transaction, that all samples were replaced."""
     found = _recorded(db)
     found["samples"] = _sum(db, "samples")
     _record(db, found)
 
 
 def delete(db: sqlite3.Connection, table: str, where: str, values: Sequence[object] = ()) -> int:
-    """Delete rows within a transaction and record that; return how many there were."""
+    """Delete rows within a transaction and record the change; return their number."""
     rows, checksums = _sum(db, table, where, values)
     db.execute(f"DELETE FROM {table} WHERE {where}", values)  # noqa: S608  our own constants
     add(db, {table: (-rows, -checksums)})
@@ -103,7 +103,7 @@ def delete(db: sqlite3.Connection, table: str, where: str, values: Sequence[obje
 
 
 _FIRST: Final = 4
-"""The format from which on a store records its content."""
+"""First format in which a store records its content."""
 _NAME: Final = "content"
 
 

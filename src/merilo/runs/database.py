@@ -1,4 +1,4 @@
-"""How our SQLite files are opened, when their rows are committed, what seals a row, and what their errors mean."""
+"""Use of SQLite in merilo: opening files, commit intervals, row seals, and the meaning of errors."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MOST_UNREAD = 34
-"""Replies that have come and were not read yet, at most. With the rows of a commit they are the 50 that a kill may
-cost beside what is in the air."""
+"""Maximum number of received replies that are not processed yet. Together with the rows of one commit these are the
+50 replies that a kill may cost, in addition to those in flight."""
 COMMIT_ROWS = 50 - MOST_UNREAD
 COMMIT_SECONDS = 0.015
-"""With the time that a reply may wait to be read, at most 20 ms."""
+"""Seconds between commits. With the time until a reply is processed, at most 20 ms."""
 MOST_AT_ONCE = 100
-"""Keys in one look-up; each size is a statement of its own, which SQLite prepares once."""
+"""Maximum keys in one look-up. Each number of keys is a separate statement, which SQLite prepares once."""
 
 _PAGES_KB = 4_000
 _LOG_PAGES = 30_000
-"""Pages of 4 kB, from about 12,000 rows, after which the log is folded into the file: a run stops for some 50 ms."""
+"""Pages of 4 kB, from about 12,000 rows, after which the log is merged into the file, which blocks a run for some 50
+ms."""
 _STATEMENTS = 256
 _SAID_CHARS = 120
 
@@ -30,14 +31,14 @@ _DAMAGED = frozenset(
     {
         sqlite3.SQLITE_CORRUPT,
         sqlite3.SQLITE_NOTADB,
-        sqlite3.SQLITE_ERROR,  # our statements are right, so a table or a column is gone
+        sqlite3.SQLITE_ERROR,  # merilo's statements are valid, so a table or a column is missing
         sqlite3.SQLITE_FORMAT,
         sqlite3.SQLITE_INTERNAL,
         sqlite3.SQLITE_MISMATCH,
         sqlite3.SQLITE_SCHEMA,
         sqlite3.SQLITE_TOOBIG,
         sqlite3.SQLITE_RANGE,
-        sqlite3.SQLITE_CONSTRAINT,  # the rows that are there break the tables' own rules
+        sqlite3.SQLITE_CONSTRAINT,  # existing rows violate the table's constraints
         sqlite3.SQLITE_EMPTY,
         sqlite3.SQLITE_NOTFOUND,
         sqlite3.SQLITE_NOLFS,
@@ -47,25 +48,25 @@ _NOT_WRITABLE = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sql
 
 
 ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
-"""What SQLite raises; where a message quotes a damaged file, Python may fail to decode the message itself."""
+"""Exceptions of SQLite. If a message quotes a damaged file, Python may fail to decode the message itself."""
 
 
 class Trouble(Enum):
-    """What an error of SQLite means to us."""
+    """Kinds of SQLite errors."""
 
     BUSY = "busy"
-    """Another process writes: try again."""
+    """Another process is writing: try again."""
     DAMAGED = "damaged"
-    """The file is not what we wrote."""
+    """The file's content is not what merilo wrote."""
     NOT_WRITABLE = "not writable"
-    """The system does not let us write there."""
+    """The system does not permit writing there."""
     DISK = "disk"
     """The disk is full, a limit is reached, or it fails."""
 
 
 def trouble_of(error: Exception) -> Trouble:
-    """What this error means, one of ERRORS."""
-    code: int | None = getattr(error, "sqlite_errorcode", None)  # Python's own complaints about bytes have none
+    """Return the kind of an error, which is one of ERRORS."""
+    code: int | None = getattr(error, "sqlite_errorcode", None)  # a UnicodeDecodeError has none
     if code is None:
         return Trouble.DAMAGED
     primary = code & 0xFF
@@ -77,15 +78,16 @@ def trouble_of(error: Exception) -> Trouble:
 
 
 def said(error: Exception) -> str:
-    """What an error says, on one line and not too long: messages may quote what a damaged file holds."""
+    """Return the message of an error on one line and truncated, since it may quote the content of a damaged file."""
     text = " ".join(str(error).split())
     return text if len(text) <= _SAID_CHARS else f"{text[:_SAID_CHARS]}..."
 
 
 def connected(path: Path, *, wait_s: float) -> sqlite3.Connection:
-    """A connection for reading and writing, in autocommit mode; waits so long where another process writes.
+    """Return a connection for reading and writing, in autocommit mode, that waits `wait_s` while another process
+    writes.
 
-    Raises one of ERRORS, also where the file is no database.
+    Raises one of ERRORS, also if the file is not a database.
     """
     db = sqlite3.connect(
         path, timeout=wait_s, isolation_level=None, check_same_thread=False, cached_statements=_STATEMENTS
@@ -103,20 +105,20 @@ def connected(path: Path, *, wait_s: float) -> sqlite3.Connection:
 
 
 def read_only(path: Path) -> sqlite3.Connection:
-    """A connection for reading alone, also where nothing may be written; only what is committed is seen.
+    """Return a read-only connection, which also works on read-only media; it sees committed rows only.
 
-    Raises one of ERRORS, also where there is no file.
+    Raises one of ERRORS, also if there is no file.
     """
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
 
 
 def places(count: int) -> str:
-    """So many places for values in a statement: `?,?,?`."""
+    """Return this many placeholders for values in a statement: `?,?,?`."""
     return ",".join("?" * count)
 
 
 def seal(key: bytes, text: str | bytes, *, failure: bool = False) -> int:
-    """A checksum that ties what is stored to its key, so that a row that was damaged or moved is not believed."""
+    """Return a checksum of a stored text and its key. It detects rows that were changed or moved to another key."""
     data = text.encode() if isinstance(text, str) else text
     return crc32(data, crc32(b"failure" if failure else b"verdict", crc32(key)))
 
@@ -129,14 +131,14 @@ def row_seal(*values: bytes | str | float | None) -> int:
             data = b"b" + value
         elif isinstance(value, str):
             data = b"s" + value.encode("utf-8", "surrogatepass")
-        else:  # a whole number and its float are one value: a column of real numbers returns what it likes
+        else:  # an integer and its float are equal here: SQLite may return either from a column of real numbers
             data = b"n" if value is None else b"f" + repr(float(value)).encode()
         found = crc32(data, crc32(len(data).to_bytes(8, "little"), found))
     return found
 
 
 class Due:
-    """When what was gathered in memory has to be committed: after so many paid rows, or so long after the first."""
+    """Schedule of commits: after a number of paid rows, or some seconds after the first pending row."""
 
     __slots__ = ("_paid", "_rows", "_seconds", "_since")
 
@@ -147,23 +149,23 @@ class Due:
         self._since: float | None = None
 
     def add(self, *, paid: int) -> None:
-        """Something was gathered, so many rows of which cost money."""
+        """Note that something is pending, with the number of its rows that cost money."""
         self._paid += paid
         if self._since is None:
             self._since = time.monotonic()
 
     def clear(self) -> None:
-        """Everything is committed."""
+        """Note that everything is committed."""
         self._paid = 0
         self._since = None
 
     @property
     def pending(self) -> bool:
-        """Whether anything waits."""
+        """True if something is pending."""
         return self._since is not None
 
     def due_in(self) -> float | None:
-        """Seconds until a commit is due; 0.0 when it is, None while nothing waits."""
+        """Return the seconds until a commit is due; 0.0 if it is due now, None if nothing is pending."""
         if self._since is None:
             return None
         if self._paid >= self._rows:
@@ -171,5 +173,5 @@ class Due:
         return max(0.0, self._since + self._seconds - time.monotonic())
 
     def due(self) -> bool:
-        """Whether a commit is due."""
+        """Return True if a commit is due."""
         return self._since is not None and (self._paid >= self._rows or time.monotonic() - self._since >= self._seconds)

@@ -1,4 +1,4 @@
-"""What differs between a run and another, or what it was to be gone on with, in words."""
+"""Differences between two runs, or between a run and the command that resumes it, in words."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     Judges = Mapping[str, Mapping[str, object]]
 
 _ABSENT = object()
-_MOST_TOLD = 5
-_LONGEST_TOLD = 80
+_MAX_SHOWN = 5
+_MAX_SHOWN_CHARACTERS = 80
 
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """The run that is resumed in a directory, or begun there."""
+    """The run that is resumed or started in a directory."""
 
     manifest: Manifest
     changed: tuple[str, ...] = ()
-    """Files that differ from the seal of the run. They are computed again."""
+    """Files that differ from the seal of the run. They are recomputed."""
 
 
 def resumed(path: Path, manifest: Manifest) -> Resumed:
-    """Return the run in a directory with the manifest that it has, or with this one if there is none.
+    """Return the run in a directory with its own manifest, or with the given one if the directory has none.
 
-    Raises RunError if it is of other data, metrics or judges, or if its store belongs to another run.
+    Raises RunError if the run has other data, metrics or judges, or if its store belongs to another run.
     """
     if not (path / MANIFEST).exists():
         return Resumed(manifest)
@@ -48,15 +48,15 @@ def resumed(path: Path, manifest: Manifest) -> Resumed:
         names = ", ".join({"fingerprint": "data", "until": "when to stop"}.get(name, name) for name in differences)
         judges = judges_difference(earlier.judges, manifest.judges)
         raise RunError(
-            f"{path} holds a run that differs in {names}, so it cannot be resumed{f' ({judges})' if judges else ''}; "
-            "choose another directory (--out)."
+            f"{path} holds a run that differs in {names}, so it cannot be resumed{f' ({judges})' if judges else ''}. "
+            "Choose another directory (--out)."
         )
     changed = tuple(name for name in broken if name not in {LABELS, SEAL})
     return Resumed(manifest if MANIFEST in broken else earlier, changed)
 
 
 def broken_files(path: Path) -> Mapping[str, str]:
-    """Return what is broken in a run that is resumed: file → sentence. Raises RunError if its store is."""
+    """Return the broken files of a run that is resumed: file → sentence. Raises RunError if its store is broken."""
     broken = inspect_seal(path).broken
     if STORE in broken:
         raise RunError(broken[STORE])
@@ -64,7 +64,7 @@ def broken_files(path: Path) -> Mapping[str, str]:
 
 
 def judges_difference(first: Judges, second: Judges) -> str:
-    """What differs between the judges of two runs, for each role that both have; empty where they answer alike.
+    """Return the differences between the judges of two runs, for each role that both have; empty if there are none.
 
     `the judge openai:m differs in base_url "http://a" there, "http://b" here`.
     """
@@ -73,7 +73,7 @@ def judges_difference(first: Judges, second: Judges) -> str:
 
 
 def judge_difference(first: Mapping[str, object], second: Mapping[str, object]) -> str | None:
-    """The same of two judges as manifests tell them, without its subject; None where they answer alike."""
+    """Return the difference between two judges as recorded in manifests, without a subject; None if there is none."""
     marks = (_flat(first.get("fingerprint")), _flat(second.get("fingerprint")))
     if marks[0] == marks[1]:
         return None
@@ -81,26 +81,28 @@ def judge_difference(first: Mapping[str, object], second: Mapping[str, object]) 
     if names[0] != names[1]:
         return f"is {names[0]} there and {names[1]} here"
     keys = [key for key in sorted({*marks[0], *marks[1]}) if marks[0].get(key, _ABSENT) != marks[1].get(key, _ABSENT)]
-    parts = [_part(key, *marks) for key in keys[:_MOST_TOLD]]
-    if len(keys) > _MOST_TOLD:
-        parts.append(f"{len(keys) - _MOST_TOLD:,} more")
+    parts = [_part(key, *marks) for key in keys[:_MAX_SHOWN]]
+    if len(keys) > _MAX_SHOWN:
+        parts.append(f"{len(keys) - _MAX_SHOWN:,} more")
     return f"{names[0]} differs in {'; '.join(parts)}"
 
 
 def _part(key: str, first: Mapping[str, str], second: Mapping[str, str]) -> str:
-    """One mark and what it is; not what stands in a body of the user's own, which may be a secret."""
+    """Return a field of the fingerprint and its two values. Values of a user-defined body are omitted: they may be
+    secret.
+    """
     if "body" in key.split("."):
         return key
-    return f"{key or 'fingerprint'} {_told(first, key)} there, {_told(second, key)} here"
+    return f"{key or 'fingerprint'} {_shown(first, key)} there, {_shown(second, key)} here"
 
 
-def _told(marks: Mapping[str, str], key: str) -> str:
+def _shown(marks: Mapping[str, str], key: str) -> str:
     text = marks.get(key, "not set")
-    return text if len(text) <= _LONGEST_TOLD else f"{text[:_LONGEST_TOLD]}..."
+    return text if len(text) <= _MAX_SHOWN_CHARACTERS else f"{text[:_MAX_SHOWN_CHARACTERS]}..."
 
 
 def _flat(value: object, name: str = "") -> dict[str, str]:
-    """The leaves of a fingerprint by their path, as JSON."""
+    """Return the leaves of a fingerprint by their path, as JSON."""
     if not isinstance(value, dict):
         return {name: json.dumps(value, ensure_ascii=False)}
     found: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Where a run lies: the directory that was named, or a new one."""
+"""The directory of a run: the one that the user named, or a new one."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ if TYPE_CHECKING:
     from os import PathLike
 
 RUNS = Path(".merilo") / "runs"
-"""Runs that were not given a place, under the working directory."""
+"""Directory of runs without a given place, relative to the working directory."""
 _SETTLING_S = 60.0
-"""Age from which on a staging directory that no command has locked was left by a killed one."""
+"""Seconds after which an unlocked staging directory counts as left behind by a killed command."""
 
 
 def run_directory(out: str | PathLike[str] | None, name: str) -> tuple[Path, bool]:
-    """The run's directory, and whether it was made just now; None makes one named after the data and the time.
+    """Return the run's directory, and whether it was just created; None creates one named after the data and the time.
 
-    Raises RunError for a place that cannot hold a run.
+    Raises RunError for a path that cannot hold a run.
     """
     if out is None:
         return _new_directory(name), True
     path = Path(out)
     if path.is_file():
-        raise RunError(f"{path} is a file; a run is a directory: choose another name.")
+        raise RunError(f"{path} is a file, but a run needs a directory. Choose another name.")
     made = not path.exists()
     if not made and not (path / STORE).exists() and any(not each.name.startswith(".") for each in path.iterdir()):
-        raise RunError(f"{path} holds other files and no run; choose an empty or a new directory.")
+        raise RunError(f"{path} holds other files and no run. Choose an empty or a new directory.")
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise RunError(f"{path} cannot be made ({error.strerror}); choose another directory.") from error
+        raise RunError(f"{path} cannot be created ({error.strerror}). Choose another directory.") from error
     return path, made
 
 
 def staging_directory() -> Path:
-    """Return a new hidden directory for a run that is given its place by `settle` once it is finished.
+    """Return a new hidden directory for a run; `settle` moves it to its final place once the run is finished.
 
-    Those that killed commands left behind are removed.
+    Staging directories of killed commands are removed.
     """
     _make_runs()
     for left in RUNS.glob(f".*{PART}"):
@@ -92,4 +92,4 @@ def _free_names(name: str) -> Iterator[Path]:
 
 
 def _too_many() -> RunError:
-    return RunError(f"{RUNS} holds a thousand runs of this second; name the run with out (--out).")
+    return RunError(f"{RUNS} holds a thousand runs started in this second. Name the run's directory (--out).")

@@ -30,12 +30,13 @@ RUN_FILES: Final = (
     f"{LOCK}-journal",
     LEDGER,
 )
-"""The files that merilo writes in a run's directory, those of a killed command included; attached labels are not."""
+"""Files that merilo writes in a run's directory, including those of a killed command; attached labels are not among
+them."""
 _NAMES: Final = frozenset({*RUN_FILES, LABELS, LABELS + PART})
 
 
 def check_regular(directory: Path) -> None:
-    """Raise RunError if a name of a run's file belongs to a directory, a pipe, a device or a link that leads nowhere.
+    """Raise RunError if the name of a run file belongs to a directory, a pipe, a device or a dangling link.
 
     Opening a pipe would wait for ever. Raises OSError if the directory cannot be read.
     """

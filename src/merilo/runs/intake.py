@@ -1,4 +1,4 @@
-"""Takes a data set into a run: every record is checked before the first question is asked."""
+"""Reads a data set into a run's store, and checks every record before the first question is asked."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _BATCH = 100
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """What was read from a data set."""
+    """Result of reading a data set."""
 
     samples: int
     fingerprint: str
     skipped: tuple[str, ...] = ()
-    """One text for each record that was left out: a sentence for each of its problems."""
+    """One text for each skipped record: a sentence for each of its problems."""
     in_some: frozenset[str] = frozenset()
     """Fields that at least one sample has."""
     unknown: int = 0
-    """Samples in a language that a judge does not know."""
+    """Number of samples in a language that a judge does not support."""
     unknown_first: tuple[str, ...] = ()
     """The ids of the first of them."""
 
@@ -62,11 +62,11 @@ class _Tally:
 async def take_in(
     dataset: Dataset, store: Store, *, skip_invalid: bool, knows: Callable[[Sample], bool] | None = None
 ) -> Intake:
-    """Read a data set into the store, where `accept_samples` makes it the run's, and say what was read.
+    """Read a data set into the store; `accept_samples` then makes its samples those of the run.
 
-    `knows`: whether the judges know the language of a sample; None where there is nothing to say of it.
-    Gives way to the event loop now and then, so that reading can be cancelled. Raises DataError with every problem
-    found when records are bad and not to be skipped, or when no good record is left.
+    `knows`: returns True if the judges support the language of a sample; None if this is not checked. Yields to the
+    event loop after each batch, so that reading can be cancelled. Raises DataError with every problem found if records
+    are invalid and not to be skipped, or if no valid record is left.
     """
     store.expect_samples()
     tally = _Tally(knows=knows)
@@ -78,7 +78,7 @@ async def take_in(
     if tally.skipped and not skip_invalid:
         raise DataError(_refusal(dataset.name, tally), problems=tuple(tally.problems))
     if not tally.samples:
-        shown = [f"{dataset.name}: no record can be evaluated.", *_told(tally)]
+        shown = [f"{dataset.name}: no record can be evaluated.", *_messages(tally)]
         raise DataError("\n".join(shown), problems=tuple(tally.problems))
     return Intake(
         samples=tally.samples,
@@ -91,7 +91,7 @@ async def take_in(
 
 
 def _take(batch: list[tuple[int, Sample | BadRecord]], dataset: Dataset, store: Store, tally: _Tally) -> None:
-    """Store the good records of a batch, and note what is wrong with the others, in their order."""
+    """Store the valid records of a batch, and note the problems of the others, in their order."""
     known = store.positions([item.id for _, item in batch if not isinstance(item, BadRecord)])
     for number, item in batch:
         if isinstance(item, BadRecord):
@@ -105,17 +105,19 @@ def _take(batch: list[tuple[int, Sample | BadRecord]], dataset: Dataset, store: 
 
 
 def _taken(sample_id: str, earlier: int, dataset: Dataset, number: int) -> Problem:
-    """What to say of an id that an earlier sample has; one of the two may go by its number, for want of an id."""
+    """Return the problem of an id that an earlier sample has. Either of the two may have no id and use its record
+    number.
+    """
     numbered = dataset.columns.numbered(sample_id)
     if numbered is None:
-        got, advice = f"{sample_id!r}, which sample {earlier} has already", ""
+        got, advice = f"{sample_id!r}, the id of sample {earlier}", ""
     elif numbered == number:
-        got = f"none, so that it goes by its number {number}, which sample {earlier} has as its id"
+        got = f"none, so its number {number} is its id, which sample {earlier} has already"
         advice = "give every record an id, or none"
     else:
-        got = f"{sample_id!r}, by which record {numbered} goes already, since it has none and {numbered} is its number"
+        got = f"{sample_id!r}, which is the id of record {numbered}: it has none, so its number is its id"
         advice = "give every record an id, or none"
-    return Problem("an id of its own", got, "id", dataset.name, number, "record", advice)
+    return Problem("a unique id", got, "id", dataset.name, number, "record", advice)
 
 
 def _note(tally: _Tally, problems: tuple[Problem, ...]) -> None:
@@ -125,14 +127,14 @@ def _note(tally: _Tally, problems: tuple[Problem, ...]) -> None:
 
 def _refusal(name: str, tally: _Tally) -> str:
     bad = len(tally.skipped)
-    count = "1 record is" if bad == 1 else f"{bad} records are"
-    good = "1 good one" if tally.samples == 1 else f"{tally.samples} good ones"
-    advice = f"; {good} can run alone with --skip-invalid (skip_invalid=True)" if tally.samples else ""
-    return "\n".join([f"{name}: {count} bad{advice}.", *_told(tally)])
+    count = "1 invalid record" if bad == 1 else f"{bad} invalid records"
+    valid = "the valid one" if tally.samples == 1 else f"the {tally.samples} valid ones"
+    advice = f" Evaluate {valid} with --skip-invalid (skip_invalid=True)." if tally.samples else ""
+    return "\n".join([f"{name}: {count}.{advice}", *_messages(tally)])
 
 
-def _told(tally: _Tally) -> list[str]:
-    """The faults, equal ones once, and how many more there are."""
-    told = told_once(tally.problems, records=tally.samples + len(tally.skipped))
-    more = len(told) - _SHOWN
-    return [*told[:_SHOWN], *([f"... and {more} more."] if more > 0 else [])]
+def _messages(tally: _Tally) -> list[str]:
+    """Return the problems as messages, equal ones grouped, and the number of those not shown."""
+    messages = told_once(tally.problems, records=tally.samples + len(tally.skipped))
+    more = len(messages) - _SHOWN
+    return [*messages[:_SHOWN], *([f"... and {more} more."] if more > 0 else [])]

@@ -1,7 +1,7 @@
-"""The ledger of a run directory: every request that was sent, what it cost, and which ones were never answered.
+"""The ledger of a run directory: every request that was sent, its cost, and the requests that were never answered.
 
-An append-only file with one JSON array per line. A request is entered before it is sent and settled when its reply or
-a refusal has arrived. A process that is killed therefore leaves its requests in flight as open entries, which the next
+An append-only file with one JSON array per line. A request is entered before it is sent and settled when its reply or a
+refusal has arrived. A process that is killed therefore leaves its requests in flight as open entries, which the next
 call counts as unanswered. The last item of each line is a checksum that also covers all lines before it.
 
 ::
@@ -46,7 +46,7 @@ class Charge:
     estimated: bool = False
     """The tokens come from the texts, because the server reported none or an implausible number."""
     reply_tokens: int = 0
-    """Output tokens that may be billed in addition, because no usable reply reports how many were written."""
+    """Output tokens that may be billed in addition, because no usable reply reports how many were generated."""
     reply_usd: float = 0.0
     """Their price; 0 if `usd` is unknown."""
 
@@ -69,7 +69,7 @@ class Charge:
 
 @dataclass(slots=True)
 class Charges:
-    """Charges added up. What is unknown is counted apart, never taken as 0."""
+    """Sums of charges. Unknown amounts are counted separately, never taken as 0."""
 
     requests: int = 0
     input_tokens: int = 0
@@ -84,7 +84,7 @@ class Charges:
     unpriced_input_tokens: int = 0
     unpriced_output_tokens: int = 0
     reply_usd: float = 0.0
-    """What may be billed in addition for replies that were not received."""
+    """Amount that may be billed in addition for replies that were not received."""
     unpriced_reply_tokens: int = 0
     """Tokens of such replies whose price is unknown."""
 
@@ -111,11 +111,12 @@ class Charges:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """What a run directory has sent and spent."""
+    """The requests and spending of a run directory."""
 
     answered: Charges = field(default_factory=Charges)
     unanswered: Charges = field(default_factory=Charges)
-    """Requests without a usable reply that may have been billed; each is charged for its input and what arrived."""
+    """Requests without a usable reply that may have been billed. Each is charged for its input and the bytes
+    received."""
     unbilled: int = 0
     """Requests answered with an error that providers do not bill."""
 
@@ -133,7 +134,7 @@ class Balance:
 
 
 class Ledger:
-    """An open ledger; `path` None keeps it in memory only. Belongs to one thread, under the lock of its directory."""
+    """An open ledger; in memory only if `path` is None. Belongs to one thread, under the lock of its directory."""
 
     def __init__(self, path: Path | None = None, opening: Charges | None = None) -> None:
         """`opening`: what a run without a ledger has spent."""
@@ -152,17 +153,18 @@ class Ledger:
 
     @classmethod
     def open(cls, path: Path, opening: Charges, *, lines: int = 0) -> Self:
-        """The ledger at `path`; if there is none, one with this opening balance, created with its first entry.
+        """Return the ledger at `path`; if there is none, one with this opening balance, created with its first entry.
 
-        `lines`: how many lines it must hold. Raises RunError if it is damaged or missing.
+        `lines`: minimum number of lines that it must have. Raises RunError if it is damaged or missing.
         """
         return cls.read(path, lines=lines) if lines or path.exists() else cls(path, opening)
 
     @classmethod
     def read(cls, path: Path, *, lines: int, first: int | None = None) -> Self:
-        """Read the ledger at `path`, which must hold this many lines. Raises RunError if it is damaged or missing.
+        """Read the ledger at `path`, which must have at least this many lines. Raises RunError if it is damaged or
+        missing.
 
-        `first`: how many lines to take in, for the state of the ledger at an earlier time; None for all.
+        `first`: number of lines to read, for the state of the ledger at an earlier time; None for all.
         """
         ledger = cls(path)
         ledger._read(lines, first)
@@ -177,7 +179,7 @@ class Ledger:
 
     @property
     def balance(self) -> Balance:
-        """What was sent and spent so far; requests in flight count as unanswered."""
+        """Requests and spending so far; requests in flight count as unanswered."""
         unanswered = replace(self.unanswered)
         for charge in self._in_flight.values():
             unanswered.add(charge)
@@ -211,7 +213,7 @@ class Ledger:
         self.unbilled += 1
 
     def not_sent(self, number: int) -> None:
-        """Strike out a request that never left this machine."""
+        """Remove a request that never left this machine."""
         self._write(f'["unsent",{number}')
         del self._in_flight[number]
 
@@ -220,9 +222,9 @@ class Ledger:
         self.unanswered.add(self._in_flight.pop(number))
 
     def lost(self, number: int, received: int = 0, *, complete: bool = False) -> None:
-        """Count a request as unanswered of which this many output tokens arrived.
+        """Count a request as unanswered, of whose reply this many output tokens arrived.
 
-        `complete`: no more tokens can have been written.
+        `complete`: no more tokens can have been generated.
         """
         charge = self._in_flight[number]
         unread = 0 if complete else max(0, charge.reply_tokens - received)
@@ -231,7 +233,7 @@ class Ledger:
         self.unanswered.add(charge.received(received, unread))
 
     def _write(self, line: str) -> None:
-        """Append a line. One write is enough to survive a killed process; only `close` waits for the disk."""
+        """Append a line. Writing suffices to survive a killed process; only `close` waits for the disk."""
         if self._path is None:
             return
         if self._file is None:
@@ -258,7 +260,8 @@ class Ledger:
         if self._path is None:
             return
         try:
-            whole = self._path.read_bytes().split(b"\n")[:-1]  # after the last: nothing, or half a line
+            # what follows the last newline is empty, or half a line of a killed process
+            whole = self._path.read_bytes().split(b"\n")[:-1]
             for line in whole[:first]:
                 self._take(line)
         except FileNotFoundError:
@@ -266,20 +269,20 @@ class Ledger:
         except (ValueError, TypeError, LookupError, RecursionError) as error:
             raise _damaged(self._path, f"line {self.lines + 1}: {error}") from error
         if self.lines < max(lines, 1):
-            raise _damaged(self._path, f"it holds {self.lines:,} of at least {max(lines, 1):,} lines")
+            raise _damaged(self._path, f"it has {self.lines:,} of at least {max(lines, 1):,} lines")
         for charge in self._in_flight.values():
             self.unanswered.add(charge)
         self._in_flight.clear()
 
     def _take(self, line: bytes) -> None:
-        """Take in one line. Raises ValueError, TypeError or LookupError if it is not what this module writes."""
+        """Process one line. Raises ValueError, TypeError or LookupError if this module did not write it."""
         body = line[:-_SEAL_BYTES]
         self._seal = crc32(body, self._seal)
         if line[-_SEAL_BYTES:] != b',"%08x"]' % self._seal:
-            raise ValueError("its checksum is wrong")
+            raise ValueError("wrong checksum")
         kind, number, *values = json.loads(body + b"]")
         if (kind == "ledger") is not (self.lines == 0):
-            raise ValueError("it is in the wrong place")
+            raise ValueError("wrong position")
         match kind:
             case "ledger":
                 _check_format(self._path, number)
@@ -302,13 +305,13 @@ class Ledger:
             case "unsent":
                 del self._in_flight[number]
             case _:
-                raise ValueError("its first item is unknown")
+                raise ValueError("unknown first item")
         self.lines += 1
         self._size += len(line) + 1
 
 
 def balance_in(directory: Path) -> Balance:
-    """Return what the run in this directory has sent and spent; nothing if there is no run. Raises RunError."""
+    """Return the requests and spending of the run in this directory; empty if there is no run. Raises RunError."""
     from merilo.runs.store import Store
 
     if not (directory / STORE).exists():
@@ -344,7 +347,7 @@ def _check(*numbers: object) -> None:
 
 def _check_format(path: Path | None, found: object) -> None:
     if isinstance(found, int) and found > FORMAT:
-        raise RunError(f"{path} has format {found}; this merilo reads up to {FORMAT}. Upgrade merilo.")
+        raise RunError(f"{path} has format {found}; this merilo reads formats up to {FORMAT}. Upgrade merilo.")
 
 
 def _text(number: float | None) -> str:
@@ -353,6 +356,6 @@ def _text(number: float | None) -> str:
 
 def _damaged(path: Path, why: str) -> RunError:
     return RunError(
-        f"{path} is damaged ({why}), so it is unknown what this run has spent. Start a new run in another directory "
+        f"{path} is damaged ({why}), so the run's spending is unknown. Start a new run in another directory "
         "(--out): answers in the verdict cache are not paid for again."
     )

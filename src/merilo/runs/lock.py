@@ -1,4 +1,4 @@
-"""Keeps two processes from writing one run: a lock that the operating system frees when a process dies."""
+"""The lock that keeps two processes from writing the same run. The operating system frees it when a process dies."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class RunLock:
-    """Held while a run is written; a context manager. Raises RunError on entry when another process holds it.
+    """Lock held while a run is written; a context manager. Raises RunError on entry if another process holds it.
 
-    SQLite's own file lock is used because it works alike on every system and never goes stale.
+    It is an SQLite database, because SQLite's file locks work the same on every system and never go stale.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -34,21 +34,21 @@ class RunLock:
         except ERRORS as error:
             if self._db is not None:
                 self._db.close()
-            raise self._told(error) from error
+            raise self._error(error) from error
         return self
 
-    def _told(self, error: Exception) -> RunError:
+    def _error(self, error: Exception) -> RunError:
         path = self._directory / LOCK
         match trouble_of(error):
             case Trouble.BUSY:
-                said = (
-                    f"{self._directory} is being written by another process; wait for it or choose another directory."
+                message = (
+                    f"{self._directory} is being written by another process. Wait for it or choose another directory."
                 )
             case Trouble.DAMAGED:
-                said = f"{path} is not the lock that it should be ({error}); remove it and try again."
+                message = f"{path} is not a lock file of merilo ({error}). Delete it and try again."
             case _:
-                said = f"{self._directory} cannot be written ({error}); choose another directory (--out)."
-        return RunError(said)
+                message = f"{self._directory} cannot be written ({error}). Choose another directory (--out)."
+        return RunError(message)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -1,4 +1,4 @@
-"""What asking has really taken in a run that has begun: requests, tokens and seconds, by rubric."""
+"""Measured usage of a run so far: means of requests, tokens and seconds by rubric, for estimates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LEAST = 10
-"""Conversations through a rubric from which on their mean is taken for what the next will be like."""
+"""Minimum number of conversations through a rubric whose means are used to predict the next ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +28,9 @@ class Measured:
 
 
 def measured_in(store: Path) -> Mapping[tuple[str, bytes], Measured]:
-    """Means by judge and digest of the rubric, where there are enough conversations and all tokens are known.
+    """Return means by judge and digest of the rubric, if there are enough conversations and all tokens are known.
 
-    Empty where the store cannot be read.
+    Empty if the store cannot be read.
     """
     statement = (
         "SELECT judge, rubric, count(*), sum(requests), sum(input_tokens), sum(output_tokens), sum(seconds)"

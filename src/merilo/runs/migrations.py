@@ -1,7 +1,7 @@
-"""The tables of a run's store, and how a store of an earlier format becomes one of this format.
+"""The tables of a run's store, and the migration of stores of earlier formats.
 
-Append only: a migration, once released, is never changed. Each runs in one transaction, so that a store is always of
-one format, whatever stops it.
+Append only: a released migration is never changed. Each runs in one transaction, so an interruption leaves the store in
+one format or the next, never between them.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ SCHEMA: Final = (
     "CREATE TABLE unfinished (key BLOB PRIMARY KEY, exchange INTEGER NOT NULL, seal INTEGER NOT NULL)",
     *INDEXES,
 )
-"""The tables as this format has them."""
+"""The tables of the current format."""
 
 
 def _to_2(db: sqlite3.Connection) -> None:
-    """Every answer gets a seal."""
+    """Add a seal to every answer."""
 
     def sealed(key: bytes, verdict: str | None, failure: str | None) -> int:
         return seal(key, failure or "", failure=True) if verdict is None else seal(key, verdict)
@@ -50,12 +50,12 @@ def _to_2(db: sqlite3.Connection) -> None:
 
 
 def _to_3(db: sqlite3.Connection) -> None:
-    """Conversations that were broken off have a place."""
+    """Add the table for interrupted conversations."""
     db.execute("CREATE TABLE unfinished (key BLOB PRIMARY KEY, exchange INTEGER NOT NULL, seal INTEGER NOT NULL)")
 
 
 def _to_4(db: sqlite3.Connection) -> None:
-    """Add a seal to samples and conversations, one to answers that covers the question, and a record of the content."""
+    """Add seals to samples and conversations, a seal to answers that covers the question, and the content record."""
     sealed = {
         "samples": ("seal", "id, record"),
         "exchanges": ("seal", EXCHANGE_SEALED),
@@ -72,13 +72,13 @@ def _to_4(db: sqlite3.Connection) -> None:
 
 
 MIGRATIONS: Final[Mapping[int, Callable[[sqlite3.Connection], None]]] = {2: _to_2, 3: _to_3, 4: _to_4}
-"""Format → what makes a store of the format before it one of this format."""
+"""Format → the function that migrates a store from the format before it."""
 
 FORMAT: Final = max(MIGRATIONS)
 
 
 def create(db: sqlite3.Connection) -> None:
-    """Make the tables of a new store, unless they are there."""
+    """Create the tables of a new store, unless they exist."""
     db.execute("BEGIN IMMEDIATE")
     if not db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'meta'").fetchone()[0]:
         for statement in SCHEMA:
@@ -89,13 +89,13 @@ def create(db: sqlite3.Connection) -> None:
 
 
 def format_of(db: sqlite3.Connection) -> int:
-    """The format of a store. Raises sqlite3.Error, TypeError or ValueError where it has none."""
+    """Return the format of a store. Raises sqlite3.Error, TypeError or ValueError if it has none."""
     (found,) = db.execute("SELECT value FROM meta WHERE name = 'format'").fetchone()
     return int(found)
 
 
 def migrate(db: sqlite3.Connection) -> None:
-    """Bring a store of an earlier format to this one, one format after another."""
+    """Migrate a store of an earlier format to the current one, one format after another."""
     for number in sorted(MIGRATIONS):
         db.execute("BEGIN IMMEDIATE")
         if format_of(db) < number:

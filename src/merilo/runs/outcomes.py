@@ -1,4 +1,4 @@
-"""Outcomes as JSON records and back: one line of a run's `outcomes.jsonl` for each sample and metric."""
+"""Outcomes as JSON records and back: one line of a run's `outcomes.jsonl` per sample and metric."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class EvidenceRecord(TypedDict):
-    """One piece of evidence; `question` is the hex key of the question asked, None where none was needed."""
+    """One piece of evidence; `question` is the hex key of the question asked, None if none was needed."""
 
     about: str
     index: int
@@ -29,7 +29,7 @@ class EvidenceRecord(TypedDict):
 
 
 class OutcomeRecord(TypedDict):
-    """One outcome, as stored and as `Run.records()` gives it."""
+    """One outcome, as stored and as `Run.records()` yields it."""
 
     sample: str
     metric: str
@@ -52,10 +52,10 @@ class Result:
     outcome: Outcome
     trail: tuple[bytes, ...] = ()
     keys: Mapping[int, bytes] | None = None
-    """`id(verdict)` → key, while the verdicts of the plan are alive; None when read back."""
+    """`id(verdict)` → key, while the verdicts of the plan are alive; None if read back."""
 
     def record(self) -> OutcomeRecord:
-        """This result as a JSON-able record."""
+        """Return this result as a JSON-able record."""
         record: OutcomeRecord = {"sample": self.sample, "metric": self.metric, "outcome": "score"}
         match self.outcome:
             case Score():
@@ -75,7 +75,7 @@ class Result:
         return record
 
     def line(self) -> str:
-        """`record()` as one line of compact JSON; a verdict's JSON is taken as it was written for the run's store."""
+        """Return `record()` as one line of compact JSON. A verdict's JSON is copied as it is in the run's store."""
         outcome = self.outcome
         start = f'{{"sample":{_quoted(self.sample)},"metric":{_quoted(self.metric)},"outcome":'
         trail = f',"trail":{_keys_text(self.trail)}}}\n'
@@ -127,7 +127,7 @@ _quoted = encode_basestring
 
 
 def outcome_from(record: OutcomeRecord) -> Outcome:
-    """The outcome in a record that `Result.record` made."""
+    """Return the outcome in a record that `Result.record` made."""
     if record["outcome"] == "undefined":
         return Undefined(record.get("reason", ""))
     if record["outcome"] == "failed":

@@ -1,7 +1,8 @@
-"""Write a file so that a reader, and a crash at any moment, find its old content or its new content, never a part.
+"""Atomic file replacement: a reader, or a crash at any time, finds the old content or the new content, never a part.
 
 The new content goes to ``NAME.part`` next to the file, is flushed to the disk and renamed. A part file that a killed
-process left behind is overwritten. One that a running process is writing is locked, and the next writer waits for it.
+process left behind is overwritten. If a running process is writing the part file, it is locked, and the next writer
+waits.
 """
 
 from __future__ import annotations
@@ -59,15 +60,15 @@ def staged(path: Path) -> Generator[IO[bytes]]:
 
 
 def write_file(path: Path, content: bytes | str) -> None:
-    """Replace a file by this content, text as UTF-8. Raises what `staged` raises."""
+    """Replace a file by this content, text as UTF-8. Raises the errors of `staged`."""
     with staged(path) as out:
         out.write(content.encode("utf-8", "replace") if isinstance(content, str) else content)
 
 
 def create_file(path: Path, content: bytes) -> None:
-    """Write a new file. If it exists with exactly this content, it was written before and stays.
+    """Write a new file. If it exists with exactly this content, it is left unchanged.
 
-    Raises FileExistsError if it has other content, and what `staged` raises.
+    Raises FileExistsError if it has other content, and the errors of `staged`.
     """
     if path.exists():
         if path.is_file() and path.read_bytes() == content:
@@ -77,7 +78,7 @@ def create_file(path: Path, content: bytes) -> None:
 
 
 def flush(out: IO[bytes]) -> None:
-    """Write what Python and the system buffer of an open file to the disk."""
+    """Write the data of an open file that Python and the system buffer to the disk."""
     out.flush()
     os.fsync(out.fileno())
 
@@ -95,7 +96,7 @@ def sync_directory(path: Path) -> None:
 
 
 def _regular(path: Path) -> Path | None:
-    """Return the file to replace, links resolved; None for a device, a pipe or a terminal, which keep no content."""
+    """Return the file to replace, with links resolved; None for a device, a pipe or a terminal."""
     if path.exists() and not path.is_file():
         return None
     if path.is_relative_to("/dev") or path.is_relative_to("/proc"):  # /dev/stdout may lead to a regular file
@@ -114,7 +115,7 @@ def _locked(part: Path, target: Path) -> IO[bytes]:
             return out
         out.close()
         if time.monotonic() > until:
-            raise RunError(f"{target} is being written by another process; wait for it and try again.")
+            raise RunError(f"{target} is being written by another process. Wait for it and try again.")
         time.sleep(_POLL_S)
 
 

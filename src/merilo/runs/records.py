@@ -1,4 +1,4 @@
-"""Questions, answers and conversations as the text that a store holds, and back."""
+"""Conversion of questions, answers and conversations to the text stored in a run, and back."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Answer
     from merilo.providers.base import Reply
 
-_WORDS = frozenset({"role", "language"})  # short texts that stand in the record itself
+_WORDS = frozenset({"role", "language"})  # short texts that are stored in the record itself
 
 
 class Damaged(ValueError):
-    """A stored row that is not what we wrote; the message says what is wrong with it, as a phrase."""
+    """A stored row that merilo did not write like this; the message is a phrase that names the problem."""
 
 
 class Exchange(NamedTuple):
-    """What was sent and received to get some answers: one conversation with a judge."""
+    """The replies and cost of one conversation with a judge."""
 
     judge: str
     rubric: str
     replies: tuple[Reply | Failure, ...] = ()
     cost_usd: float | None = None
-    """None when the price is unknown; 0.0 when it is free."""
+    """Cost in USD; None if the price is unknown, 0.0 if it is free."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question as stored, with its answer and the raw replies behind it."""
+    """A stored question with its answer and the raw replies that the answer is based on."""
 
     key: bytes
     question: Question[Any]
@@ -52,18 +52,20 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A conversation with a judge as stored, and all that was asked in it, in its order."""
+    """A stored conversation with a judge, and all questions asked in it, in order."""
 
     judge: str
     rubric: str
     replies: tuple[dict[str, Any], ...]  # Any: replies as they were recorded
     asked: tuple[Asked, ...]
     cached: bool
-    """The answer was taken from the cache: who was asked, and how, is not known here."""
+    """True if the answer came from the cache, so that the judge and the replies are not known here."""
 
 
 def question_text(question: Question[Any], keep: Callable[[bytes, str | tuple[str, ...]], None]) -> str:
-    """The question as JSON in which each text is its digest; `keep` is told of every digest and what it stands for."""
+    """Return the question as JSON in which each text is replaced by its digest; `keep` is called with each digest and
+    text.
+    """
     pieces = [_opening(question.role, question.draw, question.language)]
     later = later_fields(type(question))
     for name in _own_fields(type(question)):
@@ -86,7 +88,7 @@ def question_text(question: Question[Any], keep: Callable[[bytes, str | tuple[st
 
 
 def question_from(kind: str, record: str, text_of: Callable[[bytes], str]) -> Question[Any]:
-    """The question that `question_text` wrote; `text_of` gives the stored text for a digest. Raises Damaged."""
+    """Return the question that `question_text` wrote; `text_of` returns the stored text of a digest. Raises Damaged."""
     try:
         values: dict[str, Any] = json.loads(record)  # Any: the fields of the question type named by `kind`
         for name, value in values.items():
@@ -108,12 +110,12 @@ def _text_from(digest: bytes, form: str, text_of: Callable[[bytes], str]) -> str
         found = tuple(json.loads(text))
         right = digest_texts(found) == digest
     if not right:
-        raise Damaged("a text is not the one that was asked about")
+        raise Damaged("a text does not match its digest")
     return found
 
 
 def answer_texts(answer: Answer) -> tuple[str | None, str | None]:
-    """The verdict's JSON or the failure's, None for the other."""
+    """Return the verdict's JSON or the failure's, with None for the other."""
     if isinstance(answer, Failure):
         return None, json.dumps(answer.to_fields(), ensure_ascii=False)
     return answer.to_json(), None
@@ -122,7 +124,7 @@ def answer_texts(answer: Answer) -> tuple[str | None, str | None]:
 def answer_from(
     key: bytes, verdict: str | None, failure: str | None, sealed: int | None, kind: type[Verdict]
 ) -> Answer:
-    """The answer that `answer_texts` wrote; `sealed` is its seal, None in a store that has none. Raises Damaged."""
+    """Return the answer that `answer_texts` wrote; `sealed` is its seal, None in a store without. Raises Damaged."""
     text, failed = (failure or "", True) if verdict is None else (verdict, False)
     if sealed is not None and seal(key, text, failure=failed) != sealed:
         raise Damaged("an answer does not match its seal")
@@ -135,16 +137,16 @@ def answer_from(
 
 
 def replies_text(replies: Sequence[Reply | Failure | None]) -> str:
-    """Raw replies as JSON; null for one that has not come, of requests side by side."""
+    """Return raw replies as JSON; null for a parallel request that has no reply yet."""
     return "[" + ",".join("null" if reply is None else _reply_text(reply) for reply in replies) + "]"
 
 
 NOT_SENT = "null"
-"""Stands for the replies of conversations in which nothing was sent, which share one row."""
+"""The `replies` of conversations without any request, which share one row."""
 
 
 def replies_from(text: str) -> tuple[dict[str, Any], ...] | None:  # Any: replies as they were recorded
-    """The replies that `replies_text` wrote, as JSON objects; None for NOT_SENT. Raises Damaged."""
+    """Return the replies that `replies_text` wrote, as JSON objects; None for NOT_SENT. Raises Damaged."""
     try:
         found = json.loads(text)
         return None if found is None else tuple(found)
@@ -153,7 +155,7 @@ def replies_from(text: str) -> tuple[dict[str, Any], ...] | None:  # Any: replie
 
 
 def total(numbers: Iterator[int | None]) -> int | None:
-    """The sum; None where a number is unknown."""
+    """Return the sum; None if any number is unknown."""
     found = 0
     for number in numbers:
         if number is None:
@@ -174,7 +176,7 @@ def _reply_text(reply: Reply | Failure) -> str:
 
 
 def _truncated_text(reply: Reply) -> str:
-    """The field of a reply that says which of its texts are not whole; empty if all are."""
+    """Return the field of a reply that lists its truncated texts; empty if none is truncated."""
     return f',"truncated":{compact([asdict(each) for each in reply.truncated])}' if reply.truncated else ""
 
 
@@ -183,7 +185,7 @@ def _number(value: int | None) -> str:
 
 
 def texts_text(texts: tuple[str, ...]) -> str:
-    """Texts as JSON."""
+    """Return texts as JSON."""
     return f"[{', '.join(map(encode_basestring, texts))}]"
 
 

@@ -1,4 +1,4 @@
-"""One evaluation on disk: a directory that can be shown, replayed and audited alone.
+"""One evaluation on disk: a directory that is complete in itself and can be shown, replayed and audited.
 
 ::
 
@@ -9,11 +9,11 @@
       seal.json        digests that tie the other files together (runs/seal.py)
       usage.json       requests, tokens, money and time: everything that may differ between equal runs
       store.sqlite     samples, questions, verdicts, raw replies
-      ledger.jsonl     every request that was sent and what it cost, if a model was asked that may cost something
+      ledger.jsonl     every request that was sent and its cost, if a model was asked that may cost something
       labels.jsonl     human labels, if some were attached
 
-`Run.open` compares a run with its seal, so every reader does. The module is long because it defines what the files
-hold together with what reads them.
+`Run.open` compares a run with its seal, so every reader does. The module is long because it defines the content of the
+files together with the code that reads them.
 """
 
 from __future__ import annotations
@@ -83,21 +83,21 @@ UNSPENT: Final[Mapping[str, object]] = {
     "cost_usd": 0.0,
     "adaptations": {},
 }
-"""The usage of a run for which nobody was asked, but for its seconds."""
+"""The usage of a run without requests, except its seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A ratio of two counts summed over the scored samples, such as relevant contexts to all of them."""
+    """A ratio of two counts summed over the scored samples, such as relevant contexts to all contexts."""
 
     value: float
     interval: tuple[float, float] | None
-    """Confidence interval over questions (or clusters of them), of the aggregate's level; None when it cannot be told.
-    """
+    """Confidence interval over questions (or clusters of them), at the aggregate's level; None if it cannot be
+    computed."""
     note: str = ""
-    """Why there is no interval; empty when there is one."""
+    """The reason why there is no interval; empty if there is one."""
     remark: str = ""
-    """What must be said beside the interval; often empty."""
+    """A caveat about the interval; often empty."""
     method: str | None = None
 
 
@@ -107,59 +107,57 @@ class Aggregate:
 
     metric: str
     mean: float | None
-    """Mean over the scored samples; None when none was scored."""
+    """Mean over the scored samples; None if none was scored."""
     interval: tuple[float, float] | None
-    """Confidence interval of the mean over questions (or clusters of them); None when it cannot be told (see `note`).
-    The judge's own error is not in it.
-    """
+    """Confidence interval of the mean over questions (or clusters of them); None if it cannot be computed (see
+    `note`).     It covers the sampling of questions, not judge error."""
     level: float
     """The interval's confidence level, e.g. 0.95."""
     bounds: tuple[float | None, float | None] | None
-    """The mean if every failed sample had the worst, and the best, value of the metric's range; None at the
-    end where the range is infinite.
-    """
+    """The mean if every failed sample had the worst value of the metric's range, and if every one had the best. None
+    for an infinite end."""
     scored: int
     undefined: int
     failed: int
     counts: Mapping[str, int | None] = field(default_factory=dict[str, int | None])
-    """Sums of the scores' counts; None for a count that some verdict cannot give."""
+    """Sums of the scores' counts; None for a count that some verdict cannot provide."""
     reasons: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Why samples are undefined or failed → how many; the most frequent ones."""
+    """Reasons why samples are undefined or failed → number of samples; the most frequent reasons."""
     note: str = ""
-    """Why there is no interval; empty when there is one."""
+    """The reason why there is no interval; empty if there is one."""
     flagged: int = 0
-    """Scored samples of which something could not be read and was scored all the same."""
+    """Scored samples with a part that could not be parsed."""
     flags: Mapping[str, int] = field(default_factory=dict[str, int])
-    """What that was → on how many samples; the most frequent ones."""
+    """Kind of that part → number of samples; the most frequent kinds."""
     parts: tuple[str, ...] = ()
-    """The metrics whose means make the mean of a composite, which has no value of a sample; else empty."""
+    """The metrics whose means a composite combines (a composite has no value per sample); otherwise empty."""
     bounds_with_undefined: tuple[float | None, float | None] | None = None
-    """As `bounds`, with the undefined samples too; None in older runs."""
+    """Like `bounds`, but including the undefined samples; None in older runs."""
     remark: str = ""
-    """What must be said beside the interval; often empty."""
+    """A caveat about the interval; often empty."""
     method: str | None = None
-    """How the interval was made (design/intervals.md); None where there is none, and in older runs."""
+    """Method of the interval (design/intervals.md); None if there is none, and in older runs."""
     seed: int | None = None
-    """What the interval's resamples were drawn from; None where nothing was drawn."""
+    """Seed of the interval's resamples; None if there are none."""
     clusters: int | None = None
-    """How many clusters the scored samples come from; None where each stands alone."""
+    """Number of clusters of the scored samples; None if samples are not clustered."""
     shares: Mapping[str, Share] = field(default_factory=dict[str, Share])
-    """Shares of contexts, statements and the like by `part/whole`, such as `relevant/contexts`."""
+    """Ratios of contexts, statements and the like by `part/whole`, such as `relevant/contexts`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What was evaluated and by whom; equal input gives equal bytes."""
+    """Data, metrics and judges of an evaluation; equal input gives equal bytes."""
 
     merilo: str
     data: str
     fingerprint: str
-    """Digest of the samples evaluated, in order."""
+    """Digest of the evaluated samples, in order."""
     samples: int
     skipped: tuple[str, ...]
-    """One sentence for each record that was left out."""
+    """One sentence for each skipped record."""
     metrics: Mapping[str, int]
-    """Text of each metric → its version, in the order asked for; the parts of composites are among them."""
+    """Text of each metric → its version, in the order given, including the parts of composites."""
     left_out: Mapping[str, str]
     """Metrics that could not be computed → why."""
     judges: Mapping[str, Mapping[str, object]]
@@ -168,23 +166,22 @@ class Manifest:
     language: str | None = None
     notes: tuple[str, ...] = ()
     composites: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Text of each composite → its version, in the order asked for."""
+    """Text of each composite → its version, in the order given."""
     rubrics: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Kind of question that the metrics may ask → version of the rubrics that put it to a language model."""
+    """Kind of question that the metrics may ask → version of its rubrics for language models."""
     scales: Mapping[str, Mapping[str, object]] = field(default_factory=dict[str, "Mapping[str, object]"])
     """Text of each metric → `Scale.record()`; empty in older runs."""
     cluster: str | None = None
-    """The field, or the key of the metadata, whose equal values make samples one cluster; None: each stands alone."""
+    """Field or metadata key whose equal values put samples in one cluster; None if samples are not clustered."""
     origin: str | None = None
-    """Where the scores come from that merilo did not compute; None where it did."""
+    """Source of the scores if merilo did not compute them; otherwise None."""
     until: Mapping[str, object] | None = None
-    """The minimums and the seed of a run that could stop before its last sample; its samples, and so its outcomes,
-    stand in the order that the seed draws. None: every sample was to be taken, in the order of the data.
-    """
+    """The minimums and the seed of a run that could stop early. Its samples, and so its outcomes, are in the random
+    order of that seed. None: all samples were taken, in the order of the data."""
     format: int = FORMAT
 
     def differences(self, other: Manifest) -> tuple[str, ...]:
-        """What differs between two manifests, one phrase for each field that moves numbers; empty when nothing."""
+        """Return the fields that move numbers and differ between two manifests; empty if there are none."""
         names: tuple[str, ...] = (
             "fingerprint",
             "metrics",
@@ -195,20 +192,22 @@ class Manifest:
             "cluster",
             "until",
         )
-        if self.rubrics and other.rubrics:  # older runs do not tell
+        if self.rubrics and other.rubrics:  # older runs do not record them
             names = (*names, "rubrics")
         mine, theirs = asdict(self), asdict(other)
         return tuple(name for name in names if plain(mine[name]) != plain(theirs[name]))
 
 
 class ByMetric(dict[str, T]):
-    """Values by a metric's whole text; `found["context_precision"]` finds the only one that is called so."""
+    """Values by a metric's full text. A name alone, such as `found["context_precision"]`, works if only one metric has
+    it.
+    """
 
     def __missing__(self, name: str) -> T:
         texts = [text for text in self if is_called(text, name)]
         if len(texts) == 1:
             return self[texts[0]]
-        which = f"several are called so: {', '.join(texts)}" if texts else f"there are {', '.join(self)}"
+        which = f"did you mean one of: {', '.join(texts)}" if texts else f"metrics: {', '.join(self)}"
         raise KeyError(f"{name} ({which})")
 
 
@@ -219,17 +218,18 @@ class SampleResult:
     sample: Sample
     outcomes: Mapping[str, Outcome]
     records: Mapping[str, OutcomeRecord]
-    """The same outcomes as stored, with the keys of the questions behind them."""
+    """The same outcomes as stored, with the keys of their questions."""
 
     @classmethod
     def of(cls, sample: Sample, records: Sequence[OutcomeRecord]) -> SampleResult:
-        """The sample with these records of its outcomes, in the order of the metrics."""
+        """Return the sample with these records of its outcomes, in the order of the metrics."""
         by_metric = {record["metric"]: record for record in records}
         try:
             outcomes = ByMetric({name: outcome_from(record) for name, record in by_metric.items()})
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise RunError(
-                f"{OUTCOMES} is damaged: an outcome of sample {sample.id!r} cannot be read ({error}); run it again."
+                f"{OUTCOMES} is damaged: an outcome of sample {sample.id!r} cannot be read ({error}). "
+                "Repeat the command that wrote the run."
             ) from error
         return cls(sample, outcomes, by_metric)
 
@@ -253,13 +253,13 @@ class Run:
         """Return the run in this directory.
 
         `labels`: False if the attached labels are not read, so that they may differ from the seal. Raises RunError if
-        there is no run, or a file of it differs from its seal.
+        there is no run, or if one of its files differs from its seal.
         """
         return cls(path, labels=labels)
 
     @property
     def sealed(self) -> bool:
-        """Whether the files were compared with a seal; False for a run of merilo 0.1.0, which wrote none."""
+        """True if the files were compared with a seal; False for a run of merilo 0.1.0, which wrote none."""
         return self._inspected.seal is not None
 
     @cached_property
@@ -267,12 +267,12 @@ class Run:
         try:
             return inspect_seal(self.path)
         except OSError as error:
-            raise RunError(f"{self.path} cannot be read ({error}); make it readable.") from error
+            raise RunError(f"{self.path} cannot be read ({error}). Make it readable.") from error
 
     def file(self, name: str) -> Path:
-        """Return where the content of a file of the run is, such as `outcomes.jsonl`.
+        """Return the path with the content of a file of the run, such as `outcomes.jsonl`.
 
-        Raises RunError if the file was changed since the run was opened.
+        It may be a part file, see `runs/seal.py`. Raises RunError if the file was changed since the run was opened.
         """
         was = self._inspected
         if name in was.stamps and stamp(self.path / name) != was.stamps[name]:
@@ -285,26 +285,26 @@ class Run:
 
     @cached_property
     def manifest(self) -> Manifest:
-        """What was evaluated."""
+        """Data, metrics and judges of the evaluation."""
         return read_manifest(self.file(MANIFEST))
 
     @cached_property
     def metrics(self) -> ByMetric[Aggregate]:
-        """Aggregates by the metric's text, in the order asked for, then composites.
+        """Aggregates by the metric's text, in the order given, then composites.
 
-        A name alone will do where it is the only one.
+        A name alone works if only one metric has it.
         """
         rows: list[dict[str, Any]] = self._summary("metrics")  # Any: the fields of Aggregate
         found = ByMetric({row["metric"]: self._aggregate(row) for row in rows})
         if len(found) != len(rows):
-            raise _damaged(self.path / SUMMARY, "a metric is there twice")
+            raise _damaged(self.path / SUMMARY, "a metric appears twice")
         if other := sorted(found.keys() ^ {*self.manifest.metrics, *self.manifest.composites}):
             raise _damaged(self.path / SUMMARY, f"{other[0]} is not in both the summary and the manifest")
         return found
 
     @property
     def complete(self) -> bool:
-        """False when the run was interrupted: before its last sample, and before its gates were decided, if any."""
+        """False if the run was interrupted before its last sample and, with minimums, before they were decided."""
         return bool(self._summary("complete"))
 
     @cached_property
@@ -328,19 +328,21 @@ class Run:
 
     @property
     def until_decided(self) -> Mapping[str, Any] | None:  # Any: JSON
-        """Of a run that could stop early: its gates, and the samples taken and saved; None for any other."""
+        """For a run that could stop early: its gates, and the samples taken and saved. None for any other run."""
         found: Mapping[str, Any] | None = self._summarised.get("until_decided")
         return found
 
     @property
     def cascades(self) -> Sequence[Mapping[str, Any]]:  # Any: JSON
-        """Of each cascade among the judges: who answered how much, and how far its last judge agrees with others."""
+        """For each cascade among the judges: the questions each judge answered, and how well the last judge agrees with
+        others.
+        """
         found: list[Mapping[str, Any]] = self._summarised.get("cascades") or []
         return found
 
     @property
     def done(self) -> int:
-        """How many samples have outcomes."""
+        """Number of samples with outcomes."""
         return int(self._summary("samples"))
 
     @property
@@ -359,7 +361,7 @@ class Run:
 
     @property
     def samples(self) -> Iterator[SampleResult]:
-        """Every sample that has outcomes, in dataset order; reads the run as it goes."""
+        """Every sample with outcomes, in dataset order, read lazily."""
         store = open_store(self)
         try:
             lines = self._grouped()
@@ -372,7 +374,7 @@ class Run:
             store.close()
 
     def sample(self, sample_id: str) -> SampleResult:
-        """One sample by its id. Raises RunError when the run has no such sample or no outcome of it yet."""
+        """Return one sample by its id. Raises RunError if the run has no such sample or no outcome of it yet."""
         for found, records in self._grouped():
             if found == sample_id:
                 store = open_store(self)
@@ -385,7 +387,7 @@ class Run:
         raise RunError(f"{self.path} has no outcome of a sample with the id {sample_id!r}.")
 
     def asked(self, keys: Sequence[str]) -> list[Asked]:
-        """The questions under these hex keys, with answers, rubrics and raw replies; unknown keys are left out."""
+        """Return the questions under these hex keys, with answers, rubrics and raw replies. Ignores unknown keys."""
         store = open_store(self)
         try:
             found = [asked for key in keys if (asked := store.asked(bytes.fromhex(key))) is not None]
@@ -394,7 +396,7 @@ class Run:
             store.close()
 
     def _by_stages(self, store: Store, asked: Sequence[Asked]) -> list[Asked]:
-        """Questions to cascades as their judges were asked them."""
+        """Replace questions to cascades by the same questions to the judges that answered them."""
         found: dict[bytes, Asked] = {}
         for role, judge in self.manifest.judges.items():
             marks = cast("Mapping[str, Any]", judge.get("fingerprint") or {})
@@ -405,19 +407,19 @@ class Run:
         return [found.get(each.key, each) for each in asked]
 
     def to_frame(self) -> pd.DataFrame:
-        """One row for each sample and metric: sample, metric, outcome, value, reason. Needs pandas.
+        """Return one row for each sample and metric: sample, metric, outcome, value, reason. Needs pandas.
 
-        `value` is empty unless `outcome` is "score", and `reason` says why. Raises UsageError where pandas is not
+        `value` is empty unless `outcome` is "score"; `reason` then explains why. Raises UsageError if pandas is not
         installed.
         """
         return cast("pd.DataFrame", render(self, "frame"))
 
     def _repr_html_(self) -> str:
-        """The run's means, as a notebook shows them."""
+        """Return the run's means as an HTML table for notebooks."""
         return str(render(self, "html"))
 
     def records(self) -> Iterator[OutcomeRecord]:
-        """Every outcome as a JSON-able record, in dataset order, then metric order."""
+        """Yield every outcome as a JSON-able record, in dataset order, then metric order."""
         path = self.file(OUTCOMES)
         try:
             with path.open("rb") as lines:
@@ -426,10 +428,10 @@ class Run:
         except FileNotFoundError:
             raise RunError(_unwritten(path)) from None
         except (OSError, ValueError, RecursionError) as error:
-            raise RunError(f"{path} is damaged ({error}); run it again with the same directory.") from error
+            raise RunError(f"{path} is damaged ({error}). {_RERUN}") from error
 
     def record(self, line: bytes) -> OutcomeRecord:
-        """Return one line of the outcomes. Raises ValueError for a line that holds no outcome of this run."""
+        """Return the outcome in one line of the file. Raises ValueError for a line without an outcome of this run."""
         record: Any = json.loads(line)  # Any: JSON of unknown shape
         if not self.sealed:
             if bad := shapes.OUTCOME_FIELDS(record):
@@ -457,43 +459,43 @@ def open_store(run: Run) -> Store:
 
 
 def unchecked_run(path: Path) -> Run:
-    """Return the run in a directory, not compared with its seal, for code that is about to check or repair it."""
+    """Return the run in a directory without comparing it with its seal, for code that then checks or repairs it."""
     run = object.__new__(Run)
     object.__setattr__(run, "path", path)  # the class is frozen
     return run
 
 
 def opened(run: Run | str | PathLike[str], *, labels: bool = True) -> Run:
-    """Return the run, opened if its directory was given; `labels` as in `Run.open`. Raises RunError."""
+    """Return the run, opened if a directory was given; `labels` as in `Run.open`. Raises RunError."""
     return run if isinstance(run, Run) else Run.open(Path(run), labels=labels)
 
 
 def _once(records: Iterable[OutcomeRecord]) -> Iterator[OutcomeRecord]:
-    """Yield the outcomes of a run without a seal. Raises ValueError if one is there twice."""
+    """Yield the outcomes of a run without a seal. Raises ValueError if one appears twice."""
     seen: set[int] = set()  # hashes, since a run may have a million outcomes
     for record in records:
-        mark = hash((record["sample"], record["metric"]))
-        if mark in seen:
-            raise ValueError(f"{record['metric']} of sample {record['sample']!r} is there twice")
-        seen.add(mark)
+        pair = hash((record["sample"], record["metric"]))
+        if pair in seen:
+            raise ValueError(f"{record['metric']} of sample {record['sample']!r} appears twice")
+        seen.add(pair)
         yield record
 
 
 def _check_files(path: Path) -> None:
-    """Raise RunError if a directory does not hold a run, or holds one of a newer merilo."""
+    """Raise RunError if a directory does not contain a run, or contains one of a newer merilo."""
     try:
         found = (path / MANIFEST).is_file() or (path / SEAL).is_file()
         if path.is_dir():
             check_regular(path)
     except (OSError, ValueError) as error:
-        raise RunError(f"{path} cannot be opened ({error}); name the directory of a run.") from error
+        raise RunError(f"{path} cannot be opened ({error}). Name a run directory.") from error
     if not found:
-        raise RunError(f"{path} is not the directory of a run: it has no {MANIFEST}; name one that has.")
+        raise RunError(f"Not a run directory: {path} (no {MANIFEST}).")
     _check_format(path / MANIFEST)
 
 
 def _check_format(path: Path) -> None:
-    """Raise RunError for the manifest of a newer merilo, whose seal may be another one too."""
+    """Raise RunError for the manifest of a newer merilo, whose seal may have another format too."""
     with suppress(OSError, ValueError, RecursionError, AttributeError):
         found: Any = json.loads(path.read_bytes()).get("format")  # Any: JSON of unknown shape
         if isinstance(found, int) and found > FORMAT:
@@ -501,17 +503,17 @@ def _check_format(path: Path) -> None:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Return the manifest in a file, without a look at the seal. Raises RunError."""
+    """Return the manifest in a file, without checking the seal. Raises RunError."""
     _check_format(path)
     fields = _read_json(path)
     if bad := shapes.MANIFEST_FIELDS(fields):
         fault = f"has a wrong value in {bad}" if _there(fields, bad) else f"has no field {bad!r}"
-        raise RunError(f"{path} is damaged (it {fault}); start a new run.")
+        raise RunError(f"{path} is damaged (it {fault}). Start a new run.")
     fields.update(skipped=tuple(fields["skipped"]), notes=tuple(fields["notes"]))
     try:
         return Manifest(**fields)
     except TypeError as error:
-        raise RunError(f"{path} is damaged ({error}); start a new run.") from error
+        raise RunError(f"{path} is damaged ({error}). Start a new run.") from error
 
 
 def _there(fields: Mapping[str, object], bad: str) -> bool:
@@ -519,7 +521,7 @@ def _there(fields: Mapping[str, object], bad: str) -> bool:
 
 
 def check_value(record: Mapping[str, Any], manifest: Manifest) -> None:  # Any: the fields of an outcome
-    """Raise ValueError for an outcome of a metric that the run has not, or a score outside the metric's range."""
+    """Raise ValueError for an outcome of a metric that is not in the run, or a score outside the metric's range."""
     metric = record["metric"]
     if metric not in manifest.metrics:
         raise ValueError(f"the run has no metric {metric!r}")
@@ -542,9 +544,12 @@ def write_json(path: Path, value: object) -> None:
 
 def _unwritten(path: Path) -> str:
     return (
-        f"{path} does not exist: the run was stopped before it wrote it; "
-        f"the same command with --out {shlex.quote(str(path.parent))} goes on."
+        f"{path} does not exist: the run was stopped before writing it. "
+        f"Repeat its command with --out {shlex.quote(str(path.parent))} to resume."
     )
+
+
+_RERUN: Final = "Repeat the command that wrote the run, with the same directory."
 
 
 def _read_json(path: Path) -> dict[str, Any]:  # Any: JSON
@@ -553,18 +558,18 @@ def _read_json(path: Path) -> dict[str, Any]:  # Any: JSON
     except FileNotFoundError:
         raise RunError(_unwritten(path)) from None
     except (OSError, ValueError, RecursionError) as error:
-        raise RunError(f"{path} cannot be read ({error}); run it again with the same directory.") from error
+        raise RunError(f"{path} cannot be read ({error}). {_RERUN}") from error
     if not isinstance(value, dict):
-        raise _damaged(path, "it holds no JSON object")
+        raise _damaged(path, "it is not a JSON object")
     return cast("dict[str, Any]", value)
 
 
 def _damaged(path: Path, why: str) -> RunError:
-    return RunError(f"{path} is damaged: {why}; run it again with the same directory.")
+    return RunError(f"{path} is damaged: {why}. {_RERUN}")
 
 
 def _aggregate(row: dict[str, Any]) -> Aggregate:  # Any: the fields of Aggregate
-    """An aggregate as its JSON says it; what older runs do not say is left at its default."""
+    """Return the aggregate in a row of JSON; fields that older runs did not write get their default."""
     shares: dict[str, Share] = {}
     for name, share in row.get("shares", {}).items():
         fields: dict[str, Any] = {**share, "interval": _pair(share["interval"])}

@@ -1,4 +1,4 @@
-"""What the values of a run's metrics may be, as its manifest records it."""
+"""Ranges and directions of a run's metrics, as its manifest records them."""
 
 from __future__ import annotations
 
@@ -26,42 +26,43 @@ class Scaled(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The range of a metric, whose ends may be infinite, and which of its ends is the good one."""
+    """The range of a metric, whose ends may be infinite, and its direction."""
 
     span: tuple[float, float]
     higher_is_better: bool = True
 
     def record(self) -> dict[str, object]:
-        """The scale for a manifest; null stands for an infinite end."""
+        """Return the scale as a manifest records it; null is an infinite end."""
         ends = [end if isfinite(end) else None for end in self.span]
         return {"range": ends, "higher_is_better": self.higher_is_better}
 
 
 def check_asked(metric: str, asked: float, span: tuple[float, float]) -> None:
-    """Raise UsageError for a minimum beyond the metric's range, which every run meets or none."""
+    """Raise UsageError for a minimum outside the metric's range, which every run would meet, or none."""
     low, high = span
     if not low <= asked <= high:
         raise UsageError(
-            f"{metric} lies between {low:g} and {high:g}; {asked:g} decides nothing: ask for another value."
+            f"{metric} is always between {low:g} and {high:g}, so a limit of {asked:g} decides nothing. "
+            "Choose a value in this range."
         )
 
 
 NO_SCALE = Scale((-inf, inf))
-"""Of a metric that nothing is known of."""
+"""The scale of an unknown metric."""
 
 
 def scale_of(metric: Metric) -> Scale:
-    """The scale that a metric declares."""
+    """Return the scale that a metric declares."""
     return Scale((float(metric.range[0]), float(metric.range[1])), metric.higher_is_better)
 
 
 def scales_of(metrics: Mapping[str, Metric]) -> dict[str, dict[str, object]]:
-    """The scales of metrics by their text, as a manifest records them."""
+    """Return the scales of metrics by their text, as a manifest records them."""
     return {text: scale_of(metric).record() for text, metric in metrics.items()}
 
 
 def recorded_scale(manifest: Scaled, metric: str) -> Scale:
-    """The scale of one of the run's metrics; of an older run, which recorded none, the one that it has now.
+    """Return the recorded scale of one of the run's metrics; for an older run, which recorded none, its current scale.
 
     NO_SCALE for a metric of an older run that is not known here.
     """

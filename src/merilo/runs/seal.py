@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 RESULTS: Final = (MANIFEST, OUTCOMES, SUMMARY)
 """The files that equal input reproduces byte for byte."""
 SEALED_FORMAT: Final = 4
-"""The format of a manifest from which on a run with results has a seal."""
+"""First format of manifests in which a run with results has a seal."""
 UNSEALED: Final = "unsealed"
-"""In the place of a digest in the store: the run may have no seal yet."""
+"""Placeholder for a digest in the store if the run may have no seal yet."""
 _FORMAT: Final = 1
 _SIZE: Final = 16
 _ATTEMPTS: Final = 3
@@ -49,9 +49,9 @@ _PAUSE_S: Final = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """The digests of a run's files by name: those of RESULTS, and of LABELS if labels are attached.
+    """Digests of a run's files by name: those of RESULTS, and of LABELS if labels are attached.
 
-    STORE is among them if the store is that of another run; a run's own store names the results instead.
+    STORE is included if the store is that of another run; a run's own store names the results instead.
     """
 
     digests: Mapping[str, str]
@@ -62,7 +62,7 @@ class Seal:
         return _digest("\n".join(self.digests[name] for name in RESULTS).encode())
 
     def text(self) -> str:
-        """The content of `seal.json`; its last field is the digest of the others."""
+        """Return the content of `seal.json`; its last field is the digest of the others."""
         fields: dict[str, object] = {"format": _FORMAT, **self.digests}
         return json.dumps({**fields, "seal": _digest(compact(fields).encode())}, indent=2) + "\n"
 
@@ -74,13 +74,13 @@ class Inspected:
     seal: Seal | None
     """None if the run has none, or `seal.json` itself is damaged."""
     files: Mapping[str, Path]
-    """Where the content of each sealed file is: the file, or its part file if a publication was interrupted."""
+    """Path with the content of each sealed file: the file, or its part file if a publication was interrupted."""
     broken: Mapping[str, str]
-    """Name of each file that does not fit the seal → what is wrong and what to do, as one sentence."""
+    """Name of each file that does not match the seal → the problem and what to do, in one or two sentences."""
     recorded: tuple[str, ...] = ()
     """The digests of results that the store belongs to; empty if it was never sealed."""
     stamps: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, "tuple[int, ...]"])
-    """The time, size and number of each file when it was compared, to notice a change while the run is open."""
+    """Time, size and inode number of each file when it was compared, to detect a change while the run is open."""
 
 
 def publish(
@@ -96,9 +96,10 @@ def publish(
     """Replace files of a run, its usage and its seal in one step.
 
     `texts`: the new content by name; other files stay. `streamed`: the new outcomes are in their part file already.
-    `store`: an open store, which records the results it belongs to; None if it did so before, or is another run's.
-    `linked`: the store is a link to that of another run, which the seal then names.
-    `same`: refuse to replace earlier results by others, as a command that is repeated must give equal ones.
+    `store`: an open store, which records the results it belongs to; None if it did so before, or if it is another
+    run's. `linked`: the store is a link to that of another run, which the seal then names. `same`: refuse to replace
+    earlier results by different ones, since a repeated command must give equal results.
+
     The caller holds the run's lock. Raises OSError and RunError; the earlier content then stays.
     """
     earlier = _read_seal(directory)
@@ -118,11 +119,11 @@ def publish(
     if same and earlier is not None and earlier.results != seal.results:
         for name in staged:
             part_of(directory / name).unlink()
-        raise RunError(f"{directory} already holds a run with other results; choose a new directory (--out).")
+        raise RunError(f"{directory} already holds a run with other results. Choose a new directory (--out).")
     if usage is not None:
         _write_part(directory / USAGE, usage_text(usage, seal).encode("utf-8", "replace"))
         staged.append(USAGE)
-    if store is not None:  # until the rename both are right: the store belongs to the results before and after it
+    if store is not None:  # both digests are valid until the rename decides: a crash may come before or after it
         store.record_results(seal.results, UNSEALED if earlier is None else earlier.results)
     sync_directory(directory)
     write_file(directory / SEAL, seal.text())
@@ -134,7 +135,8 @@ def publish(
 
 
 def recover(directory: Path) -> None:
-    """Finish a publication that was killed after its seal was in place; remove the parts of one killed before that.
+    """Finish a publication that was killed after its seal was in place; delete the part files of one killed before
+    that.
 
     The caller holds the run's lock.
     """
@@ -153,7 +155,7 @@ def recover(directory: Path) -> None:
 def inspect_seal(directory: Path) -> Inspected:
     """Compare a run with its seal. Hashes every sealed file; raises no error for one that is missing or changed."""
     found = _inspect_once(directory)
-    for _ in range(_ATTEMPTS - 1):  # a run that is being published right now is in order a moment later
+    for _ in range(_ATTEMPTS - 1):  # a publication in progress finishes soon
         if not found.broken:
             break
         time.sleep(_PAUSE_S)
@@ -162,7 +164,7 @@ def inspect_seal(directory: Path) -> Inspected:
 
 
 def stamp(path: Path) -> tuple[int, ...]:
-    """Return what changes when a file is written: its time, size and number. Empty if it is not there."""
+    """Return the time, size and inode number of a file, which change when it is written. Empty if it does not exist."""
     try:
         found = path.stat()
     except OSError:
@@ -216,7 +218,7 @@ def _inspect_once(directory: Path) -> Inspected:
 
 
 def _without_seal(directory: Path, state: StoreState) -> dict[str, str]:
-    """Return what is broken in a run whose `seal.json` is missing or damaged; nothing for one of merilo 0.1.0."""
+    """Return the broken files of a run whose `seal.json` is missing or damaged; empty for a run of merilo 0.1.0."""
     seal, store = directory / SEAL, directory / STORE
     if not state.intact:
         return {STORE: _other_store(store)}
@@ -224,7 +226,7 @@ def _without_seal(directory: Path, state: StoreState) -> dict[str, str]:
         fault = f"{seal} was changed after merilo wrote it."
     elif (state.results and UNSEALED not in state.results) or _must_be_sealed(directory):
         fault = f"{seal} is missing."
-    else:  # of merilo 0.1.0, or interrupted before it was published
+    else:  # a run of merilo 0.1.0, or one interrupted before it was published
         return {}
     return {SEAL: f"{fault} Check the run and seal it again: merilo verify {shlex.quote(str(directory))}"}
 
@@ -237,11 +239,11 @@ def _must_be_sealed(directory: Path) -> bool:
         found: Any = json.loads((directory / MANIFEST).read_bytes())  # Any: JSON of unknown shape
         return int(found["format"]) >= SEALED_FORMAT
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return False  # a manifest without a format is of an early run; a damaged one is reported where it is read
+        return False  # no format: an early run; damaged: reported when it is read
 
 
 def results_of(directory: Path) -> str:
-    """Return the digest of a run's results as its files are now. Raises OSError if one cannot be read."""
+    """Return the digest of a run's results from its current files. Raises OSError if one cannot be read."""
     return Seal({name: digest_of_file(directory / name) for name in RESULTS}).results
 
 
@@ -253,7 +255,7 @@ def _read_seal(directory: Path) -> Seal | None:
 
 
 def _parse_seal(content: bytes) -> Seal:
-    """Raises ValueError, KeyError or TypeError for anything but what `Seal.text` wrote."""
+    """Return the seal in this content. Raises ValueError, KeyError or TypeError unless `Seal.text` wrote it."""
     fields = cast("dict[str, Any]", json.loads(content))  # Any: JSON; a value of another kind raises below
     if fields["format"] != _FORMAT:
         raise ValueError("another format")
@@ -286,7 +288,9 @@ def _usage_digest(usage: Mapping[str, object], seal: Seal) -> str:
 
 
 def _labels_digest(directory: Path, earlier: Seal | None, staged: list[str]) -> str | None:
-    """Return the digest of the attached labels. Labels that were changed stay broken: their earlier digest stays."""
+    """Return the digest of the attached labels. Labels that were changed keep their earlier digest, so they stay
+    broken.
+    """
     if LABELS in staged:
         return digest_of_file(part_of(directory / LABELS))
     if not (directory / LABELS).exists():

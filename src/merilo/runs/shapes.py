@@ -1,7 +1,7 @@
-"""The shape that the JSON files of a run must have, so that a damaged one gives a sentence and not a bug.
+"""Expected structure of the JSON files of a run, so that a damaged file gives an error message and not a bug.
 
-A seal already tells that a file is as merilo wrote it. Runs of merilo 0.1.0 have no seal, so their files are checked
-field by field. A check returns the path of the first value that is not as it must be, or "" if all are.
+A seal already shows that a file is as merilo wrote it. Runs of merilo 0.1.0 have no seal, so their files are checked
+field by field. A check returns the path of the first invalid value, or "" if all are valid.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Check = Callable[[object], str]
 WRONG: Final = "."
-"""What a check returns if the value itself is wrong, and not one inside it."""
+"""The result of a check if the value itself is invalid, and not a value inside it."""
 
 
 def text(value: object) -> str:
@@ -31,7 +31,7 @@ def flag(value: object) -> str:
 
 
 def whole(value: object) -> str:
-    """Check for a whole number from 0."""
+    """Check for an integer of at least 0."""
     return "" if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else WRONG
 
 
@@ -39,17 +39,17 @@ def number(value: object) -> str:
     """Check for a finite number."""
     try:
         return "" if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value) else WRONG
-    except OverflowError:  # a whole number beyond any float
+    except OverflowError:  # an integer beyond the range of floats
         return WRONG
 
 
 def amount(value: object) -> str:
-    """Check for a finite number from 0."""
+    """Check for a finite number of at least 0."""
     return number(value) or ("" if cast("float", value) >= 0 else WRONG)
 
 
 def anything(value: object) -> str:
-    """Check nothing."""
+    """Accept any value."""
     del value
     return ""
 
@@ -60,12 +60,12 @@ def one_of(*values: str | None) -> Check:
 
 
 def optional(check: Check) -> Check:
-    """Check for null or what `check` admits."""
+    """Check for null or a value that `check` accepts."""
     return lambda value: "" if value is None else check(value)
 
 
 def items(check: Check) -> Check:
-    """Check for a list of values that `check` admits."""
+    """Check for a list of values that `check` accepts."""
 
     def checked(value: object) -> str:
         values = as_list(value)
@@ -77,7 +77,7 @@ def items(check: Check) -> Check:
 
 
 def pair(check: Check) -> Check:
-    """Check for a list of two values that `check` admits."""
+    """Check for a list of two values that `check` accepts."""
     both = items(check)
     return lambda value: both(value) or ("" if len(as_list(value) or ()) == 2 else WRONG)
 
@@ -91,7 +91,7 @@ def interval(value: object) -> str:
 
 
 def mapping(check: Check) -> Check:
-    """Check for an object whose values `check` admits."""
+    """Check for an object whose values `check` accepts."""
 
     def checked(value: object) -> str:
         values = as_object(value)
@@ -103,7 +103,7 @@ def mapping(check: Check) -> Check:
 
 
 def record(fields: Mapping[str, Check], more: Mapping[str, Check] | None = None) -> Check:
-    """Check for an object with these fields, and those of `more` if they are there; other fields are ignored."""
+    """Check for an object with these fields. Those of `more` are checked if present; other fields are ignored."""
 
     def checked(value: object) -> str:
         values = as_object(value)
@@ -223,7 +223,7 @@ _CASCADE_0_1_0 = record(
 
 
 def _cascade(value: object) -> str:
-    """Check for what a summary holds of a cascade; one with a level took its thresholds from a pilot."""
+    """Check the summary of a cascade; one with a level took its thresholds from a pilot."""
     return (_CASCADE if "level" in (as_object(value) or {}) else _CASCADE_0_1_0)(value)
 
 

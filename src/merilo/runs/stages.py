@@ -1,6 +1,7 @@
-"""What the judges of a cascade said in a run: rows of its store whose questions carry their roles.
+"""Answers of the judges of a cascade, read from a run's store; the stored questions carry the roles of these judges.
 
-A cascade's own rows hold its answers alone; who gave them, and the raw replies, stand with its judges.
+The rows of the cascade itself hold only its final answers. The judge that gave each answer, and its raw replies, are in
+the rows of its judges.
 """
 
 from __future__ import annotations
@@ -27,20 +28,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One question to a judge in one role, and what it said."""
+    """One question to a judge in one role, and the judge's answer."""
 
     key: bytes
     kind: str
     question: str
-    """What identifies the question among those of its kind, whoever was asked."""
+    """The stored text without its role. It identifies the question among those of its kind, whichever judge was
+    asked."""
     verdict: str | None
-    """As JSON; None where there is a failure."""
+    """The verdict as JSON; None for a failure."""
 
 
 def said_in(store: Path, role: str) -> Iterator[Said]:
-    """Everything that was asked in this role, in the order in which it was answered; only what is committed is seen.
+    """Yield all committed answers to questions in this role, in the order in which they were answered.
 
-    Raises RunError where the store cannot be read.
+    Raises RunError if the store cannot be read.
     """
     opening = _opening(role)
     statement = "SELECT key, kind, question, verdict FROM answers WHERE substr(question, 1, ?) = ? ORDER BY rowid"
@@ -53,10 +55,10 @@ def said_in(store: Path, role: str) -> Iterator[Said]:
 
 
 def answered_by(path: Path, store: Store, asked: Sequence[Asked], judges: int) -> list[Asked]:
-    """Questions to a cascade of so many judges, each as its judge was asked that gave the answer.
+    """Return questions to a cascade of this many judges, each with the replies of the judge that answered it.
 
-    Key, role and answer stay those of the cascade. One that no judge of it is found for stays as it is. Raises
-    RunError where the store cannot be read.
+    Key, role and answer stay those of the cascade. A question without a matching answer of a judge is returned
+    unchanged. Raises RunError if the store cannot be read.
     """
     texts = {
         (
@@ -104,10 +106,10 @@ def given_to(path: Path, store: Store, questions: Sequence[Question[Any]]) -> li
 
 
 def _opening(role: str) -> str:
-    """Return how the stored text of a question to this role begins."""
+    """Return the first characters of the stored text of every question in this role."""
     return f'{{"role":{json.dumps(role, ensure_ascii=False)},'
 
 
 def _nothing(digest: bytes, text: str | tuple[str, ...]) -> None:
-    """The texts are in the store."""
+    """Ignore a text, since it is in the store already."""
     del digest, text

@@ -1,8 +1,10 @@
-"""What a run holds on disk: its samples, every answer and failure its outcomes used, and the raw replies.
+"""The store of a run: its samples, every answer and failure its outcomes used, and the raw replies.
 
-One SQLite file (plain rowid tables with unique indices, write-ahead log). Texts are stored once, under their
-digest; a question is a row of digests. Rows gather in memory, where look-ups find them, and are written by `commit`:
-that alone makes them durable. The module is long since one class owns the file and all its tables.
+One SQLite file (plain rowid tables with unique indices, write-ahead log). Texts are stored once, under their digest; a
+question is a row of digests. New rows are held in memory, where look-ups find them, until `commit` writes them. Only
+then are they durable.
+
+The module is long because one class owns the file and all its tables.
 """
 
 from __future__ import annotations
@@ -52,12 +54,12 @@ _WAIT_S = 10.0
 _PAGE = 256
 _WAITING_SAMPLES = 256
 _SEALED_ANSWERS, _SEALED_ROWS = 2, 4
-"""The formats from which on answers, and all other rows too, have seals."""
+"""The first formats in which answers, and all other rows too, have seals."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a run has cost so far, earlier interrupted parts included."""
+    """Usage and cost of a run so far, including interrupted parts."""
 
     requests: int
     cached: int
@@ -67,9 +69,7 @@ class Spent:
 
 
 class Store:
-    """An open `store.sqlite`. Belongs to one thread; not for sharing. Any call may raise RunError: the file is
-    damaged, or the disk does not take it.
-    """
+    """An open `store.sqlite`, for one thread only. Any call may raise RunError: a damaged file or a full disk."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path, *, found: int = FORMAT) -> None:
         """`found`: the format of the file. Answers have seals from format 2 on, other rows from format 4 on."""
@@ -85,16 +85,17 @@ class Store:
         self._text_rows: list[tuple[bytes, str]] = []
         self._exchange_rows: list[tuple[Any, ...]] = []  # Any: the values of a row
         self._texts: dict[bytes, None] = {}  # written or pending
-        self._absent: set[bytes] = set()  # looked up and not found, so that keeping them needs no look-up
-        self._unsent: dict[tuple[str, str, float | None], int] = {}  # exchanges without a request, shared
+        self._absent: set[bytes] = set()  # known misses, so that storing these keys needs no look-up
+        self._unsent: dict[tuple[str, str, float | None], int] = {}  # exchanges without a request share one row
         self._exchanges: int | None = None  # the highest number in use
         self._broken_off = BrokenOff(connection, self._telling)
 
     @classmethod
     def open(cls, path: Path, *, create: bool = False) -> Store:
-        """The store at `path`; made there with `create`. Raises RunError when it is missing, damaged or newer.
+        """Open the store at `path`; created if missing with `create`. Raises RunError if it is missing, damaged or
+        newer.
 
-        A store of an earlier format is brought to this one.
+        A store of an earlier format is migrated.
         """
         if not create:
             demand(path)
@@ -109,7 +110,7 @@ class Store:
                 migrations.migrate(db)
         except BaseException as error:
             if db is not None:
-                db.close()  # with it goes what was begun and not ended
+                db.close()  # rolls an unfinished transaction back
             if isinstance(error, sqlite3.Error | TypeError | ValueError):
                 raise told(path, error) from error
             raise
@@ -120,7 +121,7 @@ class Store:
 
     @classmethod
     def read(cls, path: Path) -> Store:
-        """The store at `path` for reading only, also where nothing may be written. Raises RunError."""
+        """Open the store at `path` for reading only, also on read-only media. Raises RunError."""
         demand(path)
         db: sqlite3.Connection | None = None
         try:
@@ -136,19 +137,19 @@ class Store:
         return cls(db, path, found=found)
 
     def close(self) -> None:
-        """Commit what is pending, fold the write-ahead log into the one file and close."""
+        """Commit pending rows, merge the write-ahead log into the file and close."""
         try:
             self.commit()
             self._db.execute("PRAGMA journal_mode = DELETE")
         except ERRORS:
-            pass  # read only, or a reader is at it: the log stays beside the file, nothing is lost
+            pass  # read-only, or a reader has it open: the log stays next to the file and nothing is lost
         finally:
             self._db.close()
 
     # samples
 
     def expect_samples(self) -> None:
-        """Make room for samples to be added; the present ones stay until `accept_samples`."""
+        """Prepare to add samples; the present ones stay until `accept_samples`."""
         self.commit()
         self._incoming = 0
         with self._telling:
@@ -159,9 +160,9 @@ class Store:
             )
 
     def accept_samples(self, place: Callable[[str], bytes] | None = None) -> None:
-        """Let the samples added since `expect_samples` take the place of the present ones.
+        """Replace the present samples by those added since `expect_samples`.
 
-        `place`: what puts them in order, by id, from then on; None keeps the order in which they were added.
+        `place`: a sort key by id that determines their order; None for the order in which they were added.
         """
         self.commit()
         with self._telling:
@@ -175,14 +176,14 @@ class Store:
             self._db.execute("COMMIT")
 
     def _put_in_order(self, place: Callable[[str], bytes]) -> None:
-        """Renumber the incoming samples; first to negative rows, since a row's number is there once."""
+        """Renumber the incoming samples; first to negative rows, since row numbers are unique at any time."""
         ids = [sample_id for (sample_id,) in self._db.execute("SELECT id FROM incoming")]
         rows = [(-row, sample_id) for row, sample_id in enumerate(sorted(ids, key=place), start=1)]
         self._db.executemany("UPDATE incoming SET row = ? WHERE id = ?", rows)
         self._db.execute("UPDATE incoming SET row = -row")
 
     def positions(self, ids: Sequence[str]) -> dict[str, int]:
-        """Those of these ids that were added already, each with its sample's position from 1."""
+        """Return those of these ids that were added already, each with its sample's position from 1."""
         found = {each: self._sample_rows[each][0] for each in ids if each in self._sample_rows}
         unknown = [each for each in ids if each not in found]
         for start in range(0, len(unknown), MOST_AT_ONCE):
@@ -192,14 +193,14 @@ class Store:
         return found
 
     def add_sample(self, sample: Sample) -> int | None:
-        """Store a sample; None when stored, else the position (from 1) of the sample that has its id already."""
+        """Store a sample; return None, or the position (from 1) of an earlier sample with the same id."""
         earlier = self.positions((sample.id,)).get(sample.id)
         if earlier is None:
             self.add_new(sample)
         return earlier
 
     def add_new(self, sample: Sample) -> None:
-        """Store a sample whose id no other has, as `positions` says."""
+        """Store a sample with a new id; the caller has checked that with `positions`."""
         self._incoming += 1
         self._sample_rows[sample.id] = (self._incoming, compact(sample.to_record()))
         self._due.add(paid=0)
@@ -207,12 +208,12 @@ class Store:
             self.commit()
 
     def samples(self) -> Iterator[Sample]:
-        """All samples in dataset order, read in pages."""
+        """Yield all samples in dataset order, read in pages."""
         for record in self.sample_records():
             yield self._sample(record)
 
     def sample_records(self) -> Iterator[str]:
-        """The same as the JSON that they are stored as."""
+        """Yield the stored JSON of all samples in dataset order, read in pages."""
         last = 0
         page = f"SELECT row, id, record, {self._row_seal} FROM samples WHERE row > ? ORDER BY row LIMIT ?"  # noqa: S608  our own constants
         while rows := self._all(page, last, _PAGE):
@@ -222,7 +223,7 @@ class Store:
             last = rows[-1][0]
 
     def sample(self, sample_id: str) -> Sample | None:
-        """The sample with this id."""
+        """Return the sample with this id; None if there is none."""
         row = self._one(f"SELECT id, record, {self._row_seal} FROM samples WHERE id = ?", sample_id)  # noqa: S608  our own constants
         if row is None:
             self._check_absent("samples", "id", sample_id)
@@ -239,17 +240,17 @@ class Store:
             last = rows[-1][0]
 
     def sample_count(self) -> int:
-        """How many samples are stored."""
+        """Return the number of stored samples."""
         return int(self._one("SELECT count(*) FROM samples")[0])
 
     # answers
 
     def answer(self, key: bytes, verdict: type[Verdict]) -> Answer | None:
-        """The verdict or failure stored under this key; None when it was not asked in this run."""
+        """Return the verdict or failure stored under this key; None if it was not asked in this run."""
         return self.answers({key: verdict}).get(key)
 
     def answers(self, wanted: Mapping[bytes, type[Verdict]]) -> dict[bytes, Answer]:
-        """Those of the wanted answers that this run holds, by key; one look-up for all of them."""
+        """Return those of the wanted answers that this run holds, by key, with one look-up."""
         held: dict[bytes, Answer] = {}
         unknown: list[bytes] = []
         for key in wanted:
@@ -270,7 +271,7 @@ class Store:
             ).fetchall()
             for key, verdict, failure, sealed in rows:
                 if key not in wanted:
-                    raise Damaged("an answer stands under the key of another")
+                    raise Damaged("an answer is stored under the key of another")
                 held[key] = records.answer_from(key, verdict, failure, sealed, wanted[key])
         if len(rows) < len(keys):
             if len(self._absent) > _REMEMBERED_KEYS:
@@ -284,9 +285,9 @@ class Store:
         *,
         seconds: float = 0.0,
     ) -> list[Answer]:
-        """Store answers that came from one conversation; `exchange` None: they were taken from the cache.
+        """Store answers that came from one conversation; `exchange` is None for answers from the cache.
 
-        Returns what is held now, answer by answer: the one that came first under its key.
+        Return the answers that are stored now: for each key the first one.
         """
         number = None if exchange is None else self._exchange(exchange, seconds, alone=len(questions) == 1)
         paid = 1 if exchange is not None and exchange.replies else 0
@@ -317,10 +318,10 @@ class Store:
         *,
         seconds: float = 0.0,
     ) -> None:
-        """Store what a conversation heard that is broken off, so that it can go on from there: see `heard`.
+        """Store the partial replies of an interrupted session, so that it can be resumed.
 
-        `replies`: those of the exchange, with the gaps between them. Where two conversations about the same are broken
-        off, one goes on: the first that is stored.
+        `replies`: those of the exchange, with None for missing ones. If two sessions with the same key are interrupted,
+        only the first one stored is resumed.
         """
         first = self._broken_off.awaits(key)
         if first:
@@ -332,23 +333,23 @@ class Store:
 
     @property
     def unfinished(self) -> bool:
-        """Whether there are conversations that were broken off."""
+        """True if there are partial replies of interrupted sessions."""
         return bool(self._broken_off)
 
     def heard(self, key: bytes) -> Heard | None:
-        """What the conversation under this key had heard when it was broken off, told once; None where none was."""
+        """Return the partial replies under this key, once; None if there are none."""
         if key not in self._broken_off:
             return None
         self.commit()
         return self._broken_off.heard(key)
 
     def forget(self, key: bytes) -> None:
-        """Drop what the conversation under this key had heard: what is kept of it now holds all of that."""
+        """Drop the partial replies under this key, because the rows stored since then contain them."""
         if self._broken_off.drop(key):
             self._due.add(paid=0)
 
     def drop_failures(self) -> int:
-        """Forget all failures so that they are asked again; how many there were."""
+        """Delete all failures so that their questions are asked again; return their number."""
         self.commit()
         with self._telling:
             self._db.execute("BEGIN IMMEDIATE")
@@ -362,9 +363,9 @@ class Store:
         return None if row is None else str(row[0])
 
     def put_remark(self, name: str, text: str, *, dropping: tuple[str, Sequence[str]]) -> None:
-        """Store a text under a name and, in the same transaction, drop answers that it makes invalid.
+        """Store a text under a name and, in the same transaction, delete answers that it makes invalid.
 
-        `dropping`: a role, and the kinds of its questions whose answers are dropped. They are asked again when needed.
+        `dropping`: a role, and the kinds of its questions whose answers are deleted. They are asked again when needed.
         """
         role, kinds = dropping
         opening = f'{{"role":{compact(role)},'
@@ -378,12 +379,12 @@ class Store:
             self._db.execute("COMMIT")
 
     def put_copy(self, name: str, text: str) -> None:
-        """Store a copy of what a file of the run holds, with which `merilo verify` compares the file."""
+        """Store a copy of the content of a file of the run; `merilo verify` compares the file with it."""
         with self._telling:
             self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, text))
 
     def asked(self, key: bytes) -> Asked | None:
-        """The question under this key with its answer, rubric and raw replies."""
+        """Return the question under this key with its answer, rubric and raw replies; None if there is none."""
         self.commit()
         row = self._one(self._select("key = ?"), key)
         if row is None:
@@ -394,9 +395,9 @@ class Store:
             return self._asked(row, sent)
 
     def conversation(self, key: bytes) -> Conversation | None:
-        """The conversation that answered the question under this key, with all that was asked in it, in its order.
+        """Return the conversation that answered the question under this key, with all its questions in order.
 
-        For an answer from the cache: that one alone, without judge, rubric and replies.
+        For an answer from the cache: that question only, without judge, rubric and replies.
         """
         self.commit()
         row = self._one(self._select("key = ?"), key)
@@ -405,12 +406,12 @@ class Store:
             return None
         with self._telling:
             sent = self._exchange_of(row[-1])
-            rows = [row] if sent.replies is None else self._beside(row)
+            rows = [row] if sent.replies is None else self._same_conversation(row)
             asked = tuple(self._asked(each, sent) for each in rows)
         return Conversation(sent.judge, sent.rubric, sent.replies or (), asked, cached=asked[0].cached)
 
     def keys(self) -> Iterator[bytes]:
-        """Every key that holds an answer, in ascending order, read in pages."""
+        """Yield every key with an answer, in ascending order, read in pages."""
         self.commit()
         last = b""
         while rows := self._all("SELECT key FROM answers WHERE key > ? ORDER BY key LIMIT ?", last, _PAGE):
@@ -418,18 +419,18 @@ class Store:
                 yield last
 
     def copy(self, path: Path) -> None:
-        """Write this store as one closed file at `path`, where there is none."""
+        """Write this store as one closed file at `path`, which must not exist."""
         self.commit()
         with self._telling:
             self._db.execute("VACUUM INTO ?", (str(path),))
             copy = sqlite3.connect(path, isolation_level=None)
             try:
-                copy.execute("DELETE FROM meta WHERE name = 'ledger'")  # it stays with this run
+                copy.execute("DELETE FROM meta WHERE name = 'ledger'")  # the ledger belongs to this run only
             finally:
                 copy.close()
 
     def spent(self) -> Spent:
-        """Requests, tokens and money over all conversations; None where any part is unknown."""
+        """Return requests, tokens and cost over all conversations; None for amounts with an unknown part."""
         self.commit()
         requests, known_in, known_out, known_cost, count, tokens_in, tokens_out, cost = self._one(
             "SELECT coalesce(sum(requests), 0), count(input_tokens), count(output_tokens), count(cost_usd),"
@@ -445,7 +446,7 @@ class Store:
         )
 
     def charges(self) -> Charges:
-        """Add up what all conversations have recorded: the usage that servers reported, without retries."""
+        """Return the sum of the usage that servers reported for all conversations, without retries."""
         self.commit()
         uncounted, unpriced = "input_tokens IS NULL OR output_tokens IS NULL", "cost_usd IS NULL"
         parts = (
@@ -462,20 +463,21 @@ class Store:
 
     @property
     def ledger_lines(self) -> int:
-        """The number of lines that this run's ledger has at least; 0 if it has none."""
+        """Minimum number of lines of this run's ledger; 0 if it has none."""
         row = self._one("SELECT value FROM meta WHERE name = 'ledger'")
         with self._telling:
             return 0 if row is None else int(row[0])
 
     def note_ledger(self, lines: int) -> None:
-        """Record how many lines this run's ledger has, so that a shorter or missing one is noticed."""
+        """Record the number of lines of this run's ledger, so that a truncated or missing one is detected."""
         with self._telling:
             self._db.execute("INSERT OR REPLACE INTO meta VALUES ('ledger', ?)", (str(lines),))
 
     def record_results(self, *digests: str) -> None:
-        """Record to which results this store belongs, by their digests (see runs/seal.py); on the disk on return."""
+        """Record the digests of the results that this store belongs to (see runs/seal.py); durable on return."""
         self.commit()
         with self._telling:
+            # in WAL mode, a commit with NORMAL may be lost in a power failure; the seal must not be
             self._db.execute("PRAGMA synchronous = FULL")
             self._db.execute("INSERT OR REPLACE INTO meta VALUES ('results', ?)", (" ".join(digests),))
             self._db.execute("PRAGMA synchronous = NORMAL")
@@ -483,15 +485,15 @@ class Store:
     # writing
 
     def due(self) -> bool:
-        """True when the pending rows should be committed."""
+        """Return True if the pending rows should be committed."""
         return self._due.due()
 
     def due_in(self) -> float | None:
-        """Seconds until a commit is due; 0.0 when it is, None while nothing is pending."""
+        """Return the seconds until a commit is due; 0.0 if it is due now, None if nothing is pending."""
         return self._due.due_in()
 
     def commit(self) -> None:
-        """Make everything kept so far durable against a crash of the process."""
+        """Make all pending rows durable against a crash of the process."""
         if not self._due.pending:
             return
         with self._telling:
@@ -502,6 +504,7 @@ class Store:
                     for sample_id, (row, record) in self._sample_rows.items()
                 )
                 self._db.executemany("INSERT INTO incoming VALUES (?, ?, ?, ?)", samples)
+            # OR IGNORE: `_texts` remembers a limited number, so a text may be written already
             self._db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", self._text_rows)
             self._db.executemany("INSERT INTO exchanges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._exchange_rows)
             self._db.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._answer_rows)
@@ -518,7 +521,8 @@ class Store:
         self._broken_off.written()
 
     def _exchange(self, exchange: Exchange, seconds: float, *, alone: bool) -> int:
-        """The number of the row for a conversation; those about one question in which nothing was sent share one."""
+        """Return the row number of a conversation. Conversations about one question without any request share a row."""
+        # conversations with several questions keep their own row: the row shows what was asked together
         if exchange.replies or not alone:
             return self._new_exchange(exchange, records.replies_text(exchange.replies), seconds)
         sort = (exchange.judge, exchange.rubric, exchange.cost_usd)
@@ -563,8 +567,8 @@ class Store:
         answer = records.answer_from(key, verdict, failure, sealed, question.verdict)
         return Asked(key, question, answer, bool(cached), sent.judge, sent.rubric, sent.replies or ())
 
-    def _beside(self, row: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        """The rows of the same conversation: they were written one after another."""
+    def _same_conversation(self, row: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        """Return the rows of the same conversation, which were written one after another."""
         found = [row]
         for where, end in (("rowid < ? ORDER BY rowid DESC", 0), ("rowid > ? ORDER BY rowid", -1)):
             for other in self._db.execute(self._select(where), (row[0],)):
@@ -584,7 +588,7 @@ class Store:
         self._check_row(seal_found, *values)
         _, judge, rubric, replies, *_ = values
         if digest_text(text) != rubric:
-            raise Damaged("a rubric is not the one that was used")
+            raise Damaged("a rubric does not match its digest")
         return _Sent(judge, text, records.replies_from(replies))
 
     def _text(self, digest: bytes, text: str | tuple[str, ...]) -> None:
@@ -608,19 +612,19 @@ class Store:
             return Sample.from_record(json.loads(record))
 
     def _check_absent(self, table: str, column: str, value: object) -> None:
-        """Raise RunError if a row that was not found by an index is in the table."""
+        """Raise RunError if a row that the index did not find is in the table."""
         found = self._one(f"SELECT 1 FROM {table} NOT INDEXED WHERE {column} = ?", value)  # noqa: S608  our own constants
         if found is not None:
             with self._telling:
-                raise Damaged("an index does not fit its table")
+                raise Damaged("an index does not match its table")
 
     @property
     def _row_seal(self) -> str:
-        """The column with the seal of a sample or a conversation."""
+        """Column with the seal of a sample or a conversation."""
         return "seal" if self._rows_sealed else "NULL"
 
     def _check_row(self, sealed: int | None, *values: Any) -> None:  # Any: a row's values
-        """Raise RunError if a row does not have the seal that it was written with; an older row has none."""
+        """Raise RunError if a row does not match its seal; older rows have none."""
         if self._rows_sealed and row_seal(*values) != sealed:
             with self._telling:
                 raise Damaged("a row does not match its seal")
@@ -636,7 +640,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """A conversation; `replies` None: nothing was sent, and nothing is known of what was asked together."""
+    """A stored conversation. `replies` is None if nothing was sent; its questions are then not recorded together."""
 
     judge: str
     rubric: str

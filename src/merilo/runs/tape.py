@@ -1,6 +1,7 @@
-"""Writes a run as one portable file: its samples, every question with its answer and raw replies, its outcomes.
+"""Writes a run as one portable file (a tape): its samples, every question with its answer and raw replies, its
+outcomes.
 
-JSON Lines, gzipped where the name ends in .gz, each line an object that says what it is::
+JSON Lines, gzipped if the name ends in .gz. Each line is an object with one name::
 
     {"merilo_tape": 1, "merilo": ..., "samples": n, "questions": n, "cached": n}
     {"manifest": {...}}
@@ -12,7 +13,7 @@ JSON Lines, gzipped where the name ends in .gz, each line an object that says wh
     {"summary": {...}}
     {"end": ...}              the digest of all lines above
 
-Equal runs give equal bytes: times, tokens and money are left out.
+Equal runs give equal bytes: times, tokens and costs are not included.
 """
 
 from __future__ import annotations
@@ -46,23 +47,23 @@ if TYPE_CHECKING:
 TAPE_FORMAT: Final = 1
 HEAD: Final = "merilo_tape"
 HELD_TEXTS: Final = 10_000
-"""So many texts can be referred to; when they are full, writer and reader forget them all."""
+"""Maximum number of texts that can be referred to. When it is reached, writer and reader forget them all."""
 _SHORT = 60
-"""Characters of a text that is written where it stands."""
+"""Maximum characters of a text that is written in place instead of in a text line."""
 
 
 def check_tape_path(path: Path) -> None:
-    """Whether a tape can be written here, before anything is paid for. Raises UsageError."""
+    """Raise UsageError if a tape cannot be written here; called before anything is paid for."""
     if path.is_dir():
-        raise UsageError(f"{path} is a directory; --record takes the name of a file, such as tape.jsonl.gz.")
+        raise UsageError(f"{path} is a directory. --record needs a file name, such as tape.jsonl.gz.")
     if not path.absolute().parent.is_dir():
-        raise UsageError(f"{path} cannot be written: there is no directory {path.parent}; make it first.")
+        raise UsageError(f"{path} cannot be written: the directory {path.parent} does not exist. Create it first.")
     if path.exists() and path.stat().st_size and not is_tape(path):
-        raise UsageError(f"{path} is there already and is no tape; choose another name for --record.")
+        raise UsageError(f"{path} exists and is not a tape. Choose another name for --record.")
 
 
 def is_tape(path: Path) -> bool:
-    """True for a file that begins as a tape does."""
+    """Return True for a file that starts like a tape."""
     try:
         with open_unpacked(path) as lines:
             return lines.read(len(HEAD) + 3) == f'{{"{HEAD}"'.encode()
@@ -71,10 +72,10 @@ def is_tape(path: Path) -> bool:
 
 
 def write_tape(run: Run, path: Path) -> int:
-    """Write the run to `path`; what was there stays until the new tape is whole. How many of its answers have no
-    raw reply, since they came from the cache.
+    """Write the run to `path`; return the number of its answers without raw replies, because they came from the cache.
 
-    A run that was stopped before its first outcome gives no tape. Raises RunError when it cannot be written.
+    An existing file is replaced once the new tape is complete. A run that was stopped before its first outcome gives no
+    tape. Raises RunError if it cannot be written.
     """
     if not run.file(OUTCOMES).exists():
         return 0
@@ -90,8 +91,8 @@ def write_tape(run: Run, path: Path) -> int:
             cached = store.spent().cached
     except (OSError, sqlite3.Error) as error:
         raise RunError(
-            f"The tape {path} cannot be written ({error}); the run is kept in {run.path}: "
-            "the same command with that directory as --out writes the tape."
+            f"The tape {path} cannot be written ({error}). The run is stored in {run.path}: "
+            "repeat the command with that directory as --out to write the tape."
         ) from error
     return cached
 
@@ -109,7 +110,7 @@ class _Writer:
             HEAD: TAPE_FORMAT,
             "merilo": version(),
             "samples": store.sample_count(),
-            "questions": sum(1 for _ in store.keys()),  # noqa: SIM118  a store is no dict
+            "questions": sum(1 for _ in store.keys()),  # noqa: SIM118  a store is not a dict
             "cached": store.spent().cached,
         }
         self._line(compact(head))
@@ -119,7 +120,7 @@ class _Writer:
         for conversation in _conversations(run, store):
             self._conversation(conversation)
         for line in _lines(run):
-            self._line(f'{{"outcome":{line}}}')  # as it stands: these bytes are what a replay is held to
+            self._line(f'{{"outcome":{line}}}')  # copied unchanged: a replay must reproduce these bytes
         if run.file(SUMMARY).exists():
             self._named("summary", json.loads(run.file(SUMMARY).read_bytes()))
         self._named("end", self._digest.hexdigest())
@@ -148,7 +149,7 @@ class _Writer:
         return {name: self._value(value) for name, value in values.items() if value or name not in later}
 
     def _value(self, value: object) -> object:
-        """The value, or where it is long a reference to a text line that stands before."""
+        """Return the value or, if it is long, a reference to an earlier text line."""
         if isinstance(value, tuple):
             texts = cast("tuple[str, ...]", value)  # the only tuples that questions have
             return self._text(digest_texts(texts), list(texts)) if sum(map(len, texts)) > _SHORT else list(texts)
@@ -174,7 +175,7 @@ class _Writer:
 
 
 def _conversations(run: Run, store: Store) -> Iterator[Conversation]:
-    """Each conversation once: as outcomes need them, then those that none needs, by their keys."""
+    """Yield each conversation once: in the order in which outcomes need them, then the remaining ones by key."""
     with closing(sqlite3.connect("")) as seen:  # a private file: a set in memory would grow with the run
         seen.execute("CREATE TABLE seen (key BLOB PRIMARY KEY) WITHOUT ROWID")
         for key in _keys(run, store):

@@ -1,4 +1,4 @@
-"""What goes wrong with the store of a run, told in one sentence: which file, what is wrong with it, what to do."""
+"""Errors of a run's store: which file, what is wrong with it, and what to do."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _SENTENCES: Final[Mapping[Trouble, str]] = {
-    Trouble.BUSY: "{path} is being written by another process; wait for it and try again.",
-    Trouble.NOT_WRITABLE: "{path} cannot be opened or written ({error}); make it writable or choose another directory.",
-    Trouble.DISK: "{path} cannot be written or read ({error}): the disk is full or fails; make room and run the same "
-    "command again, what was answered before is kept.",
-    Trouble.DAMAGED: "{path} is damaged ({error}); start a new run in another directory (--out): what the verdict "
-    "cache holds is not asked again.",
+    Trouble.BUSY: "{path} is being written by another process. Wait for it and try again.",
+    Trouble.NOT_WRITABLE: "{path} cannot be opened or written ({error}). Make it writable or choose another directory.",
+    Trouble.DISK: "{path} cannot be written or read ({error}): the disk is full or fails. Free some space and repeat "
+    "the command to resume; the answers so far are stored.",
+    Trouble.DAMAGED: "{path} is damaged ({error}). Start a new run in another directory (--out); answers in the "
+    "verdict cache are reused.",
 }
 
 
 class Telling:
-    """Turns what goes wrong in its block into a RunError of one sentence, and leaves no transaction open."""
+    """Context manager that turns an error in its block into a RunError and rolls back an open transaction."""
 
     __slots__ = ("_db", "_path")
 
@@ -47,30 +47,30 @@ class Telling:
 
 
 def demand(path: Path) -> None:
-    """Raise RunError where there is no store at `path`."""
+    """Raise RunError if there is no store at `path`."""
     if not path.exists():
-        raise RunError(f"{path} does not exist: this is not the directory of a run; name one that is.")
+        raise RunError(f"Not a run directory: {path.parent} (no {path.name}).")
 
 
 def newer(path: Path, found: int) -> RunError:
-    """What to say of a store of a format that is not known here."""
-    return RunError(f"{path} has format {found}, this merilo reads up to {FORMAT}; upgrade merilo.")
+    """Return the error for a store of a newer format."""
+    return RunError(f"{path} has format {found}; this merilo reads formats up to {FORMAT}. Upgrade merilo.")
 
 
 def without_text(path: Path, sample: str) -> RunError:
-    """What to say of a run that has outcomes of a sample which its store does not hold."""
-    return RunError(f"{path} is damaged: it has outcomes of sample {sample!r} but no text.")
+    """Return the error for a run with outcomes of a sample that its store does not contain."""
+    return RunError(f"{path} is damaged: it has outcomes of sample {sample!r}, but not the sample.")
 
 
 def told(path: Path, error: Exception) -> RunError:
-    """What to say of an error: what is wrong with which file, and what to do."""
+    """Return the RunError for an error of SQLite or for damaged content."""
     trouble = trouble_of(error) if isinstance(error, sqlite3.Error) else Trouble.DAMAGED
     return RunError(_SENTENCES[trouble].format(path=path, error=said(error)))
 
 
 def cut_short(path: Path, done: int, held: int) -> RunError:
-    """Return the error for a run whose outcomes are of more or fewer samples than its summary says."""
+    """Return the error for a run whose outcomes are of more or fewer samples than its summary states."""
     return RunError(
-        f"{path} is damaged: its summary is of {done:,} samples, its outcomes are of {held:,}. Copy the whole run "
+        f"{path} is damaged: its summary covers {done:,} samples, its outcomes {held:,}. Copy the whole run "
         "again, or repeat its command with this directory (--out)."
     )

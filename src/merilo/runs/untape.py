@@ -1,4 +1,4 @@
-"""Reads a tape back into the directory of a run. A tape comes from anywhere, so every line is held to its form."""
+"""Reads a tape back into a run directory. A tape may come from anywhere, so every line is validated."""
 
 from __future__ import annotations
 
@@ -30,38 +30,38 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Answer
 
 _LONGEST: Final = 256 * 1024 * 1024
-"""Bytes of a line; more is no tape, and would only fill the memory."""
+"""Maximum bytes of a line; a longer one is not from a tape and would only fill the memory."""
 _LONGEST_HEAD: Final = 2**20
-"""Bytes of the first line, which shows whether the file is a tape at all."""
+"""Maximum bytes of the first line, which shows whether the file is a tape."""
 _ORDER: Final = ("manifest", "sample", "text", "conversation", "outcome", "summary", "end")
 _MAPPINGS: Final = ("metrics", "left_out", "judges")
 
 
 class _Damaged(ValueError):
-    """What is wrong with a line, as the end of a sentence "line 7 ..."."""
+    """The problem of a line, as the end of a sentence "line 7 ..."."""
 
 
 def unpack(tape: Path, into: Path) -> Run:
-    """The run that a tape holds, as a directory made of it in `into`, which is empty.
+    """Return the run on a tape, as a directory created from it in `into`, which is empty.
 
-    It has no usage: a tape does not tell it. Raises RunError when the file is no tape, or a newer, damaged or
-    incomplete one.
+    It has no usage, since a tape does not record it. Raises RunError if the file is not a tape, or is newer, damaged or
+    incomplete.
     """
     reader = _Reader(into)
     try:
         with open_unpacked(tape) as lines:
             reader.read(lines)
     except _Damaged as error:
-        raise RunError(f"{tape} is damaged: line {reader.line} {error}; record it again.") from error
+        raise RunError(f"{tape} is damaged: line {reader.line} {error}. Record it again.") from error
     except MeriloError as error:
         raise RunError(f"{tape} cannot be replayed: {error}") from error
     except (EOFError, zlib.error) as error:
-        raise RunError(f"{tape} is damaged: it breaks off after line {reader.line}; record it again.") from error
+        raise RunError(f"{tape} is truncated after line {reader.line}. Record it again.") from error
     except OSError as error:
         raise RunError(f"{tape} cannot be read ({error}).") from error
     finally:
         reader.close()
-    return unchecked_run(into)  # the digest of the tape was checked, and a tape holds no seal
+    return unchecked_run(into)  # the tape's digest was checked; a tape has no seal
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ class _Reader:
     _outcomes: IO[bytes] | None = None
 
     def read(self, lines: Peekable) -> None:
-        """Take in the whole tape. Raises _Damaged, RunError."""
+        """Read the whole tape. Raises _Damaged, RunError."""
         self._head(lines.readline(_LONGEST_HEAD))
         self._store = Store.open(self.into / STORE, create=True)
         self._store.expect_samples()
@@ -87,10 +87,10 @@ class _Reader:
                 return
             self._digest.update(raw)
             self._take(name, value, raw)
-        raise _Damaged("is the last one, but the end is missing")
+        raise _Damaged("is the last one, but the 'end' line is missing")
 
     def close(self) -> None:
-        """Close what is open, whatever happened."""
+        """Close the open files."""
         if self._outcomes is not None:
             self._outcomes.close()
         if self._store is not None:
@@ -103,34 +103,34 @@ class _Reader:
         except ValueError:
             head = None
         if head is None or HEAD not in head:
-            raise RunError("it is neither the directory of a run nor a tape.")
+            raise RunError("it is neither a run directory nor a tape.")
         found = head[HEAD]
         if not isinstance(found, int) or isinstance(found, bool):
             raise _Damaged("names no format")
         if found > TAPE_FORMAT:
-            raise RunError(f"it has format {found}, this merilo reads up to {TAPE_FORMAT}; upgrade merilo.")
+            raise RunError(f"it has format {found}; this merilo reads formats up to {TAPE_FORMAT}. Upgrade merilo.")
         self._digest.update(raw)
 
     def _named(self, lines: Peekable) -> Iterator[tuple[bytes, str, object]]:
-        """The lines after the head: as they stand, what each is called, and what it holds."""
+        """Yield the lines after the head: their bytes, their name and their value."""
         while raw := lines.readline(_LONGEST):
             self.line += 1
             if not raw.endswith(b"\n"):
-                raise _Damaged("breaks off" if len(raw) < _LONGEST else "is too long")
+                raise _Damaged("is truncated" if len(raw) < _LONGEST else "is too long")
             try:
                 record = as_object(loaded(raw.decode()))
             except ValueError:
                 record = None
             if record is None or len(record) != 1 or (name := next(iter(record))) not in _ORDER:
-                raise _Damaged("is none of a tape's")
+                raise _Damaged("is not a valid line of a tape")
             self._in_order(name)
             yield raw, name, record[name]
 
     def _in_order(self, name: str) -> None:
         stage = _ORDER.index(name)
-        stage += name == "text"  # texts stand among the conversations
+        stage += name == "text"  # text lines are mixed with the conversations
         if stage < self._stage or (name == "manifest") == (self._stage > 0):
-            raise _Damaged(f"holds a {name}, which has no place there")
+            raise _Damaged(f"is a {name} line in the wrong place")
         self._stage = max(stage, 1)
 
     def _take(self, name: str, value: object, raw: bytes) -> None:
@@ -151,7 +151,7 @@ class _Reader:
         except _Damaged:
             raise
         except (ValueError, KeyError, TypeError, MeriloError) as error:  # pydantic's ValidationError is a ValueError
-            raise _Damaged(f"holds no {name} ({_first_line(error)})") from error
+            raise _Damaged(f"is not a valid {name} line ({_first_line(error)})") from error
 
     def _manifest(self, value: object) -> None:
         manifest = _object(value)
@@ -159,12 +159,12 @@ class _Reader:
             _object(manifest.get(name))
         write_json(self.into / MANIFEST, manifest)
         if not isinstance(manifest.get("samples"), int) or not isinstance(manifest.get("format"), int):
-            raise _Damaged("does not say how many samples there are")
+            raise _Damaged("does not state the number of samples")
         read_manifest(self.into / MANIFEST)
 
     def _sample(self, value: object) -> None:
         if self._open().add_sample(Sample.from_record(_object(value))) is not None:
-            raise _Damaged("holds a sample for the second time")
+            raise _Damaged("repeats a sample")
         self._commit()
 
     def _named_text(self, value: object) -> None:
@@ -188,7 +188,7 @@ class _Reader:
         kind = KINDS[_text(record["kind"])]
         values = {name: self._value(value) for name, value in _object(record["question"]).items()}
         if values.keys() - {each.name for each in fields(kind)}:
-            raise _Damaged("holds a question with unknown fields")
+            raise _Damaged("has a question with unknown fields")
         question = _adapter(kind).validate_python(values)
         if "verdict" in record:
             return key, question, kind.verdict.from_json(json.dumps(record["verdict"]))
@@ -196,7 +196,7 @@ class _Reader:
         return key, question, Failure(FailureKind(_text(failure["kind"])), _text(failure["message"]))
 
     def _value(self, value: object) -> object:
-        """The value, or the text that it refers to."""
+        """Return the value, or the text that it refers to."""
         reference = as_object(value)
         return value if reference is None else self._texts[_text(reference["text"])]
 
@@ -211,9 +211,9 @@ class _Reader:
 
     def _end(self, value: object, lines: Peekable) -> None:
         if value != self._digest.hexdigest():
-            raise _Damaged("holds another digest than the lines above it give: one of them was changed")
+            raise _Damaged("has a digest that does not match the lines above it: one of them was changed")
         if lines.read(1):
-            raise _Damaged("is the end, but more follows")
+            raise _Damaged("is the 'end' line, but more lines follow")
         store = self._open()
         store.accept_samples()
         store.commit()
@@ -231,27 +231,27 @@ class _Reader:
 def _object(value: object) -> Json:
     found = as_object(value)
     if found is None:
-        raise _Damaged("holds no object where one belongs")
+        raise _Damaged("has another value in place of an object")
     return found
 
 
 def _list(value: object) -> list[object]:
     found = as_list(value)
     if found is None:
-        raise _Damaged("holds no list where one belongs")
+        raise _Damaged("has another value in place of a list")
     return found
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise _Damaged("holds no text where one belongs")
+        raise _Damaged("has another value in place of a text")
     return value
 
 
 def _key(value: object) -> bytes:
     key = bytes.fromhex(_text(value))
     if len(key) != SIZE:
-        raise _Damaged("holds a key of another length")
+        raise _Damaged("has a key of the wrong length")
     return key
 
 
@@ -265,7 +265,7 @@ def _reply(record: Json) -> Reply | Failure:
     return Reply(texts, finish, path=path, model=_text(record["model"]), truncated=truncated)
 
 
-_ADAPTERS: dict[type, TypeAdapter[Any]] = {}  # Any: one for each question type, built when it first comes
+_ADAPTERS: dict[type, TypeAdapter[Any]] = {}  # Any: one for each question type, built on first use
 
 
 def _adapter(kind: type[Question[Any]]) -> TypeAdapter[Any]:  # Any: as above

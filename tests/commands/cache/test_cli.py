@@ -83,7 +83,7 @@ def test_prune_by_judge_and_age(here: Here) -> None:
     assert here.json("cache", "prune", "--judge", judge, "--older-than", "2d")["verdicts"] == 2
     unknown = here.merilo("cache", "prune", "--judge", "openai:gpt")
     assert unknown.returncode == 2
-    assert f"no verdict of a judge 'openai:gpt'; it knows {judge}" in unknown.stderr
+    assert f"no verdicts of judge 'openai:gpt' (judges: {judge})" in unknown.stderr
     assert here.json("cache", "prune", "--judge", judge)["verdicts"] == 1
 
 
@@ -130,5 +130,5 @@ def test_a_foreign_file_is_left_alone(here: Here) -> None:
     for arguments in (("info",), ("prune", "--all")):
         refused = here.merilo("cache", *arguments, env={"MERILO_CACHE": str(here.path / "mail.sqlite")})
         assert refused.returncode == 2
-        assert "is no verdict cache of merilo (its tables are mail)" in refused.stderr
+        assert "is not a verdict cache of merilo (its tables are mail)" in refused.stderr
     assert (here.path / "mail.sqlite").read_bytes() == before

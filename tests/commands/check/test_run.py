@@ -418,7 +418,7 @@ async def test_tasks_that_the_judge_does_not_answer(tmp_path: Path) -> None:
     """They are left out with the reason; a judge that answers none of them is refused."""
     other = {"id": "x", "task": "nli", "context": "c", "statement": "s", "label": 1}
     found = await checked(CheckOptions(labels=[written(tmp_path, [*RECORDS, other])]))
-    assert found.left_out == {"nli": "the judge peeking does not answer questions of kind 'support'"}
+    assert found.left_out == {"nli": "the judge peeking cannot answer 'support' questions"}
     with pytest.raises(UsageError, match="Nothing can be asked"):
         await checked(CheckOptions(labels=[written(tmp_path, [other])]))
 

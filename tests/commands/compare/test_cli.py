@@ -147,7 +147,7 @@ def test_another_judge_is_refused(two: Here) -> None:
     [
         ((), "needs two runs or more, got 0"),
         (("runs/new",), "needs two runs or more, got 1"),
-        (("runs/new", "runs/none"), "is not the directory of a run"),
+        (("runs/new", "runs/none"), "Not a run directory"),
         (("runs/new", "runs/old", "--level", "95"), "write 0.95 for 95 %"),
         (("runs/new", "runs/old", "--undefined", "best"), "to drop or to count as worst"),
         (("runs/new", "runs/old", "--primary", "faithfulness"), "write context_relevance"),

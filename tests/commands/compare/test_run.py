@@ -460,7 +460,7 @@ def test_one_run_or_none_is_refused(tmp_path: Path) -> None:
     """A comparison needs two; a directory without a run is named."""
     with pytest.raises(UsageError, match="two runs or more, got 1"):
         api.compare(tmp_path)
-    with pytest.raises(RunError, match="is not the directory of a run"):
+    with pytest.raises(RunError, match="Not a run directory"):
         api.compare(tmp_path, tmp_path)
 
 

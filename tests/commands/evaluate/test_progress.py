@@ -182,7 +182,7 @@ def test_one_line_tells_all_and_is_gone_in_the_end(desk: Desk) -> None:
     ):
         assert any(re.search(fact, frame) for frame in shown.frames), fact
     assert max(len(frame) for frame in shown.frames if "/48" in frame) < 80
-    assert [line for line in shown.left if line] == [frame for frame in shown.frames if "Trying again" in frame]
+    assert [line for line in shown.left if line] == [frame for frame in shown.frames if "Retrying" in frame]
     assert "\x1b[?" not in shown.err  # the cursor is never hidden, so it need not be brought back
     assert shown.out.startswith("data: 48 samples")
 

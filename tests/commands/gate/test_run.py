@@ -405,7 +405,7 @@ def test_too_little_is_told_as_such(tmp_path: Path, given: dict[str, list[int]],
         (Suite(minimums={METRIC: 0.5}), True, "not how much worse"),
         (Suite(minimums={METRIC: 0.5}, strict=True), False, "Strict is about drops"),
         (Suite(minimums={"context_relevence": 0.5}), False, "did you mean context_relevance"),
-        (Suite(minimums={METRIC: 80}), False, "lies between 0 and 1; 80 decides nothing"),
+        (Suite(minimums={METRIC: 80}), False, "is always between 0 and 1, so a limit of 80 decides nothing"),
         (Suite(max_drop={"faithfulness": 0.1}), True, "has no metric 'faithfulness'"),
     ],
 )

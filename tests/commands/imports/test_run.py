@@ -157,7 +157,7 @@ def test_wrong_columns_are_named(here: Path, arguments: dict[str, Any], told: st
 def test_an_id_that_comes_twice_is_refused(here: Path) -> None:
     """Runs are compared by the ids; no advice is given that this command does not take."""
     file = written("scores.csv", "id,s\na,0.5\na,0.6\n")
-    with pytest.raises(DataError, match=r"'a', which sample 1 has already") as caught:
+    with pytest.raises(DataError, match=r"'a', the id of sample 1") as caught:
         import_scores(file, scores=["s"], out=here / "run")
     assert "skip" not in str(caught.value)
 

@@ -187,7 +187,7 @@ async def test_kinds_that_are_not_answered_are_left_out(tmp_path: Path) -> None:
     judge = CallableJudge(right, answers=frozenset({Relevance}), title="judge")
     found = await run_probes(ProbeOptions(labels=[file_of(tmp_path)], judge=judge, cache=False))
     assert {result.probe.name for result in found.results} == {"padding", "stuffing", "question", "instructions"}
-    assert found.left_out["support"].endswith("does not answer questions of kind 'support'")
+    assert found.left_out["support"].endswith("cannot answer 'support' questions")
     assert found.left_out["order"] == "no case fits it"
 
 

@@ -95,9 +95,9 @@ def test_a_miss_is_one_sentence_and_wrong_use(recorded: Here) -> None:
 @pytest.mark.parametrize(
     ("source", "told"),
     [
-        ("nothing", "is not the directory of a run"),
-        ("data.jsonl", "is neither the directory of a run nor a tape"),
-        ("cut", "it breaks off"),
+        ("nothing", "Not a run directory"),
+        ("data.jsonl", "is neither a run directory nor a tape"),
+        ("cut", "is truncated after line"),
     ],
 )
 def test_what_cannot_be_replayed_is_said(recorded: Here, source: str, told: str) -> None:
@@ -114,7 +114,7 @@ def test_record_never_writes_over_data(recorded: Here) -> None:
     before = (recorded.path / "data.jsonl").read_bytes()
     done = recorded.merilo("run", "data.jsonl", *JUDGE, "--record", "data.jsonl")
     assert done.returncode == 2
-    assert "is no tape; choose another name for --record" in " ".join(done.stderr.split())
+    assert "is not a tape. Choose another name for --record" in " ".join(done.stderr.split())
     assert (recorded.path / "data.jsonl").read_bytes() == before
 
 

@@ -590,7 +590,7 @@ def test_a_directory_that_was_there_stays(tape: bytes, tmp_path: Path) -> None:
 def test_a_newer_tape_says_what_to_do(tape: bytes, tmp_path: Path) -> None:
     """A tape of a later format is told apart from a damaged one."""
     (tmp_path / "t").write_bytes(HOSTILE["newer"](tape))
-    with pytest.raises(merilo.RunError, match="has format 99, this merilo reads up to 1; upgrade merilo"):
+    with pytest.raises(merilo.RunError, match=r"has format 99; this merilo reads formats up to 1\. Upgrade merilo"):
         merilo.replay(tmp_path / "t")
 
 
@@ -622,7 +622,11 @@ def test_what_is_there_and_no_tape_is_never_written_over(tmp_path: Path, judge: 
     """`record` refuses a file that is no tape, a directory and a place that is not there, before anything is asked."""
     data = tmp_path / "data.jsonl"
     data.write_text('{"user_input": "Who?"}\n', encoding="utf-8")
-    for path, told in ((data, "is no tape"), (tmp_path, "is a directory"), (tmp_path / "no" / "t", "no directory")):
+    for path, told in (
+        (data, "is not a tape"),
+        (tmp_path, "is a directory"),
+        (tmp_path / "no" / "t", "does not exist"),
+    ):
         with pytest.raises(merilo.UsageError, match=told):
             merilo.evaluate(rows(1), judge=judge, out=tmp_path / "r", record=path)
     assert data.read_text(encoding="utf-8") == '{"user_input": "Who?"}\n'

@@ -157,7 +157,7 @@ def _answerable(records: Sequence[Labelled], judge: Judge) -> tuple[list[Labelle
     left_out: dict[str, str] = {}
     for task in dict.fromkeys(record.task for record in records):
         if KIND[task] not in judge.answers:
-            left_out[task.value] = f"the judge {judge.name} does not answer questions of kind '{KIND[task].kind}'"
+            left_out[task.value] = f"the judge {judge.name} cannot answer '{KIND[task].kind}' questions"
         elif unready is not None:
             left_out[task.value] = unready
     kept = [record for record in records if record.task.value not in left_out]

@@ -230,7 +230,7 @@ def _answerable(cases: Sequence[Case], judge: Judge) -> tuple[list[Case], dict[s
     left_out: dict[str, str] = {}
     for asks in dict.fromkeys(case.asks for case in cases):
         if KINDS[asks] not in judge.answers:
-            left_out[asks.value] = f"the judge {judge.name} does not answer questions of kind '{KINDS[asks].kind}'"
+            left_out[asks.value] = f"the judge {judge.name} cannot answer '{KINDS[asks].kind}' questions"
         elif unready is not None:
             left_out[asks.value] = unready
     return [case for case in cases if case.asks.value not in left_out], left_out
