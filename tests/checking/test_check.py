@@ -442,7 +442,7 @@ async def test_labels_that_stand_in_two_files(tmp_path: Path) -> None:
     first = written(tmp_path, RECORDS[:1])
     second = tmp_path / "again.jsonl"
     second.write_bytes(first.read_bytes())
-    with pytest.raises(DataError, match=r"again\.jsonl, line 1.*labelled in ours\.jsonl, line 1"):
+    with pytest.raises(DataError, match=r"again\.jsonl, line 1.*as in ours\.jsonl, line 1"):
         await checked(Wanted(labels=[first, second]))
 
 

@@ -1,7 +1,7 @@
 """Conversations with a model, as generators: a turn with its length retries, re-asks, several side by side.
 
-A reply that cannot be read is asked for again in the same conversation, with what was wrong. A reply cut
-off by length is never repaired: the same turn is asked again with a larger limit.
+After an unreadable reply, the model is re-asked in the same conversation, with the problem. A reply truncated by its
+length is never repaired: the same turn is sent again with a larger limit.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Answer
     from merilo.providers.base import Provider, Request
 
-    Turn = Generator[tuple[Send, ...], tuple[Reply | Failure, ...], "Heard"]
-
 ENLARGED = 4
 ENLARGEMENTS = 2
 _LONGEST_QUOTED = 4_000
@@ -31,14 +29,18 @@ _LONGEST_SHOWN = 300
 
 
 class Heard(NamedTuple):
-    """What a turn ended with, and the request that led to it (its limit may have grown)."""
+    """The result of a turn, and the request that led to it (its limit may have grown)."""
 
     request: Request
     reply: Reply | Failure
 
 
+if TYPE_CHECKING:
+    Turn = Generator[tuple[Send, ...], tuple[Reply | Failure, ...], Heard]
+
+
 def turn(provider: Provider, request: Request) -> Turn:
-    """The whole reply to one request, or the failure: cut off and refused replies are failures."""
+    """Return the whole reply to one request, or a failure; truncated and refused replies are failures."""
     for enlargement in range(ENLARGEMENTS + 1):
         (reply,) = yield (Send(provider, request),)
         if isinstance(reply, Failure):
@@ -63,10 +65,10 @@ def read_answers(
     size: int,
     reasks: int,
 ) -> Conversation:
-    """Answers to `size` questions from one conversation, which asks again for what is missing or wrong.
+    """Return the answers to `size` questions from one conversation, re-asking for missing or invalid ones.
 
-    `read` takes a reply and the indices still wanted. A verdict once read is kept whatever comes later;
-    what is still missing at the end gets a Failure.
+    `read` takes a reply and the indices still needed. A verdict that was read once is never replaced by a later one.
+    Questions without a verdict at the end get a Failure.
     """
     answers: list[Answer | None] = [None] * size
     fault = ""
@@ -92,7 +94,7 @@ def read_answers(
 
 
 def side_by_side(conversations: Sequence[Conversation]) -> Conversation:
-    """The answers of several conversations, in their order; their requests share the steps."""
+    """Return the answers of several conversations, in their order; their requests share the steps."""
     results: list[tuple[Answer, ...]] = [()] * len(conversations)
     waiting: dict[int, tuple[Send, ...]] = {}
     try:
