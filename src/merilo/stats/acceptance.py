@@ -1,4 +1,4 @@
-"""Tests how confident a judge must be for its answers to replace those of another judge.
+"""Tests of the confidence that a judge needs for its answers to replace those of another judge.
 
 Fixed-sequence testing: thresholds from a fixed grid are tested from the strictest to the laxest, each at the full
 level, until the first one fails. No correction for the number of thresholds is needed, because a lax threshold is
