@@ -118,6 +118,8 @@ class BlendedModel:
         if not others:
             return found
         by_words = others[0].placed(self.lexical.relevance(user_input, others[0].sentences))
+        # The two parts use different curves, so their probabilities are compared by the distance from their
+        # thresholds.
         surer = max(found, by_words, key=lambda each: (each.grade, each.probability - each.yes_from))
         evidence = tuple(sorted({*found.evidence, *by_words.evidence}))
         return replace(surer, evidence=evidence, coverage=self.lexical.relevance(user_input, sentences).coverage)
@@ -125,6 +127,7 @@ class BlendedModel:
     def usefulness(self, user_input: str, reference: str, sentences: Sequence[str]) -> UsefulnessResult:
         """Judge whether a context helps to arrive at the reference, with the sentences that are evidence."""
         read, others = _parts_of(user_input, [sentences])
+        # The reference may be in another language than the question; the encoder needs all texts in English.
         if not read or not all_english(user_input, (reference, *read[0].sentences)):
             return self.lexical.usefulness(user_input, reference, sentences)
         found = read[0].placed(self._read_usefulness(user_input, reference, read[0].sentences))
@@ -159,6 +162,7 @@ class BlendedModel:
             curve = self.curves["sentence"]
             p_relevant = round(p_relevant * curve.probability(self.rows.sentences(user_input, sentences)[0]), DIGITS)
             yes_from *= curve.thresholds["yes"]
+        # Fitted separately, so the probability of answering could exceed that of being relevant.
         p_answers = min(p_relevant, self.curves["answers"].probability(answers))
         grade, evidence = 0, tuple[int, ...]()
         if p_relevant >= yes_from:
@@ -183,6 +187,7 @@ class BlendedModel:
         chances = [0.0 if row is None else curve.probability(row) for row in rows]
         best, yes_from = max(chances, default=0.0), curve.thresholds["yes"]
         evidence = tuple(place for place, chance in enumerate(chances) if chance >= yes_from)
+        # Two contexts are tried only if none supports the statement alone: most statements need one.
         together = None if evidence else joint(held, contexts)
         if together is not None:
             best = max(best, curve.probability(self.rows.support(statement, together[1])))

@@ -96,6 +96,7 @@ class BlendedRows:
         """Return the features of `sentence` for each sentence of a context, which must not be empty."""
         found = match(self.lexical.lexicon.query(user_input), sentences, drop_copies=True)
         by_words = _by_sentence(found, self.lexical.context_row(found)[0], len(sentences))
+        # Echoes of the question are removed before reading: the reader would score them as perfect matches.
         short, new = self._short(user_input)[0], without_copies(user_input, sentences)
         seen = [self._eyes.see(short, part) for part in self._parts(new)]
         read, covered = self._eyes.logits_of("sentence", seen).tolist(), [each.covered for each in seen]
@@ -134,6 +135,7 @@ class BlendedRows:
             by_words = self.lexical.curves["supported"].logit(support_features(found, self.lexical.lexicon))
         seen = self._windows(self._short(statement), sentences)
         margins = self._margins(seen)
+        # The contradiction is read in the window that supports best, so that both are about the same text.
         best = int(margins.argmax())
         contradicted, unsaid = (self._eyes.logits_of("supported", seen, part)[best] for part in (1, 2))
         return by_words, float(margins[best]), float(contradicted - unsaid)
@@ -216,6 +218,7 @@ class BlendedRows:
         """Return each sentence as read in the first window that contains it."""
         long = self._long(sentences)
         parts: list[Part] = []
+        # Windows overlap, so a sentence may be in two of them; the first one is used for every sentence.
         for window in long:  # windows overlap, and together they hold every sentence in order
             parts += [window.part(at) for at in range(len(parts), window.window.sentences.stop)]
         return parts

@@ -67,6 +67,7 @@ class CallableJudge:
         """Return one answer per question, with one request for each, side by side."""
         questions = question.questions if isinstance(question, Pack) else (question,)
         provider = self._provider
+        # Through the engine like requests to a server, so that its limits on concurrency apply to the callable too.
         replies = yield tuple(Send(provider, QuestionRequest.of(each)) for each in questions)
         return tuple(_read(each, reply) for each, reply in zip(questions, replies, strict=True))
 

@@ -195,6 +195,7 @@ class Cascade:
         answers: dict[int, Attributed] = {}
         revoked: list[int] = []
         left = [*range(len(questions))]
+        # `places` depends on the kind: a judge without a threshold for it is skipped.
         *earlier, last = self.places(kind)
         for place in earlier:
             stage = self.stages[place]
@@ -204,6 +205,7 @@ class Cascade:
             given = yield (tuple(_at_stage(questions[n], place) for n in asked),)
             accepted = [n for n, answer in zip(asked, given, strict=True) if stage.accepts(kind.kind, answer)]
             left = [n for n in left if n not in accepted]
+            # After a failed audit, answers of earlier judges are replaced by the last judge's.
             if kind.kind in self.revoked:
                 revoked += accepted
             else:

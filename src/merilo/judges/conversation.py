@@ -50,6 +50,7 @@ def turn(provider: Provider, request: Request) -> Turn:
             return Heard(request, Failure(FailureKind.REFUSED, f"The model declined to answer: {_shown(reply)}"))
         if reply.finish is Finish.STOP:
             return Heard(request, reply)
+        # Without a limit in the request there is nothing to enlarge: the server's limit truncated the reply.
         if request.max_tokens is None:
             break
         if enlargement < ENLARGEMENTS:
@@ -79,6 +80,8 @@ def read_answers(
         wanted = frozenset(n for n, answer in enumerate(answers) if answer is None)
         reading = Reading((), TOO_LONG) if heard.reply.truncated else read(heard.reply.text, wanted)
         for index, verdict in enumerate(reading.verdicts):
+            # The first readable verdict counts. A re-ask is about the missing ones, and a model may change the others
+            # too.
             answers[index] = verdict if answers[index] is None else answers[index]
         fault = reading.fault
         if not fault:
@@ -106,6 +109,7 @@ def side_by_side(conversations: Sequence[Conversation]) -> Conversation:
             for index in order:
                 own = tuple(next(replies) for _ in waiting.pop(index))
                 _advance(index, conversations[index], own, results, waiting)
+    # If one conversation raises, the others must release their state too.
     finally:
         for conversation in conversations:
             conversation.close()
@@ -128,6 +132,7 @@ def _advance(
 def _reask(heard: Heard, text: str, fault: str, *, partly: bool) -> Request:
     rest = "Reply again with JSON in the form you were given"
     rest += ", with verdicts on these statements only." if partly else ", and nothing else."
+    # The whole unreadable reply may exceed the context window of the model.
     said = text if len(text) <= _LONGEST_QUOTED else f"{text[:_LONGEST_QUOTED]} ..."
     turns = (Message("assistant", said.strip() or "(no text)"), Message("user", f"{fault} {rest}"))
     return replace(heard.request, messages=(*heard.request.messages, *turns))

@@ -70,6 +70,7 @@ def without_copies(asked: str, sentences: Sequence[str]) -> tuple[str, ...]:
         return tuple(sentences)
     left = list(sentences)
     held = [word for place, sentence in enumerate(left) for word in _words(sentence, place)]
+    # From the last echo to the first, so that the positions of earlier words stay valid.
     for first, behind in reversed([*_copies(question, held)]):
         _cut(left, held[first], held[behind - 1])
     return tuple("" if _is_shuffled(question, sentence) else sentence for sentence in left)
@@ -103,6 +104,7 @@ def _kept_look(word: str) -> str:
 def _look(word: str) -> str:
     if word.isascii():
         return word.strip("_").casefold()
+    # NFKD separates accents into marks (category M); Cf are invisible format characters such as zero-width spaces.
     plain = "".join(char for char in normalize("NFKD", word) if category(char)[0] != "M" and category(char) != "Cf")
     return plain.strip("_").casefold().translate(_LOOKALIKES)
 
@@ -114,6 +116,7 @@ def _is_shuffled(question: _Question, sentence: str) -> bool:
     question.
     """
     words = {word.text for word in _words(sentence, 0)} - _LINKS
+    # One word is too little evidence: "Paris." may be the answer to a question that names Paris.
     if len(words) < _LEAST_SHUFFLED or not words.issubset(question.words):
         return False
     return question.is_open or ("?" in sentence and len(words) >= question.least)

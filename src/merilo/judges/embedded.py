@@ -107,6 +107,7 @@ class EmbeddedJudge:
 
         For texts in other languages the judge compares words only.
         """
+        # The beginning is enough to detect a language, and contexts may have a million characters.
         first, *others = [text[:_LONGEST_BEGINNING] for text in texts]
         return any(told_apart(first, others).english) if others else is_english(first)
 

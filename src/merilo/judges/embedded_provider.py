@@ -118,6 +118,7 @@ class EmbeddedProvider:
                 places.setdefault(question, []).append(place)
             else:
                 yield place, Permanent("The embedded judge cannot answer questions of this kind.")
+        # Short questions first, so that replies start to arrive soon and long ones run last, one at a time.
         ordered = sorted(places, key=_length)
         pool = ThreadPoolExecutor(_threads(), "embedded")
         try:
@@ -146,6 +147,7 @@ def _answered_in_turn(model: BlendedModel, event: Event | None, question: Questi
     with cancelled_by(event):
         if _length(question) <= _LONG:
             return _answered(model, question)
+        # A plain acquire() would block Ctrl-C until the other long question is finished.
         while not _long_turn.acquire(timeout=_POLL_S):
             check_cancelled()
         try:
@@ -267,6 +269,7 @@ def _noncommittal(model: BlendedModel, question: Noncommittal) -> NoncommittalVe
 
 def _embeddings(model: BlendedModel, question: Embeddings) -> MatrixVerdict:
     """Return the encoder's vectors if all texts are English, otherwise those of n-grams (zeros for no words)."""
+    # One method for all texts of a question: cosines between vectors of different methods mean nothing.
     if not is_english(*question.texts):
         return MatrixVerdict.of([ngram_vector(text) for text in question.texts])
     return MatrixVerdict.of(model.embedder.vectors(question.texts).tolist())

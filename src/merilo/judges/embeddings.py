@@ -75,6 +75,7 @@ class OpenAIEmbeddingsJudge:
             texts = each.texts if isinstance(each, Embeddings) else ()
             parts = [texts[at : at + self.batch] for at in range(0, len(texts), self.batch)]
             sends = tuple(Send(self.provider, EmbeddingsRequest((), inputs=part)) for part in parts)
+            # A question without texts must not yield an empty step: it needs no reply and gets an empty matrix.
             answers.append(_joined((yield sends) if sends else ()))
         return tuple(answers)
 
@@ -86,6 +87,7 @@ def _joined(replies: Sequence[Reply | Failure]) -> Answer:
         if isinstance(reply, Failure):
             return reply
         parts.append(MatrixVerdict.from_json(reply.text))
+    # The rows of a matrix need one length, and a server may change it between requests.
     columns = {part.columns for part in parts}
     if len(columns) > 1:
         lengths = " and ".join(map(str, sorted(columns)))

@@ -59,6 +59,8 @@ def is_english(*texts: str) -> bool:
     False for texts without letters. Texts in plain letters with as many English as other common words, or none, are
     English.
     """
+    # At most as many foreign as English words, not "at least one English word": a short question or a list of names
+    # may have neither, and is more often English than not.
     whole = _whole(texts)
     return whole.letters > 0 and _is_plain(whole) and whole.english >= whole.others
 
@@ -70,6 +72,7 @@ def all_english(asked: str, texts: Sequence[str]) -> bool:
     not make a question in another script, or one made of punctuation, count as English.
     """
     own = _signs(asked)
+    # The question is checked alone too, because a long English context would hide it in the total share.
     readable = _is_plain(own) if own.letters else any(map(str.isdigit, asked))
     return readable and is_english(asked, *texts)
 
@@ -127,6 +130,7 @@ def _is_plain(signs: _Signs, least: float = _LEAST_PLAIN) -> bool:
 
 
 def _signs(text: str) -> _Signs:
+    # Counting a large context takes long enough for Ctrl-C to matter.
     check_cancelled()
     return _kept_signs(text) if len(text) <= _LONGEST_KEPT else _counted(text)
 

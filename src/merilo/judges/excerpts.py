@@ -103,6 +103,7 @@ def _limit(sizes: Sequence[int], most: int) -> int:
     """
     left = most
     for number, size in enumerate(sorted(min(each, CONTEXT_SIZE) for each in sizes)):
+        # In ascending order, a context below its equal part leaves the rest of that part to the larger ones.
         fair = left // (len(sizes) - number)
         if size > fair:
             return fair
@@ -117,6 +118,8 @@ def _excerpt(queries: Sequence[Query], sentences: Sequence[str], limit: int, siz
     room, kept = limit, set[int]()
     for place in sorted(range(len(passages)), key=scores.__getitem__, reverse=True):  # stable: ties keep their order
         room -= sum(unit.size for unit in passages[place])
+        # Stop at the first passage that does not fit. Skipping it for a smaller, worse one would read less relevant
+        # text.
         if room < 0 and kept:
             break
         kept.add(place)

@@ -212,6 +212,7 @@ class LexicalModel:
         found = match(self.lexicon.query(user_input), sentences, drop_copies=True)
         logits, row = self.context_row(found)
         p_relevant = self.curves["relevant"].probability(row)
+        # The two curves are fitted separately and may disagree: a context that answers is also relevant.
         p_answers = min(p_relevant, self.curves["answers"].probability(row))
         evidence = self._evidence(found, logits)
         grade = 0
@@ -303,6 +304,7 @@ class LexicalModel:
         """Return the log odds of each unit as evidence, and the CONTEXT_FEATURES of the whole context."""
         rows = sentence_features(found, self.lexicon)
         logits = [
+            # A dropped unit (a question or an echo) can never be evidence.
             self.curves["sentence"].logit(row) if mask or not drop else -math.inf
             for row, mask, drop in zip(rows, found.masks, found.dropped, strict=True)
         ]
@@ -377,6 +379,7 @@ def joint(found: Sequence[Matches], contexts: Sequence[Sequence[str]]) -> tuple[
     top = covering[:_JOINED]
     window = [text for _, index in top for text in _best_sentences(found[index], contexts[index])]
     together = match(found[0].query, window, drop_copies=False)
+    # `top[0][0]` is negative, minus the share of the better context: the difference is the gain of the second one.
     if together.share(union(together.masks)) + top[0][0] < _JOIN_GAIN:
         return None
     return tuple(sorted(index for _, index in top)), window
@@ -393,6 +396,7 @@ def _best_sentences(found: Matches, sentences: Sequence[str]) -> list[str]:
 
 def probability(logit: float) -> float:
     """Return the logistic function of log odds, rounded to 6 digits."""
+    # exp() would overflow for large negative log odds; the result is 0 to all digits anyway.
     if logit < -40.0:
         return 0.0
     return round(1.0 / (1.0 + math.exp(-min(logit, 40.0))), DIGITS)

@@ -83,6 +83,7 @@ def sentence_features(found: Matches, lexicon: Lexicon) -> list[tuple[float, ...
         length = len(unit)
         heaviest = _heaviest(mask, query)
         new_number, new_name, cues = asked_for(query, unit)
+        # Shared weight relative to the unit's own weight: near 1 if the unit has nothing but the query's words.
         copied = coverage * query.total / (lexicon.unit_weight(unit) or 1.0)
         rows.append((
             coverage, wide, coverage * 2.2 / (1.0 + 1.2 * (0.25 + 0.75 * length / 25.0)),
@@ -107,6 +108,7 @@ def context_features(
     ordered = sorted(sentence_logits, reverse=True)[:2]
     top = ordered[0] if ordered else _NO_LOGIT
     best = max(range(len(rows)), key=lambda i: (sentence_logits[i], -i)) if rows else None
+    # Probability that no sentence is evidence, if sentences were independent; in logarithms to avoid underflow.
     miss_all = math.fsum(
         math.log1p(-min(0.999, 1 / (1 + math.exp(-min(30.0, max(-30.0, z)))))) for z in sentence_logits
     )
@@ -139,6 +141,7 @@ def support_features(found: Matches, lexicon: Lexicon) -> tuple[float, ...]:
     mask = union(found.masks[place : place + size])
     trigrams = _trigrams(query.words)
     inside = frozenset[tuple[str, str, str]]().union(*map(_trigrams, window))
+    # Three consecutive units, because one sentence of a context often continues the previous one ("It was ...").
     coverage, three = found.share(whole), found.share(mask)
     pair = union(found.masks[pair_place : pair_place + pair_size])
     window_weight = math.fsum(lexicon.unit_weight(unit) for unit in window) or 1.0

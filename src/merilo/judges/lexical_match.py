@@ -102,6 +102,7 @@ def match(query: Query, sentences: Sequence[str], *, drop_copies: bool) -> Match
     bits = {term: 1 << place for place, term in enumerate(query.terms)}
     by_prefix: dict[str, int] = {}
     for term, bit in bits.items():
+        # Shorter stems share a beginning with too many unrelated words.
         if len(term) >= LEAST_PREFIX:
             by_prefix[prefix(term)] = by_prefix.get(prefix(term), 0) | bit
     asked, opening = query.words.members, frozenset(by_prefix)
@@ -161,6 +162,7 @@ def best_window(found: Matches, longest: int) -> tuple[int, int]:
             share = memo.get(mask)
             if share is None:
                 share = memo[mask] = found.share(mask)
+            # The tolerance keeps the shortest, first window on ties, whatever the rounding of the sums.
             if share > best + 1e-9:
                 best, place, size = share, start, length
     return place, size
@@ -206,6 +208,7 @@ def _quotes(query: Query, unit: Words) -> bool:
     if not query.asks or len(query.words.stems) < _LEAST_COPIED_STEMS:
         return False
     shared = shared_pairs(query, unit)
+    # An echo in any script. Below this overlap, the opening and question words must be repeated too.
     if shared >= _COPY_OVERLAP_UNSPACED:
         return True
     opens = bool(query.interrogatives) and query.interrogatives <= unit.question_words

@@ -117,6 +117,7 @@ def _seen(question: Query, answer: Query, context: Sequence[str], odds_of: Odds)
     asked, given = match(question, context, drop_copies=True), match(answer, context, drop_copies=False)
     shares = [given.share(mask) for mask in given.prefix_masks]
     most = max(shares, default=0.0)
+    # Nearly the maximum instead of equality: equal sets of words may sum to slightly different weights.
     holding = tuple(place for place, share in enumerate(shares) if share and share >= _ALL * most)
     return _Seen(asked, given, tuple(max(_NOWHERE, odds) for odds in odds_of(asked)), holding, most)
 
@@ -142,6 +143,7 @@ def _nearness(question: Query, answer: Query, unit: Words) -> tuple[float, float
     places: dict[str, list[int]] = {}
     for place, stem in enumerate(unit.stems):
         places.setdefault(stem, []).append(place)
+    # Words that the answer repeats from the question would always be near the question's words.
     new = [term for term in answer.terms if term not in question.words.members]
     at = [place for term in new or answer.terms for place in places.get(term, ())]
     near = there = 0.0

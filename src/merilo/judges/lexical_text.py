@@ -104,6 +104,7 @@ def unit_texts(text: str, *, longest: int) -> list[str]:
 
 
 def _words(text: str) -> Words:
+    # NFKC joins full-width digits, ligatures and superscripts with their plain forms.
     plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
     stems: list[str] = []
     lowered: list[str] = []
@@ -114,6 +115,7 @@ def _words(text: str) -> Words:
         stems.extend(found)
         low = token.lower()
         lowered.append(low)
+        # The first word of a text is capitalised anyway, so it counts as a name only if it is all capitals.
         if token[0].isupper() and (number or token[1:].isupper()) and len(token) > 1:
             names.update(dict.fromkeys(found))
     distinct = tuple(dict.fromkeys(stems))
@@ -175,7 +177,9 @@ def _stems(token: str) -> tuple[str, ...]:
 
 def _number(token: str) -> str:
     plain = token if token.isascii() else "".join(str(unicodedata.decimal(char, char)) for char in token)
+    # "1,889" is one number with a thousands separator; "1,5" is a decimal in many languages.
     plain = re.sub(r",(?=\d{3}(?!\d))", "", plain).replace(",", ".")
+    # "1.234.567" has thousands separators; a single dot as in "1.234" stays a decimal point.
     plain = re.sub(r"\.(?=\d{3}(?:\.|$))", "", plain) if plain.count(".") > 1 else plain
     if "." in plain:
         plain = plain.rstrip("0").rstrip(".")

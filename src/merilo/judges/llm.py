@@ -137,6 +137,7 @@ class LLMJudge:
         conversation. Any other pack is one conversation per question, run side by side.
         """
         questions = question.questions if isinstance(question, Pack) else (question,)
+        # Draws of one completion differ in nothing but their number, so one request with `samples` answers them all.
         if isinstance(questions[0], Completion) and len({each.at(0) for each in questions}) == 1:
             return self._completions(questions)
         if not isinstance(question, Pack):
@@ -188,6 +189,7 @@ class LLMJudge:
         heard = yield from turn(self.provider, request)
         answers = _texts(heard, len(questions))
         rest = questions[len(answers) :]
+        # A provider may return fewer texts than requested.
         if rest and len(questions) > 1:
             answers += yield from side_by_side([self._completions((each,)) for each in rest])
         elif rest:

@@ -20,6 +20,7 @@ def model_file(name: str) -> bytes:
         lines = folder.joinpath(LOCK).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"Cannot read a file of the embedded judge ({error}); reinstall merilo.") from error
+    # A damaged or edited model would give plausible numbers, so it must not be used silently.
     if f"{sha256(content).hexdigest()}  {name}" not in lines:
         raise DataError(
             f"{folder.joinpath(name)}, a file of the embedded judge, differs from the shipped one; reinstall merilo."

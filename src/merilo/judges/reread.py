@@ -44,6 +44,7 @@ class Recalled(LLMJudge):
         conversation = self.answer(asked)
         try:
             sends = next(conversation)
+            # Fewer replies than requests: the current rules ask for a reply that was not recorded.
             while len(recorded) >= len(sends):
                 sends = conversation.send(tuple(recorded.popleft() for _ in sends))
         except StopIteration as stop:

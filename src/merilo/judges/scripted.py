@@ -136,12 +136,14 @@ class ScriptedJudge:
 
     def answer(self, question: Question[Any] | Pack) -> Conversation:
         """Return the script's answers without any request."""
+        # Makes this a generator function although it needs no request.
         yield from ()
         questions = question.questions if isinstance(question, Pack) else (question,)
         return tuple(self._answer(each) for each in questions)
 
     def unused(self) -> tuple[str, ...]:
         """Return the positions of entries that have not answered a question yet; empty for a function."""
+        # Optional in the protocol: a function has no entries.
         unused: tuple[str, ...] = getattr(self.script, "unused", tuple)()
         return unused
 

@@ -175,6 +175,7 @@ def _refuse_options(options: dict[str, str | None], whom: str) -> None:
 
 def _from_object(spec: Judge | AnswerWith) -> Judge:
     if hasattr(spec, "answer") and hasattr(spec, "answers"):
+        # Checked before `callable`: a judge may define `__call__` too.
         return cast("Judge", spec)  # a judge is recognised by its methods, like any protocol
     if callable(spec):
         from merilo.judges.callables import CallableJudge

@@ -78,6 +78,7 @@ class SplitterJudge:
         """Return the sentences of each text, with one request per text; questions for another splitter fail."""
         questions = question.questions if isinstance(question, Pack) else (question,)
         own = [each for each in questions if isinstance(each, Sentences) and each.splitter == PACKAGE]
+        # pysbd runs in a worker process behind a provider, so that a text that takes too long can be stopped.
         replies = iter((yield tuple(self._send(each.text) for each in own)) if own else ())
         return tuple(_read(next(replies)) if each in own else _unknown(each) for each in questions)
 

@@ -45,6 +45,7 @@ def fixed_sequence(
     nothing about the errors among them, so skipping costs no level. A threshold passes if the upper limit of its error
     rate is at most `max_error`.
     """
+    # Rounded as in the cascade, so that a threshold is tested on exactly the answers that it will accept.
     answers = sorted(zip((round(each, DIGITS) for each in confidences), wrong, strict=True), reverse=True)
     tests: list[ThresholdTest] = []
     answered = errors = 0

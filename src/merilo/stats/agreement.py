@@ -200,11 +200,13 @@ def calibration(
     count = int(places.max()) + 1
     parts = [np.bincount(places, each, count) for each in (np.ones_like(yes), yes, chances)]
     sums = np.stack(parts, axis=1).astype(np.float64)
+    # The raw stream is the same in every numpy version; shifting by 11 leaves the 53 bits of a float's fraction.
     raw = np.random.PCG64(seed).random_raw(PERFECT_DRAWS * len(yes))
     uniform = (np.atleast_1d(raw) >> np.uint64(11)).astype(np.float64).reshape(PERFECT_DRAWS, -1) * 2.0**-53
     drawn = np.repeat(sums[None], PERFECT_DRAWS, axis=0)
     order = np.argsort(places, kind="stable")
     starts = np.searchsorted(places[order], np.arange(count))
+    # One reduceat over items in bin order replaces a loop over bins and repetitions.
     drawn[:, :, 1] = np.add.reduceat((uniform < chances)[:, order], starts, axis=1, dtype=np.float64)
     perfect = calibration_errors(drawn)
     return Calibration(
@@ -267,6 +269,7 @@ def rating_sums(ratings: Sequence[Sequence[T | None]], *, labels: Sequence[T] | 
             if each is not None:
                 counts[index, place[each]] += 1
     size = counts.sum(axis=1)
+    # 1 instead of 0 avoids a division by zero; such items are set to 0 below.
     more = np.where(size > 1, size - 1, 1)[:, None, None]
     pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(len(known))
     coincidences = np.where((size > 1)[:, None, None], pairs / more, 0.0)

@@ -104,6 +104,7 @@ def agreement(
     totals = group.crossed(table.labels, people, judge)
     yes = sum(people)
     classes = "" if 0 < yes < len(people) else _one_class(len(people))
+    # Kappa and AUROC cannot be more certain than their rarer label allows, however many items have the other one.
     rarer = min(int((totals[:, :2].sum(axis=1) > 0).sum()), int((totals[:, 2:].sum(axis=1) > 0).sum()))
     chances, ranks = [*probabilities] or [None] * len(people), [*(scores or probabilities)] or [None] * len(people)
     found, error = _calibrated(group, people, chances)
@@ -249,6 +250,7 @@ def system_agreement(
         there, left, right = np.split(sums, 3, axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             found = taus(np.nan_to_num(left / there), np.nan_to_num(right / there))
+        # A system without items in the resample has no mean, so the resample has no ranking.
         found[~np.all(there > 0, axis=1)] = np.nan
         return found
 

@@ -95,6 +95,7 @@ def _kappas(tables: Floats, distance: Distance) -> Floats:
     """Return kappas that do not change if the raters are swapped: NaN if either gave one label only."""
     import numpy as np
 
+    # `kappas` checks the rows only; checking the columns too makes the result the same after a swap.
     return np.where((tables.sum(axis=1) > 0).sum(axis=1) > 1, kappas(tables, distance), np.nan)
 
 

@@ -79,6 +79,7 @@ def kappas(tables: Floats, distance: Distance) -> Floats:
     total = rows.sum(axis=1)
     observed = (tables * weights).sum(axis=(1, 2)) * total
     expected = np.einsum("bi,ij,bj->b", rows, weights, cols)
+    # With one human label the formula gives 0 for any judge, which would look like chance agreement.
     return np.where((rows > 0).sum(axis=1) > 1, 1 - ratio(observed, expected), np.nan)
 
 

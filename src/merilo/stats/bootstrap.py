@@ -59,6 +59,7 @@ def percentile_interval(
     found: list[float] = []
     for _ in range(resamples):
         places = _places(bits, len(sizes), len(sizes))
+        # A resample is a count per unit, so one product with the table gives all its sums.
         drawn = np.bincount(places, minlength=len(sizes))
         value = combine([float(mean) for mean in table @ drawn / (sizes @ drawn)])
         if value is None:
@@ -95,6 +96,7 @@ def bca_ends(
     from scipy.special import ndtr, ndtri
 
     size = len(tops)
+    # Sorted first, so that the same units in another order give the same resamples and ends.
     order = np.lexsort((bottoms, tops))
     tops, bottoms = tops[order], bottoms[order]
     found = resampled_ratios(tops, bottoms, seed=seed, resamples=resamples)
@@ -109,6 +111,7 @@ def bca_ends(
         quantile = t_quantile(size - 1, level) * sqrt(size / (size - 1))
     shifts = np.array([bias - quantile, bias + quantile])
     room = 1 - acceleration * shifts
+    # An infinite bias: all resamples are on one side of the value.
     if not np.isfinite(bias) or (room <= 0).any():
         return None
     low, high = np.quantile(found, ndtr(bias + shifts / room))

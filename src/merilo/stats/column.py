@@ -47,6 +47,7 @@ class Column:
         failed = np.fromiter((each is Missing.FAILED for each in found), np.bool_, len(found))
         values = numbers([0.0 if isinstance(each, Missing) else each for each in found], "scores")
         kept = values[scored]
+        # Scores are sums of floats and may exceed the range in the last bits.
         slack = 1e-9 * max(abs(end) for end in (*span, 1.0) if isfinite(end))
         if len(kept) and (kept.min() < span[0] - slack or kept.max() > span[1] + slack):
             raise ValueError(

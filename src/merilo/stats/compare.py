@@ -183,6 +183,7 @@ def differences_of(first: NDArray[np.float64], second: NDArray[np.float64]) -> N
     import numpy as np
 
     found = first - second
+    # Equal means of equal numbers may differ in the last bit, which would turn ties into wins.
     found[abs(found) <= 1e-12 * np.maximum(1.0, np.maximum(abs(first), abs(second)))] = 0.0
     return found
 
@@ -208,6 +209,7 @@ class _Pairing:
         if first.span != second.span:
             raise ValueError(f"Columns of one metric have one range, got {first.span} and {second.span}.")
         if policy is Policy.WORST:
+            # An infinite score would make every mean infinite.
             if not isfinite(first.worst):
                 raise ValueError(f"Undefined cannot count as worst in the range {first.span}; drop it.")
             lacking = first.undefined & second.scored, second.undefined & first.scored
@@ -293,6 +295,8 @@ def _extreme(pairing: _Pairing, codes: NDArray[np.int64] | None, level: float, *
 def _read(found: dict[Key, Comparison], primary: Sequence[Key], level: float) -> dict[Key, Comparison]:
     """Return the comparisons with adjusted p-values and conclusions for the primary ones."""
     own = [found[key] for key in primary]
+    # A metric without a p-value stays in the family: dropping it would make the correction weaker after seeing the
+    # data.
     adjusted = holm([1.0 if each.p is None else each.p for each in own])
     ends: list[list[Extreme]] = []
     for side in ([each.least for each in own], [each.most for each in own]):
@@ -316,6 +320,7 @@ def _read(found: dict[Key, Comparison], primary: Sequence[Key], level: float) ->
 def _reading(test: Extreme | Comparison, adjusted: float, level: float) -> Reading:
     if test.p is None or test.difference is None:
         return Reading.CANNOT_TELL
+    # The tolerance is for p-values that equal 1 - level up to rounding, as exact tests produce them.
     if adjusted > 1 - level + 1e-12 or test.difference == 0:
         return Reading.NOT_SHOWN
     return Reading.FIRST_HIGHER if test.difference > 0 else Reading.SECOND_HIGHER
@@ -327,6 +332,7 @@ def _settled(each: Comparison, adjusted: float, least: Extreme, most: Extreme, l
         start = f"{each.counts.left_out} samples have a score in one run only"
         if each.least is None:
             reading, reason = Reading.CANNOT_TELL, f"cannot tell: {start}, and the metric's range is infinite"
+        # All three must agree: with the missing outcomes left out, at one end and at the other end of the range.
         elif {least.reading, most.reading} != {reading}:
             reading = Reading.CANNOT_TELL
             between = f"{least.difference:+.3g} to {most.difference:+.3g}"

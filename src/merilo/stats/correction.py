@@ -250,6 +250,7 @@ class _Part(NamedTuple):
         if not len(values):
             return cls(Stratum(share, mean, values, weights, 0.0), np.full(len(judged), mean), values, None)
         units = design.units[own]
+        # In the strata at the ends the judge's numbers are all equal, so there is nothing to fit.
         if 0 < judged[0] < 1 and len(values) >= FEWEST_LABELLED:
             slopes = _tunings(values, judge, weights, units, seed)
             values = values - slopes * (judge - mean)
@@ -297,6 +298,8 @@ class _Stratified:
             worth[own] = part.stratum.share * part.stratum.weights / part.stratum.weights.sum()
         labelled = len(np.unique(design.units))
         robust = float((summed(design.codes, errors) ** 2).sum()) * labelled / (labelled - 1)
+        # The variance of the strata's means is added from the strata themselves; only the excess of clustering counts
+        # here.
         others = max(others, robust - sum(each.share**2 * each.variance for each in strata))
         return cls(strata, value, others, _effective(design.units, worth), tuning)
 
@@ -351,6 +354,7 @@ def _tunings(
     count = int(units.max()) + 1
     keys = np.atleast_1d(np.random.PCG64(seed).random_raw(count))
     folds = np.empty(count, dtype=np.int64)
+    # Whole units share a fold: λ for a cluster must not be fitted on the cluster itself.
     folds[np.argsort(keys, kind="stable")] = np.arange(count) % min(FOLDS, count)
     found = np.empty(len(people))
     for fold in range(min(FOLDS, count)):

@@ -39,6 +39,7 @@ def early_minimum(
     if higher:
         found = _looked((low, high), at_least, column.span, level)
     else:
+        # A maximum is a minimum of the negated values; the ends change places.
         turned = _looked((-high, -low), -at_least, (-column.span[1], -column.span[0]), level)
         found = _Found(turned.verdict, *(None if end is None else -end for end in (turned.upper, turned.lower)))
     asked = f"at {'least' if higher else 'most'} {at_least:g}"
@@ -93,6 +94,7 @@ def _looked(
     looking = Looking(at_least, span, level=level)
     for low, high in zip(ends[0].tolist(), ends[1].tolist(), strict=True):
         looking.add(low, high)
+    # Two one-sided limits at `level` are the ends of a two-sided interval at 2 · level - 1.
     found = [sequential_interval(each, span, level=2 * level - 1).ends for each in ends]
     lower, upper = (None if each is None else each[side] for side, each in enumerate(found))
     return _Found(looking.verdict, lower, upper)

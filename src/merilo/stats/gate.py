@@ -275,6 +275,7 @@ def _minimum(found: Limits, threshold: float, *, higher: bool) -> Verdict:
 def _drop(found: Limits, max_drop: float, *, strict: bool) -> Verdict:
     if found.lower is None or found.upper is None:
         return Verdict.CANNOT_TELL
+    # FAIL is checked first: with `strict` a build can be within `max_drop` and still have a significant drop.
     if found.upper < -max_drop or (strict and found.upper < 0):
         return Verdict.FAIL
     return Verdict.PASS if found.lower > -max_drop else Verdict.CANNOT_TELL
@@ -308,6 +309,7 @@ def _fewest(order: list[int], decided: Callable[[int], bool]) -> tuple[int, ...]
     """Return the shortest start of the order that decides, by halving; empty if all of it does not."""
     if not order or not decided(len(order)):
         return ()
+    # Halving is valid: each further outcome at the target moves the limits towards the verdict.
     low, high = 1, len(order)
     while low < high:
         middle = (low + high) // 2

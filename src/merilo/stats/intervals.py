@@ -114,10 +114,12 @@ def wilson_ends(
 
         quantile = float(ndtri((1 + level) / 2))
     low, high = span
+    # A mean of rounded scores may be outside the range by a rounding error.
     p = min(max((share - low) / (high - low), 0.0), 1.0)
     square = quantile * quantile / count
     centre = (p + square / 2) / (1 + square)
     half = math.sqrt(square * (p * (1 - p) + square / 4)) / (1 + square)
+    # Exact at the ends of the range, where rounding would leave 1e-17 instead of 0.
     ends = (0.0 if p == 0 else max(centre - half, 0.0), 1.0 if p == 1 else min(centre + half, 1.0))
     return (low + ends[0] * (high - low), low + ends[1] * (high - low))
 

@@ -169,6 +169,7 @@ def _data(
     codes = None if clusters is None else coded(clusters)
     if codes is not None:
         same_length(len(above), len(codes), "clusters")
+    # Samples without contexts or statements (denominator 0) say nothing about the ratio.
     if not (kept := below > 0).all():
         above, below = above[kept], below[kept]
         codes = None if codes is None else np.unique(codes[kept], return_inverse=True)[1]
@@ -182,6 +183,7 @@ def _check_span(rows: Sums, span: tuple[float, float]) -> None:
     low, high = span
     if not low < high:
         raise ValueError(f"A range needs a lower and a higher end, got {low} and {high}.")
+    # Scores are sums of floats and may exceed the range in the last bits.
     slack = 1e-9 * max(abs(end) for end in (low, high, 1.0) if isfinite(end))
     ratios = rows.tops / rows.bottoms
     if rows.count and (ratios.min() < low - slack or ratios.max() > high + slack):
@@ -220,12 +222,14 @@ def _plain(units: Sums, span: tuple[float, float], level: float, seed: int) -> I
     if _equal(units):
         return _alike(units, span, level, "scores")
     ends = _ends(units, span)
+    # Few scores off the common end: t and the bootstrap are unreliable near an end of the range.
     if ends.off < FEW_OFF and all(map(isfinite, span)):
         wilson = wilson_ends(units.value, units.effective, span, level=level)
         return Interval(wilson, method=Method.WILSON, level=level)
     if ends.off < FEW_OFF and ends.at:
         note = f"cannot tell: only {ends.off} of {units.count} scores differ from the end of a range without another"
         return Interval(None, note, level=level)
+    # Student's t for few units, where only an infinite range gets here, and for many, where a bootstrap takes too long.
     if units.count >= MANY or units.count < FEW_OFF:
         return _student(Spread(units.value, units.error, units.count - 1), span, level, Method.STUDENT)
     found = bca_ends(units.tops, units.bottoms, level=level, seed=seed)
@@ -266,6 +270,7 @@ def grouped_interval(
     outer = _ends(units, span)
     low, high = span
     share = (units.value - low) / (high - low)
+    # The number of independent zeros and ones with the same standard error.
     count = share * (1 - share) / (spread.error / (high - low)) ** 2
     if outer.off < FEW_OFF and 2 * outer.at >= units.count:
         count = min(count, units.effective) if weighted else units.effective

@@ -84,6 +84,7 @@ def paired_of(
     if codes is not None:
         codes = np.unique(codes, return_inverse=True)[1]
     sums = Sums.of(differences, np.ones(len(differences)), codes)
+    # Differences that cancel in a cluster may leave a rounding error, which is not a difference.
     slack = _NEAR * max(1.0, float(abs(sums.tops).max()))
     unlike = int((abs(sums.tops) > slack).sum())
     ratios = sums.tops / sums.bottoms
@@ -116,7 +117,9 @@ def _flips(sums: Sums, span: tuple[float, float], level: float) -> tuple[Interva
     import numpy as np
 
     tops, bottoms = _subsets(sums.tops), _subsets(sums.bottoms)
+    # A sum that is 0 up to rounding must count on both sides.
     tops[abs(tops) <= _NEAR * max(1.0, float(abs(sums.tops).sum()))] = 0.0
+    # The empty subset (no flip) has the sum 0 and counts on both sides, so p is never 0.
     p = min(1.0, 2 * float(min((tops <= 0).sum(), (tops >= 0).sum())) / len(tops))
     reach = floor((1 - level) / 2 * len(tops) + 1e-9)  # number of flips that may be beyond an end
     if reach < 1:
@@ -124,6 +127,7 @@ def _flips(sums: Sums, span: tuple[float, float], level: float) -> tuple[Interva
         return Interval(None, note, level=level), p
     ratios = tops[1:] / bottoms[1:]
     last = len(ratios) - reach
+    # Only two order statistics of a million ratios are needed, so they are not sorted.
     ratios.partition((reach - 1, last) if reach - 1 < last else (last, reach - 1))
     low, high = float(np.min(ratios[reach - 1])), float(np.max(ratios[last]))
     return Interval(_clipped(low, high, span), method=Method.FLIPS, level=level), p

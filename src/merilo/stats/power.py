@@ -44,6 +44,7 @@ def detectable_effect(freedom: float, *, power: float = POWER, level: float = LE
 
     _check_power(power, level)
     high = 4.0
+    # Power grows with the effect, so doubling finds a bracket for the root.
     while t_power(high, freedom, level=level) < power:
         high *= 2
     return float(brentq(lambda effect: t_power(effect, freedom, level=level) - power, 0.0, high, xtol=1e-13))
@@ -106,6 +107,7 @@ def samples_needed(
         return SamplesNeeded(None, None, difference, None, power, level, note=note)
     freedom = spread.freedom
     unit, size = error * sqrt(sums.count), len(found) / sums.count
+    # chi-square(freedom) is twice a gamma variable with shape freedom / 2.
     upper = unit * sqrt(freedom / (2 * float(gammaincinv(freedom / 2, 1 - POWER))))
     needed, cautious = (_units(abs(difference) / each, power, level) for each in (unit, upper))
     return SamplesNeeded(

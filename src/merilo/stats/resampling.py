@@ -134,6 +134,7 @@ class Clusters:
         share = float(hits.sum()) / total
         off = int(((cases - hits if share >= 0.5 else hits) > 0).sum())
         units = int((cases > 0).sum())
+        # Few clusters off the common side: many resamples have none of them, and a bootstrap interval is too narrow.
         if units >= LEAST_CLUSTERS and off < LEAST_OFF:
             level = self.resampling.level
             ends = wilson_ends(share, units, (0.0, 1.0), level=level)
@@ -184,6 +185,7 @@ class Clusters:
             return Measured(value, self._jackknifed(value, measure.without(), units, scale))
         found = np.concatenate([measure.at(weights) for weights in self._draws()])
         defined = np.sort(found[~np.isnan(found)])
+        # Leaving out many undefined resamples would bias the interval towards data that define the measure.
         if len(defined) < (1 - _MOST_UNDEFINED) * len(found):
             return Measured(value, Interval(None, "cannot tell: too many resamples of the data give no value"))
         if defined[-1] - defined[0] < _NO_WIDTH:
@@ -207,6 +209,7 @@ class Clusters:
         reach = t_quantile(units - 1, level) * error
         ends = (value - reach, value + reach)
         if scale is Scale.BELOW_ONE:
+            # Symmetric on the scale log(1 - measure), so the upper end stays below 1.
             ends = (1 - exp(log(1 - value) + reach / (1 - value)), 1 - exp(log(1 - value) - reach / (1 - value)))
         return Interval(ends, remark=_few(units), method=Method.JACKKNIFE, level=level)
 
@@ -219,7 +222,10 @@ class Clusters:
         )  # its raw stream never changes between numpy versions; a Generator's output may
         left, size = self.resampling.resamples, self.count
         while left:
+            # Blocks bound the memory; the stream of random numbers does not depend on their size.
             block = min(left, max(1, _BLOCK // max(len(self.of_item), size)))
+            # random_raw(1) returns a scalar. The upper 32 bits times the size, shifted back, are uniform indices
+            # below the size.
             raw = np.atleast_1d(bits.random_raw(block * size)) >> np.uint64(32)
             drawn = (raw * np.uint64(size) >> np.uint64(32)).astype(np.int64).reshape(block, size)
             flat = (drawn + size * np.arange(block)[:, None]).ravel()
@@ -242,6 +248,7 @@ def _ends(value: float, found: Floats, left_out: Floats | None, quantile: float)
     around = np.asarray([-quantile, quantile])
     tails = ndtr(around)
     if left_out is not None:
+        # Resamples equal to the value count half, because discrete measures have many of them.
         below = (np.searchsorted(found, value - _NO_WIDTH) + np.searchsorted(found, value + _NO_WIDTH, "right")) / 2
         bias = float(ndtri(min(max(below, 0.5), len(found) - 0.5) / len(found)))
         off = np.nanmean(left_out) - left_out[~np.isnan(left_out)]

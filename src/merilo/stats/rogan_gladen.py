@@ -112,6 +112,7 @@ def _ends(
     from scipy.special import ndtri
 
     z = float(ndtri((1 + level) / 2))
+    # The judged rate gets z²/2 pseudo-observations of each kind, sensitivity and specificity one of each.
     rate, count = (judged[0] * judged[1] + z * z / 2) / (judged[1] + z * z), judged[1] + z * z
     sensitivity, specificity = ((share * size + 1) / (size + 2) for share, size in (right, wrong))
     scale = sensitivity + specificity - 1

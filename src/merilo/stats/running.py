@@ -29,6 +29,7 @@ class RunningMean:
         self.moments.add(number)
         for place, end in enumerate(self.span):
             self.at[place] += number == end
+        # Below MANY the interval is a bootstrap and needs the numbers; from there on moments are enough.
         if self.moments.count < MANY:
             self.kept.append(number)
         elif self.kept:
@@ -115,6 +116,7 @@ class RunningRatio:
             return ratio_interval(tops, bottoms, self.span, level=level, seed=seed)
         value = self.tops / self.bottoms
         above, across, below = self.squares
+        # The sum of (top - value · bottom)², expanded; rounding can make it slightly negative.
         spread = max(above - 2 * value * across + value * value * below, 0.0)
         error = sqrt(self.count / (self.count - 1) * spread) / self.bottoms
         equal = self.extremes[1] - self.extremes[0] <= _NEAR

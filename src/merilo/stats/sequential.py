@@ -83,6 +83,7 @@ class _Side:
     def __init__(self, mean: float, tail: float) -> None:
         self._mean, self._tail = mean, tail
         self._count = 0
+        # The prior of the method: one made-up observation with mean 1/2 and variance 1/4.
         self._sum, self._spread, self._variance = 0.5, 0.25, 0.25
         self._log = 0.0
 
@@ -91,6 +92,7 @@ class _Side:
         self._count += 1
         bet = sqrt(2 * log(1 / self._tail) / (self._variance * self._count * log1p(self._count)))
         if self._mean > 0:
+            # Limits the loss on one value of 0 to half of the capital: capital that is lost never recovers.
             bet = min(bet, TRUNCATION / self._mean)
         self._log += log1p(bet * (value - self._mean))
         self._sum += value
@@ -275,6 +277,7 @@ def _capital(values: NDArray[np.float64], bets: NDArray[np.float64], means: NDAr
     """Return the capital after each unit from betting 1 that the mean is above each of `means`: units × means."""
     import numpy as np
 
+    # A mean of 0 divides by zero, and the capital may grow beyond any float; both results (infinity) are right.
     with np.errstate(divide="ignore", over="ignore"):
         found = np.minimum(bets[:, None], TRUNCATION / means)
         found *= values[:, None] - means
@@ -302,6 +305,7 @@ def _last(values: NDArray[np.float64], tail: float) -> float:
     low, high = 0.0, 1.0
     if _capital(values, bets, np.array([low])).max() < 1 / tail:
         return 0.0
+    # The capital is monotone in the mean that it bets against, so the limit can be found by halving.
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         refuted = _capital(values, bets, np.array([middle])).max() >= 1 / tail

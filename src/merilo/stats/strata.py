@@ -78,6 +78,7 @@ def _farthest(curves: Sequence[Floats]) -> float:
     """
     import numpy as np
 
+    # Each curve starts at 0, so its differences are the gains of its steps.
     gains = np.concatenate([np.diff(curve, prepend=0.0) for curve in curves])
     return float(np.sort(gains)[-STEPS:].sum())
 
@@ -119,6 +120,7 @@ def _largest_means(values: Floats, counts: Floats, end: float, statistics: Float
     limit, mean = inf, 0.0
     if end > values[-1]:
         limit, mean = (float(each[0]) for each in tilted(np.zeros(1)))
+        # Probability of the end of the range, where nothing was observed.
         unseen = 1 - (total + limit) / (total + statistics)
         found = mean + unseen * (end - mean)
     inner = statistics <= limit

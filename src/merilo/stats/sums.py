@@ -36,6 +36,7 @@ def coded(clusters: Sequence[Hashable]) -> NDArray[np.int64]:
     """Return the number of each unit's cluster, from 0 in the order of first appearance."""
     import numpy as np
 
+    # numpy scalars hash slowly; Python's own numbers do not.
     if isinstance(clusters, np.ndarray):
         clusters = clusters.tolist()
     numbered: dict[Hashable, int] = {}
@@ -113,6 +114,7 @@ class Sums:
         and G - 1. Linear in the number of units. Sources: Bell & McCaffrey, Survey Methodology 28 (2002); closed form
         for a mean: Imbens & Kolesár, Review of Economics and Statistics 98 (2016), section II.
         """
+        # mean.
         shares = self.bottoms / self.bottoms.sum()
         parts = (self.tops - self.value * self.bottoms) / self.bottoms.sum()
         crossed = shares * shares / (1 - shares)

@@ -60,5 +60,6 @@ class Encodings:
 
 def _tokens(text: str | tuple[str, ...], encoded: tuple[Encoded, ...]) -> int:
     """Return the tokens of an entry, plus the tokens that would take the memory of its text."""
+    # The key of the cache is the text itself, which for a long text takes more memory than expected.
     characters = len(text) if isinstance(text, str) else sum(map(len, text))
     return sum(len(each.ids) for each in encoded) + characters // _CHARACTERS_PER_TOKEN

@@ -156,6 +156,7 @@ class Reader:
         Raises UsageError for another shape.
         """
         whole, tokens = (long.whole, long.tokens) if isinstance(long, Part) else (long, slice(None))
+        # Exact token matches are an additional input of the reader.
         same = short.ids[:, None] == long.ids
         arrays: dict[str, NDArray[Any]] = {  # Any: floats and whole numbers
             "short": short.lower,

@@ -60,6 +60,7 @@ class Weights:
     @classmethod
     def _of(cls, content: memoryview) -> Self:
         begin = _LENGTH_BYTES + int.from_bytes(content[:_LENGTH_BYTES], "little")
+        # The length comes from the file: a damaged one could ask for gigabytes.
         if not _LENGTH_BYTES < begin <= min(len(content), _MOST_HEADER_BYTES):
             raise ValueError("its header is missing")
         header: dict[str, Any] = json.loads(bytes(content[_LENGTH_BYTES:begin]))

@@ -52,6 +52,8 @@ def windows(sentences: Sequence[str], wordpiece: WordPiece, *, longest: int) -> 
             first = at + 1
         elif at > first and pieces_before[at + 1] - pieces_before[first] > longest:
             close(at)
+            # Half of the previous window is read again, so a sentence near an end also has its neighbours on both
+            # sides.
             first += max(1, (at - first) // 2)
             while pieces_before[at + 1] - pieces_before[first] > longest:
                 first += 1

@@ -65,6 +65,7 @@ class _Letters(dict[int, str]):
     """The replacement of each character; computed at first use, and cleared if there are too many."""
 
     def __missing__(self, code: int) -> str:
+        # Text in many scripts could otherwise fill the memory.
         if len(self) >= _CACHED_LETTERS:
             self.clear()
         found = self[code] = _become(code)
@@ -94,6 +95,7 @@ class _Pieces(dict[str, tuple[int, ...]]):
     def __missing__(self, word: str) -> tuple[int, ...]:
         found = self._cut(word) if len(word) <= LONGEST_WORD else self._unknown
         if len(word) <= _CACHED_CHARS:
+            # Clearing everything is simple, and it happens rarely.
             if len(self) >= _CACHED_WORDS:
                 self.clear()
             self[word] = found
