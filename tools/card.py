@@ -1,8 +1,8 @@
-"""Writes the card of the embedded judge from what was measured: `python tools/card.py`, or `--check` to only compare.
+"""Writes the card of the embedded judge from measured results: `python tools/card.py`, or `--check` to only compare.
 
-`benchmarks/card.py` measures; nothing on the page is typed in by hand but words. It is docs/embedded-judge.md, with a
-reliability plot for each task beside it; the words stand in card.md.jinja. `--aims` prints what was aimed at and what
-was found, and leaves with 1 where an aim is missed.
+`benchmarks/card.py` measures; only the prose on the page is written by hand. The card is docs/embedded-judge.md, with
+a reliability plot for each task; the prose is in card.md.jinja. `--aims` prints each aim with its result, and exits
+with 1 if an aim is missed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NAME: Final = "embedded-judge"
 
 
 def pages(results: Results) -> dict[str, str]:
-    """Every file of the card by its path in the folder of documentation."""
+    """Return every file of the card by its path in the folder of documentation."""
     found: dict[str, str] = {}
     plots: list[str] = []
     for reading, own, _ in tables.readings(results, "all"):
@@ -53,7 +53,7 @@ def pages(results: Results) -> dict[str, str]:
 
 
 def main() -> None:
-    """Write the files, or say which ones differ and leave with 1."""
+    """Write the files, or report which ones differ and exit with 1."""
     arguments = _arguments()
     results = Results.read(arguments.results)
     if arguments.aims:

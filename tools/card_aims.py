@@ -1,4 +1,4 @@
-"""What the embedded judge was to reach, and whether it does: each aim beside the figure it is about."""
+"""The aims of the embedded judge, each with the measured figure and whether it is met."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ _AUROC: Final = (
     ("baselines", "groups", CHANGED, "support where one fact was changed", 0.70),
     ("baselines", "all", "nli", "support of single statements", 0.88),
 )
-"""Step, table, reading, in words, and the least AUROC, a mean over sources."""
+"""Step, table, reading, in words, and the minimum AUROC, a mean over sources."""
 _PAIRS: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """One aim."""
+    """One aim with its result."""
 
     name: str
     aim: str
     found: str
     holds: bool | None
-    """None where it cannot be told."""
+    """True if the aim is met; None if the data cannot tell."""
 
 
 def aims(results: Results) -> list[Aim]:
-    """All of them, in order."""
+    """Return all aims, in order."""
     return [*_ranks(results), *_paired(results), *_calibrated(results), *_probed(results), *_fast(results)]
 
 
 def aims_table(results: Results) -> str:
-    """The aims as a table."""
+    """Return the aims as a table."""
     words = {True: "yes", False: "**no**", None: "cannot tell"}
     return table(
         ["aim", "aimed at", "found", "reached"], [[a.name, a.aim, a.found, words[a.holds]] for a in aims(results)]
@@ -62,7 +62,10 @@ def _ranks(results: Results) -> Iterator[Aim]:
 
 
 def _paired(results: Results) -> Iterator[Aim]:
-    """On no task below the best simple score by more than half the width of the paired interval; on most above it."""
+    """Yield the aims on paired differences from the best simple score.
+
+    On no task may the judge be worse by more than half the width of the paired interval; on most it must be better.
+    """
     told: list[tuple[str, dict[str, Any]]] = []
     for kind in ("people", "all"):
         for reading, own in results["baselines"][kind].items():

@@ -1,4 +1,4 @@
-"""A reliability plot as SVG: how often people said yes where the judge gave a probability of so much."""
+"""A reliability plot as SVG: the rate of human yes labels against the judge's probability."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 SIZE: Final = 300
 _LEFT, _TOP, _SIDE = 46, 26, 226
 _INK: Final = "#767676"
-"""Grey with a contrast of at least 4.5 to white and to black, so that one file serves pages of both."""
+"""Grey with a contrast of at least 4.5 to white and to black, so that one file fits light and dark pages."""
 _POINT: Final = "#2a7fd4"
 _Z: Final = 1.959964
 
 
 def reliability(title: str, bins: Sequence[Mapping[str, Any]]) -> str:  # Any: JSON
-    """The plot; each bin has `n`, `probability` (mean) and `observed` (share of yes). Bars: Wilson, 95 %."""
+    """Return the plot; each bin has `n`, `probability` (mean) and `observed` (rate of yes). Bars: Wilson, 95 %."""
     points = "".join(_point(each) for each in bins)
     ticks = "".join(_ticks())
     return (
@@ -51,7 +51,7 @@ def _ticks() -> Iterator[str]:
 
 
 def wilson(share: float, count: int) -> tuple[float, float]:
-    """The 95 % interval of a share, as if its items were independent (Wilson, JASA 22 (1927))."""
+    """Return the 95 % interval of a proportion, treating its items as independent (Wilson, JASA 22 (1927))."""
     spread = _Z * sqrt(share * (1 - share) / count + _Z**2 / (4 * count**2))
     middle, scale = share + _Z**2 / (2 * count), 1 + _Z**2 / count
     return max(0.0, (middle - spread) / scale), min(1.0, (middle + spread) / scale)

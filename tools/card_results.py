@@ -1,4 +1,4 @@
-"""What was measured of the embedded judge, as `benchmarks/card.py` keeps it: one file a step, all of one model."""
+"""The results that `benchmarks/card.py` stores for the embedded judge: one file per step, all of one model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 STEPS: Final = ("check", "evidence", "languages", "baselines", "mined", "probe", "surest", "speed", "fitted")
 ENCODER: Final = ("encoder", "held_out")
-"""Steps of models that have an encoder: its speed, and agreement on records that their curves did not see."""
+"""Steps of models with an encoder: its speed, and agreement on records that their curves were not fitted on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Results:
 
     @classmethod
     def read(cls, folder: Path) -> Results:
-        """Raises SystemExit where a step is missing, cannot be read, or measured another model than the others."""
+        """Read the records. Raises SystemExit if a step is missing, unreadable, or of another model than the others."""
         found = {name: _step(folder / f"{name}.json", name) for name in STEPS}
         if not _words_alone(found["check"]["model"]):
             found |= {name: _step(folder / f"{name}.json", name) for name in ENCODER}
@@ -40,22 +40,22 @@ class Results:
         return cls(found)
 
     def __getitem__(self, step: str) -> Any:  # Any: parsed JSON
-        """What the command of a step printed."""
+        """Return the output of a step's command."""
         return self.steps[step]["record"]
 
     @property
     def model(self) -> JSON:
-        """What decides a verdict: the judge's fingerprint."""
+        """The judge's fingerprint, which identifies everything that affects a verdict."""
         return self.steps["check"]["model"]
 
     @property
     def fair(self) -> str:
-        """The step that holds agreement on records that nothing of the model was fitted on."""
+        """The step with agreement on records that no part of the model was fitted on."""
         return "held_out" if "held_out" in self.steps else "check"
 
     @property
     def words_alone(self) -> bool:
-        """Whether the model has no encoder."""
+        """True if the model has no encoder."""
         return _words_alone(self.model)
 
 

@@ -1,4 +1,4 @@
-"""The tables of the embedded judge's card, each made of what one step measured."""
+"""The tables of the embedded judge's card, each made from the results of one step."""
 
 from __future__ import annotations
 
@@ -31,18 +31,19 @@ ALONE: Final = "sentence_relevance_alone"
 EVIDENCE: Final = "sentence_relevance"
 _FIGURES: Final = ("kappa", "balanced_accuracy", "auroc")
 LIMIT: Final = 0.05
-"""The largest calibration error that was aimed at."""
+"""The target for the largest calibration error."""
 
 
 def called(kind: str, reading: str) -> str:
-    """A reading in words."""
+    """Return a reading in words."""
     return _CUTS.get((kind, reading)) or CALLED.get(reading, reading)
 
 
 def readings(results: Results, kind: str, step: str = "") -> Iterator[tuple[str, JSON, JSON]]:
-    """Name, figures over all sources, and figures by source; evidence sentences with a probability each.
+    """Yield name, figures over all sources, and figures by source; for evidence sentences, one per probability
+    threshold.
 
-    By default those on records that nothing of the model was fitted on.
+    By default the figures are those on records that no part of the model was fitted on.
     """
     step = step or results.fair
     for reading in results[step]["tasks"][kind]:
@@ -52,7 +53,7 @@ def readings(results: Results, kind: str, step: str = "") -> Iterator[tuple[str,
 
 
 def macro(results: Results, kind: str, step: str = "") -> str:
-    """Means over sources, one row a reading."""
+    """Return the means over sources, one row per reading."""
     rows = []
     for reading, own, _ in readings(results, kind, step):
         cells = [figure(own["macro"][name]) for name in _FIGURES]
@@ -61,7 +62,7 @@ def macro(results: Results, kind: str, step: str = "") -> str:
 
 
 def by_source(results: Results, kind: str) -> str:
-    """Every source of every reading."""
+    """Return every source of every reading."""
     rows = []
     for reading, _, sources in readings(results, kind):
         for source, own in sources.items():
@@ -74,7 +75,7 @@ def by_source(results: Results, kind: str) -> str:
 
 
 def by_language(results: Results) -> str:
-    """Every language of a set that was translated, with records made by rule."""
+    """Return every language of a translated set, including synthetic records."""
     rows = []
     for reading, own in results["languages"]["tasks"]["all"].items():
         if reading == ALONE:
@@ -86,7 +87,9 @@ def by_language(results: Results) -> str:
 
 
 def against(results: Results, kind: str) -> str:
-    """The judge beside the best simple score, one row a reading; `kind`: people, all, groups or mined."""
+    """Return the judge compared with the best simple score, one row per reading; `kind`: people, all, groups or
+    mined.
+    """
     found = results["mined"]["all"] if kind == "mined" else results["baselines"][kind]
     names = [*results["baselines"]["baselines"]]
     judge = results["baselines"]["judge"]["name"]
@@ -105,7 +108,7 @@ def against(results: Results, kind: str) -> str:
 
 
 def standing(difference: JSON) -> str:
-    """How a paired difference is read."""
+    """Return the interpretation of a paired difference."""
     if difference["value"] is None or difference["interval"] is None:
         return "cannot tell"
     low, high = difference["interval"]
@@ -113,7 +116,7 @@ def standing(difference: JSON) -> str:
 
 
 def calibration(results: Results) -> str:
-    """The calibration error of each task, pooled over sources, beside that of a perfect judge."""
+    """Return the calibration error of each task, pooled over sources, with that of a perfect judge."""
     rows = []
     for kind in ("people", "all"):
         for reading, own, _ in readings(results, kind):
@@ -130,7 +133,7 @@ _KINDS: Final = {"people": "people", "all": "all"}
 
 
 def fitted(results: Results) -> str:
-    """The figures that the model's file holds, on records that its curves did not see."""
+    """Return the figures in the model's file, on records that its curves were not fitted on."""
     rows = []
     for task, own in results["fitted"]["agreement"].items():
         for kind in ("people", "all"):
@@ -143,7 +146,7 @@ def fitted(results: Results) -> str:
 
 
 def probes(results: Results) -> str:
-    """Every probe with its effect."""
+    """Return every probe with its effect."""
     rows = []
     for name, each in results["probe"]["probes"].items():
         interval = each["interval"] and [percent(end) for end in each["interval"]]
@@ -155,7 +158,7 @@ def probes(results: Results) -> str:
 
 
 def speed(results: Results) -> str:
-    """Every figure of speed with the limit it has to keep."""
+    """Return every figure of speed with its limit."""
     figures = [each for step in ("speed", "encoder") if step in results.steps for each in results[step]["figures"]]
     rows = [[each["name"], amount(each["measured"]), _limit(each)] for each in figures]
     return table(["figure, one core", "measured", "aimed at"], rows)
@@ -168,7 +171,7 @@ def _limit(each: JSON) -> str:
 
 
 def examples(results: Results) -> str:
-    """The surest wrong verdicts, task by task."""
+    """Return the most confident wrong verdicts, task by task."""
     parts: list[str] = []
     for each in results["surest"]["examples"]:
         heading = f"### {CALLED[each['task']].capitalize()}"
@@ -183,6 +186,6 @@ def examples(results: Results) -> str:
 
 
 def steps(results: Results) -> str:
-    """The command of each step, and how long it took."""
+    """Return the command of each step with its duration."""
     rows = [[f"`{name}`", f"`{each['command']}`", f"{each['seconds']:,} s"] for name, each in results.steps.items()]
     return table(["step", "command", "took"], rows, left=2)

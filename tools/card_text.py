@@ -1,4 +1,4 @@
-"""Figures and foreign texts as Markdown."""
+"""Figures and quoted texts as Markdown."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 NONE: Final = "–"
 _MARKS: Final = re.compile(r"""[!"#$&'()*+/:<=>@\[\\\]^_`{|}~]|\.(?=\S)""")
-"""What Markdown, its extensions or HTML may read as more than a letter; a point inside a word may be an address."""
+"""Characters that Markdown, its extensions or HTML may interpret; a dot inside a word may be an address."""
 
 
 def foreign(text: str) -> str:
-    """A text of others as plain words: nothing in it is a mark of Markdown or HTML, an address or a hidden sign."""
+    """Return a quoted text as plain words, without Markdown, HTML, addresses or invisible characters."""
     return _MARKS.sub(lambda found: f"&#{ord(found[0])};", clean(text))
 
 
 def figure(each: JSON | None, digits: int = 2) -> str:
-    """A measure with its interval, as `0.71 [0.65, 0.76]`."""
+    """Return a measure with its interval, as `0.71 [0.65, 0.76]`."""
     if each is None or each.get("value") is None:
         return NONE
     ends = each.get("interval")
@@ -32,12 +32,12 @@ def figure(each: JSON | None, digits: int = 2) -> str:
 
 
 def plain(each: JSON | None, digits: int = 2) -> str:
-    """A measure without its interval."""
+    """Return a measure without its interval."""
     return NONE if each is None or each.get("value") is None else _number(each["value"], digits)
 
 
 def signed(each: JSON) -> str:
-    """A difference with its interval, as `+0.03 [+0.01, +0.05]`."""
+    """Return a difference with its interval, as `+0.03 [+0.01, +0.05]`."""
     if each.get("value") is None:
         return NONE
     ends = each.get("interval")
@@ -46,17 +46,17 @@ def signed(each: JSON) -> str:
 
 
 def percent(value: float | None, digits: int = 1) -> str:
-    """A share, as `3.1 %`."""
+    """Return a fraction, as `3.1 %`."""
     return NONE if value is None else f"{_number(100 * value, digits)} %"
 
 
 def amount(value: float) -> str:
-    """A number to three figures, as a reader writes it."""
+    """Return a number with three significant figures."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
-    """A Markdown table; the first columns, so many, to the left and the others to the right."""
+    """Return a Markdown table, with the first `left` columns aligned left and the others right."""
     rule = ["---" if place < left else "---:" for place in range(len(head))]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))
 

@@ -38,7 +38,7 @@ TASKS: Final = {
     "supported_edited": ("Support, facts changed on purpose", "as above, on subtle errors"),
     "addresses": ("Addresses", "answer_relevancy"),
 }
-"""The tasks of the model file, in the order shown: the question, and the metrics that lean on it."""
+"""The tasks of the model file, in the order shown: the question, and the metrics that use it."""
 
 _EDGE_TEXTS: Final = (
     ("context_relevance", "context_ranking", "context_precision"),
@@ -49,31 +49,33 @@ _EDGE_TEXTS: Final = (
     ("id_precision", "id_recall", "reciprocal_rank", "average_precision"),
     ("nDCG", "hit_rate@1", "precision@2", "recall@2"),
 )
-"""The columns of the table of edge cases, cut so that a page is wide enough for them."""
+"""The columns of the tables of edge cases, divided to fit the width of a page."""
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A Markdown table."""
+    """Return a Markdown table."""
     names = list(head)
     lines = [names, ["---"] * len(names), *(list(row) for row in rows)]
     return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
 
 
 def metrics() -> str:
-    """A section for each native metric, from its card."""
+    """Return a section for each native metric, from its card."""
     native = native_metrics()
     return "\n".join(_metric(name) for names in families().values() for name in names if name in native)
 
 
 def published() -> str:
-    """For each published system a section with a table for each of its definitions."""
+    """Return a section for each published system with a table for each of its definitions."""
     return "\n".join(
         f"## {system}\n\n" + "\n".join(_definition(name) for name in names) for system, names in systems().items()
     )
 
 
 def fidelity() -> str:
-    """For each family of published definitions how replies are read, what differs, and what it was compared with."""
+    """Return, for each family of published definitions, how replies are parsed, the differences, and the comparisons
+    made.
+    """
     head = ("definitions", "reading of replies", "known differences", "compared with")
     rows = (
         (
@@ -92,7 +94,7 @@ def _whole_names() -> frozenset[str]:
 
 
 def _parameters_shown(text: str) -> str:
-    """The text with the parameters in braces in code font."""
+    """Return the text with the parameters in braces in code font."""
     return re.sub(r"\{(\w+)\}", r"`\1`", text)
 
 
@@ -121,7 +123,7 @@ def _metric(name: str) -> str:
 
 
 def _rows(record: Mapping[str, Any]) -> list[tuple[str, str]]:  # Any: JSON
-    """What is said of native and published metrics alike."""
+    """Return the rows that native and published metrics have in common."""
     low, high = map(limit, record["range"])
     return [
         ("needs", _needs(record)),
@@ -135,7 +137,7 @@ def _rows(record: Mapping[str, Any]) -> list[tuple[str, str]]:  # Any: JSON
 
 
 def _needs(record: Mapping[str, Any]) -> str:  # Any: JSON
-    """The fields needed by default, then what other forms need beside."""
+    """Return the fields needed by default, then the additional ones of other forms."""
     parts = [", ".join(_fields(record["needs"]))]
     parts += [f"{', '.join(_fields(names))} with {text}" for text, names in record["needs_with"].items()]
     return "; ".join(part for part in parts if part)
@@ -146,7 +148,7 @@ def _fields(names: Collection[str]) -> list[str]:
 
 
 def _link(name: str) -> str:
-    """Another metric: a link to its section where it is native, else its name."""
+    """Return another metric: a link to its section if it is native, otherwise its name."""
     return f"[{name}](#{name.lower()})" if name in native_metrics() else f"`{name}`"
 
 
@@ -155,7 +157,7 @@ def _parameter(name: str, allowed: str, default: str | None) -> str:
 
 
 def edges() -> str:
-    """The edge cases of all metrics, in tables narrow enough to read."""
+    """Return the edge cases of all metrics, in tables narrow enough to read."""
     return "\n".join(edge_table(_parsed(texts)) for texts in _EDGE_TEXTS)
 
 
@@ -164,7 +166,7 @@ def _parsed(texts: Iterable[str]) -> Mapping[str, Metric]:
 
 
 def aliases() -> str:
-    """Which names of other systems fill which field, from the alias file itself."""
+    """Return the field for each name of other systems, from the alias file itself."""
     tables = tomllib.loads(files("merilo.data").joinpath("aliases.toml").read_text("utf-8"))
     rows = [
         (system, f"`{column}`", f"`{field}`", _condition(column, tables))
@@ -184,14 +186,14 @@ def _condition(column: str, tables: Mapping[str, Any]) -> str:  # Any: TOML
 
 
 def rubrics() -> str:
-    """Every rubric with the beginning of its digest, from the lock."""
+    """Return every rubric with the beginning of its digest, from the lock."""
     lines = files("merilo.rubrics").joinpath("rubrics.lock").read_text("utf-8").split("\n")
     pairs = [line.split() for line in lines if line.strip()]
     return table(("rubric", "SHA-256 begins"), ((f"`{name}`", f"`{digest[:12]}`") for digest, name in pairs))
 
 
 def exit_codes() -> str:
-    """The exit codes of the command line, in the words of its module."""
+    """Return the exit codes of the command line, in the words of its module."""
     said = " ".join((inspect.getdoc(exits) or "").split()).partition("Exit codes: ")[2].removesuffix(".")
     pairs = [part.partition(" ")[::2] for part in said.split(" · ")]
     if [int(code) for code, _ in pairs] != [code.value for code in Exit]:
@@ -200,7 +202,7 @@ def exit_codes() -> str:
 
 
 def agreement() -> str:
-    """How far the embedded judge agrees with people, task by task, from its model file."""
+    """Return the agreement of the embedded judge with human labels, task by task, from its model file."""
     model = _model()
     rows = [
         (TASKS[name][0], TASKS[name][1], *_figures(tables, model["trained_on"]))
@@ -213,7 +215,7 @@ def agreement() -> str:
 
 
 def agreement_line() -> str:
-    """The same in one line, for the README: people's labels alone."""
+    """Return the agreement in one line, for the README: human labels only."""
     model = _model()
     parts = [
         f"{TASKS[name][0]} {_figures(tables, ())[0].partition(' (')[0]}"
@@ -233,7 +235,7 @@ def _measured(model: Mapping[str, Any]) -> dict[str, Any]:  # Any: parsed JSON
 
 
 def _figures(tables: Mapping[str, Any], fitted: Collection[str]) -> tuple[str, ...]:  # Any: parsed JSON
-    """Kappa with its interval, kappa on sources of which nothing was fitted on, units, and who labelled."""
+    """Return kappa with its interval, kappa on sources that nothing was fitted on, sample sizes, and annotators."""
     whose = next((name for name in ("people", "all") if tables.get(name)), None)
     if whose is None:
         return ("not measured", "", "", "")
@@ -246,7 +248,7 @@ def _figures(tables: Mapping[str, Any], fitted: Collection[str]) -> tuple[str, .
 
 
 def _is_fitted(source: str, fitted: Collection[str]) -> bool:
-    """Whether a part of this source was fitted on; `xquad-en` is a part of `xquad`."""
+    """Return True if a part of this source was fitted on; `xquad-en` is a part of `xquad`."""
     return source in fitted or source.rpartition("-")[0] in fitted
 
 

@@ -1,7 +1,7 @@
 """Writes the generated parts of README.md and docs/: `python tools/docs.py`, or `--check` to only compare.
 
-A part stands between `<!-- generated: NAME -->` and `<!-- end generated -->`; NAME is one of `BLOCKS`. What
-lies between is replaced by what the installed merilo says, so a page cannot drift from the code.
+A part is between `<!-- generated: NAME -->` and `<!-- end generated -->`; NAME is one of `BLOCKS`. The text between
+them is generated from the installed merilo, so a page cannot differ from the code.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ PART = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n)(?P<inside>.*?)(<!--
 
 
 def pages() -> list[Path]:
-    """README.md and all pages of docs/, in order."""
+    """Return README.md and all pages of docs/, in order."""
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def renewed(text: str) -> str:
-    """The page with its generated parts made anew. Raises SystemExit for a part that nobody makes."""
+    """Return the page with its parts generated again. Raises SystemExit for an unknown part."""
 
     def part(found: re.Match[str]) -> str:
         name = found["name"]
@@ -35,13 +35,13 @@ def renewed(text: str) -> str:
 
 
 def unused(texts: list[str]) -> list[str]:
-    """The parts that no page shows."""
+    """Return the parts that no page shows."""
     shown = {found["name"] for text in texts for found in PART.finditer(text)}
     return sorted(BLOCKS.keys() - shown)
 
 
 def main() -> None:
-    """Rewrite the pages, or say which ones differ and leave with 1."""
+    """Rewrite the pages, or report which ones differ and exit with 1."""
     parser = argparse.ArgumentParser(description="Write the generated parts of the documentation.")
     parser.add_argument("--check", action="store_true", help="only say which pages differ; exit 1 if one does")
     check: bool = parser.parse_args().check
