@@ -57,7 +57,7 @@ class AnswerCompleteness(Ordinary):
     )
 
     def at_most(self, sample: Sample) -> int:
-        """Return one question for the parts, and one for each that the user input can have."""
+        """Return an upper bound: one question for the parts, and one for each that the user input can have."""
         if sample.user_input is None or sample.response is None or is_blank(sample.user_input):
             return 0
         return 1 + (0 if states_nothing(sample, "response") else _most(sample.user_input))

@@ -99,7 +99,7 @@ class AnswerCorrectness(Ordinary):
         return kinds | {Embeddings} if self.similarity_weight > 0 else kinds
 
     def at_most(self, sample: Sample) -> int:
-        """Return the two questions for the statements, one for each possible statement, and one for the embeddings."""
+        """Return an upper bound: two questions, one for each possible statement, and one for the embeddings."""
         of_response, of_reference = most_statements(sample, "response"), most_statements(sample, "reference")
         if not of_reference:
             return 0

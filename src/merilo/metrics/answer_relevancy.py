@@ -61,7 +61,7 @@ class AnswerRelevancy(Ordinary):
     )
 
     def at_most(self, sample: Sample) -> int:
-        """Return two questions about the response, and one for each possible statement."""
+        """Return an upper bound: two questions about the response, and one for each possible statement."""
         asked = most_statements(sample, "response")
         return 2 + asked if asked else 0
 

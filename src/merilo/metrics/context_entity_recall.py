@@ -64,7 +64,7 @@ class ContextEntityRecall(Ordinary):
     )
 
     def at_most(self, sample: Sample) -> int:
-        """Return one question for the entities, and one for each that the reference can name."""
+        """Return an upper bound: one question for the entities, and one for each that the reference can name."""
         if sample.reference is None or states_nothing(sample, "reference"):
             return 0
         return 1 + (_most(sample.sentences("reference")) if most_contexts(sample) else 0)

@@ -104,7 +104,7 @@ class ContextPrecision(Ordinary):
         return frozenset({Usefulness if self.against is Against.REFERENCE else Relevance})
 
     def at_most(self, sample: Sample) -> int:
-        """Return one question for each context that is not blank."""
+        """Return an upper bound: one question for each context that is not blank."""
         return most_contexts(sample)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:

@@ -57,7 +57,7 @@ class ContextRecall(Ordinary):
     )
 
     def at_most(self, sample: Sample) -> int:
-        """Return one question for the statements, and one for each possible statement of the reference."""
+        """Return an upper bound: one question, and one for each possible statement of the reference."""
         asked = most_statements(sample, "reference")
         return 1 + most_support(sample, "reference") if asked else 0
 

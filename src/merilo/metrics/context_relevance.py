@@ -94,7 +94,7 @@ class ContextRelevance(Ordinary):
             )
 
     def at_most(self, sample: Sample) -> int:
-        """Return one question for each context that is not blank."""
+        """Return an upper bound: one question for each context that is not blank."""
         return most_contexts(sample)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:

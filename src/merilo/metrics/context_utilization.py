@@ -67,7 +67,7 @@ class ContextUtilization(Ordinary):
     )
 
     def at_most(self, sample: Sample) -> int:
-        """Return one question for each context and for the statements, and one for each possible statement."""
+        """Return an upper bound: one question, and one for each context and each possible statement."""
         return most_contexts(sample) + 1 + most_support(sample, "response")
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:

@@ -61,7 +61,7 @@ class Faithfulness(Ordinary):
     )
 
     def at_most(self, sample: Sample) -> int:
-        """Return two questions about the response, and one for each possible statement."""
+        """Return an upper bound: two questions about the response, and one for each possible statement."""
         asked = most_statements(sample, "response")
         return 2 + most_support(sample, "response") if asked else 0
 
