@@ -1,4 +1,4 @@
-"""How often the intervals of agreement hold the truth, on simulated clusters of labels; figures: design/agreement.md.
+"""Coverage of the intervals of agreement, on simulated clusters of labels; figures: design/agreement.md.
 
 python benchmarks/agreement.py [--runs 2000]
 """
@@ -28,14 +28,15 @@ CELLS = (
     (1_000, 1, 0.5, 3.5),
     (1_000, 3, 0.1, 2.0),
 )
-"""Clusters, items in each, share of yes, distance of the judge's scores between no and yes in standard deviations."""
+"""Clusters, items per cluster, rate of yes, distance of the judge's scores between no and yes in standard deviations.
+"""
 LEAST = 0.9
 
 
 def judged(
     draw: np.random.Generator, clusters: int, each: int, base: float, separation: float
 ) -> tuple[list[bool], list[bool], list[float]]:
-    """Human labels, the judge's labels and its scores; both labels and errors correlate within a cluster."""
+    """Return human labels, the judge's labels and its scores; labels and errors correlate within a cluster."""
     shared, own = draw.normal(size=(2, clusters, 1)), draw.normal(size=(2, clusters, each))
     label, error = np.sqrt(ICC) * shared + np.sqrt(1 - ICC) * own
     people = (label > ndtri(1 - base)).ravel()
@@ -44,7 +45,7 @@ def judged(
 
 
 def truths(base: float, separation: float) -> dict[str, float]:
-    """The true values of a judge whose scores are normal and who says yes from halfway."""
+    """Return the true values for a judge whose scores are normal, with a threshold halfway between no and yes."""
     right = float(ndtr(separation / 2))
     yes = base * right + (1 - base) * (1 - right)
     by_chance = base * yes + (1 - base) * (1 - yes)

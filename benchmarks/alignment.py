@@ -1,9 +1,10 @@
-"""The baseline that the embedded judge has to beat: how words and token vectors align, in a logistic regression.
+"""The baseline that the embedded judge must beat: a logistic regression over the alignment of words and token
+vectors.
 
-What is asked or stated is held against the text in eleven numbers: which of its words stand there, how near each of
-its tokens is to the nearest of the text (the encoder's lower layers), how alike the two are as wholes, and lengths. For
-each task a regression over them is fitted on four fifths of the records and tells the rest, so that it never saw what
-it is measured on; records that share a question or a text stay together.
+Eleven numbers compare a question or statement with a text: which of its words occur there, how similar each of its
+tokens is to the nearest one of the text (the encoder's lower layers), the similarity of both as wholes, and lengths.
+For each task a regression is fitted on four fifths of the records and predicts the rest. Records that share a
+question or a text stay in one part.
 """
 
 from __future__ import annotations
@@ -41,17 +42,19 @@ _RIDGE: Final = 1.0
 _STEPS: Final = 30
 _WEAKEST: Final = 3
 _KEPT_EVERY: Final = 2_000
-"""Pairs after which the file is written, so that a call that is stopped goes on."""
+"""Pairs after which the file is written, so that an interrupted call can resume."""
 _NEGATION: Final = re.compile(r"\b(?:not|no|never|none|without|nor|не|нет|ни)\b|n['’]t\b", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*")
 _NAME: Final = re.compile(r"(?<!^)\b[A-ZÀ-ÞЁА-Я][\w’-]+")
 
 
 class Alignment:
-    """Eleven numbers for a short text held against a long one."""
+    """Eleven numbers that compare a short text with a long one."""
 
     def __init__(self, weights: Weights, recall: Recall) -> None:
-        """`recall`: the share of the first text's words, by weight, that stand in the second."""
+        """Set up the comparison. `recall`: the fraction of the first text's words, by weight, that occur in the
+        second.
+        """
         self.weights = weights.fingerprint
         self._encodings = Encodings(Encoder(weights))
         self._reader = Reader(weights)
@@ -59,7 +62,7 @@ class Alignment:
         self._recall = recall
 
     def row(self, asked: str, text: str) -> tuple[float, ...]:
-        """The numbers of one pair; of several windows of the long text each token takes the nearest."""
+        """Return the numbers of one pair; with several windows of the long text, each token uses the nearest one."""
         (short, *_), long = self._encodings.read(asked), self._encodings.read(sentences(text))
         near = np.max([self._reader.nearest(short, window) for window in long], axis=0)
         inner, rare = near[1:-1], self._rarity[short.ids][1:-1]
@@ -83,10 +86,10 @@ class Alignment:
 
 
 class Aligned:
-    """Probabilities of labelled questions, each from a regression that saw neither it nor any of its cluster."""
+    """Probabilities of labelled questions, each from a regression fitted without it and without its cluster."""
 
     def __init__(self, records: Sequence[Labelled], alignment: Alignment, *, kept: Path | None = None) -> None:
-        """`kept`: a file that holds the numbers of pairs, read if it is there and written if not."""
+        """Fit the regressions. `kept`: a file with the numbers of pairs, read if it exists and written otherwise."""
         self._chances: dict[Asked, float] = {}
         rows = _Rows(alignment, kept)
         groups = [(record.source, cluster) for record, cluster in zip(records, clusters_of(records), strict=True)]
@@ -101,12 +104,12 @@ class Aligned:
         rows.keep()
 
     def chance(self, question: Asked) -> float:
-        """The probability of yes; one half for a question that nothing was fitted for."""
+        """Return the probability of yes; one half for a question without a fitted regression."""
         return self._chances.get(question, 0.5)
 
 
 def held_out(values: NDArray[Any], labels: NDArray[Any], folds: NDArray[Any]) -> NDArray[Any]:
-    """For each row the probability from the regression over the rows of all other folds."""
+    """Return for each row the probability from the regression over the rows of all other folds."""
     found = np.full(len(labels), 0.5)
     for fold in np.unique(folds):
         inside = folds != fold
@@ -120,7 +123,9 @@ def held_out(values: NDArray[Any], labels: NDArray[Any], folds: NDArray[Any]) ->
 
 
 def _regression(rows: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
-    """Coefficients of a logistic regression by Newton's method; all but the last (the intercept) are held small."""
+    """Return coefficients of a logistic regression by Newton's method; all except the last (the intercept) are
+    regularised.
+    """
     ridge = _RIDGE * np.diag([*[1.0] * (rows.shape[1] - 1), 0.0])
     weights = np.zeros(rows.shape[1])
     for _ in range(_STEPS):
@@ -134,7 +139,7 @@ def _regression(rows: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
 
 
 class _Rows:
-    """The numbers of questions, from a file as far as it has them."""
+    """The numbers of questions, from a file if it has them."""
 
     def __init__(self, alignment: Alignment, kept: Path | None) -> None:
         self._alignment = alignment
@@ -146,7 +151,7 @@ class _Rows:
                     self._found = dict(zip(file["marks"].tolist(), map(tuple, file["rows"].tolist()), strict=True))
 
     def of(self, question: Asked) -> tuple[float, ...]:
-        """Those of the context that is most alike."""
+        """Return the numbers of the most similar context."""
         asked, texts = _pair(question)
         mark = hashlib.blake2b("\x1f".join((asked, *texts)).encode(), digest_size=16).hexdigest()
         if mark not in self._found:
@@ -163,7 +168,9 @@ class _Rows:
 
 
 def _labelled(record: Labelled) -> Iterator[tuple[Asked, bool]]:
-    """The questions about a record that get a probability, with its label; labelled sentences are asked about alone."""
+    """Yield the questions about a record that get a probability, with its label; labelled sentences are separate
+    questions.
+    """
     alone = record.task is Task.SENTENCE_RELEVANCE
     questions = JudgedAsLabelled(record.task, alone=alone).questions(sample_of(record))
     yes = record.yes if record.grade is None else record.grade >= 1
@@ -172,7 +179,7 @@ def _labelled(record: Labelled) -> Iterator[tuple[Asked, bool]]:
 
 
 def _pair(question: Asked) -> tuple[str, tuple[str, ...]]:
-    """What is asked or stated, and what it is held against."""
+    """Return the question or statement, and the texts to compare it with."""
     match question:
         case Relevance():
             return question.user_input, (" ".join(question.sentences),)

@@ -1,11 +1,11 @@
-"""What simple scores make of the labelled records: AUROC by task and source, on the path of `merilo judge check`.
+"""AUROC of simple scores on the labelled records, by task and source, on the path of `merilo judge check`.
 
     python benchmarks/baselines.py [--labels FILE ...] [--sample N] [--judge SPEC] [--weights FILE] [--json]
 
-Each baseline is a judge that knows nothing but a score; its labels mean nothing, so only AUROC is shown. `--judge` adds
-a real judge, and for each task its paired difference to the best baseline. `--weights`, a file of the embedded judge's
-encoder, adds the cosine of its vectors and the regression over words and aligned tokens (alignment.py); `--vectors`
-the cosine of any embedder: a function that takes a list of texts and gives a list of vectors.
+Each baseline is a judge that only knows a score; its labels mean nothing, so only AUROC is shown. `--judge` adds a
+real judge, and for each task its paired difference to the best baseline. `--weights`, a file of the embedded judge's
+encoder, adds the cosine of its vectors and the regression over words and aligned tokens (alignment.py). `--vectors`
+adds the cosine of any embedder: a function from a list of texts to a list of vectors.
 """
 
 from __future__ import annotations
@@ -60,21 +60,21 @@ GROUPS: Final = {
         "boolq pubmedqa q2-wow rumeddanet squad2-halfdev summedits-scitldr xquad".split()
     ),
 }
-"""Sources of groundedness that ask for different skills: whether words are there at all, and whether they are right."""
+"""Sources of groundedness that need different skills: whether words occur at all, and whether they are right."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A reading of some items."""
+    """A selection of judged items."""
 
     reading: Reading
     constructed: bool
-    """Also those made by rule."""
+    """True to include synthetic records."""
     among: frozenset[str] | None = None
-    """Of these sources only."""
+    """The sources to include; all if empty."""
 
     def items(self, check: Check) -> list[Item]:
-        """Those of a check that are in it."""
+        """Return the items of a check that are in the table."""
         held = check.items.get(self.reading.name if self.reading.alone else self.reading.task.value, ())
         return [
             item
@@ -85,7 +85,7 @@ class Table:
         ]
 
     def of(self, check: Check) -> TaskTable | None:
-        """The figures of a check."""
+        """Return the figures of a check."""
         tables = (check.everything or ()) if self.constructed else check.people
         if self.among is None:
             return next((table for table in tables if table.reading == self.reading), None)
@@ -139,7 +139,7 @@ def _baselines(arguments: argparse.Namespace, records: Sequence[Labelled]) -> li
 
 
 def _held_out(rows: Path | None) -> HeldOut | None:
-    """The embedded judge with curves of other records than it is asked about; None where there are no curves."""
+    """Return the embedded judge with curves fitted on other records than it is asked about; None without curves."""
     model = blended()
     if model is None:
         return None
@@ -164,9 +164,10 @@ def _arguments() -> argparse.Namespace:
 
 
 def _record(checks: Checks, own: Judge | None, resampling: Resampling) -> dict[str, Any]:
-    """`people`, `all` and `groups` hold table → source and `mean` → judge → AUROC.
+    """Return the figures as a JSON-able object.
 
-    `difference` beside the sources holds the judge less the best baseline of the table, `also` its other means.
+    `people`, `all` and `groups` contain table → source and `mean` → judge → AUROC. `difference`, next to the sources,
+    has the judge minus the best baseline of the table, `also` its other means.
     """
     baselines = [name for name in checks if own is None or name != own.name]
     first = next(iter(checks.values()))
@@ -213,7 +214,7 @@ def _mean(table: TaskTable) -> float:
 
 
 def _difference(checks: tuple[Check, Check], table: Table, sources: Sequence[str]) -> dict[str, Any]:
-    """The mean over the sources that count of the paired differences in AUROC."""
+    """Return the mean, over the sources that count, of the paired differences in AUROC."""
     parts = []
     reading = table.reading
     for source in sources:
@@ -227,7 +228,7 @@ def _difference(checks: tuple[Check, Check], table: Table, sources: Sequence[str
 
 
 def _places(items: Sequence[Item]) -> dict[tuple[str, int], Item]:
-    """Judged items by record and place in it."""
+    """Return judged items by record and position in it."""
     found: dict[tuple[str, int], Item] = {}
     places: Counter[str] = Counter()
     for item in items:

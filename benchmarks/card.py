@@ -1,8 +1,9 @@
-"""Measures all that the card of the embedded judge says: python benchmarks/card.py [--only STEP ...] [--weights FILE]
+"""Measures all figures on the card of the embedded judge: python benchmarks/card.py [--only STEP ...] [--weights
+FILE]
 
-Each step is one command; what it prints is kept as benchmarks/results/embedded/STEP.json together with the command,
-the seconds it took and the model that was measured. `tools/card.py` makes the page of them. Verdicts are kept
-between the steps in a cache of this call's own, so the judge is asked once.
+Each step is one command. Its output is stored as benchmarks/results/embedded/STEP.json with the command, its seconds
+and the measured model. `tools/card.py` makes the page from these files. The steps share a cache that is private to
+this call, so the judge is asked once.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ NOT_SHOWN: Final = frozenset(
 )
 """Figures of a check that the card does not use."""
 PROBED: Final = ("400", "2500")
-"""Pairs of every probe, and of those whose effect is so small that it takes more to tell it."""
+"""Pairs of every probe, and of those whose effect is so small that more pairs are needed."""
 FINE: Final = ("instructions", "question")
 TRANSLATED: Final = "xquad"
 """The source whose records are the same in twelve languages."""
 
 
 def commands(weights: Path | None, folder: Path, *, fitted_here: bool) -> dict[str, list[list[str]]]:
-    """The commands of each step, in order; the last one of a step prints what is kept, and of probes each.
+    """Return the commands of each step, in order; the output of the last one is stored, and for probes of each one.
 
     `fitted_here`: the model's curves were fitted on the records that it is measured on.
     """
@@ -81,7 +82,7 @@ def _own(name: str, *arguments: str) -> list[str]:
 
 
 def main() -> None:
-    """Run the steps and write what they print."""
+    """Run the steps and write their output."""
     arguments = _arguments()
     weights = arguments.weights or packaged.weights()
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -109,7 +110,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _run(step: str, parts: list[list[str]], folder: Path) -> tuple[str, float, Any]:  # Any: parsed JSON
-    """The commands as text, how long they took, and what the last one printed. Raises SystemExit where one fails."""
+    """Return the commands as text, their duration, and the output of the last one. Raises SystemExit if one fails."""
     began = time.monotonic()
     printed, probes = "", dict[str, Any]()
     for command in parts:
@@ -129,23 +130,23 @@ def _run(step: str, parts: list[list[str]], folder: Path) -> tuple[str, float, A
 
 
 def _figures(printed: str) -> dict[str, Any]:  # Any: parsed JSON
-    """What a benchmark prints, one figure a line."""
+    """Return the output of a benchmark, one figure per line."""
     return {"figures": [*map(json.loads, printed.splitlines())]}
 
 
 def _languages(printed: str) -> dict[str, Any]:  # Any: parsed JSON
-    """Of a check the figures by language alone."""
+    """Return only the figures by language of a check."""
     found = json.loads(printed)
     tasks = {reading: {"languages": own["languages"]} for reading, own in found["tasks"]["all"].items()}
     return {"judge": found["judge"], "tasks": {"all": tasks}}
 
 
 _SHORTER: Final = {"speed": _figures, "encoder": _figures, "languages": _languages}
-"""How what a step prints becomes what is kept of it; as it is elsewhere."""
+"""Functions that shorten the output of a step before it is stored; other steps are stored unchanged."""
 
 
 def _told(command: list[str], folder: Path) -> str:
-    """A command as a reader would type it."""
+    """Return a command as a user would type it."""
     told = " ".join(command).replace(f"{sys.executable} -m merilo", "merilo").replace(sys.executable, "python")
     files = " ".join(str(path.relative_to(ROOT)) for path in DEV)
     told = told.replace(files, "benchmarks/labels/dev/*.jsonl.gz").replace(str(PACKAGE), "src/merilo")

@@ -1,11 +1,11 @@
-"""What the promise of a cascade is worth: simulated judges, and the embedded judge on records that people labelled.
+"""Checks the promise of a cascade: simulated judges, and the embedded judge on records with human labels.
 
     python benchmarks/cascade.py                     1,000 simulated runs for each judge, and the pilot's two sizes
     python benchmarks/cascade.py --runs 100          a tenth
     python benchmarks/cascade.py --labels FILE ...   the embedded judge before a judge that answers with the labels
 
-Labels are files as `merilo judge check` reads them. Take records that the embedded judge was not fitted on. The data of
-each task are run with several seeds, so with other pilots and audits. The last judge is a script: no key is needed.
+Labels are files for `merilo judge check`. Use records that the embedded judge was not fitted on. The data of each
+task are run with several seeds, so with different pilots and audits. The last judge is a script: no key is needed.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ METRICS: Final[Mapping[Task, str]] = {
 
 
 def simulated(runs: int) -> None:
-    """How often the promise is broken, by judge and size of the pilot; and by a threshold that was looked for."""
+    """Print how often the promise is broken, by judge and size of the pilot, and by a threshold chosen on the data."""
     limit = MAX_ERROR + 2 * sqrt(0.05 * 0.95 / runs)
     for judge in JUDGES:
         for pilot in PILOTS:
@@ -90,7 +90,7 @@ class Labels:
         return len(self._samples)
 
     def verdict(self, question: Question[Any]) -> Verdict:
-        """What people answered."""
+        """Return the human label as a verdict."""
         return self._verdicts[question.content]
 
     async def run(self, judge: Judge, out: Path) -> Run:
@@ -108,7 +108,7 @@ def _verdict(question: Question[Any], record: Labelled) -> Verdict:
 
 
 async def labelled(files: Sequence[Path], tasks: Sequence[Task], folder: Path) -> None:
-    """The share answered by the embedded judge, how many of these differ, and the three means."""
+    """Print the fraction answered by the embedded judge, its error rate, and the three means."""
     found = read_labels(files)
     for task in tasks:
         records = [each for each in found if each.task is task and each.language == "en" and not each.constructed]
@@ -120,7 +120,7 @@ async def labelled(files: Sequence[Path], tasks: Sequence[Task], folder: Path) -
 
 
 def unrelated(records: Sequence[Labelled]) -> list[Labelled]:
-    """Each question once more, with the context of a question from another source: grade 0 by rule."""
+    """Return each question again, with the context of a question from another source: grade 0 by construction."""
     source = random.Random(SEED)
     found: list[Labelled] = []
     for record in records:
@@ -167,7 +167,7 @@ async def _once(labels: Labels, seed: int, out: Path) -> dict[str, float]:
 
 
 def main() -> None:
-    """Run what is asked for."""
+    """Run the requested parts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=1_000)
     parser.add_argument("--labels", nargs="*", type=Path, metavar="FILE")

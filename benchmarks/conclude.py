@@ -1,10 +1,10 @@
-"""What concluding from 1,000,000 outcomes costs: the summary of a run, and the comparison of two runs on disk.
+"""The cost of conclusions from 1,000,000 outcomes: the summary of a run, and the comparison of two runs on disk.
 
-    python benchmarks/conclude.py                  both shapes of data, each in a process of its own
+    python benchmarks/conclude.py                  both shapes of data, each in its own process
     python benchmarks/conclude.py --samples 5000   smaller
 
-Runs are written as the engine writes them, without being evaluated: outcomes with one piece of evidence each, and a
-store with the samples. Two shapes: as many samples as there can be, and ten metrics.
+Runs are written as the engine writes them, without an evaluation: outcomes with one piece of evidence each, and a
+store with the samples. Two shapes: the maximum of samples, and ten metrics.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def compare(samples: int, shape: str) -> None:
 
 
 def summary(outcomes: int) -> None:
-    """The summary of so many outcomes as they stream by; print seconds of CPU and the peak in MB."""
+    """Compute the summary of streaming outcomes; print seconds of CPU and the peak in MB."""
     from merilo.metrics.base import Metric, Score
     from merilo.metrics.registry import parse_metric
     from merilo.results.summary import Tally
@@ -134,7 +134,7 @@ def summary(outcomes: int) -> None:
 
 
 def main() -> None:
-    """Measure each in a process of its own."""
+    """Measure each in its own process."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, default=OUTCOMES // 2, help="of each run, where there is one metric")
     samples = cast("int", parser.parse_args().samples)

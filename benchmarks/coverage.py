@@ -1,6 +1,6 @@
 """Coverage of intervals, false alarms of comparisons and repeated looks, in synthetic studies of known truth.
 
-    python benchmarks/coverage.py                 one line a figure, with its limit; about half an hour of CPU
+    python benchmarks/coverage.py                 one line per figure, with its limit; about half an hour of CPU
     python benchmarks/coverage.py --studies 200   a tenth
     python benchmarks/coverage.py gates           one part: speed, intervals, clusters, compare, gates, sequential,
                                                   correction, labels, agreement
@@ -29,19 +29,19 @@ import simulated_labels
 
 SEED = 20
 FULL = 2_000
-"""From so many studies on, the limits are taken as they stand."""
+"""Number of studies from which the limits apply without slack."""
 SIZES = (30, 100, 1_000)
 CLUSTERS = (10, 30, 100)
 GATE_SIZES = (10, 20, 50, 100, 200, 300, 500, 1_000)
 CLUSTERED_WRONG = 0.06
-"""No limit for clusters holds for every distribution; the design page says where it is wrong more than once in 20."""
+"""Limit for clusters. No limit holds for every distribution; the design page lists those with more than 5 % errors."""
 BEFORE = ", one side of the two-sided interval"
 ENOUGH_OFF = 9.8
-"""Ten units off the commoner end of the range, on average: from there on the width has a limit."""
+"""Expected units off the more common end from which the width has a limit."""
 
 
 def intervals(studies: int) -> None:
-    """Coverage of 95 % intervals, and their width where 10 units or more are expected off the commoner end."""
+    """Report coverage of 95 % intervals, and their width if 10 units or more are expected off the more common end."""
     found = list[float]()
     slack = _slack(0.92, studies) if studies < FULL else 0.0
     for name in simulated.SHAPES:
@@ -57,7 +57,7 @@ def intervals(studies: int) -> None:
 
 
 def clusters(studies: int) -> None:
-    """Coverage over clusters of unequal size, and with one cluster that has half of the samples."""
+    """Report coverage over clusters of unequal size, and with one cluster that has half of the samples."""
     slack = _slack(0.92, studies) if studies < FULL else 0.0
     found = list[float]()
     for where in simulated.UNEQUAL:
@@ -70,7 +70,7 @@ def clusters(studies: int) -> None:
 
 
 def compare(studies: int) -> None:
-    """False alarms over 8 metrics of two runs that do not differ; skewed differences are only shown."""
+    """Report false alarms over 8 metrics of two equal runs; skewed differences are reported without a limit."""
     limit = 0.05 + _slack(0.05, studies)
     for size in (10, 30, 100, 300):
         report(f"false alarms: n={size}", simulated.false_alarms(size, studies=studies, seed=SEED), at_most=limit)
@@ -82,7 +82,9 @@ def compare(studies: int) -> None:
 
 
 def gates(studies: int) -> None:
-    """How often gates are wrong, and how often they decide: 0/1 scores by enumeration, graded ones by simulation."""
+    """Report how often gates are wrong and how often they decide: 0/1 scores by enumeration, graded ones by
+    simulation.
+    """
     for size in GATE_SIZES:
         _zero_one_gates(size)
     fewer = max(1, studies // 2)
@@ -140,7 +142,7 @@ def _wrong(where: str, found: simulated_gates.Wrong, limit: float | None = None)
 
 
 def sequential(studies: int) -> None:
-    """Ever missing the truth over 1 to 1,000 samples; the naive interval must fail."""
+    """Report how often the truth is ever missed over 1 to 1,000 samples; the naive interval must fail."""
     limit = 0.05 + _slack(0.05, studies)
     for name in simulated.SEQUENTIAL:
         looks = simulated.ever_missed(name, studies=studies, seed=SEED)
@@ -149,7 +151,7 @@ def sequential(studies: int) -> None:
 
 
 def correction(studies: int) -> None:
-    """Coverage of the corrected mean; contexts taken for units and the raw judge must fail."""
+    """Report coverage of the corrected mean; contexts as units and the raw judge must fail."""
     slack = _slack(0.93, studies) if studies < FULL else 0.0
     for contexts in (5, 10):
         for labelled in (20, 40, 100):
@@ -164,7 +166,7 @@ def correction(studies: int) -> None:
 
 
 def labels(studies: int) -> None:
-    """Coverage of the reported mean by the judge's kind, the mean, the number of labels and how they were drawn."""
+    """Report coverage of the reported mean by judge, mean, number of labels and sampling."""
     slack = _slack(0.93, studies) if studies < FULL else 0.0
     found = list[float]()
     for study in simulated_labels.studies_of_labels():
@@ -179,13 +181,13 @@ def labels(studies: int) -> None:
 
 
 def agreement(studies: int) -> None:
-    """Coverage of measures of agreement, and the CPU time of all of them for 10,000 items."""
+    """Report coverage of measures of agreement, and the CPU time of all of them for 10,000 items."""
     agreement_cells.coverage(max(20, studies // 10))
     agreement_cells.speed()
 
 
 def speed(studies: int) -> None:
-    """1,000,000 outcomes compared and summed up, and a confidence sequence of 1,000."""
+    """Report the time to compare and summarise 1,000,000 outcomes, and to compute a confidence sequence of 1,000."""
     del studies
     from merilo.stats.column import Column
     from merilo.stats.compare import compare as compare_columns
@@ -211,7 +213,7 @@ def speed(studies: int) -> None:
 
 
 def _slack(share: float, studies: int) -> float:
-    """Two standard errors of a share found by so many studies."""
+    """Return two standard errors of a proportion over this number of studies."""
     return 2 * sqrt(share * (1 - share) / studies)
 
 
@@ -229,7 +231,7 @@ PARTS = {  # speed first: the peak is that of the whole process
 
 
 def main() -> None:
-    """Run the parts that are named, or all."""
+    """Run the named parts, or all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART")
     parser.add_argument("--studies", type=int, default=FULL)

@@ -12,7 +12,7 @@ ASKED = ("When was the first of them built, and by whom?", "Which of the two had
 
 
 def main() -> None:
-    """Print milliseconds of CPU for verdicts of each kind, and what loading takes."""
+    """Print milliseconds of CPU for verdicts of each kind, and the cost of loading."""
     began, other = time.process_time(), time.perf_counter()
     from merilo.data.sentences import sentences
     from merilo.judges.blended import BlendedModel
@@ -24,7 +24,7 @@ def main() -> None:
     words = example_words()
 
     def text(number: int, length: int) -> str:
-        """Words from the example passages, others for each number."""
+        """Return words from the example passages, different ones for each number."""
         return " ".join((words * 2)[number * 7 % len(words) :][:length])
 
     contexts = [sentences(text(each, CONTEXT_WORDS)) for each in range(300)]

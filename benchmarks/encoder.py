@@ -1,6 +1,6 @@
 """Speed, start and memory of the encoder on one core: `python benchmarks/encoder.py [WEIGHTS]`.
 
-Every text is new to it, and tokens are counted, since they decide what a text costs.
+Every text is new to the encoder. Costs are per token, because tokens determine the cost of a text.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STATEMENT_TOKENS, SENTENCE_TOKENS = 20, 30
 
 
 def example_words() -> list[str]:
-    """The words of all contexts of the example data, in order."""
+    """Return the words of all contexts of the example data, in order."""
     lines = files("merilo.examples").joinpath("retrieval", "bm25.jsonl").read_text(encoding="utf-8").splitlines()
     return [
         word for line in lines for context in json.loads(line)["retrieved_contexts"] for word in _text(context).split()
@@ -37,7 +37,7 @@ def _text(context: str | dict[str, str]) -> str:
 
 
 def cpu_ms(step: Callable[[int], object], times: int) -> float:
-    """CPU milliseconds a step, the best of some rounds; the step is told a number that does not come again."""
+    """Return CPU milliseconds per step, the best of several rounds; each step gets a number that is used once."""
     best = float("inf")
     for number in range(ROUNDS):
         began = time.process_time()
@@ -68,7 +68,7 @@ def main() -> None:
         return " ".join((words * 2)[number * 7 % len(words) :][:length])
 
     def read(number: int, length: int, most: int = encoder.longest) -> Encoded:
-        """A text of so many words, or of the most tokens if that is less."""
+        """Return a text of this number of words, or of the maximum number of tokens if that is less."""
         return encoder.encode_window(Window.of(encoder.wordpiece.ids(text(number, length))[: most - MARKS]))
 
     contexts = [len(read(each, CONTEXT_WORDS).ids) for each in range(20)]
@@ -83,7 +83,7 @@ def main() -> None:
     report("encoder: a new sentence of 25 words, CPU ms", cpu_ms(lambda each: read(each, 25), 40))
 
     def see(short: Encoded, long: Encoded) -> object:
-        """A pair with the features that the reader takes: the nearest tokens, and numbers that are looked up."""
+        """Score a pair with the features that the reader takes: the nearest tokens, and their rarity."""
         near = reader.nearest(short, long)
         return reader.logits(short, long, features=np.stack([near] * reader.features, 1))
 

@@ -1,9 +1,9 @@
 """Evidence sentences with a probability each: python benchmarks/evidence.py [--labels FILE ...]
 
-A verdict names the sentences that are evidence, and says nothing of how sure each of them is. So for sentences as they
-stand in their context the embedded model itself is asked; a judge that is asked about each sentence alone lends the
-probability that it gave there. AUROC and calibration of evidence are over these. Prints what `merilo judge check --task
-sentence_relevance --json` prints, with them.
+A verdict names the sentences that are evidence, without a confidence for each. So the embedded model itself is asked
+about sentences in their context. For a judge that is asked about each sentence alone, the probability given there is
+used. AUROC and calibration of evidence are over these. Prints the output of `merilo judge check --task
+sentence_relevance --json`, with them.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ DEV: Final = sorted((Path(__file__).parent / "labels" / "dev").glob("*.jsonl.gz"
 
 
 def with_chances(check: Check, model_for: ModelFor | None = None) -> Check:
-    """The check with a probability for every labelled sentence, and its tables of them made anew.
+    """Return the check with a probability for every labelled sentence, and its tables of them computed again.
 
-    `model_for`: the model behind the judge for a query and its sentences; by default the packaged one for the embedded
-    judge, and none for others.
+    `model_for`: the model behind the judge for a query and its sentences; by default the packaged one for the
+    embedded judge, and none for others.
     """
     if model_for is None and check.judge.name == EMBEDDED:
         model_for = _packaged
@@ -76,7 +76,7 @@ def with_chances(check: Check, model_for: ModelFor | None = None) -> Check:
 
 
 def _tables(check: Check, tables: Sequence[TaskTable], *, constructed: bool) -> tuple[TaskTable, ...]:
-    """These tables, that of sentences in their context made anew."""
+    """Return these tables, with that of sentences in their context computed again."""
     items = [item for item in check.items[TASK] if constructed or not item.record.constructed]
     renewed = (
         table_of(each.reading, items, check.resampling) if each.reading.name == TASK else each for each in tables
@@ -90,7 +90,7 @@ def _packaged(query: str, texts: tuple[str, ...]) -> BlendedModel | None:
 
 
 def _in_view(record: Labelled, model_for: ModelFor) -> Sequence[float]:
-    """What the model gives each sentence, read with the others in view."""
+    """Return the model's probability for each sentence, read in the context of the others."""
     model = model_for(record.query, record.texts)
     if model is None or not is_english(record.query, *record.texts):
         return _by_words(record)
@@ -99,7 +99,7 @@ def _in_view(record: Labelled, model_for: ModelFor) -> Sequence[float]:
 
 
 def _by_words(record: Labelled) -> Sequence[float]:
-    """The same of the model of words, which answers alone where the encoder does not read."""
+    """Return the same from the model of words, which decides alone if the encoder does not read the text."""
     model = LexicalModel.load()
     found = match(model.lexicon.query(record.query), record.texts, drop_copies=True)
     chances = [0.0] * len(record.texts)

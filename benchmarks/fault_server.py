@@ -1,12 +1,12 @@
-"""A judge that goes wrong as often as it is told to, in a process of its own, and counts what it saw.
+"""A judge with configurable rates of faults, in its own process, that counts its requests.
 
     python benchmarks/fault_server.py --fault reset=0.05 --fault malformed=0.05
 
-Each conversation is known by the digest of its first question, and each request of it is an attempt. Which fault
-strikes an attempt is drawn by seed, digest and number of the attempt alone, so that neither the order of arrival nor
-the clock can change it. Right verdicts follow from the digest. A GET is answered with the tally.
+Each conversation is identified by the digest of its first question, and each of its requests is an attempt. The fault
+of an attempt depends only on seed, digest and number of the attempt, and not on the order of arrival or the clock.
+Right verdicts follow from the digest. A GET returns the tally.
 
-Over 200 lines: every way to go wrong stands here, beside what a judge that goes right would say.
+Over 200 lines: every fault is in this file, together with the answer of a correct judge.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 REASKS = 2
 """The default of an LLM judge."""
 ENLARGEMENTS = 2
-"""How often a reply that was cut off is asked for with more room."""
+"""Maximum requests with a larger limit after a truncated reply."""
 RETRY_AFTER_MS = 50
 STATEMENTS = 3
 _LABELS = ("supported", "contradicted", "not_stated")
@@ -53,26 +53,26 @@ _OTHER_SCHEMA = (
 
 @dataclass
 class Tally:
-    """What the server saw."""
+    """Counts of the server's requests."""
 
     requests: int = 0
     conversations: int = 0
     distinct: int = 0
-    """Bodies that differ."""
+    """The number of different bodies."""
     struck: dict[str, int] = field(default_factory=dict)
-    """Fault → how often it was given."""
+    """Fault → number of times."""
     lost: int = 0
-    """Conversations that must end in a failure: as many bad replies in a row as the judge puts up with."""
+    """Conversations that must end in a failure: as many bad replies in a row as the judge accepts."""
     too_early: int = 0
-    """Requests that came again before the time that a 429 had named."""
+    """Requests that were repeated before the time given in a 429."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What one request asks."""
+    """The content of one request."""
 
     name: str
-    """Of the schema."""
+    """The name of the schema."""
     digest: bytes
     statements: int
     tokens: int
@@ -118,7 +118,7 @@ def _reset(_: Asked, transport: asyncio.Transport) -> None:
 
 
 def _hang(_: Asked, transport: asyncio.Transport) -> None:
-    """No answer at all; whoever waits has to give up."""
+    """Do not answer at all; the client must time out."""
 
 
 def _status_500(_: Asked, transport: asyncio.Transport) -> None:
@@ -140,7 +140,7 @@ def _says(text: Callable[[Asked], str], *, finish: str = "stop") -> Callable[[As
 
 
 def _refused(asked: Asked, transport: asyncio.Transport) -> None:
-    """By one of the two ways to say so."""
+    """Refuse in one of the two possible ways."""
     filtered = asked.number % 2 == 0
     refusal = None if filtered else "I cannot help with that."
     finish = "content_filter" if filtered else "stop"
@@ -148,7 +148,7 @@ def _refused(asked: Asked, transport: asyncio.Transport) -> None:
 
 
 def _damaged(asked: Asked) -> str:
-    """JSON in single quotation marks with a comma too many."""
+    """Return JSON in single quotation marks with a superfluous comma."""
     return json.dumps(_verdict(asked)).replace('"', "'")[:-1] + ",}"
 
 
@@ -179,13 +179,13 @@ FAULTS: Mapping[str, Callable[[Asked, asyncio.Transport], None]] = {
     "refusal": _refused,
 }
 TRANSPORT = ("500", "429", "reset", "hang")
-"""Sent again until they are answered."""
+"""Faults that are retried until the request is answered."""
 _ONLY_FOR = {"missing": {"support_together"}, "contradiction": {"relevance", "support_together"}}
 _HARMLESS = {*TRANSPORT, "damaged"}
 
 
 def _is_lost(attempts: list[str]) -> bool:
-    """True when a judge has to give up after these attempts ("" is a right answer)."""
+    """Return True if a judge must give up after these attempts ("" is a right answer)."""
     bad = cut = 0
     for fault in attempts:
         if fault in TRANSPORT:
@@ -205,10 +205,10 @@ def _is_lost(attempts: list[str]) -> bool:
 
 
 class Judge:
-    """Answers requests, or goes wrong."""
+    """A server's logic that answers requests, or fails as configured."""
 
     def __init__(self, faults: Mapping[str, float], *, seed: int, first_only: bool, stubborn: float) -> None:
-        """`stubborn`: the share of conversations that get nothing readable, however often they ask."""
+        """Set up the faults. `stubborn`: the fraction of conversations that never get a readable reply."""
         self._faults = faults
         self._seed = seed
         self._first_only = first_only
@@ -221,7 +221,7 @@ class Judge:
         self._not_before: dict[bytes, float] = {}
 
     def respond(self, body: bytes, transport: asyncio.Transport) -> None:
-        """The answer to one request, or what goes wrong instead."""
+        """Send the answer to one request, or a fault."""
         if not body:
             transport.write(framed(json.dumps(asdict(self.tally())).encode()))
             return
@@ -243,7 +243,7 @@ class Judge:
             transport.write(framed(completion(json.dumps(_verdict(asked)), tokens_in=asked.tokens)))
 
     def tally(self) -> Tally:
-        """What was seen so far."""
+        """Return the counts so far."""
         distinct, lost = len(self._bodies), len(self._lost)
         return Tally(self._requests, len(self._attempts), distinct, dict(self._struck), lost, self._too_early)
 
@@ -276,7 +276,7 @@ def fault_server(
     latency_s: float = 0.0,
     port: int = 0,
 ) -> Iterator[str]:
-    """The base URL of a judge with these shares of faults. `port` 0: any that is free."""
+    """Yield the base URL of a judge with these rates of faults. `port` 0: any free port."""
     arguments = [f"--fault={name}={share}" for name, share in (faults or {}).items()]
     arguments += [f"--seed={seed}", f"--stubborn={stubborn}", f"--latency={latency_s}", f"--port={port}"]
     with serving("fault_server.py", [*arguments, *(["--first-only"] if first_only else [])]) as address:
@@ -284,13 +284,13 @@ def fault_server(
 
 
 def tally_of(address: str) -> Tally:
-    """What the server at this address has seen so far."""
+    """Return the counts of the server at this address."""
     with urlopen(address, timeout=30) as told:  # noqa: S310  our own server
         return Tally(**json.load(told))
 
 
 def main() -> None:
-    """Serve until the standard input is closed."""
+    """Serve until standard input is closed."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--fault", action="append", default=[], metavar="NAME=SHARE", help=", ".join(FAULTS))
     parser.add_argument("--seed", type=int, default=0)

@@ -1,11 +1,11 @@
-"""What a run loses and pays when its judge goes wrong: each kind of fault alone, the first time only, and all at once.
+"""The losses and costs of a run whose judge fails: each kind of fault alone, the first time only, and all at once.
 
-    python benchmarks/faults.py            one line a figure, with its limit
-    python benchmarks/faults.py --table    the same as a table for people
+    python benchmarks/faults.py            one line per figure, with its limit
+    python benchmarks/faults.py --table    the same as a table
 
-The judge is a server of our own in another process. Whether a fault strikes is drawn for each attempt by itself, so
-the server knows which questions no judge could have answered: those with as many bad replies in a row as there are
-attempts. What else fails is our fault, and so is any score that a fault moves.
+The judge is a local server in another process. Each attempt has its fault sampled independently, so the server knows
+the questions that no judge could have answered: those with as many bad replies in a row as there are attempts. Any
+other failure is merilo's error, and so is any score that a fault changes.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ TOGETHER = 0.01
 CONCURRENCY = 64
 TIMEOUT_S = 2.0
 SURE = 0.999
-"""How seldom luck alone may break a limit: once in a thousand."""
+"""Probability with which chance alone may break a limit: once in a thousand."""
 ONE = "context_relevance"
-"""One question a sample."""
+"""One question per sample."""
 PACKED = "context_recall"
-"""A list of statements and a pack of three questions a sample, in two requests."""
+"""A list of statements and a pack of three questions per sample, in two requests."""
 REPLIES = tuple(name for name in FAULTS if name not in {*TRANSPORT, "damaged", "refusal"})
-"""Those after which the judge is asked again, in the same conversation or with more room."""
+"""Faults after which the judge is re-asked, in the same conversation or with a larger limit."""
 TITLES = {
     "500": "status 500",
     "429": "status 429 with Retry-After",
@@ -68,17 +68,18 @@ class Case:
     metric: str = ONE
     first_only: bool = False
     most_requests: float | None = 1.10
-    """The limit of requests / needed."""
+    """The limit of requests / needed requests."""
 
     @property
     def seed(self) -> int:
-        """Of the draws; follows from the title, so that cases differ and nobody chooses."""
+        """The seed; it follows from the title, so cases differ and none is chosen."""
         return zlib.crc32(self.title.encode())
 
     @property
     def lost_share(self) -> float:
-        """The chance that a conversation comes to nothing: bad replies to all its turns, or one turn that is cut off
-        however much room it is given.
+        """The probability that a conversation fails.
+
+        It fails after bad replies to all its turns, or if one turn is truncated whatever its limit.
         """
         cut = self.faults.get("truncated", 0.0)
         bad = sum(share for name, share in self.faults.items() if name in REPLIES and name != "truncated")
@@ -88,24 +89,24 @@ class Case:
 
     @property
     def conversations(self) -> int:
-        """Those that may be struck."""
+        """The number of conversations that may be struck."""
         return 2 * SAMPLES if self.metric == PACKED and self.faults.keys() != {"missing"} else SAMPLES
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What came of it."""
+    """The results of a run."""
 
     values: Mapping[str, float]
-    """Of the samples that were scored."""
+    """The values of the samples that were scored."""
     failed: Mapping[str, str]
-    """Of those that failed, the kind of failure."""
+    """The kinds of failure of the samples that failed."""
     tally: Tally
     seconds: float
 
 
 def cases() -> list[Case]:
-    """All of them."""
+    """Return all cases."""
     every = [name for name in FAULTS if name != "refusal"]
     useless = ("malformed", "schema", "contradiction")
     once = {"damaged", "refusal"}  # asked once, whatever comes
@@ -131,7 +132,7 @@ def _metric(fault: str) -> str:
 
 
 def rows() -> list[dict[str, Any]]:
-    """Samples that all differ."""
+    """Return samples that are all different."""
     return [
         {
             "id": str(number),
@@ -144,7 +145,7 @@ def rows() -> list[dict[str, Any]]:
 
 
 def seen(case: Case) -> Seen:
-    """One run."""
+    """Return the results of one run."""
     server = fault_server(case.faults, seed=case.seed, first_only=case.first_only)
     with server as address, tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
@@ -169,7 +170,7 @@ def seen(case: Case) -> Seen:
 
 @cache
 def undisturbed(metric: str) -> Seen:
-    """The run without a fault."""
+    """Return the results of the run without faults."""
     found = seen(Case("no fault", {}, metric))
     if found.failed or len(set(found.values.values())) < 3:
         raise SystemExit("the run without faults has failures, or scores that are too much alike to tell anything")
@@ -177,7 +178,7 @@ def undisturbed(metric: str) -> Seen:
 
 
 def at_random(share: float, trials: int) -> tuple[int, int]:
-    """Between which counts a binomial one lies with the probability `SURE`, half of the rest on either side."""
+    """Return the range of a binomial count with a two-sided probability of `SURE` outside it."""
     total, low = 0.0, -1
     for count in range(trials + 1):
         logarithm = math.lgamma(trials + 1) - math.lgamma(count + 1) - math.lgamma(trials - count + 1)
@@ -190,7 +191,7 @@ def at_random(share: float, trials: int) -> tuple[int, int]:
 
 
 def judge_case(case: Case, found: Seen) -> tuple[int, int]:
-    """Report the figures of one case; how many failures luck does not explain, and how many scores differ."""
+    """Report the figures of one case; return the failures that chance does not explain, and the changed scores."""
     plain = undisturbed(case.metric)
     requests = found.tally.requests / plain.tally.requests
     report(f"{case.title}: requests / needed", requests, at_most=case.most_requests)

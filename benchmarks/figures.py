@@ -1,4 +1,4 @@
-"""How a benchmark tells a figure: one JSON line, with the limit it has to keep."""
+"""The output format of benchmarks: one JSON line per figure, with its limit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 
 
 def report(name: str, measured: float, *, at_most: float | None = None, at_least: float | None = None) -> None:
-    """Print one figure; it holds when it keeps its limit, or has none."""
+    """Print one figure; it passes if it meets its limit, or has none."""
     holds = (at_most is None or measured <= at_most) and (at_least is None or measured >= at_least)
     limit = at_most if at_most is not None else at_least
     sign = "<=" if at_most is not None else ">="
@@ -17,18 +17,18 @@ def report(name: str, measured: float, *, at_most: float | None = None, at_least
 
 
 def cpu_s(command: list[str], *, runs: int = 5) -> float:
-    """The median CPU time of a command, in seconds, over some runs after one that is not counted."""
+    """Return the median CPU time of a command, in seconds, over several runs after one that is not counted."""
     times = sorted(_cpu_once(command) for _ in range(runs + 1))
     return times[len(times) // 2]
 
 
 def python(code: str) -> list[str]:
-    """The command that runs this code."""
+    """Return the command that runs this code."""
     return [sys.executable, "-c", code]
 
 
 def peak_mb() -> float:
-    """The largest resident size of this process so far, in MB."""
+    """Return the largest resident size of this process so far, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

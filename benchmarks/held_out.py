@@ -1,10 +1,10 @@
-"""The embedded judge as it answers records that its curves were not fitted on: python benchmarks/held_out.py
+"""The embedded judge on records that its curves were not fitted on: python benchmarks/held_out.py
 
-The curves of the shipped model join words and encoder, and are fitted on the labelled records of this folder. So what
-`merilo judge check` says of it over the same records is too good, most of all where records are few. Here the curves
-and their thresholds are fitted anew, by `training/encoder/fit.py`, on four fifths of the articles and questions at a
-time, and answer the rest; the encoder is the one that ships. Prints what `merilo judge check --include-constructed
---json` prints; needs training/requirements.in.
+The curves of the shipped model combine words and encoder, and are fitted on the labelled records of this folder. So
+the figures of `merilo judge check` over the same records are too good, above all for small sets. Here the curves and
+their thresholds are fitted again, by `training/encoder/fit.py`, on four fifths of the articles and questions at a
+time, and answer the rest; the encoder is the shipped one. Prints the output of `merilo judge check
+--include-constructed --json`; needs training/requirements.in.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ TITLE: Final = "embedded, held out"
 
 
 class HeldOut:
-    """One model for each fold, with curves of the records in all others."""
+    """One model for each fold, with curves fitted on the records in all others."""
 
     def __init__(self, folder: Path, model: BlendedModel, *, rows: Path | None = None) -> None:
-        """`folder`: the records that the shipped curves were fitted on, a file a task.
+        """Fit the models. `folder`: the records that the shipped curves were fitted on, one file per task.
 
-        `rows`: a file that holds what the model makes of them, read if it is there and written if not.
+        `rows`: a file with the model's features of them, read if it exists and written otherwise.
         """
         self._shipped = model
         self._folds: dict[Asked, int] = {}
@@ -76,14 +76,14 @@ class HeldOut:
         self._models = [replace(model, curves=each) for each in curves]  # which read with the same eyes
 
     def model_for(self, query: str, texts: tuple[str, ...]) -> BlendedModel:
-        """The model of the fold that a query is in; the shipped one for others."""
+        """Return the model of a query's fold; the shipped one for unknown queries."""
         del texts
         fold = self._queries.get(query)
         return self._shipped if fold is None else self._models[fold]
 
     @property
     def judge(self) -> CallableJudge:
-        """A judge that asks the model of the question's fold, or that of its query; the shipped one about others."""
+        """A judge that asks the model of the question's or query's fold; the shipped one for others."""
 
         def answer(question: Asked) -> Verdict:
             fold = self._folds.get(question)
@@ -94,7 +94,7 @@ class HeldOut:
         return CallableJudge(answer, answers=frozenset({Relevance, Support, Sufficiency, Addresses}), title=TITLE)
 
     def _place(self, path: Path, folder: Path, task: Task) -> None:
-        """Note the fold of each question that the records of a file are asked as."""
+        """Record the fold of each question about the records of a file."""
         groups = {str(raw["id"]): _group(raw) for raw in records.read(folder, task.value)}
         for record in read_labels([path]):
             fold = _fold(groups[record.id])
@@ -113,7 +113,7 @@ def _kept(file: Path, folder: Path, model: BlendedModel) -> Iterable[tuple[str, 
 
 
 def _group(raw: dict[str, Any]) -> str:  # Any: parsed JSON
-    """What fitting keeps together: the records of one article, else of one question."""
+    """Return the group that fitting keeps together: the records of one article, otherwise of one question."""
     meta = raw["meta"]
     inner = raw["context"] if raw["task"] == Task.NLI.value else meta.get("article") or meta.get("title")
     return f"{raw['source']}/{inner or raw['query'] or raw['id']}"

@@ -1,8 +1,8 @@
-"""A chat completions endpoint that answers at once after a wait, in a process of its own, as lean as can be.
+"""A minimal chat completions endpoint that answers after a fixed latency, in its own process.
 
     python benchmarks/judge_server.py --latency 0.05     prints its address, serves until its input is closed
 
-Replies are valid for whatever schema the request names, and always the same for the same schema.
+Replies are valid for the schema in the request, and always the same for the same schema.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _REPLIES: dict[bytes, dict[str, Any]] = {
 
 
 def completion(text: str, *, tokens_in: int, finish: str = "stop", refusal: str | None = None) -> bytes:
-    """The body of a chat completion."""
+    """Return the body of a chat completion."""
     message = {"role": "assistant", "content": None if refusal else text}
     if refusal:
         message["refusal"] = refusal
@@ -48,7 +48,7 @@ def completion(text: str, *, tokens_in: int, finish: str = "stop", refusal: str 
 
 
 def framed(body: bytes, *, status: str = "200 OK", headers: str = "") -> bytes:
-    """A body as an HTTP answer; `headers` are whole lines, each with its end."""
+    """Return a body as an HTTP answer; `headers` are whole lines, each with its end."""
     head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\n{headers}Content-Length: {len(body)}\r\n\r\n"
     return head.encode() + body
 
@@ -66,7 +66,7 @@ def _respond(request: bytes, transport: asyncio.Transport) -> None:
 
 
 class _Http(asyncio.Protocol):
-    """Just enough of HTTP/1.1 for a client that keeps its connections open."""
+    """The part of HTTP/1.1 that a client with persistent connections needs."""
 
     def __init__(self, respond: Respond, latency_s: float) -> None:
         self._respond = respond
@@ -93,7 +93,7 @@ class _Http(asyncio.Protocol):
 
 
 async def serve(respond: Respond, latency_s: float, *, port: int = 0) -> None:
-    """Print the address, and serve until the standard input is closed. `port` 0: any that is free."""
+    """Print the address, and serve until standard input is closed. `port` 0: any free port."""
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: _Http(respond, latency_s), "127.0.0.1", port, backlog=1024)
     print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", flush=True)
@@ -103,7 +103,7 @@ async def serve(respond: Respond, latency_s: float, *, port: int = 0) -> None:
 
 @contextmanager
 def serving(script: str, arguments: Sequence[str]) -> Iterator[str]:
-    """The base URL of a server that a script beside this one is, in a process of its own that ends with the block."""
+    """Yield the base URL of a server script in this folder, run in its own process that ends with the block."""
     command = [sys.executable, str(Path(__file__).with_name(script)), *arguments]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     if process.stdout is None or process.stdin is None:
@@ -117,7 +117,7 @@ def serving(script: str, arguments: Sequence[str]) -> Iterator[str]:
 
 @contextmanager
 def judge_server(latency_s: float) -> Iterator[str]:
-    """The base URL of a server with this latency."""
+    """Yield the base URL of a server with this latency."""
     with serving("judge_server.py", ["--latency", str(latency_s)]) as address:
         yield address
 

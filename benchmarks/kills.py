@@ -1,11 +1,12 @@
-"""A run that is killed without warning again and again, and gone on with by the same command each time.
+"""A run that is killed repeatedly without warning, and resumed by the same command each time.
 
     python benchmarks/kills.py
 
-The judge is a server of our own in another process, which outlives the kills, knows each request by its bytes and so
-counts what is paid twice; some questions it never answers readably. One life in five is killed while it starts, the
-others after a random number of requests or seconds. After each kill a copy of the run's store (with its write-ahead
-log, so that the run itself has to recover) is checked. In the end the run must be what an uninterrupted one is.
+The judge is a local server in another process, which survives the kills. It identifies each request by its bytes, and
+so counts requests that are paid twice; some questions never get a readable answer. One process in five is killed
+while it starts, the others after a random number of requests or seconds. After each kill a copy of the run's store is
+checked (with its write-ahead log, so that the run itself must recover). In the end the run must equal an
+uninterrupted one.
 """
 
 from __future__ import annotations
@@ -46,21 +47,21 @@ _STARTING = 0.2
 
 @dataclass
 class Killed:
-    """What was seen in the lives of one run."""
+    """Observations over the kills of one run."""
 
     kills: int = 0
     damaged: int = 0
-    """Stores and caches that were not sound after a kill."""
+    """Stores and caches that were damaged after a kill."""
     forgotten: int = 0
-    """Answers that a store had after a kill and had no more after the next one."""
+    """Answers that a store had after a kill and no longer had after the next one."""
     answers: list[int] = field(default_factory=list)
-    """In the store, after each kill."""
+    """Answers in the store, after each kill."""
     twice: list[int] = field(default_factory=list)
-    """Requests that had been sent before, in each life but the first."""
+    """Requests that had been sent before, in each life except the first."""
 
 
 class Bench:
-    """One data set, one command, a directory for everything."""
+    """One data set, one command, and a directory for everything."""
 
     def __init__(self, folder: Path, samples: int, words: list[str], *, cache: bool) -> None:
         self.folder = folder
@@ -70,7 +71,7 @@ class Bench:
         self._words = [*words, "--max-failed", "1", "--quiet", *([] if cache else ["--no-cache"])]
 
     def start(self, name: str, *words: str) -> subprocess.Popen[bytes]:
-        """The command, writing the run of this name, in a process of its own."""
+        """Start the command in its own process, writing the run of this name."""
         command = [sys.executable, "-m", "merilo", "run", str(self.data), *self._words, *words]
         return subprocess.Popen(
             [*command, "--out", str(self.folder / name)],
@@ -79,14 +80,14 @@ class Bench:
         )
 
     def whole(self, name: str, *words: str) -> float:
-        """Run to the end; the seconds it took."""
+        """Run until it finishes; return the seconds."""
         began = time.perf_counter()
         if self.start(name, *words).wait() != 0:
             raise SystemExit("the run did not come to its end")
         return time.perf_counter() - began
 
     def check(self, name: str, seen: Killed) -> None:
-        """Look into copies of the files that the kill left."""
+        """Inspect copies of the files that the kill left."""
         for path in (self.folder / name / "store.sqlite", self.cache):
             if not path.exists():
                 continue
@@ -102,7 +103,7 @@ class Bench:
         seen.forgotten += max(0, before - seen.answers[-1]) if seen.answers else 0
 
     def live_and_die(self, name: str, kills: int, moments: Iterator[Wait], paid_twice: Callable[[], int]) -> Killed:
-        """Start, kill and look, so many times or until the run has come to its end, which it then does."""
+        """Start, kill and check, up to `kills` times, then let the run finish."""
         seen, before = Killed(), 0
         while seen.kills < kills:
             process = self.start(name)
@@ -121,12 +122,12 @@ class Bench:
         return seen
 
     def differing(self, one: str, other: str) -> int:
-        """How many of the files differ that must not."""
+        """Return the number of files that differ and must not."""
         pairs = ((self.folder / one / name, self.folder / other / name) for name in FILES)
         return sum(left.read_bytes() != right.read_bytes() for left, right in pairs)
 
     def failed(self, name: str) -> int:
-        """The outcomes that failed."""
+        """Return the outcomes that failed."""
         told = json.loads((self.folder / name / "summary.json").read_text(encoding="utf-8"))
         return sum(metric["failed"] for metric in told["metrics"])
 
@@ -155,7 +156,7 @@ def _waiting(process: subprocess.Popen[bytes], pause_s: float, enough: Callable[
 
 
 def after_seconds(start_s: float, mean_s: float, chance: random.Random) -> Iterator[Wait]:
-    """Moments by the clock: some within the start, the others an exponential time after it."""
+    """Yield moments by the clock: some within the start, the others an exponential time after it."""
     while True:
         starting = chance.random() < _STARTING
         until = chance.uniform(0, start_s) if starting else start_s + chance.expovariate(1 / mean_s)
@@ -168,7 +169,7 @@ def after_seconds(start_s: float, mean_s: float, chance: random.Random) -> Itera
 
 
 def after_requests(address: str, start_s: float, mean: float, chance: random.Random) -> Iterator[Wait]:
-    """Moments by requests: some within the start, the others after an exponential number and up to 20 ms."""
+    """Yield moments by requests: some within the start, the others after an exponential number and up to 20 ms."""
     by_clock = after_seconds(start_s, 0.01, chance)
     while True:
         starting = chance.random() < _STARTING
@@ -183,7 +184,7 @@ def after_requests(address: str, start_s: float, mean: float, chance: random.Ran
 
 
 def over_http(kills: int, samples: int, *, cache: bool) -> None:
-    """A judge behind an address, with failures."""
+    """Test a judge behind an address, with failures."""
     title = f"{kills} kills, {'with' if cache else 'without'} cache"
     metrics = ["--metrics", "context_relevance,context_recall", "--concurrency", str(CONCURRENCY)]
     with tempfile.TemporaryDirectory() as name:
@@ -216,7 +217,7 @@ def over_http(kills: int, samples: int, *, cache: bool) -> None:
 
 
 def embedded(kills: int, samples: int) -> None:
-    """The judge that runs in the process itself."""
+    """Test the judge that runs in the process itself."""
     metrics = ["--metrics", "context_relevance,faithfulness,context_recall"]
     with tempfile.TemporaryDirectory() as name:
         bench = Bench(Path(name), samples, metrics, cache=False)
@@ -237,7 +238,7 @@ def _report(title: str, bench: Bench, seen: Killed, kills: int) -> None:
 
 
 def main() -> None:
-    """All three."""
+    """Run all three."""
     over_http(50, 2_500, cache=False)
     over_http(10, 800, cache=True)
     embedded(10, 600)

@@ -1,6 +1,6 @@
-"""Memory is bounded by the window, not by the data: the peak of 1,000,000 samples against that of 10,000.
+"""Memory is bounded by the window, not by the data: the peak of 1,000,000 samples compared with that of 10,000.
 
-One metric, one question a sample, a scripted judge; each size in a process of its own.
+One metric, one question per sample, a scripted judge; each size in its own process.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ SIZES = (10_000, 1_000_000)
 
 
 def rows(samples: int) -> Iterator[dict[str, Any]]:
-    """Samples that all differ, with one context of three sentences."""
+    """Yield samples that are all different, with one context of three sentences."""
     for number in range(samples):
         text = f"Number {number} is a number. It comes before {number + 1}. It is less than {number + 2}."
         yield {"id": str(number), "user_input": f"What is {number}?", "retrieved_contexts": [text]}
 
 
 def judge(question: Question[Any]) -> dict[str, Any]:
-    """Every context answers in its first sentence."""
+    """Answer that every context has its evidence in its first sentence."""
     del question
     return {"grade": 2, "evidence": [0]}
 
 
 def evaluate(samples: int, folder: Path) -> None:
-    """Evaluate so many samples in this process; print its peak in MB, and CPU ms a sample."""
+    """Evaluate this number of samples in this process; print its peak in MB, and CPU ms per sample."""
     import merilo
 
     cpu = time.process_time()

@@ -1,11 +1,11 @@
-"""Contexts that look relevant and are not: for each question a passage of another article that BM25 likes best.
+"""Contexts that look relevant and are not: for each question the passage of another article that BM25 ranks first.
 
     python benchmarks/mined.py OUT.jsonl.gz [--labels FILE ...]
 
-Takes the contexts that people found to answer (grade 2) from sources that name the article of a passage, and writes
-each with one passage of the same source and language in grade 0. The rule may be wrong now and then: another article
-can hold the answer too. A question, with its translations, is a cluster; that a passage serves several of them is not
-minded, as else nearly all would be one.
+Takes the contexts with the human grade 2 from sources that name the article of a passage, and writes each with one
+passage of the same source and language in grade 0. The rule is sometimes wrong: another article can contain the
+answer too. A question, with its translations, is a cluster. A passage may serve several of them, otherwise nearly all
+would be one cluster.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ HOW: Final = "passage of another article with the highest BM25"
 
 
 def mined(records: Iterable[Record]) -> Iterator[Record]:
-    """The answered contexts among the records, each followed by the one that was mined for its question."""
+    """Yield the answered contexts among the records, each followed by the one that was mined for its question."""
     pools: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
     answered: dict[tuple[str, str], list[Record]] = defaultdict(list)
     for record in records:
@@ -64,7 +64,7 @@ def _question(record: Record) -> str:
 
 
 def main() -> None:
-    """Write the file and say how many records it holds."""
+    """Write the file and print the number of its records."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("out", type=Path)
     parser.add_argument("--labels", nargs="*", type=Path, metavar="FILE")

@@ -1,8 +1,9 @@
-"""How often lines in other letters change a verdict about English texts: python benchmarks/other_letters.py [--texts N]
+"""The effect of lines in another script on verdicts about English texts: python benchmarks/other_letters.py [--texts
+N]
 
-Pages bring menus of languages and notices in Russian or Chinese. Such lines stand in front of, between and behind the
-sentences of labelled English contexts, and in one block with the first of them. Prints, for each kind, the share of
-verdicts (grades of contexts, sufficiency, support of a response's sentences) that come out otherwise, beside that of
+Pages contain language menus and notices in Russian or Chinese. Such lines are inserted before, between and after the
+sentences of labelled English contexts, and in one block with the first of them. Prints, for each kind, the fraction
+of verdicts (grades of contexts, sufficiency, support of a response's sentences) that change, compared with that of
 English lines of about the same length.
 """
 
@@ -41,11 +42,11 @@ LINES: Final[dict[str, Sentences]] = {
     "a story in Russian": ("Погода была хорошая, и в парке играла музыка.", "Потом все они пошли домой.") * 6,
 }
 MOST: Final = 0.01
-"""The share of verdicts that lines in other letters may change."""
+"""Largest fraction of verdicts that lines in another script may change."""
 
 
 def main() -> None:
-    """Print a share for each kind of lines."""
+    """Print a fraction for each kind of lines."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--texts", type=int, default=50, metavar="N", help="labelled contexts for each task")
     chosen = parser.parse_args()
@@ -68,7 +69,7 @@ def _english(path: Path) -> Iterator[Labelled]:
 
 
 def _questions(record: Labelled, model: BlendedModel) -> Iterator[Asked]:
-    """What a judge is asked about a context; each gives a number for its verdict."""
+    """Return the questions about a context; each gives a number for its verdict."""
     if record.task is Task.CHUNK_RELEVANCE:
         yield lambda parts: model.relevance(record.query, parts).grade
     elif record.task is Task.SUFFICIENCY:

@@ -1,4 +1,4 @@
-"""The model of the embedded judge that lies in the installed package."""
+"""The model of the embedded judge in the installed package."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ _FOLDER = Path(str(files("merilo.judges")))
 
 
 def blended() -> BlendedModel | None:
-    """The model with an encoder; None where the package holds that of words alone."""
+    """Return the model with an encoder; None if the package has only the model of words."""
     return BlendedModel.load() if (_FOLDER / CURVES_FILE).is_file() else None
 
 
 def weights() -> Path | None:
-    """The file of the encoder's weights; None where there is none."""
+    """Return the file of the encoder's weights; None if there is none."""
     path = _FOLDER / WEIGHTS_FILE
     return path if path.is_file() else None
 
 
 def agreement() -> Mapping[str, Any]:  # Any: parsed JSON
-    """Task → `people` and `all` → figures on records that the model's curves were not fitted on, as its file says."""
+    """Return task → `people` and `all` → figures on records that the curves were not fitted on, from the model's
+    file.
+    """
     model = blended()
     return LexicalModel.load().agreement if model is None else model.agreement

@@ -1,6 +1,6 @@
-"""Runs every benchmark in a process of its own, prints one line a figure, and fails where a limit is broken.
+"""Runs every benchmark in its own process, prints one line per figure, and fails if a limit is broken.
 
-Limits are those that users were promised; figures depend on the machine, ratios much less.
+Limits are promises to users; figures depend on the machine, ratios much less.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How often a question hidden in an unrelated context raises it: python benchmarks/said_back.py [--contexts N]
+"""The effect of a question hidden in an unrelated context: python benchmarks/said_back.py [--contexts N]
 
-The probe `question` repeats the question as it stands. Here it is disguised, as by somebody who knows that copies are
-cut out: each form stands as a sentence in the middle of contexts that people and judge call unrelated. Prints, for each
-form, the share of them that becomes relevant, beside that of a neutral sentence.
+The probe `question` repeats the question unchanged. Here it is disguised, as an attacker would who knows that echoes
+are removed: each form is a sentence in the middle of contexts that annotators and judge call unrelated. Prints, for
+each form, the fraction of them that becomes relevant, compared with that of a neutral sentence.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _doubled(text: str) -> str:
 
 
 def _within_first(sign: str) -> Form:
-    """Puts a sign into the first word."""
+    """Return a form with a character inserted into the first word."""
     return lambda text: text[:1] + sign + text[1:]
 
 
@@ -63,13 +63,13 @@ FORMS: Final[dict[str, Form]] = {
     "its words of five letters or more": lambda text: " ".join(each for each in _words(text) if len(each) > 4) + ".",
 }
 BESIDE: Final = frozenset({"a neutral sentence", "its words of five letters or more"})
-"""Forms that are no question."""
+"""Forms that are not a question."""
 MOST: Final = 0.1
-"""The share that a question may raise."""
+"""Largest fraction that a question may raise."""
 
 
 def main() -> None:
-    """Print a share for each form."""
+    """Print a fraction for each form."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--contexts", type=int, default=150, metavar="N")
     chosen = parser.parse_args()

@@ -20,20 +20,20 @@ SAMPLES = 100_000
 
 
 def rows() -> Iterator[dict[str, Any]]:
-    """Samples that all differ, with one context of five sentences."""
+    """Yield samples that are all different, with one context of five sentences."""
     for number in range(SAMPLES):
         text = f"The number {number} is a number. " * 5
         yield {"id": str(number), "user_input": f"What is {number}?", "retrieved_contexts": [text]}
 
 
 def judge(question: Question[Any]) -> dict[str, Any]:
-    """Every context answers in its first sentence."""
+    """Answer that every context has its evidence in its first sentence."""
     del question
     return {"grade": 2, "evidence": [0]}
 
 
 def main() -> None:
-    """Print seconds and CPU for each sample, and the peak of memory."""
+    """Print seconds and CPU per sample, and the peak of memory."""
     scripted = merilo.ScriptedJudge.by(judge, version="1")
     with tempfile.TemporaryDirectory() as folder:
         for title, out in (("first run", "a"), ("from a warm cache", "b")):

@@ -1,4 +1,4 @@
-"""Simple scores of a text for what was asked or stated, and judges that know nothing but a score."""
+"""Simple scores of a text for a question or statement, and judges that only know a score."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from merilo.judging.verdicts import Verdict
 
     Score = Callable[[str, str], float]
-    """How well a text (second) holds what was asked or stated (first), from 0 to 1."""
+    """A function that rates how well a text (second) covers a question or statement (first), from 0 to 1."""
     Chance = Callable[[Question[Any]], float]
     """The same of a whole question."""
 
@@ -38,7 +38,7 @@ _UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")
 
 @lru_cache(maxsize=50_000)
 def terms(text: str) -> tuple[str, ...]:
-    """The words of a text, folded; pairs of signs where words are not divided by blanks."""
+    """Return the words of a text, folded; pairs of characters in scripts without spaces."""
     found: list[str] = []
     for word in _WORD.findall(text.casefold()):
         found += [word[at : at + 2] for at in range(max(1, len(word) - 1))] if _UNSPACED.search(word) else [word]
@@ -46,7 +46,7 @@ def terms(text: str) -> tuple[str, ...]:
 
 
 class Corpus:
-    """How common words are in the labelled texts."""
+    """The frequency of words in the labelled texts."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         distinct = set(texts)
@@ -55,12 +55,12 @@ class Corpus:
         self._length = sum(len(terms(text)) for text in distinct) / max(1, self._count)
 
     def weight(self, term: str) -> float:
-        """The inverse document frequency, above 0 (as in Lucene)."""
+        """Return the inverse document frequency, above 0 (as in Lucene)."""
         there = self._documents[term]
         return math.log1p((self._count - there + 0.5) / (there + 0.5))
 
     def bm25(self, asked: str, text: str) -> float:
-        """Okapi BM25, brought below 1 by s / (1 + s)."""
+        """Return Okapi BM25, scaled below 1 by s / (1 + s)."""
         counts, long = Counter(terms(text)), len(terms(text)) / (self._length or 1.0)
         score = sum(
             self.weight(term) * counts[term] * (K1 + 1) / (counts[term] + K1 * (1 - B + B * long))
@@ -70,19 +70,19 @@ class Corpus:
         return score / (1 + score)
 
     def recall(self, asked: str, text: str) -> float:
-        """The share of what was asked, by the weight of its words, that stands in the text."""
+        """Return the fraction of the question's words, by weight, that occur in the text."""
         wanted, there = set(terms(asked)), set(terms(text))
         total = math.fsum(self.weight(term) for term in wanted)
         return math.fsum(self.weight(term) for term in wanted & there) / total if total else 0.0
 
 
 def ngram_cosine(asked: str, text: str) -> float:
-    """The cosine of merilo's own vectors of character n-grams."""
+    """Return the cosine of merilo's own vectors of character n-grams."""
     return max(0.0, min(1.0, likeness(ngram_vector(asked), ngram_vector(text))))
 
 
 def cosine_of(embed: Callable[[list[str]], Sequence[Sequence[float]]]) -> Score:
-    """The cosine of an embedder's vectors, from -1..1 to 0..1."""
+    """Return the cosine of an embedder's vectors, scaled from -1..1 to 0..1."""
 
     @lru_cache(maxsize=50_000)
     def vector(text: str) -> tuple[float, ...]:
@@ -98,7 +98,7 @@ def cosine_of(embed: Callable[[list[str]], Sequence[Sequence[float]]]) -> Score:
 
 
 def of_pairs(score: Score) -> Chance:
-    """A score of pairs as one of questions: of several contexts the best counts for support, all for sufficiency."""
+    """Return a score of pairs as one of questions: the best context counts for support, all for sufficiency."""
 
     def chance(question: Question[Any]) -> float:
         match question:
@@ -117,7 +117,7 @@ def of_pairs(score: Score) -> Chance:
 
 
 def judge_of(title: str, chance: Chance) -> CallableJudge:
-    """A judge that says yes to everything, with the score as its probability."""
+    """Return a judge that says yes to everything, with the score as its probability."""
 
     def answer(question: Question[Any]) -> Verdict:
         found = chance(question)

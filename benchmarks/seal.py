@@ -140,7 +140,9 @@ def edits(folder: Path, count: int) -> dict[str, int]:
 
 
 def _kind(name: str, found: tuple[int, str], before: tuple[int, str]) -> str:
-    """Return what became of a reading; `merilo verify` may repair a run, and finds other numbers with exit code 1."""
+    """Return the kind of a command's result; `merilo verify` may repair a run, and reports other numbers with exit
+    code 1.
+    """
     code, text = found
     if code == -signal.SIGALRM:
         return "hung"

@@ -1,4 +1,4 @@
-"""Speed of the sentence splitter on one core, in MB of UTF-8 a second, for made-up prose."""
+"""Speed of the sentence splitter on one core, in MB of UTF-8 per second, for synthetic prose."""
 
 import random
 import time
@@ -18,7 +18,7 @@ _CHARS = 3_000_000
 
 
 def english_like(language: str, source: random.Random) -> str:
-    """Sentences of 5 to 25 words in paragraphs of 3 to 7, every tenth paragraph a markdown list."""
+    """Return sentences of 5 to 25 words in paragraphs of 3 to 7, every tenth paragraph a Markdown list."""
     parts: list[str] = []
     size = 0
     while size < _CHARS:
@@ -33,7 +33,7 @@ def english_like(language: str, source: random.Random) -> str:
 
 
 def chinese_like(source: random.Random) -> str:
-    """Sentences of 8 to 40 signs, without spaces."""
+    """Return sentences of 8 to 40 characters, without spaces."""
     parts: list[str] = []
     while sum(map(len, parts[-1:])) + len(parts) * 25 < _CHARS:
         parts.append("".join(source.choices(_CHINESE, k=source.randint(8, 40))) + "。")
@@ -41,7 +41,7 @@ def chinese_like(source: random.Random) -> str:
 
 
 def main() -> None:
-    """Print one figure a language: MB a second, the best of three."""
+    """Print one figure per language: MB per second, the best of three."""
     source = random.Random(7)
     texts = {"en": english_like("en", source), "ru": english_like("ru", source), "zh": chinese_like(source)}
     for language, text in texts.items():

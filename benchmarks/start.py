@@ -1,4 +1,4 @@
-"""What a user waits for before anything happens: the import, and the command line."""
+"""The user's waiting time at start: the import, and the command line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from figures import cpu_s, python, report
 
 
 def main() -> None:
-    """Print the CPU of `import merilo` against pydantic's, and how long the command line takes to answer."""
+    """Print the CPU of `import merilo` compared with pydantic's, and the response time of the command line."""
     pydantic = cpu_s(python("from pydantic import BaseModel"))
     report("import merilo, CPU s", cpu_s(python("import merilo")), at_most=2 * pydantic)
     report("from pydantic import BaseModel, CPU s", pydantic)

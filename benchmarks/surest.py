@@ -1,6 +1,6 @@
-"""Where a judge is wrong and most sure of itself: python benchmarks/surest.py [--judge SPEC] [--labels FILE ...]
+"""The most confident wrong verdicts of a judge: python benchmarks/surest.py [--judge SPEC] [--labels FILE ...]
 
-Chosen by rule, so that nothing can be left out because it looks bad. Prints JSON.
+They are chosen by a rule, so nothing can be left out because it looks bad. Prints JSON.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ RULE: Final = (
 )
 OF_EACH: Final = 2
 LONGEST: Final = 240
-"""Signs that are shown of a text."""
+"""Maximum characters shown of a text."""
 
 
 def surest(items: Sequence[Item], *, said: bool) -> list[Item]:
-    """The surest wrong verdicts that say so, from different sources."""
+    """Return the most confident wrong verdicts with this answer, from different sources."""
     wrong = [item for item in items if item.probability is not None and _said(item) is said and _people(item) != said]
     wrong.sort(key=lambda item: (item.record.constructed, -_sureness(item), _digest(item.record.id)))
     found: dict[str, Item] = {}
@@ -65,7 +65,7 @@ def _digest(text: str) -> bytes:
 
 
 def example(item: Item, licences: dict[tuple[str, str], str]) -> dict[str, Any]:  # Any: JSON
-    """An item as the card shows it; of a long context the sentence that shares most words with what was asked."""
+    """Return an item as shown on the card; of a long context the sentence that shares most words with the question."""
     record = item.record
     stated = record.response if record.task is not Task.ANSWER_RELEVANCE else record.query
     held = record.texts or (record.response,)

@@ -1,8 +1,8 @@
-"""CPU of one judge request, all in, and how near a run comes to the limit of its judge.
+"""CPU of one judge request in total, and how close a run comes to the limit of its judge.
 
-1,000 samples of ten contexts, one relevance question each, through the OpenAI-compatible wire to a server of our
-own in another process. The floor sends as many requests of the same size by aiohttp alone. They run in turn, and
-the medians are compared.
+1,000 samples of ten contexts, one relevance question each, through the OpenAI-compatible provider to a local server
+in another process. The floor sends as many requests of the same size by aiohttp alone. They run in turn, and the
+medians are compared.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WORDS = "the river was long and its banks were steep where it turned towards th
 
 
 def rows(samples: int) -> list[dict[str, Any]]:
-    """Samples that all differ, with ten contexts of 40 words, all different."""
+    """Return samples that are all different, with ten contexts of 40 words, all different."""
     return [
         {
             "id": str(number),
@@ -48,7 +48,7 @@ def _context(number: int, place: int) -> str:
 
 
 def _floor(address: str, bodies: list[bytes], concurrency: int) -> float:
-    """Seconds for posting these bodies by aiohttp alone."""
+    """Return the seconds for posting these bodies by aiohttp alone."""
     import aiohttp
 
     async def main() -> float:
@@ -80,7 +80,7 @@ def _bodies(samples: int) -> list[bytes]:
 
 
 def main() -> None:
-    """Print the CPU of a request, and wall time against the floor and the ideal."""
+    """Print the CPU per request, and wall time compared with the floor and the ideal."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--samples", type=int, default=1_000)
     parser.add_argument("--rounds", type=int, default=5)

@@ -1,7 +1,7 @@
 """Tokens that one sample costs: characters / 4 of messages, schemas and replies, counted at the judge's server.
 
-Samples are real text cut to size: 5 contexts of 112 words, a response of 56, a reference of 38. The judge answers as
-models do: four statements of a response, three of a reference, and a reason of one sentence with each verdict.
+Samples are real text of fixed sizes: 5 contexts of 112 words, a response of 56, a reference of 38. The judge answers
+like a model: four statements of a response, three of a reference, and a reason of one sentence with each verdict.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SAMPLES = 20
 CONTEXTS, CONTEXT_WORDS, RESPONSE_WORDS, REFERENCE_WORDS = 5, 112, 56, 38
 FOUR = ("context_relevance", "context_precision", "context_recall", "faithfulness")
-"""The usual four by their defaults; relevance and precision ask the same question of each context."""
+"""The usual four with their defaults; relevance and precision ask the same question about each context."""
 BY_REFERENCE = "context_precision(against=reference)"
 _FIRST_SENTENCE = re.compile(r"^\[(\d+)\] (.*)$", re.MULTILINE)
 _STATEMENT = re.compile(r"^<<<statement(?: \d+)? ", re.MULTILINE)
@@ -35,7 +35,7 @@ _REASON = "The second sentence names the year and the place that are asked for, 
 
 
 def rows() -> Iterator[dict[str, Any]]:
-    """Samples of the sizes above, from the passages and questions of the example data."""
+    """Yield samples of the sizes above, from the passages and questions of the example data."""
     text = files("merilo.examples").joinpath("retrieval/bm25.jsonl").read_text(encoding="utf-8")
     records = [json.loads(line) for line in text.splitlines()]
     passages = list(dict.fromkeys(each["text"] for record in records for each in record["retrieved_contexts"]))
@@ -57,7 +57,7 @@ def _sentence(words: Iterator[str], count: int) -> str:
 
 
 class _Judge(BaseHTTPRequestHandler):
-    """Answers chat completions in the form that the schema names, and counts characters."""
+    """A server that answers chat completions in the form of the schema, and counts characters."""
 
     protocol_version = "HTTP/1.1"
     server: _Server
@@ -76,7 +76,7 @@ class _Judge(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: the figures stand alone on standard output."""
+        """Log nothing: only the figures go to standard output."""
 
 
 class _Server(ThreadingHTTPServer):
@@ -104,7 +104,7 @@ class _Server(ThreadingHTTPServer):
 
 
 def _read_by_a_model(body: dict[str, Any]) -> str:
-    """Messages and schema; the names of the request's fields are no tokens of anybody's."""
+    """Return messages and schema; the names of the request's fields cost no tokens."""
     schema = body["response_format"]["json_schema"]["schema"]
     return "".join([*(message["content"] for message in body["messages"]), json.dumps(schema, separators=(",", ":"))])
 
@@ -130,7 +130,7 @@ def _reply(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _common(one: str, other: str) -> int:
-    """Return how many characters two texts begin with alike."""
+    """Return the number of leading characters that two texts share."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((place for place, (left, right) in pairs if left != right), min(len(one), len(other)))
 
@@ -149,7 +149,7 @@ def _judge() -> Iterator[_Server]:
 
 
 def tokens(metrics: Sequence[str]) -> tuple[float, float]:
-    """Tokens sent and received for each sample by a run of these metrics."""
+    """Return tokens sent and received per sample in a run of these metrics."""
     server = _run(metrics)
     return server.sent / 4 / SAMPLES, server.received / 4 / SAMPLES
 
@@ -178,7 +178,9 @@ def _run(metrics: Sequence[str], judged: str = "together") -> _Server:
 
 
 def main() -> None:
-    """Print tokens a sample for each metric alone, and for the four together; by their defaults they have a limit."""
+    """Print tokens per sample for each metric alone, and for the four together; with their defaults they have a
+    limit.
+    """
     for metric in (*FOUR, BY_REFERENCE):
         report(f"tokens a sample, {metric} alone", sum(tokens([metric])))
     sent, received = tokens(FOUR)

@@ -1,4 +1,4 @@
-"""What an answer costs us: verdicts a second served by a warm cache, a whole evaluation on one core, all in."""
+"""The cost of a cached answer: verdicts per second from a warm cache, in a whole evaluation on one core."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WORDS = "the river was long and its banks were steep where it turned towards th
 
 
 def rows() -> list[dict[str, Any]]:
-    """Samples that all differ, with ten contexts of 40 words, all different."""
+    """Return samples that are all different, with ten contexts of 40 words, all different."""
     return [
         {
             "id": f"s{number}",
@@ -34,13 +34,13 @@ def rows() -> list[dict[str, Any]]:
 
 
 def judge(question: Question[Any]) -> dict[str, Any]:
-    """Every context answers in its first sentence."""
+    """Answer that every context has its evidence in its first sentence."""
     del question
     return {"grade": 2, "evidence": [0], "reason": "It answers in its first sentence."}
 
 
 def evaluate(out: Path, cache: Path) -> None:
-    """Evaluate once, after a sample of another kind for what is imported late; print CPU seconds and cached answers."""
+    """Evaluate once, after a sample of another kind that triggers late imports; print CPU seconds and answers."""
     import merilo
 
     data, scripted = rows(), merilo.ScriptedJudge.by(judge, version="1")
@@ -55,7 +55,7 @@ def evaluate(out: Path, cache: Path) -> None:
 
 
 def main() -> None:
-    """Print verdicts a CPU second, the best of some processes after the one that fills the cache."""
+    """Print verdicts per CPU second, the best of several processes after the one that fills the cache."""
     verdicts = SAMPLES * CONTEXTS
     seconds: list[float] = []
     with tempfile.TemporaryDirectory() as folder:

@@ -29,7 +29,7 @@ class BadFragment(ValueError):
 
 
 def read_fragment(path: Path) -> Fragment:
-    """The change a file tells; raises BadFragment when its name or its text breaks a rule."""
+    """Return the change in a file. Raises BadFragment if its name or its text breaks a rule."""
     match = re.fullmatch(r"[a-z0-9][a-z0-9-]*\.([a-z]+)\.md", path.name)
     if match is None or match[1] not in KINDS:
         raise BadFragment(f"{path.name}: name it <slug>.<kind>.md, with kind one of {', '.join(KINDS)}.")
@@ -45,12 +45,12 @@ def read_fragment(path: Path) -> Fragment:
 
 
 def fragment_paths(folder: Path) -> list[Path]:
-    """Every file of the folder but its README, sorted by name."""
+    """Return every file of the folder except its README, sorted by name."""
     return sorted(path for path in folder.iterdir() if path.is_file() and path.name != "README.md")
 
 
 def problems(folder: Path) -> list[str]:
-    """One sentence for each bad fragment; empty when all are good."""
+    """Return one sentence for each bad fragment; empty if all are good."""
     found: list[str] = []
     for path in fragment_paths(folder):
         try:
@@ -61,7 +61,7 @@ def problems(folder: Path) -> list[str]:
 
 
 def section(version: str, date: str, fragments: list[Fragment]) -> str:
-    """A release's part of the changelog, kinds in the order of KINDS."""
+    """Return a release's part of the changelog, with kinds in the order of KINDS."""
     lines = [f"## {version} ({date})"]
     for kind in KINDS:
         texts = [fragment.text for fragment in fragments if fragment.kind == kind]
@@ -85,7 +85,7 @@ def release(root: Path, version: str, date: str) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Exit status: 0 when all is well, 1 for bad fragments, 2 for a wrong call."""
+    """Return the exit status: 0 for success, 1 for bad fragments, 2 for wrong arguments."""
     match arguments:
         case ["check"]:
             found = problems(ROOT / "changes")

@@ -1,4 +1,4 @@
-"""Generated parts that are read off the code: commands, public names, question kinds, errors."""
+"""Generated parts that are derived from the code: commands, public names, question kinds, errors."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _ITEM_INDENT: Final = 4
 
 
 def commands() -> str:
-    """Every command with its arguments and options, whichever version of typer is installed."""
+    """Return every command with its arguments and options, whichever version of typer is installed."""
     root: Any = typer.main.get_command(app)  # Any: typer carries click's classes under different names
     return "\n".join(_command(name, found) for name, found in _leaves(root, ""))
 
 
 def _leaves(group: Any, before: str) -> Iterator[tuple[str, Any]]:  # Any: as above
-    """Every command below a group that is not hidden, by its full name such as "judge test", in the app's order."""
+    """Yield every visible command below a group, with its full name such as "judge test", in the app's order."""
     for name, found in group.commands.items():
         if found.hidden:
             continue
@@ -56,7 +56,9 @@ def _command(name: str, found: Any) -> str:  # Any: as above
 
 
 def _option(option: Any, declared: Any) -> tuple[str, str, str]:  # Any: as above
-    """Name, text and default; the text as declared, since typer 0.16 loses that of arguments on a newer click."""
+    """Return name, text and default. The text is the declared one: typer 0.16 loses that of arguments on a newer
+    click.
+    """
     told = getattr(option, "help", None) or getattr(declared, "__metadata__", [option])[0].help or ""
     text = told.replace("|", "\\|")
     if option.param_type_name == "argument":
@@ -68,19 +70,19 @@ def _option(option: Any, declared: Any) -> tuple[str, str, str]:  # Any: as abov
 
 
 def error_tree() -> str:
-    """The tree of errors, as the module draws it."""
+    """Return the tree of errors, as drawn in the module."""
     doc = inspect.getdoc(errors) or ""
     drawn = [line[4:] for line in doc.splitlines() if line.startswith("    ")]
     return "```text\n" + "\n".join(drawn) + "\n```\n"
 
 
 def api() -> str:
-    """Every public name with its signature and docstring."""
+    """Return every public name with its signature and docstring."""
     return "\n".join(_public(name, getattr(merilo, name)) for name in merilo.__all__)
 
 
 def api_verbs() -> str:
-    """The verbs of `merilo.api` that `import merilo` does not give by itself, with signature and docstring."""
+    """Return the functions of `merilo.api` that `import merilo` does not export, with signature and docstring."""
     named = vars(verbs).items()
     own = [name for name, each in named if inspect.isfunction(each) and each.__module__ == verbs.__name__]
     wanted = [name for name in own if not name.startswith("_") and name not in merilo.__all__]
@@ -134,7 +136,7 @@ def _members(value: type) -> list[tuple[str, str]]:
 
 
 def _prose(doc: str) -> str:
-    """A docstring as Markdown: its lists of arguments and errors become lists."""
+    """Return a docstring as Markdown: its lists of arguments and errors become lists."""
     titles = {"Args:": "\n**Arguments**\n", "Raises:": "\n**Raises**\n"}
     out: list[str] = []
     for line in doc.replace("``", "`").splitlines():
@@ -156,7 +158,7 @@ def _item(text: str) -> str:
 
 
 def kinds() -> str:
-    """Every kind of question with its fields and its verdict's."""
+    """Return every kind of question with its fields and its verdict's."""
     return "\n".join(_kind(name, kind) for name, kind in KINDS.items())
 
 
@@ -178,7 +180,7 @@ def _type(annotation: object) -> str:
 
 
 def _noted(cls: type[Any]) -> list[tuple[Any, str]]:  # Any: dataclass fields
-    """The fields of a dataclass with the docstrings that stand below them."""
+    """Return the fields of a dataclass with the docstrings below them."""
     if not is_dataclass(cls):
         return []
     body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]

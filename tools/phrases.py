@@ -1,9 +1,10 @@
 """Counts wording that readers must decode, in the texts of src, README and docs; the counts may only fall.
 
-Usage: `phrases.py`, which prints what is over the ceiling and exits with 1; `phrases.py --list [PART]`, which prints
-every hit; `phrases.py --write`, which makes today's counts the ceiling. The expressions are in phrases.txt.
+Usage: `phrases.py`, which prints the parts over the ceiling and exits with 1; `phrases.py --list [PART]`, which
+prints every hit; `phrases.py --write`, which sets the ceiling to the current counts. The expressions are in
+phrases.txt.
 
-Read are string constants, docstrings and comments of src, and Markdown outside code blocks.
+The texts are string constants, docstrings and comments of src, and Markdown outside code blocks.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def hits(part: str) -> Iterator[Hit]:
 
 
 def main(arguments: list[str]) -> int:
-    """Return 1 if a part has more hits than its ceiling, or fewer, so that the ceiling is to be lowered."""
+    """Return 1 if a part has more hits than its ceiling, or fewer, so that the ceiling must be lowered."""
     if arguments[:1] == ["--list"]:
         for part in arguments[1:] or ("src", "docs"):
             for hit in hits(part):

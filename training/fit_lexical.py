@@ -40,7 +40,7 @@ from merilo.judges.lexical_match import Lexicon
 SEED = 20261121
 TABLE_LETTERS = 400_000
 LEAST_MISSED = 0.1
-"""Below the "partly" threshold at most this share of the training records was in truth sufficient."""
+"""Largest fraction of truly sufficient training records below the "partly" threshold."""
 CUTS = {
     "sentence": 1.0,
     "relevant": 1.0,
@@ -53,11 +53,11 @@ CUTS = {
     "addresses": 0.75,
 }
 ANSWERS_LEFT_OUT = ("qa-feedback-full",)
-"""Labelled for completeness, which a single statement cannot show."""
+"""Sources labelled for completeness, which a single statement cannot show."""
 
 
 def main() -> None:
-    """Fit, measure, write; prints one line a task."""
+    """Fit, measure, write; print one line per task."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder with train/ and dev/")
     parser.add_argument("--out", type=Path, required=True, help="the model file to write")
@@ -75,12 +75,12 @@ def main() -> None:
 
 
 def split(text: str, language: str) -> tuple[str, ...]:
-    """The sentences the judge will be shown at run time."""
+    """Return the sentences that the judge gets at run time."""
     return sentences(text, language)
 
 
 def fit(folder: Path, kept: dict[str, Any]) -> dict[str, Any]:
-    """The model file's fields, without agreement; `kept`: those of another, whose curves stay."""
+    """Return the model file's fields, without agreement; `kept`: fields of another file, whose curves are reused."""
     fields: dict[str, Any] = {
         "format": FORMAT, "levels": LEVELS, "seed": SEED, "curves": dict(kept["curves"]), "agreement": {},
         "trained_on": records.licences(folder, ANSWERS_LEFT_OUT),
@@ -99,7 +99,7 @@ def fit(folder: Path, kept: dict[str, Any]) -> dict[str, Any]:
 
 
 def agreement(folder: Path, fields: dict[str, Any], model: LexicalModel) -> dict[str, Any]:
-    """Agreement on held-out records by task: of labels people gave, and of all records."""
+    """Return the agreement on held-out records by task: with human labels, and on all records."""
     found: dict[str, Any] = {}
     rows = {
         "sentence": sentence_rows(records.sentence_examples(folder), model.lexicon),
@@ -180,7 +180,7 @@ def _grouped(weights: dict[str, float]) -> dict[str, str]:
 
 
 def _model(fields: dict[str, Any]) -> LexicalModel:
-    """A model whose curves not fitted yet stand in as constants."""
+    """Return a model with constants instead of curves that are not fitted yet."""
     table = {stem: int(level) / LEVELS for level, stems in fields["weights"].items() for stem in stems.split(" ")}
     curves = {name: Curve.of(fields["curves"][name]) for name in TASKS if name in fields["curves"]}
     return LexicalModel(Lexicon(table), curves, {}, "")

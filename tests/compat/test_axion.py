@@ -448,7 +448,7 @@ def test_a_field_that_all_items_lack() -> None:
     [
         (lambda: ContextualRelevancy(colour="red"), "ContextualRelevancy has no option 'colour'; it takes judge"),
         (lambda: ContextualRelevancy(mode="summary"), "mode=granular or mode=holistic"),
-        (lambda: ContextualRelevancy(threshold=2), "A threshold is a number from 0 to 1, got 2."),
+        (lambda: ContextualRelevancy(threshold=2), "A threshold must be a number from 0 to 1, got 2."),
         (lambda: MetricRunner(metrics=[]), "needs at least one metric"),
         (lambda: MetricRunner(metrics=["faithfulness"]), "takes metrics of merilo.compat.axion, got 'faithfulness'"),
         (lambda: MetricRunner([ContextualRanking()], thresholds={"Ranking": 0.5}), "thresholds names 'Ranking'"),
@@ -519,7 +519,7 @@ def test_a_run_can_be_kept(tmp_path: Path) -> None:
         "axion:contextual_relevancy",
         "axion:contextual_ranking",
     ]
-    with pytest.raises(merilo.UsageError, match="A run that is kept has one judge"):
+    with pytest.raises(merilo.UsageError, match="has one judge for all metrics"):
         run([FRANCE], ContextualRelevancy(judge=GRADES), ContextualRanking(), out=tmp_path / "other")
 
 

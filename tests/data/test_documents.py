@@ -38,22 +38,22 @@ def test_each_form_gives_the_same_object(tmp_path: Path, name: str, text: str) -
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.yaml", b"name: x\nlabels: [\n", "a.yaml, line 3: this is not YAML"),
-        ("a.yaml", b"name: x\nname: y\n", "a.yaml, line 2: this is not YAML (the key 'name' stands there twice)."),
-        ("a.yaml", b"? [a, b]\n: c\n", "a.yaml, line 1: this is not YAML (found unhashable key)."),
-        ("a.yaml", b"when: 2024-13-40\n", "a.yaml: this is not YAML (month must be in 1..12)."),
-        ("a.yaml", b"!!python/object/apply:os.getcwd []\n", "a.yaml, line 1: this is not YAML (could not determine"),
-        ("a.yaml", b"name: \x00\n", "a.yaml: this is not YAML"),
-        ("a.yaml", b"- a\n", "a.yaml must hold one object with text keys, got a list of 1."),
-        ("a.yaml", b"1: a\n", "a.yaml must hold one object with text keys"),
+        ("a.yaml", b"name: x\nlabels: [\n", "a.yaml, line 3: not valid YAML"),
+        ("a.yaml", b"name: x\nname: y\n", "a.yaml, line 2: not valid YAML (duplicate key 'name')."),
+        ("a.yaml", b"? [a, b]\n: c\n", "a.yaml, line 1: not valid YAML (found unhashable key)."),
+        ("a.yaml", b"when: 2024-13-40\n", "a.yaml: not valid YAML (month must be in 1..12)."),
+        ("a.yaml", b"!!python/object/apply:os.getcwd []\n", "a.yaml, line 1: not valid YAML (could not determine"),
+        ("a.yaml", b"name: \x00\n", "a.yaml: not valid YAML"),
+        ("a.yaml", b"- a\n", "a.yaml must contain one object with text keys, got a list of 1."),
+        ("a.yaml", b"1: a\n", "a.yaml must contain one object with text keys"),
         ("a.yaml", b"[" * 5_000, "a.yaml is nested too deeply."),
         ("a.yaml", MERGED, "too many keys are merged"),
-        ("a.json", b'{"name": {"a": 1, "b": 2, "a": 3}}', "a.json: this is not JSON (the key 'a' stands there twice)."),
-        ("a.json", b'{"name": ' + b"9" * 5_000 + b"}", "a.json: this is not JSON (Exceeds the limit"),
-        ("a.toml", b"name = " + b"9" * 5_000, "a.toml: this is not TOML (Exceeds the limit"),
-        ("a.toml", b"name = \n", "a.toml: this is not TOML (Invalid value (at line 1, column 8))."),
-        ("a.json", b'{"name": \n}', "a.json, line 2: this is not JSON (Expecting value)."),
-        ("a.txt", b"", "a.txt must be named with .yaml, .yml, .toml or .json, got '.txt'."),
+        ("a.json", b'{"name": {"a": 1, "b": 2, "a": 3}}', "a.json: not valid JSON (duplicate key 'a')."),
+        ("a.json", b'{"name": ' + b"9" * 5_000 + b"}", "a.json: not valid JSON (Exceeds the limit"),
+        ("a.toml", b"name = " + b"9" * 5_000, "a.toml: not valid TOML (Exceeds the limit"),
+        ("a.toml", b"name = \n", "a.toml: not valid TOML (Invalid value (at line 1, column 8))."),
+        ("a.json", b'{"name": \n}', "a.json, line 2: not valid JSON (Expecting value)."),
+        ("a.txt", b"", "a.txt: expected a file name with .yaml, .yml, .toml or .json, got '.txt'."),
         ("a.yaml", b"\xff\xfe", "a.yaml is not UTF-8 (byte 1); save it as UTF-8."),
         ("a.yaml", b"#" * (2**20 + 1), "a.yaml must be at most 1,048,576 bytes long, got 1,048,577."),
     ],
@@ -69,7 +69,7 @@ def test_what_cannot_be_read_says_where(tmp_path: Path, name: str, content: byte
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     """A missing file is told by its whole path."""
-    with pytest.raises(UsageError, match=r"none\.yaml' cannot be read \(No such file or directory\); look at its path"):
+    with pytest.raises(UsageError, match=r"No such file: .*none\.yaml"):
         read_document(tmp_path / "none.yaml")
 
 

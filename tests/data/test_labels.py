@@ -104,8 +104,8 @@ def test_votes_and_systems(tmp_path: Path) -> None:
         ({**CHUNK, "meta": {"label01": 2}}, "field 'meta.label01'"),
         ({**GROUNDED, "label": "banana", "meta": {"label01": 1.0}}, "field 'label'"),
         ({**GROUNDED, "label": True, "meta": {"label01": 1.0}}, "field 'label'"),
-        ({**GROUNDED, "label": 0, "meta": {"label01": 1.0}}, "what meta.label01 says (1 of 1)"),
-        ({**GROUNDED, "label": 4, "meta": {"label01": 0.0, "scale": "1-4"}}, "what meta.label01 says (0 of 1)"),
+        ({**GROUNDED, "label": 0, "meta": {"label01": 1.0}}, "a label close to meta.label01 (1 of 1)"),
+        ({**GROUNDED, "label": 4, "meta": {"label01": 0.0, "scale": "1-4"}}, "a label close to meta.label01 (0 of 1)"),
         ({**CHUNK, "meta": []}, "field 'meta': expected an object"),
         (
             {"task": "sentence_relevance", "query": "q", "sentences": ["a", "b"], "label": [1]},
@@ -143,7 +143,7 @@ def test_another_scale_is_offered_for_numbers_without_one(tmp_path: Path, wrong:
 def test_a_record_labelled_twice(tmp_path: Path) -> None:
     """An id may stand in several tasks, and only once in each."""
     read(tmp_path, CHUNK, {**GROUNDED, "id": "a"})
-    with pytest.raises(DataError, match=r"'a', which is labelled in labels.jsonl, line 1 too"):
+    with pytest.raises(DataError, match=r"'a' as in labels.jsonl, line 1"):
         read(tmp_path, CHUNK, {**CHUNK, "label": 0})
 
 
@@ -162,7 +162,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "torn.jsonl").write_text('{"id": ', encoding="utf-8")
     with pytest.raises(DataError, match=r"torn\.jsonl, line 1"):
         read_labels([tmp_path / "torn.jsonl"])
-    with pytest.raises(DataError, match="no file"):
+    with pytest.raises(DataError, match="No such file"):
         read_labels([tmp_path / "none.jsonl"])
-    with pytest.raises(UsageError, match="Labels are JSON Lines"):
+    with pytest.raises(UsageError, match="Labels must be JSON Lines"):
         read_labels([tmp_path / "labels.csv"])

@@ -279,9 +279,7 @@ def test_a_list_that_was_printed_into_one_text_is_refused_if_it_is_not_whole() -
 
 def test_a_mapping_to_no_field_is_a_usage_error() -> None:
     """A wrong field in the mapping lists the fields."""
-    with pytest.raises(
-        UsageError, match="'gen' is mapped to 'answer', which is no field; the fields are id, user_input"
-    ):
+    with pytest.raises(UsageError, match="'gen' is mapped to 'answer', which is not a field; fields: id, user_input"):
         load([], mapping={"gen": "answer"})
 
 

@@ -139,7 +139,7 @@ def test_a_row_that_is_too_long_names_its_first_line(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         list(load(path, max_line_bytes=500))
     assert str(caught.value) == (
-        "d.csv, line 3: expected a row of at most 500 bytes, got a longer one. Look for a quote that is not closed."
+        "d.csv, line 3: expected a row of at most 500 bytes, got a longer one. Check for a quote that is not closed."
     )
 
 

@@ -96,7 +96,7 @@ def test_every_fault_is_told_up_to_twenty(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     """A missing file is an error of the data, as in every loader."""
-    with pytest.raises(DataError, match=r"none\.trec: expected a file that can be read to its end"):
+    with pytest.raises(DataError, match=r"No such file: .*none\.trec"):
         load_trec(tmp_path / "none.trec", tmp_path / "none.qrels")
 
 

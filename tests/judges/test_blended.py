@@ -148,14 +148,14 @@ def test_an_answer_depends_on_nothing_before_it(model: BlendedModel) -> None:
 def test_curves_go_with_their_weights_only(model: BlendedModel) -> None:
     """Weights other than those that the curves were fitted for are refused, and say what to do."""
     other = replace(model.weights, fingerprint="f" * 64)
-    with pytest.raises(DataError, match=r"fitted for weights .*, these are ffffffffffff\); install merilo anew"):
+    with pytest.raises(DataError, match=r"fitted for weights .*, these are ffffffffffff\); reinstall merilo"):
         BlendedModel.of(_curves(), LexicalModel.load(), other)
 
 
 @pytest.mark.parametrize("curves", [b"{", b"[]", b"{}", b'{"format": 9}', b"\xff"])
 def test_damaged_curves_are_refused(model: BlendedModel, curves: bytes) -> None:
     """A file that is no JSON, of a later format or without a part is told as such, with what to do."""
-    with pytest.raises(DataError, match=r"cannot be used \(.*\); install merilo anew"):
+    with pytest.raises(DataError, match=r"Cannot use the curves of the embedded judge \(.*\); reinstall merilo"):
         BlendedModel.of(curves, model.lexical, model.weights)
 
 

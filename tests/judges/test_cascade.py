@@ -276,7 +276,7 @@ def test_a_cascade_in_words() -> None:
     [
         ("embedded>", {}, "each side of >"),
         ("openai:a>anthropic:b", {"base_url": URL}, "one kind of provider"),
-        ("embedded>embedded", {"base_url": URL}, "can be given for judges at an address"),
+        ("embedded>embedded", {"base_url": URL}, "only for judges at an address"),
         ("embedded>gpt", {}, "A judge is one of"),
     ],
 )

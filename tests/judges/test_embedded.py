@@ -256,7 +256,7 @@ def test_a_fault_in_one_question_fails_that_one(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setitem(cast("dict[Any, Any]", RULES), Noncommittal, broken)
     (failure,) = answers_to(Noncommittal(ASKED, "Yes."))
-    assert failure == Failure(FailureKind.BROKEN, "the judge embedded raised ZeroDivisionError: at Yes.")
+    assert failure == Failure(FailureKind.BROKEN, "the embedded judge raised ZeroDivisionError: at Yes.")
     assert len(batch(Noncommittal(ASKED, "Yes."), Addresses(ASKED, ASKED))) == 2
 
 
@@ -264,7 +264,7 @@ def test_half_a_character_fails_its_question() -> None:
     """A verdict that quotes half a surrogate pair cannot be kept, so there is none."""
     (failure,) = answers_to(Statements(("The tower is \ud83d tall.",)))
     assert isinstance(failure, Failure)
-    assert "half a character" in failure.message
+    assert "half of a surrogate pair" in failure.message
 
 
 def test_its_provider_answers_questions_only() -> None:

@@ -65,6 +65,6 @@ def test_a_damaged_file_is_named_before_anything_is_judged(package: Path, name: 
     done = judged(package)
     assert done.returncode == 2, done.stderr
     assert name in done.stderr
-    assert "install merilo anew" in " ".join(done.stderr.split())
+    assert "reinstall merilo" in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
     assert not (package / "run" / "summary.json").exists()

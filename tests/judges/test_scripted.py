@@ -142,15 +142,15 @@ def test_fingerprints_tell_scripts_apart() -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("", "holds no entries"),
-        ("{", "line 1: this is not JSON"),
+        ("", "has no entries"),
+        ("{", "line 1: not valid JSON"),
         ('{"kind": "relevance"}', "line 1: an entry is an object"),
         ('\n{"kind": "relevant", "verdict": {}}', "line 2: the kind must be one of relevance, "),
         ('{"kind": "relevance", "match": {"context": "x"}, "verdict": {}}', "'match' must name fields of relevance"),
         ('{"kind": "relevance", "match": {"draw": {"has": "x"}}, "verdict": {}}', 'or {"contains": text}, got'),
         ('{"kind": [], "verdict": {}}', "the kind must be one of"),
         ('{"kind": "relevance", "verdict": 2}', "'verdict' must be an object"),
-        ('{"kind": "relevance", "failure": {"kind": "bad", "message": "x"}}', "'failure' must hold 'kind'"),
+        ('{"kind": "relevance", "failure": {"kind": "bad", "message": "x"}}', "'failure' needs 'kind'"),
         ('[{"kind": "relevance", "verdict": {"grade": 0}}, 7]', "entry 2: an entry is an object"),
     ],
 )

@@ -53,9 +53,9 @@ def test_anthropic_and_azure_are_named_alike(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_an_address_is_for_one_kind_of_provider() -> None:
     """With judges of two kinds, nobody could say whose address or key is meant."""
-    with pytest.raises(UsageError, match=r"base_url can be for one kind of provider only, but .* anthropic, openai"):
+    with pytest.raises(UsageError, match=r"base_url: only for one kind of provider, but .* anthropic, openai"):
         judges_from(["openai:a", "other=anthropic:b"], base_url=URL)
-    with pytest.raises(UsageError, match="base_url and api_key_env can be for one kind"):
+    with pytest.raises(UsageError, match="base_url and api_key_env: only for one kind"):
         judges_from(["openai:a", "anthropic:b"], base_url=URL, api_key_env="KEY")
     assert judges_from(["openai:a", "anthropic:b"], judged="each")["anthropic:b"].name == "anthropic:b"
 
@@ -86,13 +86,11 @@ def test_an_unknown_form_names_the_known_ones(spec: str) -> None:
 
 def test_options_that_fit_nothing_are_errors() -> None:
     """A base URL for a judge that has none would be silently lost."""
-    with pytest.raises(
-        UsageError, match=r"base_url can be given for judges at an address \(openai:, anthropic:, azure:\) only"
-    ):
+    with pytest.raises(UsageError, match=r"base_url: only for judges at an address \(openai:, anthropic:, azure:\)"):
         judge_from("embedded", base_url=URL)
     with pytest.raises(UsageError, match="judged is one of each, together"):
         judge_from("openai:m", base_url=URL, judged="all")
-    with pytest.raises(UsageError, match="or a callable, but got int"):
+    with pytest.raises(UsageError, match="or a callable, got int"):
         judge_from(7)  # type: ignore[arg-type]  # what is tested
 
 
@@ -106,9 +104,9 @@ def test_the_first_judge_has_the_role_judge() -> None:
 
 def test_roles_are_told_apart() -> None:
     """Two judges of one name, a later one called `judge`, or none at all are errors."""
-    with pytest.raises(UsageError, match="Two judges are called 'openai:m'"):
+    with pytest.raises(UsageError, match="Two judges are named 'openai:m'"):
         judges_from(["openai:m", "openai:m"], base_url=URL)
-    with pytest.raises(UsageError, match="Only the first judge may be called 'judge'"):
+    with pytest.raises(UsageError, match="Only the first judge may be named 'judge'"):
         judges_from(["a=openai:m", "judge=openai:n"], base_url=URL)
     with pytest.raises(UsageError, match="At least one judge is needed"):
         judges_from([])
@@ -152,19 +150,19 @@ def test_what_does_not_measure_is_refused(tmp_path: Path) -> None:
     """A judge that answers no vectors, an unknown form, or an address that fits nothing is an error at the door."""
     script = tmp_path / "script.jsonl"
     script.write_text('{"kind": "relevance", "verdict": {"grade": 0}}', encoding="utf-8")
-    with pytest.raises(UsageError, match=r"answers questions of kind 'embeddings'; scripted:.* does not"):
+    with pytest.raises(UsageError, match=r"scripted:.* cannot answer questions of kind 'embeddings'"):
         embedder_from(f"scripted:{script}")
     forms = "embedded, openai:MODEL, azure:DEPLOYMENT, scripted:FILE"
     with pytest.raises(UsageError, match=f"An embedder is one of {forms}; got 'bge'"):
         embedder_from("bge")
     with pytest.raises(UsageError, match=f"An embedder is one of {forms}; got 'anthropic:claude'"):
         embedder_from("anthropic:claude")
-    with pytest.raises(UsageError, match="only, not for the embedder"):
+    with pytest.raises(UsageError, match=", not for the embedder"):
         embedder_from("embedded", base_url=URL)
 
 
 def test_an_address_may_be_for_the_embedder_alone() -> None:
     """With an embedder behind an address, `base_url` beside the embedded judge is no mistake; `judged` still is."""
     assert judges_from(["embedded"], base_url=URL, address_used=True)["judge"] == EmbeddedJudge()
-    with pytest.raises(UsageError, match="judged can be given for judges at an address"):
+    with pytest.raises(UsageError, match="judged: only for judges at an address"):
         judges_from(["embedded"], base_url=URL, judged="each", address_used=True)

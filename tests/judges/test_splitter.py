@@ -122,7 +122,7 @@ async def test_another_splitter_is_refused() -> None:
     with pytest.raises(StopIteration) as stop:
         next(conversation)
     (answer,) = stop.value.value
-    assert answer.message == "There is no sentence splitter 'spacy'; there is 'pysbd'."
+    assert answer.message == "No sentence splitter 'spacy'; available: 'pysbd'."
 
 
 def test_the_version_is_in_the_fingerprint() -> None:
@@ -213,7 +213,7 @@ def test_without_pysbd_the_run_says_what_to_install(tmp_path: Path, monkeypatch:
         raise PackageNotFoundError(name)
 
     monkeypatch.setattr(splitter, "version", missing)
-    with pytest.raises(merilo.UsageError, match=r"pysbd is missing.*; install it \(pip install pysbd\)"):
+    with pytest.raises(merilo.UsageError, match=r"its package pysbd.* is not installed \(pip install pysbd\)"):
         run(rows(1), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

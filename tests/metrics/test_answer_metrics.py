@@ -282,10 +282,10 @@ def test_an_aspect_of_ones_own_is_asked_in_its_words() -> None:
 @pytest.mark.parametrize(
     ("aspect", "definition", "message"),
     [
-        ("harmfulness", "", "so ask for aspect=harmlessness instead of harmfulness"),
-        ("maliciousness", "", "so ask for aspect=goodwill"),
+        ("harmfulness", "", "use aspect=harmlessness instead of harmfulness"),
+        ("maliciousness", "", "use aspect=goodwill"),
         ("politeness", " ", "takes aspect=harmlessness or goodwill or .*; got 'politeness' alone"),
-        ("coherence", "Is it so?", "defines aspect=coherence itself"),
+        ("coherence", "Is it so?", "already defines aspect=coherence"),
     ],
 )
 def test_what_cannot_be_asked_says_what_can(aspect: str, definition: str, message: str) -> None:

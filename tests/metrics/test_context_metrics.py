@@ -150,7 +150,7 @@ def test_ranking_is_undefined_without_an_order(contexts: list[str], reason: str)
 
 def test_k_is_at_least_1() -> None:
     """@0 is an error."""
-    with pytest.raises(UsageError, match="@k with k at least 1, got @0"):
+    with pytest.raises(UsageError, match="@k\\), got @0"):
         ContextRanking(k=0)
 
 

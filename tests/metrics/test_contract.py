@@ -409,21 +409,21 @@ class AsksWhileClosing(Lawful):
     ("metric", "law", "what"),
     [
         (NotFrozen, "declarations", "it is not a frozen dataclass"),
-        (Bare, "declarations", "Metric 'Bare' breaks the law of declarations: it lacks name, version, card"),
-        (BadName, "declarations", "its name 'bad name' cannot be written"),
+        (Bare, "declarations", "Metric 'Bare' breaks the law 'declarations': it lacks name, version, card"),
+        (BadName, "declarations", "its name 'bad name' is invalid"),
         (NoVersion, "declarations", "its version is 0; versions count from 1"),
         (ReversedRange, "declarations", "its range is (1.0, 0.0)"),
         (NeedsNoField, "declarations", "it needs answer; a sample's fields are user_input"),
         (NoSummary, "declarations", "its card has no summary"),
         (Forgetful, "declarations", "its text 'lawful(hidden=1)' reads back as"),
         (TooHigh, "range", "outside its range 0.0 to 1.0"),
-        (NotANumber, "range", "its value is nan, which is no number"),
-        (Truth, "range", "which is no number"),
+        (NotANumber, "range", "its value is nan, which is not a finite number"),
+        (Truth, "range", "which is not a finite number"),
         (Random, "driving", "when driven twice"),
         (Remembers, "driving", "when driven in rounds"),
         (Crashes, "driving", "it raises ZeroDivisionError"),
         (ReturnsNumbers, "driving", "a plan returns a Score or Undefined"),
-        (NeverScores, "driving", "it gives no score on any sample"),
+        (NeverScores, "driving", "it has no score on any sample"),
         (AsksInSecret, "questions", "it asks Relevance, which `asks` does not name"),
         (AsksLess, "questions", "it declares that it asks Support, but never does"),
         (SecondRole, "questions", "the role 'second', which `roles` does not name"),
@@ -434,20 +434,20 @@ class AsksWhileClosing(Lawful):
         (GuessesBadly, "questions", "a dry run fails"),
         (NeedsMore, "needs", "without 'reference' ends as Score"),
         (NeedsInSecret, "needs", "without 'reference' it raises MissingField, but `needs` does not name it"),
-        (ScoresWithMoreOnly, "needs", "it gives no score on samples that have retrieved_contexts, user_input alone"),
-        (MakesUpFields, "needs", "read it by sample.require('user_input')"),
+        (ScoresWithMoreOnly, "needs", "it has no score on samples with only retrieved_contexts, user_input"),
+        (MakesUpFields, "needs", "read the field with sample.require('user_input')"),
         (ScoresNothing, "nothing to judge", "fields are all empty ends as Score"),
         (FirstCounts, "order", "with its contexts in another order"),
-        (RankedForNothing, "order", "it declares `ranked`, but the order of the contexts matters in no sample tried"),
+        (RankedForNothing, "order", "it declares `ranked`, but the order of the contexts matters in no sample; pass"),
         (LessIsMore, "better verdicts", "when the verdict on a 'relevance' question gets better"),
         (LowerIsBetterNot, "better verdicts", "when the verdict on a 'relevance' question gets better"),
         (MonotoneAfterAll, "better verdicts", "`not_monotone_in` names Relevance, but no better verdict"),
-        (FailureIsZero, "failures", "nothing is answered; it ends as Score"),
+        (FailureIsZero, "failures", "no question is answered; it ends as Score"),
         (FailureCrashes, "driving", "it raises AttributeError"),
         (CatchesErrors, "closing", "it catches Exception and ends"),
-        (CatchesOurErrors, "closing", "it catches Exception and goes on asking"),
+        (CatchesOurErrors, "closing", "it catches Exception and continues asking"),
         (CatchesEverything, "closing", "it catches BaseException and raises RuntimeError('it was stopped')"),
-        (AsksWhileClosing, "closing", "it does not close, but raises RuntimeError"),
+        (AsksWhileClosing, "closing", "it raises RuntimeError('generator ignored GeneratorExit') instead of closing"),
     ],
 )
 def test_a_broken_metric_is_caught(metric: type[Metric], law: str, what: str) -> None:
@@ -528,7 +528,7 @@ def written(question: Question[Any]) -> Verdict | None:
 
 def test_free_text_is_checked_with_answers_of_ones_own() -> None:
     """Free text cannot be made up: the check says so, and takes the author's answers."""
-    with pytest.raises(LawBroken, match="pass samples= or answer= that lead to one"):
+    with pytest.raises(LawBroken, match="pass samples= or answer= that give it one"):
         check_metric(Rated())
     check_metric(Rated(), answer=written)
 

@@ -120,7 +120,7 @@ def test_an_edited_rubric_is_another_metric(tmp_path: Path) -> None:
     [
         ("name: x\n", "polite.yaml, key 'question': expected a value, got nothing."),
         (POLITE.replace("response]", "answer]"), "expected a list of fields, each once, of user_input, retrieved_con"),
-        ("- x", "polite.yaml must hold one object"),
+        ("- x", "polite.yaml must contain one object"),
     ],
 )
 def test_a_file_that_is_no_rubric_is_told_at_the_door(tmp_path: Path, text: str, message: str) -> None:

@@ -32,7 +32,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, Any], str]] = {
     "wrong-validity": ({"valid": 0}, "valid is 0"),
     "no-reply-left": ({"judge_outputs": []}, "has no reply left"),
     "unknown-system": ({"system": "nobody"}, "there is no system"),
-    "unknown-metric": ({"metric": "charm"}, "There is no metric"),
+    "unknown-metric": ({"metric": "charm"}, "No metric"),
     "unknown-version": ({"version": "git 0000000"}, "is not reproduced in version"),
     "unknown-level": ({"level": "galaxy"}, "is no case"),
     "unknown-option": ({"config": {"colour": "red"}, "expected_error": "any", "expected_score": None}, "no parameter"),

@@ -75,5 +75,5 @@ def test_what_ragas_refuses_is_refused_when_the_metric_is_made(metric: str, conf
 )
 def test_a_metric_that_a_version_has_not_is_unknown(version: str, metric: str) -> None:
     """A metric is known in the versions that have it, and in no other."""
-    with pytest.raises(UsageError, match="There is no metric"):
+    with pytest.raises(UsageError, match="No metric"):
         metric_of(ragas(version, metric, {}))

@@ -76,7 +76,7 @@ def test_a_fault_of_all_records_is_told_once(tmp_path: Path) -> None:
     told = str(refused.value).splitlines()
     assert len(told) == 2
     assert "all 30 records: expected at least one of the fields" in told[1]
-    assert told[1].endswith("Say --map 'User Question=user_input' --map llm_answer=response.")
+    assert told[1].endswith("Map columns with --map 'User Question=user_input' --map llm_answer=response.")
     assert len(refused.value.problems) == 30
 
 
@@ -94,5 +94,5 @@ def test_a_fault_of_some_records_is_told_once_with_their_places(tmp_path: Path) 
 
 def test_names_that_nobody_knows_are_not_guessed(tmp_path: Path) -> None:
     """Where no column is near a known name, the form of the option stands alone."""
-    with pytest.raises(merilo.DataError, match="Say --map column=field for other names"):
+    with pytest.raises(merilo.DataError, match="Map columns with --map COLUMN=FIELD"):
         evaluate([{"zzz": "q?"}], tmp_path)

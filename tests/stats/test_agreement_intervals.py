@@ -133,7 +133,7 @@ def test_one_class_only() -> None:
     assert found.sensitivity.interval.method is Method.WILSON
     assert found.specificity.value is None
     for each in (found.kappa, found.balanced_accuracy, found.auroc, found.ac1, found.alpha):
-        assert each == Measured(None, Interval(None, "cannot tell: people gave one label only"))
+        assert each == Measured(None, Interval(None, "cannot tell: the human labels are all equal"))
     assert found.calibration_error.value == pytest.approx(0.1)
 
 
@@ -153,7 +153,7 @@ def test_too_few_clusters() -> None:
     people, judge, _, _ = judged(5, 20, base=0.5, separation=1.5, seed=2)
     where = [index // 20 for index in range(100)]
     assert (
-        agreement(people, judge, clusters=where).kappa.interval.note == "cannot tell from 5 clusters; 6 are the least"
+        agreement(people, judge, clusters=where).kappa.interval.note == "cannot tell from 5 clusters; at least 6 needed"
     )
     people, judge, _, where = judged(12, 20, base=0.5, separation=1.5, seed=2)
     assert agreement(people, judge, clusters=where, resampling=QUICK).kappa.interval.remark == "only 12 clusters: rough"
@@ -209,7 +209,7 @@ def test_several_annotators() -> None:
 
 def test_annotators_who_rated_nothing() -> None:
     """No rating, no item with two, and ratings that are all alike each say so."""
-    assert "nobody rated" in annotator_agreement([]).alpha.interval.note
+    assert "no item has a rating" in annotator_agreement([]).alpha.interval.note
     assert "no item has two" in annotator_agreement([[1, None], [2, None]]).alpha.interval.note
     assert "every rating is the same" in annotator_agreement([[1, 1]] * 9).alpha.interval.note
 
@@ -234,7 +234,7 @@ def test_tau_over_systems() -> None:
     assert expected is not None
     assert found.value == pytest.approx(expected, abs=1e-9)
     assert found.interval.method is Method.PERCENTILE
-    assert system_agreement(*ranked(4)).interval.note == "cannot tell from 4 systems; 5 are the least"
+    assert system_agreement(*ranked(4)).interval.note == "cannot tell from 4 systems; at least 5 needed"
 
 
 def test_a_paired_difference_is_narrower() -> None:

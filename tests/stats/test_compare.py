@@ -181,7 +181,7 @@ def test_samples_are_paired_by_id() -> None:
     found = align(["a", "b", "c"], ["c", "x", "a"])
     assert (found.first, found.second) == ((0, 2), (2, 0))
     assert (found.only_first, found.only_second) == ((1,), (1,))
-    with pytest.raises(ValueError, match="'b' comes twice"):
+    with pytest.raises(ValueError, match="Duplicate sample id 'b'"):
         align(["a"], ["b", "c", "b"])
 
 

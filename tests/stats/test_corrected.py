@@ -203,7 +203,7 @@ def test_clusters_are_the_units() -> None:
     ("arguments", "says"),
     [
         ({"sample": [400], "human": [1.0], "judge": [1.0]}, "outside"),
-        ({"sample": [1, 2], "human": [1.0], "judge": [1.0, 0.0]}, "2 units and 1 labels of people"),
+        ({"sample": [1, 2], "human": [1.0], "judge": [1.0, 0.0]}, "2 units and 1 human labels"),
         ({"sample": [1], "human": [1.0], "judge": [1.0], "probability": [0.0]}, "above 0"),
         ({"sample": [1], "human": [float("nan")], "judge": [1.0]}, "finite"),
     ],

@@ -48,7 +48,7 @@ def test_one_kind_of_label_tells_nothing() -> None:
     """Without a yes or without a no of people there is no sensitivity or no specificity."""
     for label in (0.0, 1.0):
         found = corrected_rate([1.0, 0.0], [label] * 30, [1.0, 0.0] * 15)
-        assert found.interval.note == "cannot tell: people's labels are all of one kind"
+        assert found.interval.note == "cannot tell: the human labels are all equal"
     assert corrected_rate([], [], []).interval.note == "cannot tell: there are no labels"
 
 
@@ -64,7 +64,7 @@ def test_weights_undo_labels_drawn_by_verdict() -> None:
 
 def test_other_numbers_are_refused() -> None:
     """Only labels of 0 and 1 make a rate."""
-    with pytest.raises(ValueError, match="0 and 1"):
+    with pytest.raises(ValueError, match="must be 0 or 1"):
         corrected_rate([0.5], [1.0], [1.0])
 
 

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-"""all-MiniLM-L6-v2, revision 1110a243; the same bytes stand in two unrelated packages."""
+"""all-MiniLM-L6-v2, revision 1110a243; two unrelated packages contain the same bytes."""
 
 HEADS = {"grade": 2, "sentence": 1, "sufficient": 1, "supported": 3, "addresses": 1}
-"""Task → logits: grade at least 1 and 2; the others yes, but supported: supported, contradicted, not stated."""
+"""Task → logits: grade at least 1 and 2; yes for the others, except supported: supported, contradicted, not stated."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Size:
 
 
 class Layer(nn.Module):
-    """Attention and feed-forward, each with a residual and a norm behind it."""
+    """Attention and feed-forward, each with a residual and a norm after it."""
 
     def __init__(self, size: Size) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class Layer(nn.Module):
         self.down_norm = nn.LayerNorm(size.hidden, eps=1e-12)
 
     def forward(self, hidden: Tensor, mask: Tensor) -> Tensor:
-        """`hidden`: batch × tokens × 384; `mask`: batch × 1 × 1 × tokens, true where a token is."""
+        """Apply the layer. `hidden`: batch × tokens × 384; `mask`: batch × 1 × 1 × tokens, true for each token."""
         batch, tokens, width = hidden.shape
         split = (batch, tokens, self.heads, width // self.heads)
         query, key, value = (f(hidden).view(split).transpose(1, 2) for f in (self.query, self.key, self.value))
@@ -65,7 +65,7 @@ class Layer(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Token ids to token vectors."""
+    """An encoder from token ids to token vectors."""
 
     def __init__(self, size: Size | None = None) -> None:
         super().__init__()
@@ -77,9 +77,9 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(Layer(size) for _ in range(size.layers))
 
     def forward(self, ids: Tensor, mask: Tensor, *, layers: int | None = None) -> Tensor:
-        """Token vectors after so many layers, by default all: batch × tokens × 384.
+        """Return the token vectors after this number of layers, by default all: batch × tokens × 384.
 
-        `ids` and `mask` (true where a token is): batch × tokens.
+        `ids` and `mask` (true for each token): batch × tokens.
         """
         places = torch.arange(ids.shape[1], device=ids.device)
         hidden = self.norm(self.words(ids) + self.places(places)[None] + self.segments.weight[0])
@@ -89,7 +89,7 @@ class Encoder(nn.Module):
 
     @classmethod
     def read(cls, path: Path, *, digest: str = MINILM_SHA256) -> Encoder:
-        """The encoder with the weights in a file. Raises ValueError when the file's SHA-256 is another."""
+        """Return the encoder with the weights in a file. Raises ValueError if the file's SHA-256 differs."""
         found = sha256(path.read_bytes()).hexdigest()
         if found != digest:
             raise ValueError(f"{path} has the SHA-256 {found}, expected {digest}; take the file from another source.")
@@ -99,10 +99,10 @@ class Encoder(nn.Module):
 
 
 class ReaderLayer(Layer):
-    """A layer of the encoder whose tokens look at another text too, whose own vectors stay as they are."""
+    """A layer of the encoder whose tokens also attend to another text, whose own vectors do not change."""
 
     def read(self, hidden: Tensor, other: Tensor, mask: Tensor) -> Tensor:
-        """`hidden`: batch × short × 384; `other`: batch × long × 384; `mask`: batch × 1 × 1 × (short + long)."""
+        """Apply the layer. `hidden`: batch × short × 384; `other`: batch × long × 384; `mask`: batch × 1 × 1 × both."""
         batch, short, width = hidden.shape
         seen = torch.cat([hidden, other], 1)
         shape = (batch, -1, self.heads, width // self.heads)
@@ -115,14 +115,14 @@ class ReaderLayer(Layer):
 
 
 FEATURES = 2
-"""Of each token of the short text: how near the nearest token of the long one is (cosine), and its rarity."""
+"""Features of each token of the short text: cosine with the nearest token of the long one, and its rarity."""
 
 
 class Reader(nn.Module):
-    """Reads a short text against a long one, from the token vectors that the encoder's lower layers gave each alone.
+    """A reader of a short and a long text, from the token vectors of the encoder's lower layers for each alone.
 
-    Only the short text's vectors are carried on, so a pair costs little more than its short text, whatever stands in
-    the long one. Gives the logits of all heads, in the order of HEADS.
+    Only the short text's vectors are updated, so a pair costs little more than its short text, whatever the long one
+    is. Returns the logits of all heads, in the order of HEADS.
     """
 
     def __init__(self, layers: int, size: Size | None = None, *, dropout: float = 0.1) -> None:
@@ -142,7 +142,7 @@ class Reader(nn.Module):
         self.heads = nn.Linear(width, sum(HEADS.values()))
 
     def forward(self, short: Side, long: Side) -> Tensor:
-        """Batch × 8 logits."""
+        """Return batch × 8 logits."""
         near = _nearest(short, long)
         features = self.features(torch.stack([near, short.rarity], -1))
         hidden = self.norm(short.vectors + self.sides.weight[0] + self.shared(short.shared) + features)
@@ -155,7 +155,7 @@ class Reader(nn.Module):
 
     @classmethod
     def over(cls, encoder: Encoder, *, lower: int) -> Reader:
-        """A reader that begins with copies of the encoder's layers above the lower ones."""
+        """Return a reader that begins with copies of the encoder's layers above the lower ones."""
         upper = encoder.layers[lower:]
         reader = cls(len(upper))
         reader.layers.load_state_dict(upper.state_dict())
@@ -167,14 +167,14 @@ class Side(NamedTuple):
 
     vectors: Tensor
     shared: Tensor
-    """1 where the other text has the same token too."""
+    """1 if the other text has the same token too."""
     rarity: Tensor
     mask: Tensor
-    """True where a token is."""
+    """True for each token."""
 
 
 def _nearest(short: Side, long: Side) -> Tensor:
-    """The cosine of each token of the short text with the nearest one of the long; batch × short."""
+    """Return the cosine of each token of the short text with the nearest one of the long; batch × short."""
     normed = (nn.functional.normalize(side.vectors, dim=-1) for side in (short, long))
     near = torch.matmul(next(normed), next(normed).transpose(1, 2))
     return near.masked_fill(~long.mask[:, None, :], -1.0).amax(-1)
@@ -186,7 +186,7 @@ def _mean(hidden: Tensor, held: Tensor) -> Tensor:
 
 
 def head_span(task: str) -> slice:
-    """Where the logits of a task stand."""
+    """Return the positions of a task's logits."""
     start = 0
     for name, width in HEADS.items():
         if name == task:

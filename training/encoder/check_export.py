@@ -46,7 +46,7 @@ _IN_8_BITS: Final = ("query", "key", "value", "out", "up", "down", "mix", "heads
 
 
 def arrays(module: torch.nn.Module) -> dict[str, NDArray[np.float32]]:
-    """The weights of a module by name."""
+    """Return the weights of a module by name."""
     return {name: value.detach().numpy() for name, value in module.state_dict().items()}
 
 
@@ -58,7 +58,7 @@ def as_stored(module: torch.nn.Module) -> None:
 
 
 def read_alone(encoder: Encoder, ids: Sequence[int], lower: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Token vectors behind the lower layers and the vector of the text, by torch."""
+    """Return token vectors after the lower layers and the vector of the text, by torch."""
     with torch.inference_mode():
         rows = torch.tensor([list(ids)])
         mask = torch.ones_like(rows, dtype=torch.bool)
@@ -70,7 +70,7 @@ def read_alone(encoder: Encoder, ids: Sequence[int], lower: int) -> tuple[NDArra
 def read_pair(
     reader: Reader, short: shipped.Encoded, long: shipped.Encoded | shipped.Part, rarity: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """The logits by torch from the same token vectors."""
+    """Return the logits by torch from the same token vectors."""
     with torch.inference_mode():
         return reader(_side(short, long, rarity), _side(long, short, rarity))[0].numpy()
 
@@ -81,7 +81,7 @@ def _side(own: shipped.Encoded | shipped.Part, other: shipped.Encoded | shipped.
 
 
 def random_reader(size: Size) -> Reader:
-    """A reader with random weights, large enough to matter."""
+    """Return a reader with random weights, large enough to matter."""
     reader = Reader(2, size).eval()
     at_random(reader, 0.08)
     return reader
@@ -95,7 +95,7 @@ def at_random(module: torch.nn.Module, spread: float) -> None:
 
 
 def compare(folder: Path, base: Path, reader: Reader, vocabulary: Sequence[str], texts: Sequence[str]) -> None:
-    """Print how far all stand apart."""
+    """Print the differences between all of them."""
     exact, rounded = Encoder.read(base).eval(), Encoder.read(base).eval()
     as_stored(rounded)
     as_stored(reader)
@@ -127,7 +127,7 @@ def compare(folder: Path, base: Path, reader: Reader, vocabulary: Sequence[str],
 
 
 def freeze(folder: Path) -> None:
-    """A tiny model, and what torch makes of some texts with it."""
+    """Write a tiny model, and torch's results for some texts with it."""
     torch.manual_seed(SEED)
     held = json.loads((folder / "wordpiece.json").read_text(encoding="ascii"))
     alphabet = [token for token in held["vocabulary"] if token.removeprefix("##").isascii()]
@@ -171,14 +171,14 @@ def _rounded(value: Any) -> Any:
 
 
 def sampled(path: Path, number: int) -> list[str]:
-    """So many distinct texts of a file of pairs."""
+    """Return this number of distinct texts of a file of pairs."""
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         records: list[Mapping[str, str]] = [json.loads(line) for line in lines]
     return Random(SEED).sample(sorted({record[side] for record in records for side in "ab"}), number)
 
 
 def main() -> None:
-    """Compare, and freeze if asked to."""
+    """Compare, and freeze if requested."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("base", "vocabulary", "pairs"):
         parser.add_argument(f"--{name}", type=Path, required=True)

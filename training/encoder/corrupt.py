@@ -58,10 +58,10 @@ _REWORDED: Final = (
 
 
 def corrupted(statement: str, passage: str, names: Sequence[str], random: Random) -> str | None:
-    """The statement with one fact changed; None where no rule applies.
+    """Return the statement with one fact changed; None if no rule applies.
 
-    A number is moved or another number of the passage is put in its place; a name gives way to another of the passage
-    (six times in ten) or of `names`; a word to its opposite; a verb is negated.
+    A number is changed or replaced by another number of the passage. A name is replaced by another of the passage
+    (six times in ten) or of `names`, a word by its opposite, and a verb is negated.
     """
     rules: list[Callable[[], str | None]] = [
         lambda: _other_name(statement, passage, names, random),
@@ -80,7 +80,7 @@ def corrupted(statement: str, passage: str, names: Sequence[str], random: Random
 
 
 def reworded(statement: str, random: Random) -> str:
-    """The statement in other words where a rule applies, with the same meaning or a part of it."""
+    """Return the statement in other words if a rule applies, with the same meaning or a part of it."""
     text = re.sub(r"\s*\([^)]*\)", "", statement)
     text = _LEADS.sub("", text)
     if random.random() < 0.3:
@@ -97,7 +97,7 @@ def reworded(statement: str, random: Random) -> str:
 
 
 def names_in(passage: str) -> list[str]:
-    """Names within sentences of the passage, in order."""
+    """Return the names within sentences of the passage, in order."""
     return _NAME.findall(passage)
 
 

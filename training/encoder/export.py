@@ -57,9 +57,9 @@ def packed(  # what the file holds
     told: Mapping[str, Any],
     rarity: NDArray[np.float32] | None = None,
 ) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """The tensors of the file and what it tells of its model.
+    """Return the tensors of the file and the metadata of its model.
 
-    `encoder`, `reader`: weights by name, as `bert.py` has them; `heads`: of attention; `tasks`: the logits of each.
+    `encoder`, `reader`: weights by name, as in `bert.py`; `heads`: of attention; `tasks`: the logits of each.
     """
     layers, pair_layers = _layers(encoder), _layers(reader)
     words, scales = in_8_bits(encoder["words.weight"], GROUP)
@@ -83,7 +83,7 @@ def packed(  # what the file holds
 
 
 def write(path: Path, tensors: Mapping[str, NDArray[Any]], model: Mapping[str, Any]) -> None:
-    """A safetensors file; the same tensors give the same bytes."""
+    """Write a safetensors file; the same tensors give the same bytes."""
     names = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
     header: dict[str, Any] = {}
     data = bytearray()

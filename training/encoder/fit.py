@@ -55,16 +55,16 @@ CUTS: Final = {
     "useful": 1.0,
 }
 LEAST_BENT: Final = 2_000
-"""From so many rows on a curve may bend; with fewer it is a straight line through the numbers."""
+"""Number of rows from which a curve may bend; with fewer it is a straight line through the numbers."""
 STATEMENTS: Final = ("fever-symmetric", "fm2", "snli")
-"""Sources in which people judged statements; support is fitted on these and on what a model really wrote."""
+"""Sources with human labels of statements; support is fitted on these and on real model output."""
 LEAST_MISSED: Final = 0.1
-"""Below the "partly" threshold at most this share of the records was in truth sufficient."""
+"""Largest fraction of truly sufficient records below the "partly" threshold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A curve, and the chances that curves fitted on other groups give to each record."""
+    """A curve, and the probabilities of each record by curves fitted on other groups."""
 
     curve: dict[str, Any]
     records: Rows
@@ -72,13 +72,13 @@ class Fitted:
     cut: float
 
     def judged(self, keep: Flags) -> Judged:
-        """The records for which `keep` holds, decided by the curve's threshold."""
+        """Return the records for which `keep` is true, decided by the curve's threshold."""
         threshold = self.curve["thresholds"]["yes"]
         return self.records.judged(self.chance, cut=self.cut, threshold=threshold).where(keep)
 
 
 def fitted(name: str, units: Units) -> Fitted:
-    """The curve of a task with its threshold, and what curves without a record's group say of it."""
+    """Return the curve of a task with its threshold, and the probabilities by curves without a record's group."""
     rows, cut = units.rows, CUTS[name]
     label, weight = rows.label >= cut, fitting.source_weights(rows.source)
     used = units.single & _is_fitted(name, rows.source)
@@ -112,7 +112,7 @@ def _partly(decided: Judged, sufficient: float) -> float:
 
 
 def agreement(name: str, found: Fitted) -> dict[str, Any]:
-    """The tables of a task, as the model file holds them: of labels people gave, and of all records."""
+    """Return the tables of a task, as in the model file: on human labels, and on all records."""
     source, people = found.records.source, ~found.records.constructed
     if name != "supported":
         return {name: _tables(found, people, np.ones(len(source), dtype=bool))}
@@ -156,7 +156,7 @@ def shown(tables: Mapping[str, Any]) -> None:
 
 
 def _licences(folder: Path) -> dict[str, str]:
-    """The licence of each source that the reader or the words were trained on, sorted by source."""
+    """Return the licence of each source that the reader or the words were trained on, sorted by source."""
     tasks = [path.name.removesuffix(".jsonl.gz") for path in folder.glob("*.jsonl.gz")]
     found = {record["source"]: record["licence"] for task in tasks for record in records.read(folder, task)}
     return dict(sorted(found.items()))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Arrays: TypeAlias = Mapping[str, NDArray[np.float32]]
 
 OPSET: Final = 20
-"""The first with an exact `Gelu`; onnxruntime from 1.17 on."""
+"""The first version with an exact `Gelu`; onnxruntime from 1.17 on."""
 GROUP: Final = 32
 """Inputs that share a scale."""
 _IR_VERSION: Final = 9
@@ -31,9 +31,9 @@ _LEAST_LENGTH: Final = 1e-9
 
 
 def in_8_bits(weight: NDArray[np.float32], group: int) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """Outputs × inputs as whole numbers in [-127, 127], and outputs × groups scales.
+    """Return outputs × inputs as whole numbers in [-127, 127], and outputs × groups scales.
 
-    A group is so many inputs of an output side by side; all of them where it does not divide them.
+    A group is this number of adjacent inputs of an output; all of them if it does not divide them.
     """
     outputs, inputs = weight.shape
     size = inputs if inputs % group else group
@@ -43,13 +43,13 @@ def in_8_bits(weight: NDArray[np.float32], group: int) -> tuple[NDArray[np.int8]
 
 
 def floats_again(whole: NDArray[np.int8], scales: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The weight as it is computed with."""
+    """Return the weight as floats for the computation."""
     parts = whole.reshape(len(whole), scales.shape[1], -1) * scales[:, :, None]
     return parts.reshape(whole.shape)
 
 
 def lower_graph(state: Arrays, layers: int, heads: int) -> bytes:
-    """`embedded` (words and places added up) to `lower`: both tokens × width."""
+    """Return the graph from `embedded` (words plus places) to `lower`: both tokens × width."""
     graph = _Building(_width(state), heads)
     hidden = graph.norm("embedded", state, "norm", _ENCODER_EPSILON)
     for number in range(layers):
@@ -59,7 +59,7 @@ def lower_graph(state: Arrays, layers: int, heads: int) -> bytes:
 
 
 def upper_graph(state: Arrays, first: int, layers: int, heads: int) -> bytes:
-    """`lower` to `pooled`: the mean of the last layer's vectors, of length 1; 1 × width."""
+    """Return the graph from `lower` to `pooled`: the mean of the last layer's vectors, of length 1; 1 × width."""
     graph = _Building(_width(state), heads)
     hidden = "lower"
     for number in range(first, layers):
@@ -169,7 +169,7 @@ def _looked_at(layers: int) -> list[str]:
 
 
 def _added_to_short(state: Arrays) -> NDArray[np.float32]:
-    """What every token of the short text gets, whatever the long one is."""
+    """Return the constant that every token of the short text gets, whatever the long one is."""
     side = state["sides.weight"][0]
     return side + state["features.bias"] if "features.bias" in state else side
 
@@ -193,7 +193,7 @@ def nearest_graph(width: int, heads: int) -> bytes:
 
 
 class _Building:
-    """A graph while it grows; names are values in it."""
+    """A graph under construction; names are values in it."""
 
     def __init__(self, width: int, heads: int) -> None:
         self._nodes: list[NodeProto] = []
@@ -204,40 +204,40 @@ class _Building:
         self._scale = self.constant("scale", np.float32((width // heads) ** -0.5))
 
     def op(self, kind: str, *inputs: str, **options: float | Sequence[int]) -> str:
-        """The output of one operation."""
+        """Return the output of one operation."""
         name = f"v{len(self._nodes)}"
         self._nodes.append(helper.make_node(kind, list(inputs), [name], **options))
         return name
 
     def constant(self, name: str, value: object) -> str:
-        """A constant, stored once."""
+        """Return a constant, stored once."""
         if name not in self._constants:
             self._constants[name] = numpy_helper.from_array(np.ascontiguousarray(value).reshape(np.shape(value)), name)
         return name
 
     def whole(self, name: str, value: list[int]) -> str:
-        """A constant of whole numbers: a shape or axes."""
+        """Return a constant of whole numbers: a shape or axes."""
         return self.constant(name, np.array(value, dtype=np.int64))
 
     def norm(self, hidden: str, state: Arrays, name: str, epsilon: float) -> str:
-        """A layer norm over each row."""
+        """Return a layer norm over each row."""
         weight = self.constant(f"{name}.weight", state[f"{name}.weight"])
         bias = self.constant(f"{name}.bias", state[f"{name}.bias"])
         return self.op("LayerNormalization", hidden, weight, bias, axis=-1, epsilon=epsilon)
 
     def linear(self, hidden: str, state: Arrays, name: str) -> str:
-        """`hidden` times a weight plus its bias, if it has one."""
+        """Return `hidden` times a weight plus its bias, if it has one."""
         found = self.op("MatMul", hidden, self.weight(state, name))
         if f"{name}.bias" not in state:
             return found
         return self.op("Add", found, self.constant(f"{name}.bias", state[f"{name}.bias"]))
 
     def side_by_side(self, state: Arrays, names: Sequence[str]) -> str:
-        """The weights of some linear maps of the same input."""
+        """Return the concatenated weights of some linear maps of the same input."""
         return self.op("Concat", *(self.weight(state, name) for name in names), axis=1)
 
     def parts(self, rows: str, number: int) -> list[str]:
-        """Rows cut into so many of the graph's width."""
+        """Return rows split into this number of parts of the graph's width."""
         names = [f"{rows} {part}" for part in range(number)]
         widths = self.whole(f"{number} widths", [self._width] * number)
         self._nodes.append(helper.make_node("Split", [rows, widths], names, axis=1))
@@ -264,7 +264,7 @@ class _Building:
         return self.norm(hidden, state, f"{name}.down_norm", _ENCODER_EPSILON)
 
     def done(self, inputs: Sequence[ValueInfoProto], output: str, named: ValueInfoProto) -> bytes:
-        """The graph as bytes, with its inputs and the name of its output."""
+        """Return the graph as bytes, with its inputs and the name of its output."""
         self._nodes.append(helper.make_node("Identity", [output], [named.name]))
         graph = helper.make_graph(self._nodes, "merilo", inputs, [named], list(self._constants.values()))
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=_IR_VERSION)
@@ -272,7 +272,7 @@ class _Building:
         return model.SerializeToString()
 
     def weight(self, state: Arrays, name: str) -> str:
-        """The weight of a linear map as floats, inputs × outputs."""
+        """Return the weight of a linear map as floats, inputs × outputs."""
         whole, scales = in_8_bits(state[f"{name}.weight"], GROUP)
         outputs, inputs = whole.shape
         parts = whole.T.reshape(scales.shape[1], -1, outputs)
@@ -281,7 +281,7 @@ class _Building:
         return self.op("Reshape", weight, self.whole(f"{inputs} {outputs}", [inputs, outputs]))
 
     def _by_head(self, rows: str, tokens: int, within: int) -> str:
-        """Heads × tokens × width of a head, or its last two turned round."""
+        """Return heads × tokens × width of a head, or with the last two transposed."""
         order = [1, 0, 2] if tokens < within else [1, 2, 0]
         return self.op("Transpose", self.op("Reshape", rows, self._split), perm=order)
 

@@ -23,7 +23,7 @@ _B: Final = 0.75
 
 
 def terms(text: str) -> list[str]:
-    """Lower-case words without stop words, cut to seven letters as a poor man's stem."""
+    """Return lower-case words without stop words, truncated to seven letters as a simple stem."""
     return [word[:7] for word in _TOKEN.findall(text.lower()) if word not in _STOP]
 
 
@@ -45,7 +45,7 @@ class Passages:
         self._size = len(texts)
 
     def scores(self, query: str) -> np.ndarray:
-        """One score for each passage."""
+        """Return one score for each passage."""
         found = np.zeros(self._size)
         for term in sorted(set(terms(query))):
             if term in self._postings:
@@ -55,6 +55,6 @@ class Passages:
         return found
 
     def nearest(self, query: str, count: int) -> list[int]:
-        """The `count` best passages, best first."""
+        """Return the `count` best passages, best first."""
         scores = self.scores(query)
         return [int(at) for at in np.argsort(-scores, kind="stable")[:count] if scores[at] > 0]

@@ -39,7 +39,7 @@ _YES: Final = 0.75
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """`a` is a question or a statement, `b` what it is held against; `label` as its task has it."""
+    """`a` is a question or a statement, `b` the text to compare it with; `label` as in its task."""
 
     task: str
     a: str
@@ -47,18 +47,18 @@ class Pair:
     label: float
     source: str
     before: str = ""
-    """What stands in `b` before the sentence that is asked about; for `sentence` alone."""
+    """The text of `b` before the sentence in question; for `sentence` only."""
     sentence: str = ""
 
 
 def read(folder: Path, task: str) -> list[dict[str, Any]]:
-    """The English records of one task, in file order."""
+    """Return the English records of one task, in file order."""
     with gzip.open(folder / f"{task}.jsonl.gz", "rt", encoding="utf-8") as lines:
         return [record for record in map(json.loads, lines) if record["lang"] == "en"]
 
 
 def make(folder: Path) -> Iterator[Pair]:
-    """All pairs, task by task."""
+    """Yield all pairs, task by task."""
     random = Random(SEED)
     asked = read(folder, "sentence_relevance")
     yield from _graded(read(folder, "chunk_relevance"), asked, random)
@@ -79,7 +79,7 @@ def make(folder: Path) -> Iterator[Pair]:
 
 
 def _graded(records: Sequence[dict[str, Any]], asked: Sequence[dict[str, Any]], random: Random) -> Iterator[Pair]:
-    """Judged passages, and for each answered question passages of others that share its words."""
+    """Yield judged passages, and for each answered question passages of others that share its words."""
     answered: dict[str, tuple[str, str, str]] = {}
     for record in records:
         window = best_window(record["query"], sentences(record["context"]))
@@ -106,7 +106,7 @@ def _graded(records: Sequence[dict[str, Any]], asked: Sequence[dict[str, Any]], 
 
 
 def _sentences(records: Sequence[dict[str, Any]], random: Random) -> Iterator[Pair]:
-    """Each evidence sentence and two others of its passage, the nearer ones first."""
+    """Yield each evidence sentence and two others of its passage, the nearer ones first."""
     for record in records:
         texts, labels = record["sentences"], record["label"]
         if not any(labels):
@@ -146,7 +146,7 @@ def _sufficient(records: Sequence[dict[str, Any]], asked: Sequence[dict[str, Any
 
 
 def _supported(records: Sequence[dict[str, Any]]) -> Iterator[Pair]:
-    """Judged responses of one or two sentences; a short answer stands behind its question."""
+    """Yield judged responses of one or two sentences; a short answer follows its question."""
     for record in records:
         response = record["response"].strip()
         if len(response.split()) > _LONG_WORDS or not response:
@@ -159,7 +159,7 @@ def _supported(records: Sequence[dict[str, Any]]) -> Iterator[Pair]:
 
 
 def _passages(folder: Path) -> list[tuple[str, ...]]:
-    """The distinct passages of all tasks as sentences, in order of first appearance."""
+    """Return the distinct passages of all tasks as sentences, in order of first appearance."""
     found: dict[str, tuple[str, ...]] = {}
     for task in ("chunk_relevance", "sufficiency", "groundedness"):
         for record in read(folder, task):
@@ -172,7 +172,7 @@ def _passages(folder: Path) -> list[tuple[str, ...]]:
 
 
 def _made(passages: Sequence[tuple[str, ...]], random: Random) -> Iterator[Pair]:
-    """Statements out of passages: kept, reworded, with a fact changed, with their sentence cut out."""
+    """Yield statements from passages: unchanged, reworded, with a fact changed, and with their sentence removed."""
     names = sorted({name for texts in passages for name in names_in(" ".join(texts))})
     index = Passages([" ".join(texts) for texts in passages])
     for at, texts in enumerate(passages):
@@ -202,7 +202,7 @@ def _group(record: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Write the pairs and say how many there are of each task and source."""
+    """Write the pairs and print the number for each task and source."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)

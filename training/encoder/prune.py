@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 
 def pruned(reader: Reader, batches: Iterable[tuple[Side, Side]], inner: int) -> Reader:
-    """A copy of a reader with so many inner units in each layer, chosen by what they do on some batches."""
+    """Return a copy of a reader with this number of inner units in each layer, chosen by their effect on some
+    batches.
+    """
     values = _inner_values(reader, batches)
     state = {name: value.clone() for name, value in reader.state_dict().items()}
     for number, (layer, seen) in enumerate(zip(reader.layers, values, strict=True)):
@@ -32,7 +34,7 @@ def pruned(reader: Reader, batches: Iterable[tuple[Side, Side]], inner: int) -> 
 
 
 def _narrowed(layer: ReaderLayer, seen: Tensor, inner: int) -> dict[str, Tensor]:
-    """What changes in a layer; `seen`: the values of its inner units, tokens × units."""
+    """Return the changes of a layer; `seen`: the values of its inner units, tokens × units."""
     columns, mean = layer.down.weight.detach(), seen.mean(0)
     kept = (seen.std(0) * columns.norm(dim=0)).topk(inner).indices.sort().values
     left_out = torch.ones(len(mean), dtype=torch.bool).index_fill(0, kept, value=False)
@@ -45,7 +47,7 @@ def _narrowed(layer: ReaderLayer, seen: Tensor, inner: int) -> dict[str, Tensor]
 
 
 def _inner_values(reader: Reader, batches: Iterable[tuple[Side, Side]]) -> list[Tensor]:
-    """For each layer the values of its inner units, tokens × units, in the short texts of some batches."""
+    """Return for each layer the values of its inner units, tokens × units, in the short texts of some batches."""
     found: list[list[Tensor]] = [[] for _ in reader.layers]
     hooks = [
         layer.up.register_forward_hook(lambda _, __, output, held=held: held.append(output))

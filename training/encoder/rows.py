@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from merilo.judges.blended_rows import BlendedRows
 
 ANSWERS_LEFT_OUT: Final = ("qa-feedback-full", "mtrag-completeness")
-"""Labelled for completeness, which a single statement cannot show."""
+"""Sources labelled for completeness, which a single statement cannot show."""
 
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """What is judged one by one: rows, and to which labelled record each belongs."""
+    """Rows that are judged separately, with the labelled record of each."""
 
     rows: Rows
     record: NDArray[np.int64]
@@ -52,18 +52,18 @@ class Units:
 
 
 def split(text: str, language: str) -> tuple[str, ...]:
-    """The sentences that the judge will be shown."""
+    """Return the sentences that the judge gets at run time."""
     return sentences(text, language)
 
 
 def all_units(folder: Path, seen: BlendedRows) -> Iterator[tuple[str, Units]]:
-    """The rows of each task, from the records in a folder."""
+    """Yield the rows of each task, from the records in a folder."""
     yield from labelled_units(folder, seen)
     yield "useful", _units(_useful(folder, seen))
 
 
 def labelled_units(folder: Path, seen: BlendedRows) -> Iterator[tuple[str, Units]]:
-    """The same without usefulness, about which there are no labels of people."""
+    """Yield the same without usefulness, for which there are no human labels."""
     yield "sentence", _sentences(list(_english(records.sentence_examples(folder))), seen)
     relevance = list(_english(records.relevance_examples(folder, split)))
     contexts = [seen.context(each.asked, each.texts) for each in relevance]
@@ -107,7 +107,7 @@ def _english(examples: Iterable[Example]) -> Iterator[Example]:
 
 
 def _units(rows: Iterable[tuple[Example, Sequence[tuple[float, ...]]]]) -> Units:
-    """`rows`: each example with the rows of its parts."""
+    """Return units from `rows`: each example with the rows of its parts."""
     values, owners, numbers = [], [], []
     for number, (example, parts) in enumerate(rows):
         values += parts
@@ -117,7 +117,7 @@ def _units(rows: Iterable[tuple[Example, Sequence[tuple[float, ...]]]]) -> Units
 
 
 def _sentences(examples: Sequence[Example], seen: BlendedRows) -> Units:
-    """Each judged sentence is a record of its own."""
+    """Return units with each judged sentence as its own record."""
     values = [row for each in examples for row in seen.sentences(each.asked, each.texts)]
     labels = [float(label) for each in examples for label in each.labels]
     owners = [each for each in examples for _ in each.labels]
@@ -125,7 +125,7 @@ def _sentences(examples: Sequence[Example], seen: BlendedRows) -> Units:
 
 
 def _supported(folder: Path, seen: BlendedRows) -> Iterator[tuple[Example, list[tuple[float, ...]]]]:
-    """Responses as their statements, and statements; without short answers."""
+    """Yield responses as their statements, and statements; without short answers."""
     for example, parts in records.support_examples(folder, split):
         if example.language == "en" and example.texts and not is_short(example):
             yield example, [seen.support(each, example.texts) for each in parts if words(each).stems]
@@ -134,7 +134,7 @@ def _supported(folder: Path, seen: BlendedRows) -> Iterator[tuple[Example, list[
 
 
 def _short(folder: Path, seen: BlendedRows, task: str) -> Iterator[tuple[Example, list[tuple[float, ...]]]]:
-    """Short answers of which their context can show something."""
+    """Yield short answers for which their context has evidence."""
     for example, _ in records.support_examples(folder, split):
         short = short_of(example) if example.language == "en" and example.texts else None
         row = seen.short(short, [example.texts])[0] if short and short.task == task else None
@@ -143,7 +143,7 @@ def _short(folder: Path, seen: BlendedRows, task: str) -> Iterator[tuple[Example
 
 
 def _useful(folder: Path, seen: BlendedRows) -> Iterator[tuple[Example, list[tuple[float, ...]]]]:
-    """Right answers with their own and with other passages, and supported responses in the place of references."""
+    """Yield right answers with their own and with other passages, and supported responses as references."""
     made = swapped(list(records.support_examples(folder, split)))
     for each in _english([*records.usefulness_examples(folder, split), *made]):
         yield each, [seen.useful(each.asked, each.other, each.texts)]

@@ -39,7 +39,7 @@ class Texts:
 
     def __init__(self, folder: Path) -> None:
         self.starts: np.ndarray = np.load(folder / "starts.npy")
-        """Where each text's tokens begin; one more than there are texts."""
+        """The start of each text's tokens; one more than there are texts."""
         self.ids: np.ndarray = np.load(folder / "ids.npy")
         """The token ids of all texts, one after another."""
         # Not a memory map: batches read all over the file, and where it does not stay in memory the disk is waited for.
@@ -84,7 +84,7 @@ def write(texts: Sequence[str], encoder: Encoder, tokenizer: Tokenizer, folder: 
 
 
 def rarity(ids: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """For each token of the vocabulary how few texts have it, from 0 (all) to about 1 (one), float32."""
+    """Return for each token of the vocabulary how rare it is, from 0 (in all texts) to about 1 (in one), float32."""
     texts = len(starts) - 1
     of = np.repeat(np.arange(texts), np.diff(starts))
     counts = np.bincount(np.unique(of * _VOCABULARY + ids) % _VOCABULARY, minlength=_VOCABULARY)
@@ -92,7 +92,7 @@ def rarity(ids: np.ndarray, starts: np.ndarray) -> np.ndarray:
 
 
 def own_tokenizer(path: Path) -> Tokenizer:
-    """The tokenizer, cutting at TOKENS."""
+    """Return the tokenizer, truncating at TOKENS."""
     tokenizer = Tokenizer.from_file(str(path))
     tokenizer.enable_truncation(TOKENS)
     tokenizer.no_padding()
@@ -100,7 +100,7 @@ def own_tokenizer(path: Path) -> Tokenizer:
 
 
 def main() -> None:
-    """Encode what stands in a file of pairs."""
+    """Encode the texts of a file of pairs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("pairs", "base", "tokenizer", "out"):
         parser.add_argument(f"--{name}", type=Path, required=True)

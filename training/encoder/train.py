@@ -50,17 +50,17 @@ SHARES: Final = {
     "evouna-nq": 0.3,
     "evouna-tq": 0.3,
 }
-"""Which share of a large or easy source's pairs each pass takes; all of the others."""
+"""Fraction of a large or easy source's pairs in each pass; all pairs of the others."""
 BATCH_TOKENS: Final = 4_096
 CHECKPOINT_STEPS: Final = 200
 PRUNED_BY: Final = 40
-"""Batches that show which units matter."""
+"""Batches that determine which units matter."""
 _UNSUPPORTED: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A pair of texts by their places among the encoded ones."""
+    """A pair of texts by their indices among the encoded ones."""
 
     task: str
     first: int
@@ -92,7 +92,7 @@ def read_examples(path: Path, texts: Texts, tokenizer: Tokenizer) -> tuple[list[
 
 
 def batches(examples: Sequence[Example], sources: Sequence[str], seed: int, number: int) -> list[list[int]]:
-    """The batches of one pass, by place: equal lengths together, at most so many tokens each, in random order."""
+    """Return the batches of one pass, by index: equal lengths together, bounded by tokens, in random order."""
     random = Random(f"{seed} {number}")
     chosen = [at for at, source in enumerate(sources) if random.random() < SHARES.get(source, 1.0)]
     random.shuffle(chosen)
@@ -110,14 +110,14 @@ def batches(examples: Sequence[Example], sources: Sequence[str], seed: int, numb
 
 
 def gathered(examples: Sequence[Example], texts: Texts) -> tuple[Side, Side]:
-    """The short and the long texts of a batch, as `Reader.forward` takes them."""
+    """Return the short and the long texts of a batch, as `Reader.forward` takes them."""
     short = [slice(texts.starts[each.first], texts.starts[each.first + 1]) for each in examples]
     long = [_read(each, texts) for each in examples]
     return _side(short, long, texts), _side(long, short, texts)
 
 
 def _read(example: Example, texts: Texts) -> slice:
-    """Where the tokens of the second text stand that are read."""
+    """Return the positions of the tokens of the second text that are read."""
     start, end = texts.starts[example.second : example.second + 2]
     return slice(start, end) if example.span is None else slice(start + example.span[0], start + example.span[1])
 
@@ -138,7 +138,7 @@ def _side(own: Sequence[slice], others: Sequence[slice], texts: Texts) -> Side:
 
 
 def losses(logits: Tensor, examples: Sequence[Example]) -> Tensor:
-    """One loss for each pair."""
+    """Return one loss for each pair."""
     found = []
     for row, each in zip(logits, examples, strict=True):
         own = row[head_span(each.task)]

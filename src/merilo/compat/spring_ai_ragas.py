@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ContextRelevanceConfig:
-    """How contexts are rated. Raises UsageError when `metric` is made of values that it does not take.
+    """The configuration of context ratings. `metric` raises UsageError for invalid values.
 
     >>> ContextRelevanceConfig(models=["first", "second"]).metric().roles == {"first", "second"}
     True
 
-    `models` names judges of the run; None, or none of them, asks every judge. The temperature is sent to the models,
-    which the published library leaves out; `ContextRelevance(temperature_sent=False)` does as it does.
+    `models` names judges of the run; None, or an empty list, asks every judge. The temperature is sent to the models,
+    which the published library does not do; `ContextRelevance(temperature_sent=False)` behaves like the library.
     """
 
     temperature: float = 0.1
     models: Sequence[str] | None = None
 
     def metric(self) -> ContextRelevance:
-        """The metric to evaluate with. Raises UsageError."""
+        """Return the metric to evaluate with. Raises UsageError."""
         if isinstance(self.models, str):
             raise UsageError(f"models must be a list of names, got the text {self.models!r}; write [{self.models!r}].")
         joined = [name for name in self.models or () if "+" in name]

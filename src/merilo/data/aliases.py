@@ -1,4 +1,4 @@
-"""Which column of a record fills which field of a sample, decided once for each set of columns."""
+"""Mapping of a record's columns to a sample's fields, decided once per set of columns."""
 
 import re
 import tomllib
@@ -23,9 +23,9 @@ _MOST_PLANS = 1000  # data whose columns change with every record must not fill 
 
 @dataclass(frozen=True, slots=True)
 class Aliases:
-    """The alias file: column to field, columns that need company, columns of lists, names in a context.
+    """The alias file: column to field, ambiguous columns with their required companions, list columns, context names.
 
-    `lists` are columns of lists for a field of one text; `one_text` are columns of a list field that may hold one text.
+    `lists`: columns of lists for a field of one text. `one_text`: columns of a list field that may contain one text.
     """
 
     fields: Mapping[str, str]
@@ -37,7 +37,7 @@ class Aliases:
 
 @cache
 def aliases() -> Aliases:
-    """The aliases that merilo knows, read once."""
+    """Return the aliases that merilo knows, read once."""
     tables = tomllib.loads(files("merilo.data").joinpath("aliases.toml").read_text("utf-8"))
     own = {name: name for name in TARGETS}
     return Aliases(
@@ -50,17 +50,17 @@ def aliases() -> Aliases:
 
 
 class Form(Enum):
-    """How a column holds its field's value."""
+    """Representations of a field's value in a column."""
 
     PLAIN = "plain"
-    MAPPED = "mapped"  # named by the user, so what would be ambiguous is not
-    LIST = "list"  # a list of which one item is meant
-    PARTS = "parts"  # one of several columns that make a list together
+    MAPPED = "mapped"  # named by the user, so never ambiguous
+    LIST = "list"  # a list with one item for a text field
+    PARTS = "parts"  # one of several columns that form a list together
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a field's value stands: in one column, or in several parts in their order."""
+    """The column of a field's value, or the columns of its parts in order."""
 
     columns: tuple[str, ...]
     form: Form
@@ -68,11 +68,12 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to do with records that have the same columns.
+    """The treatment of records with the same columns.
 
-    `fields` gives each field its sources (more than one: ambiguous if their values differ); `unclear` are
-    columns whose meaning nobody can tell; `kept` go into the metadata; `knows_a_field` tells whether any
-    column holds something that can be judged.
+    - `fields`: each field with its sources (more than one: ambiguous if their values differ);
+    - `unclear`: columns with an ambiguous meaning;
+    - `kept`: columns stored in the metadata;
+    - `knows_a_field`: True if any column has a value that can be judged.
     """
 
     fields: tuple[tuple[str, tuple[Source, ...]], ...]
@@ -83,9 +84,9 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Planner:
-    """Makes a plan for each set of columns and notes in `columns` what became of them.
+    """A planner that makes one plan per set of columns and records their use in `columns`.
 
-    `mapping` (column to field) goes before every alias; raises UsageError where it names no field.
+    `mapping` (column to field) takes precedence over every alias; raises UsageError for an unknown field.
     """
 
     mapping: Mapping[str, str]
@@ -96,13 +97,13 @@ class Planner:
         for column, name in self.mapping.items():
             if name not in TARGETS:
                 raise UsageError(
-                    f"Column {column!r} is mapped to {name!r}, which is no field; the fields are {', '.join(TARGETS)}."
+                    f"Column {column!r} is mapped to {name!r}, which is not a field; fields: {', '.join(TARGETS)}."
                 )
 
         self.columns.unseen.update(self.mapping)
 
     def plan(self, names: tuple[str, ...]) -> Plan:
-        """The plan for records with these columns, in this order."""
+        """Return the plan for records with these columns, in this order."""
         plan = self._plans.get(names)
         if plan is None:
             plan = self._make(names)

@@ -1,7 +1,7 @@
-"""Markdown as blocks: headings, table rows, code, list items and paragraphs, each with its place.
+"""Markdown as blocks: headings, table rows, code, list items and paragraphs, each with its position.
 
-Blocks hold all that is not white space. Only what moves sentence boundaries is recognised; a text without
-markdown comes out as its paragraphs.
+Blocks cover everything except white space. Only markup that moves sentence boundaries is recognised; a text without
+Markdown is returned as its paragraphs.
 """
 
 import re
@@ -31,9 +31,9 @@ _TITLE_SHARE: Final = 0.6
 
 @dataclass(slots=True)
 class Block:
-    """A stretch of the text; `marks` are list and quote marks in it, which are no part of its prose.
+    """A stretch of the text; `marks` are list and quote markers in it, which are not part of its prose.
 
-    `is_prose` is False for a block that is one unit as it stands: a heading, a table row, code.
+    `is_prose` is False for a block that is a single unit: a heading, a table row, code.
     """
 
     start: int
@@ -43,7 +43,7 @@ class Block:
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """The blocks of a text, in order; they do not overlap, and only white space lies between them."""
+    """Yield the blocks of a text, in order, without overlaps and with only white space between them."""
     reader = _Reader(text)
     position, size = 0, len(text)
     while position < size:
@@ -70,7 +70,7 @@ def blocks(text: str) -> Iterator[Block]:
 
 
 class _Reader:
-    """The block that is being read, and what the lines before it make of the next line."""
+    """The current block, and the state that determines how the next line continues it."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -79,19 +79,19 @@ class _Reader:
         self.in_quote = False
 
     def close(self) -> Iterator[Block]:
-        """The block that was being read, if any; none is, from now on."""
+        """Yield the current block, if any, and end it."""
         if self.block:
             yield self.block
         self.block = None
 
     def unit(self, start: int, end: int) -> Iterator[Block]:
-        """What was being read, then these lines as one unit."""
+        """Yield the current block, then these lines as one unit."""
         yield from self.close()
         yield Block(start, end, is_prose=False)
         self.in_list = self.in_quote = False
 
     def ruled(self, start: int, end: int) -> Iterator[Block]:
-        """The block over a ruled line together with the line; the line alone where there is none."""
+        """Yield the block above a ruled line together with the line; the line alone if there is no such block."""
         if self.block is None:
             yield from self.unit(start, end)
         else:
@@ -101,7 +101,7 @@ class _Reader:
         self.in_list = self.in_quote = False
 
     def line(self, start: int, end: int, kind: str | None, mark_end: int) -> Iterator[Block]:
-        """A line of prose, perhaps after a list or quote mark; gives the block that it ends."""
+        """Add a line of prose, with or without a list or quote marker; yield the block that it ends."""
         is_item, is_quote = kind == "item", kind == "quote"
         if is_item and self.block and not self.in_list and not _MAY_INTERRUPT.match(self.text, start):
             is_item = False  # prose whose line begins with a year or the like
@@ -115,10 +115,11 @@ class _Reader:
             self.block.marks.append(Span(start, mark_end))
 
     def follows_title(self, start: int, end: int) -> bool:
-        """Whether what was read is one short line that ends open, and a longer one begins anew.
+        """Return True if the current block is a title and the next line starts a new block.
 
-        "Eiffel Tower", a line break, "The tower was built from 1887 to 1889.": a title, not a wrapped
-        line, for wrapped lines are of about one length.
+        A title is one short line without final punctuation, followed by a longer one: "Eiffel Tower", a line break,
+        "The tower was built from 1887 to 1889.". It is not a wrapped line, because wrapped lines have about the same
+        length.
         """
         block, text = self.block, self.text
         if block is None:
@@ -139,6 +140,6 @@ def _line_end(text: str, start: int) -> int:
 
 
 def _code_end(text: str, start: int, fence: str) -> int:
-    """Where the code ends that was opened by this fence: after the closing fence, else with the text."""
+    """Return the end of the code that this fence opened: after the closing fence, otherwise at the end of the text."""
     closing = re.compile(rf"^[ \t]*{re.escape(fence)}[{fence[0]}]*[ \t\r]*$", re.MULTILINE).search(text, start)
     return _line_end(text, closing.end()) if closing else len(text)

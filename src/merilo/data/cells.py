@@ -1,6 +1,6 @@
-"""Lists that were printed into one cell of a table: by JSON, Python (list, tuple, deque) or numpy (array).
+"""Parsing of lists printed into one cell of a table by JSON, Python (list, tuple, deque) or numpy (array).
 
-Each printed form is read exactly or refused. `ast.literal_eval` must not be used here: Python joins string literals
+Each printed form is read exactly or rejected. `ast.literal_eval` must not be used here: Python joins string literals
 that only white space separates, so numpy's `['a' 'b']` would become the single text `ab`.
 """
 
@@ -13,7 +13,7 @@ from typing import Final
 from merilo.data import check
 
 _DEPTH: Final = 32
-"""Levels of nesting that a printed list may have."""
+"""Maximum levels of nesting in a printed list."""
 _SEQUENCES: Final = r"(?:(?:np|numpy)\.)?array|list|deque"
 _LIST: Final = re.compile(
     rf"\s*(?:\[|(?:{_SEQUENCES}|Index|(?:frozen)?set)\(\s*[\[{{].*\)\s*\Z|<\w*Array>\s*\[)", re.DOTALL
@@ -33,7 +33,7 @@ _ADVICE: Final = 'write the list as JSON, for instance ["first", "second"]'
 
 
 class CellError(ValueError):
-    """A cell that begins like a list and is not one of the forms that are read; `got` and `advice` say why."""
+    """A cell that begins like a list but is not in a supported form; `got` and `advice` explain it."""
 
     def __init__(self, got: str, advice: str = _ADVICE) -> None:
         super().__init__(got)
@@ -46,6 +46,7 @@ def list_in_cell(cell: str) -> list[object] | None:
 
     A cell counts as a list if it begins with `[`, or if all of it is `array([...])`, `list([...])`, `deque([...])` or
     a Python tuple of texts.
+
     Raises CellError for a list that cannot be read exactly, such as pandas' `Index([`, and for a printed set, which
     has lost the order.
     """
@@ -94,14 +95,14 @@ class _Set:
 
 
 class _Reader:
-    """Reads one literal as Python and numpy print it; `position` is the next character to read."""
+    """Parser of one literal as Python and numpy print it; `position` is the next character to read."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.position = 0
 
     def whole(self) -> object:
-        """Return the value that the whole text is."""
+        """Return the value of the whole text."""
         self._skip_space()
         value = self._value(0)
         self._skip_space()
@@ -122,7 +123,7 @@ class _Reader:
         if text.startswith("{", start):
             return self._braces(depth)
         if text.startswith("...", start):
-            got = "one that was shortened to '...' when it was printed, so that items are lost"
+            got = "one that was shortened to '...' when it was printed, so items are lost"
             raise CellError(got, "save the data again as JSON Lines, or write each list as JSON")
         if call := _CALL.match(text, start):
             return self._call(call, depth)
@@ -136,7 +137,7 @@ class _Reader:
         raise self._error()
 
     def _items(self, close: str, depth: int, *, commas_only: bool = False) -> list[object]:
-        """Return the items up to `close`; commas separate all of them, or white space does as numpy prints it."""
+        """Return the items up to `close`, separated by commas only, or by white space only as in numpy."""
         items: list[object] = []
         commas = gaps = 0
         like_repr = True
@@ -157,7 +158,7 @@ class _Reader:
             if is_after_comma:
                 commas += 1
                 self._skip_space()
-        # numpy prints texts as `repr` does; other quotes without commas were not printed by it
+        # numpy prints texts as `repr` does; numpy did not print other quotes without commas
         if gaps and (commas or commas_only or not like_repr):
             raise CellError(f"{check.shown(self.text)}, with a comma missing between two items")
         return items
@@ -190,7 +191,7 @@ class _Reader:
         return found
 
     def _call(self, call: re.Match[str], depth: int) -> object:
-        """Return the value inside `array(...)`, `list(...)` or the name of a numpy number or text."""
+        """Return the value inside `array(...)`, `list(...)` or a call of a numpy number or text type."""
         self.position = call.end()
         self._skip_space()
         if not call[1].startswith("np.") or call[1].endswith("array"):
@@ -214,11 +215,11 @@ class _Reader:
         return _ESCAPE.sub(self._unescaped, inner) if "\\" in inner else inner
 
     def _unescaped(self, escape: re.Match[str]) -> str:
-        *codes, sign = escape.groups()
-        if sign is not None:
-            if sign not in _ESCAPED:  # `repr` writes no other, and what was meant is not known
+        *codes, char = escape.groups()
+        if char is not None:
+            if char not in _ESCAPED:  # `repr` writes no other escape, so its meaning is unknown
                 raise CellError(f"{check.shown(self.text)}, with the unknown escape {escape[0]!r}")
-            return _ESCAPED[sign]
+            return _ESCAPED[char]
         code = int(next(filter(None, codes)), 16)
         if code > 0x10FFFF:
             raise self._error()
@@ -236,8 +237,8 @@ class _Reader:
         self.position = found.end() if found else start
         return self.position > start
 
-    def _take(self, sign: str) -> bool:
-        if self.text.startswith(sign, self.position):
+    def _take(self, char: str) -> bool:
+        if self.text.startswith(char, self.position):
             self.position += 1
             return True
         return False

@@ -1,6 +1,6 @@
-"""What a value must be to enter a sample: each check returns the clean value or notes a problem.
+"""Checks of the values of a sample: each returns the clean value or records a problem.
 
-The checks take `object` because they stand at the door: nothing is known about the value yet.
+The checks take `object` because they are the first to see a value: nothing is known about it yet.
 """
 
 import math
@@ -16,7 +16,7 @@ from merilo.errors import Problem
 JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
 
 MAX_DEPTH: Final = 64
-"""Levels of nesting that metadata may have."""
+"""Maximum levels of nesting in metadata."""
 
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -26,7 +26,7 @@ ID: Final = "an id (text or a whole number)"
 
 
 def shown(value: object) -> str:
-    """What the value is, in words short enough for a message: "the number 3", "a list of 2"."""
+    """Describe a value briefly for a message: "the number 3", "a list of 2"."""
     match value:
         case None:
             return "null"
@@ -48,7 +48,7 @@ def shown(value: object) -> str:
 
 
 def is_missing(value: object) -> bool:
-    """Return True for None and for what numpy and pandas put in the place of a missing value: NaN, NA, NaT."""
+    """Return True for None and for the missing values of numpy and pandas: NaN, NA, NaT."""
     if value is None:
         return True
     if isinstance(value, (str, int, list, tuple, dict)):  # nearly all values
@@ -58,32 +58,32 @@ def is_missing(value: object) -> bool:
     kind = type(value)
     if kind.__name__ in {"NAType", "NaTType"} and kind.__module__.startswith("pandas."):
         return True
-    # numpy's numbers are no floats; NaN is the one number that differs from itself
+    # numpy's numbers are not floats; NaN is the only number that differs from itself
     return isinstance(value, Real) and bool(value != value)  # noqa: PLR0124
 
 
 def is_mapping(value: object) -> TypeGuard[Mapping[object, object]]:
-    """Whether the value is a mapping; its keys may be anything."""
+    """Return True if the value is a mapping; its keys may be anything."""
     return isinstance(value, Mapping)
 
 
 def is_record(value: object) -> TypeGuard[Mapping[str, object]]:
-    """Whether the value is a mapping whose keys are texts."""
+    """Return True if the value is a mapping whose keys are texts."""
     return is_mapping(value) and all(isinstance(key, str) for key in value)
 
 
 def is_list(value: object) -> TypeGuard[list[object] | tuple[object, ...]]:
-    """Whether the value is a list or a tuple."""
+    """Return True if the value is a list or a tuple."""
     return isinstance(value, (list, tuple))
 
 
 def is_ordered(value: object) -> TypeGuard[Iterable[object]]:
-    """Whether the value gives items in an order, and is not one text."""
+    """Return True if the value yields items in an order and is not a text."""
     return isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping, AbstractSet))
 
 
 def text_fault(text: str) -> str | None:
-    """What makes the text unusable, with its position in characters from 1; None for a clean text."""
+    """Return the problem that makes the text unusable, with its position in characters from 1; None if clean."""
     if "\0" in text:
         return f"a NUL character at character {text.index(chr(0)) + 1}"
     if text.isascii():
@@ -181,7 +181,7 @@ def metadata(value: object, field: str, problems: list[Problem]) -> Mapping[str,
 
 
 def _check_json(value: object, field: str, problems: list[Problem], gaps: list[str], depth: int) -> None:
-    """Note what keeps a value from being JSON in `problems`, and the places of NaN, which null replaces, in `gaps`."""
+    """Add to `problems` each value that JSON cannot represent, and to `gaps` the places of NaN, which null replaces."""
     if depth > MAX_DEPTH:
         problems.append(Problem(f"at most {MAX_DEPTH} levels of nesting", "more", field[:_SHOWN_CHARS]))
         return
@@ -205,7 +205,7 @@ def _check_json(value: object, field: str, problems: list[Problem], gaps: list[s
 
 
 def _with_nulls(value: object) -> object:
-    """Return a copy of a JSON value with null in the place of each NaN."""
+    """Return a copy of a JSON value with null instead of each NaN."""
     if is_mapping(value):
         return {key: _with_nulls(item) for key, item in value.items()}
     if is_list(value):

@@ -10,14 +10,16 @@ from merilo.errors import DataError, Problem
 
 CONTEXT_KEYS: Final = frozenset({"text", "id", "score", "language", "metadata"})
 
-NO_METADATA: Final[Mapping[str, JSON]] = {}  # shared by all that have none; typed so that nobody writes to it
+NO_METADATA: Final[
+    Mapping[str, JSON]
+] = {}  # shared by all contexts and samples without metadata; the type forbids writing to it
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
     """A piece of text that was retrieved, or should have been; `score` is the retriever's own.
 
-    Raises DataError, with all its problems, for a value that is not what the field holds.
+    Raises DataError, with all problems, for a value that does not fit its field.
     """
 
     text: str
@@ -50,7 +52,7 @@ class Context:
         return sentences.sentences(self.text, self.language)
 
     def to_record(self, *, inherited_language: str | None = None) -> "str | dict[str, JSON]":
-        """The context as a JSON value: its text alone where nothing else is known, else an object."""
+        """Return the context as a JSON value: its text alone if that is everything, otherwise an object."""
         record: dict[str, JSON] = {"text": self.text}
         if self.id is not None:
             record["id"] = self.id
@@ -64,12 +66,12 @@ class Context:
 
     @classmethod
     def from_record(cls, record: "str | Mapping[str, object]", *, language: str | None = None) -> "Context":
-        """The context that `to_record` wrote; `language` holds where the record names none."""
+        """Return the context that `to_record` wrote; `language` applies if the record names none."""
         if isinstance(record, str):
             return cls(record, language=language)
         if (unknown := record.keys() - CONTEXT_KEYS) or "text" not in record:
             got = check.shown(dict.fromkeys(sorted(unknown), 0) if unknown else record)
-            raise DataError.of(Problem(f"an object with 'text' and perhaps {_optional(CONTEXT_KEYS, 'text')}", got))
+            raise DataError.of(Problem(f"an object with 'text' and optionally {_optional(CONTEXT_KEYS, 'text')}", got))
         values = cast("dict[str, Any]", {"language": language, **record})  # the constructor checks each value
         if check.is_missing(values["language"]):
             values["language"] = language
@@ -82,9 +84,9 @@ ContextLike: TypeAlias = "Context | str | Mapping[str, object]"
 
 
 def contexts_of(given: object, name: str, language: str | None, problems: list[Problem]) -> tuple[Context, ...]:
-    """What stands in a field of contexts, each with its own language or the given one.
+    """Return the contexts in a field, each with its own language or the given one.
 
-    A fault is added to `problems` under the field's `name` and the context's place in it, from 0.
+    Problems are added to `problems` under the field's `name` and the context's index, from 0.
     """
     if not check.is_ordered(given):
         problems.append(Problem("a list of strings or objects with 'text'", check.shown(given), name))

@@ -1,4 +1,4 @@
-"""Records of CSV and TSV files: a row under its header, with blank cells as None."""
+"""Records of CSV and TSV files: rows with the header's names, with blank cells as None."""
 
 import csv
 import re
@@ -15,17 +15,17 @@ _ESCAPED_BYTE: Final = re.compile("[\udc80-\udcff]")
 
 
 def csv_rows(lines: Lines, separator: str | None, name: str, limit: int) -> Iterator[RawRecord]:
-    """The rows under the header, each at its first line; `separator` None: the one the header shows.
+    """Yield the rows under the header, each with its first line; `separator` None: detected from the header.
 
-    `limit` is the maximum number of bytes of a row, which may have many lines. Raises DataError for a header that is
-    damaged and for a row that is longer.
+    `limit` is the maximum number of bytes of a row, which may have many lines. Raises DataError for a damaged header
+    and for a longer row.
     """
     too_long: list[Problem] = []
     texts = _Texts(lines, too_long, name, limit)
     first = next((text for text in texts if text.strip()), None)
     if first is None:
         return
-    csv.field_size_limit(max(csv.field_size_limit(), limit))  # one for the whole process; csv has no other
+    csv.field_size_limit(max(csv.field_size_limit(), limit))  # process-wide; csv has no other limit
     reader = csv.reader(chain([first], texts), delimiter=separator or _delimiter(first), strict=True)
     header = _header(reader, name)
     while True:
@@ -44,9 +44,10 @@ def csv_rows(lines: Lines, separator: str | None, name: str, limit: int) -> Iter
 
 
 class _Texts:
-    """The lines as text, an empty one for each that is too long; raises DataError for a row of too many lines.
+    """The lines as text, an empty one for each line that is too long; raises DataError for a row of too many bytes.
 
-    Where a quote is not closed, the rest of the file is one row, and csv would hold all of it.
+    Without this limit, a quote that is not closed would make the rest of the file one row, and csv would hold all of
+    it.
     """
 
     def __init__(self, lines: Lines, too_long: list[Problem], name: str, limit: int) -> None:
@@ -77,13 +78,13 @@ class _Texts:
                 continue
             self._row_bytes += len(line)
             if self._row_bytes > self._limit:
-                expected, advice = f"a row of at most {self._limit:,} bytes", "look for a quote that is not closed"
+                expected, advice = f"a row of at most {self._limit:,} bytes", "check for a quote that is not closed"
                 raise DataError.of(Problem(expected, "a longer one", None, self._name, self._row_line, advice=advice))
-            yield line.decode(errors="surrogateescape")  # so that one bad byte does not end the file
+            yield line.decode(errors="surrogateescape")  # one bad byte must not end the file
 
 
 def _delimiter(header: str) -> str:
-    return ";" if header.count(";") > header.count(",") else ","  # spreadsheets of half the world write ';'
+    return ";" if header.count(";") > header.count(",") else ","  # spreadsheets write ';' in many locales
 
 
 def _header(reader: "Iterator[list[str]]", name: str) -> list[str]:

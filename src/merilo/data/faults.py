@@ -1,4 +1,4 @@
-"""Faults of records as people read them: equal ones once, and what to write where columns have other names."""
+"""Problems of records as messages: equal ones grouped, with advice on mapping columns with other names."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
 def told_once(problems: Sequence[Problem], *, records: int) -> list[str]:
-    """A sentence for each fault; one that several records have is told once, with the places of all.
+    """Return one sentence per problem; equal problems of several records are grouped with their places.
 
-    `records`: how many were read, good and bad; a fault of all of them says so.
+    `records`: the number of records read, good and bad; it identifies a problem that all records have.
     """
     alike: dict[Problem, list[Problem]] = {}
     for each in problems:
@@ -50,23 +50,23 @@ def _of_several(fault: Problem, places: Sequence[int | None], records: int) -> s
 
 
 def _spans(lines: Sequence[int]) -> str:
-    """Numbers in rising order: `1 to 30`, `1 to 3, 7 and 12 more`."""
+    """Return numbers in rising order as text: `1 to 30`, `1 to 3, 7 and 12 more`."""
     spans: list[list[int]] = []
     for line in lines:
         if spans and line == spans[-1][1] + 1:
             spans[-1][1] = line
         else:
             spans.append([line, line])
-    told = ", ".join(f"{low}" if low == high else f"{low} to {high}" for low, high in spans[:_MOST_SPANS])
+    shown = ", ".join(f"{low}" if low == high else f"{low} to {high}" for low, high in spans[:_MOST_SPANS])
     more = sum(high - low + 1 for low, high in spans[_MOST_SPANS:])
-    return f"{told} and {more} more" if more else told
+    return f"{shown} and {more} more" if more else shown
 
 
 @lru_cache(maxsize=64)
 def mapping_advice(columns: tuple[str, ...]) -> str:
-    """What to write for data with these columns, none of which is a field: options that can be typed as they stand.
+    """Return advice for data without any known column: `--map` options that can be typed as shown.
 
-    Each field once, for the first column whose name is near one that is known; where none is near, the form alone.
+    Each field appears once, for the first column with a similar name; if no name is similar, only the form is shown.
     """
     found: dict[str, str] = {}
     for column in columns[:_MOST_COLUMNS]:
@@ -74,12 +74,13 @@ def mapping_advice(columns: tuple[str, ...]) -> str:
         if field is not None:
             found.setdefault(field, column)
     if not found:
-        return "say --map column=field for other names"
-    return "say " + " ".join(f"--map {shlex.quote(f'{column}={field}')}" for field, column in found.items())
+        return "map columns with --map COLUMN=FIELD"
+    options = " ".join(f"--map {shlex.quote(f'{column}={field}')}" for field, column in found.items())
+    return f"map columns with {options}"
 
 
 def _near(column: str) -> str | None:
-    """The field that a name like this one may mean; None where nothing known is near."""
+    """Return the field that a name may mean; None if no known name is similar."""
     known = {_plain(name): field for name, field in aliases().fields.items() if field in FIELDS}
     plain = _plain(column)
     if plain in known:
@@ -92,4 +93,4 @@ def _near(column: str) -> str | None:
 
 
 def _plain(name: str) -> str:
-    return "".join(sign for sign in name.lower() if sign.isalnum())
+    return "".join(char for char in name.lower() if char.isalnum())

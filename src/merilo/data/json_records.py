@@ -15,11 +15,11 @@ MAX_JSON_BYTES: Final = 256 * 2**20
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _WRAPPERS: Final = ("samples", "data", "rows")
-_NEEDED: Final = "an array of objects, or an object that holds one as 'samples', 'data' or 'rows'"
+_NEEDED: Final = "an array of objects, or an object that contains one as 'samples', 'data' or 'rows'"
 
 
 def json_lines(lines: Lines) -> Iterator[RawRecord]:
-    """The records of JSON Lines; blank lines are passed over."""
+    """Yield the records of JSON Lines; blank lines are skipped."""
     decode = _Decoder().line
     for line in lines:
         if isinstance(line, Problem):
@@ -34,9 +34,9 @@ def json_lines(lines: Lines) -> Iterator[RawRecord]:
 
 
 def json_array(stream: Peekable, name: str) -> Iterator[RawRecord]:
-    """The records of a JSON file; the text is read whole, its records one by one.
+    """Yield the records of a JSON file; the text is read whole, its records one at a time.
 
-    Raises DataError where the file is too long, is not UTF-8 or has no array of records.
+    Raises DataError if the file is too long, is not UTF-8 or has no array of records.
     """
     content = stream.read(MAX_JSON_BYTES + 1)
     if len(content) > MAX_JSON_BYTES:
@@ -60,11 +60,11 @@ def json_array(stream: Peekable, name: str) -> Iterator[RawRecord]:
     count, end = yield from _elements(text, first)
     if end is not None and is_array is not (end == len(text)):
         got = "more text" if is_array else "the end of the file"
-        yield RawRecord(count + 1, None, (Problem("the end of what the array stands in", got),))
+        yield RawRecord(count + 1, None, (Problem("the end of the JSON value after the array", got),))
 
 
 def _array_start(text: str, start: int) -> int | Problem:
-    """Where the first record stands in an object that holds the array under one of its keys."""
+    """Return the position of the first record in an object that contains the array under one of its keys."""
     if not text.startswith("{", start):
         return Problem(_NEEDED, _sign(text, start))
     decoder = _Decoder()
@@ -88,12 +88,12 @@ def _array_start(text: str, start: int) -> int | Problem:
         elif not text.startswith("}", position):
             return Problem("',' or '}' after a value", _sign(text, position))
     is_lines = _skip_space(text, position + 1) < len(text)
-    advice = "if the file has one object a line, name it .jsonl" if is_lines else ""
+    advice = "if the file has one object per line, name it .jsonl" if is_lines else ""
     return Problem(_NEEDED, "an object without", advice=advice)
 
 
 def _elements(text: str, start: int) -> Generator[RawRecord, None, tuple[int, int | None]]:
-    """The records of an array after its "["; returns how many, and where the text goes on after its "]"."""
+    """Yield the records of an array after its "["; return their number and the position after its "]"."""
     decoder = _Decoder()
     position = _skip_space(text, start)
     if text.startswith("]", position):
@@ -130,20 +130,20 @@ class _Value(NamedTuple):
 
 
 class _Decoder:
-    """Decodes JSON and notices what the standard decoder passes over, such as keys that repeat."""
+    """A JSON decoder that notices errors which the standard decoder ignores, such as duplicate keys."""
 
     def __init__(self) -> None:
         self._json = json.JSONDecoder(object_pairs_hook=self._object)
         self._repeated: list[str] = []
 
     def read(self, text: str, start: int) -> _Value | Problem:
-        """The value that begins at `start`, and where it ends; or why there is none."""
+        """Return the value that begins at `start` and its end, or the problem."""
         self._repeated.clear()
         try:
             return _Value(*self._json.raw_decode(text, start))
         except json.JSONDecodeError as error:
             what = error.msg[0].lower() + error.msg[1:].removesuffix(" at")
-            got = f"text that is no JSON ({what} at character {error.pos + 1})"
+            got = f"invalid JSON ({what} at character {error.pos + 1})"
         except RecursionError:
             got = "one that is nested too deeply"
         except ValueError:  # a whole number of more than 4,300 digits
@@ -151,20 +151,20 @@ class _Decoder:
         return Problem("a JSON object", got)
 
     def record(self, value: object, place: int) -> RawRecord:
-        """The value that was read last, as a record."""
+        """Return the value that was read last, as a record."""
         if not isinstance(value, dict):
             return RawRecord(place, None, (Problem("an object", check.shown(value)),))
         problems = tuple(Problem("each key once", f"the key {key!r} again") for key in self._repeated)
         return RawRecord(place, value, problems)
 
     def line(self, text: str, place: int) -> RawRecord:
-        """The record that a whole line is."""
+        """Return the record in a whole line."""
         found = self.read(text, _skip_space(text, 0))
         if isinstance(found, Problem):
             return RawRecord(place, None, (found,))
         end = _skip_space(text, found.end)
         if end < len(text):
-            more = Problem("one JSON object a line", f"more text at character {end + 1}")
+            more = Problem("one JSON object per line", f"more text at character {end + 1}")
             return RawRecord(place, None, (more,))
         return self.record(found.value, place)
 

@@ -1,7 +1,7 @@
-"""Records that people have labelled, as JSON Lines: what a judge can be held against.
+"""Records with human labels, as JSON Lines, to measure a judge against.
 
-One JSON object a line, plain or gzipped; docs/how-to/judge-check.md describes the fields. Where a record names no
-id, source or language, its line, its file's name and the script of its text stand in.
+One JSON object per line, plain or gzipped; docs/how-to/judge-check.md describes the fields. If a record has no id,
+source or language, they default to its line, its file's name and the language detected from its script.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from merilo.data.lines import RawRecord
 
 _MOST_APART: Final = 0.5
-"""Between a label and what meta.label01 makes of it, such as the mean of several people's."""
+"""Largest difference between a label and meta.label01, which may be a mean of several annotators."""
 YES_FROM: Final = 0.75
-"""A label on a scale from 0 to 1 counts as yes from here."""
+"""The lowest label, on a scale from 0 to 1, that counts as yes."""
 _SCALE: Final = re.compile(r"\s*(\d+)\s*-\s*(\d+)")
 _MOST_PROBLEMS: Final = 20
 
 
 class Task(StrEnum):
-    """What was asked of people."""
+    """The questions that annotators answered."""
 
     CHUNK_RELEVANCE = "chunk_relevance"
-    """How far does the context answer the query? 0 unrelated, 1 on topic, 2 answers."""
+    """Grade of a context for a query: 0 unrelated, 1 on topic, 2 answers."""
     SENTENCE_RELEVANCE = "sentence_relevance"
-    """Which of the sentences answer the query? One 0 or 1 for each."""
+    """A 0 or 1 for each sentence: does it answer the query?"""
     SUFFICIENCY = "sufficiency"
     """Does the context hold enough to answer the query?"""
     GROUNDEDNESS = "groundedness"
@@ -55,7 +55,7 @@ _TEXTS: Final[Mapping[Task, tuple[str, ...]]] = {
     Task.NLI: ("context", "statement"),
     Task.ANSWER_RELEVANCE: ("query", "response"),
 }
-"""The fields that a record of each task needs; a query may stand beside the others."""
+"""The fields that a record of each task needs; a query is optional in addition to the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,48 +65,46 @@ class Labelled:
     id: str
     task: Task
     source: str
-    """Where it is from: records of different sources are never mixed into one figure without saying so."""
+    """The origin of the record: figures over records of different sources always name the sources."""
     language: str | None
     query: str
     texts: tuple[str, ...]
-    """The sentences of `sentence_relevance`, else the context alone; empty for `answer_relevance`."""
+    """The sentences of `sentence_relevance`, otherwise only the context; empty for `answer_relevance`."""
     response: str
-    """The response or statement that was judged; empty where there is none."""
+    """The response or statement that was judged; empty if there is none."""
     label01: float
-    """The label brought to 0..1; for sentences the share of those that answer."""
+    """The label on a scale from 0 to 1; for sentences the fraction of those that answer."""
     grade: int | None
-    """0, 1 or 2 of `chunk_relevance`; None elsewhere, and where people said only yes or no."""
+    """0, 1 or 2 of `chunk_relevance`; None for other tasks, and if annotators answered only yes or no."""
     sentence_labels: tuple[bool, ...]
-    """Of `sentence_relevance`, one for each sentence; empty elsewhere."""
+    """The labels of `sentence_relevance`, one per sentence; empty otherwise."""
     constructed: bool
-    """The label, or what makes it 0, was made by a rule and not by a person."""
+    """True if the label, or the edit that makes it 0, comes from a rule and not from an annotator."""
     votes: tuple[float, ...] = ()
-    """What each annotator said, on their own scale, where it is known."""
+    """The answer of each annotator, on their own scale, if known."""
     system: str | None = None
-    """Which model wrote the response, where it is known."""
+    """The model that wrote the response, if known."""
     same: tuple[str, ...] = ()
-    """What makes it no independent case beside others: records that share one of these belong together."""
+    """Keys of dependent records: records that share one of these keys belong to one cluster."""
 
     @property
     def yes(self) -> bool:
-        """Whether people said yes, by the one rule for scales."""
+        """True if the label counts as yes, by the one rule for all scales."""
         return self.label01 >= YES_FROM
 
 
 def read_labels(paths: Iterable[str | PathLike[str]]) -> tuple[Labelled, ...]:
-    """The records of all files, in order.
+    """Return the records of all files, in order.
 
-    Raises DataError for records that are not as described and for an id that stands twice in one task (each with its
-    place), UsageError for a name that is not of JSON Lines.
+    Raises DataError for invalid records and for an id that occurs twice in one task (each with its place), UsageError
+    for a file name that is not of JSON Lines.
     """
     found: list[Labelled] = []
     problems: list[Problem] = []
     places: dict[tuple[Task, str], str] = {}
     for path in map(Path, paths):
         if format_of(path) is not Format.JSONL:
-            raise UsageError(
-                f"Labels are JSON Lines, perhaps gzipped (labels.jsonl, labels.jsonl.gz); got {path.name!r}."
-            )
+            raise UsageError(f"Labels must be JSON Lines (labels.jsonl, labels.jsonl.gz), got {path.name!r}.")
         before = len(found) + len(problems)
         for place, each in _read(path):
             if isinstance(each, Labelled):
@@ -133,12 +131,12 @@ def _read(path: Path) -> Iterator[tuple[int, Labelled | list[Problem]]]:
 def _repeated(each: Labelled, places: dict[tuple[Task, str], str], name: str, line: int) -> Iterator[Problem]:
     first = places.setdefault((each.task, each.id), f"{name}, line {line}")
     if first != f"{name}, line {line}":
-        got = f"{each.id!r}, which is labelled in {first} too"
-        yield Problem(f"an id that no other record of {each.task} has", got, "id", name, line)
+        got = f"{each.id!r} as in {first}"
+        yield Problem(f"a unique id among records of {each.task}", got, "id", name, line)
 
 
 def _labelled(raw: RawRecord, name: str, stem: str) -> Labelled | list[Problem]:
-    """The record of one line, or everything that is wrong with it."""
+    """Return the record of one line, or all its problems."""
     problems = list(raw.problems)
     if raw.value is not None and not problems:
         reader = _Reader(raw.value, problems)
@@ -149,7 +147,7 @@ def _labelled(raw: RawRecord, name: str, stem: str) -> Labelled | list[Problem]:
 
 
 class _Reader:
-    """Reads the fields of one record and notes what is wrong with them."""
+    """A reader of one record's fields that records problems."""
 
     def __init__(self, record: Mapping[str, object], problems: list[Problem]) -> None:
         self._record = _without_missing(record)
@@ -160,7 +158,7 @@ class _Reader:
             self._wrong("an object", meta, "meta")
 
     def labelled(self, place: int, stem: str) -> Labelled | None:
-        """The record; None where something is wrong that leaves nothing to go on with."""
+        """Return the record; None if problems make it unusable."""
         name = self._record.get("task")
         if not isinstance(name, str) or name not in set(Task):
             self._wrong(f"one of {', '.join(Task)}", name, "task")
@@ -222,20 +220,22 @@ class _Reader:
         return tuple(bool(each) for each in cast("list[object]", labels))
 
     def _label01(self, task: Task) -> float:
-        """The label from 0 to 1: as the record says, else by its scale, else as it stands."""
-        label, said = self._record.get("label"), self._meta.get("label01")
+        """Return the label from 0 to 1: from `meta.label01`, otherwise by its scale."""
+        label, stored = self._record.get("label"), self._meta.get("label01")
         low, high = self._scale(task)
-        if said is None:
+        if stored is None:
             return (self._within(label, "label", low, high) - low) / (high - low)
-        told = self._within(said, "meta.label01", 0.0, 1.0)
+        label01 = self._within(stored, "meta.label01", 0.0, 1.0)
         if label is not None and (isinstance(label, bool) or not isinstance(label, int | float)):
-            self._wrong("a number", label, "label", "leave it out where meta.label01 says all")
-        elif label is not None and low <= label <= high and abs((label - low) / (high - low) - told) > _MOST_APART:
-            self._wrong(f"a label that says what meta.label01 says ({told:g} of 1)", label, "label", "mend one of them")
-        return told
+            self._wrong("a number", label, "label", "leave it out if meta.label01 is enough")
+        elif label is not None and low <= label <= high and abs((label - low) / (high - low) - label01) > _MOST_APART:
+            self._wrong(f"a label close to meta.label01 ({label01:g} of 1)", label, "label", "fix one of them")
+        return label01
 
     def _scale(self, task: Task) -> tuple[int, int]:
-        """The ends of the label's scale, as far as it is told."""
+        """Return the ends of the label's scale: from `meta.scale`, otherwise 0 to 2 for relevance and 0 to 1 for
+        others.
+        """
         scale = self._meta.get("scale")
         ends = _SCALE.match(scale) if isinstance(scale, str) else None
         if ends is not None and int(ends[1]) < int(ends[2]):
@@ -252,7 +252,7 @@ class _Reader:
         return 0.0
 
     def _grade(self, label01: float) -> int | None:
-        """0, 1 or 2; where people said only yes or no, a yes has no grade."""
+        """Return 0, 1 or 2; None for a yes on a scale of only yes and no, which has no grade."""
         scale = self._meta.get("scale")
         if isinstance(scale, str) and scale.startswith("0-1"):
             return None if label01 >= YES_FROM else 0

@@ -1,4 +1,4 @@
-"""The language of a text, told from its script alone."""
+"""Detection of a text's language from its script alone."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -9,7 +9,7 @@ _NEEDED_SHARE = 1 / 3
 
 
 class _Block(NamedTuple):
-    """Code points `first` to `last` of a script; one sign says as much as `weight` letters."""
+    """Code points `first` to `last` of a script; one character counts as `weight` letters."""
 
     first: int
     last: int
@@ -44,18 +44,18 @@ _FIRSTS = [block.first for block in _BLOCKS]
 
 
 def detect_language(text: str) -> str:
-    """The code of the language that the script of `text` suggests; "en" where no other script stands out.
+    """Return the code of the language that the script of `text` suggests; "en" if no other script dominates.
 
-    Looks at the first 2,000 characters. A script other than Latin decides when it holds a third of the
-    letters, since Latin names stand in texts of every script. Han with kana is Japanese. Languages that share
-    a script are not told apart: all Cyrillic is "ru", all Latin "en".
+    Reads the first 2,000 characters. A script other than Latin decides if it has a third of the letters, because
+    texts in every script contain Latin names. Han with kana is Japanese. Languages that share a script are not
+    distinguished: all Cyrillic is "ru", all Latin "en".
     """
     if text.isascii():
         return "en"
     weights: Counter[str] = Counter()
-    for sign, count in Counter(text[:_LOOKED_AT_CHARS]).items():
-        if sign.isalpha():
-            code = ord(sign)
+    for char, count in Counter(text[:_LOOKED_AT_CHARS]).items():
+        if char.isalpha():
+            code = ord(char)
             block = _BLOCKS[max(bisect_right(_FIRSTS, code) - 1, 0)]
             if code <= block.last:
                 weights[block.script] += count * block.weight

@@ -1,4 +1,4 @@
-"""Bytes as lines, and the raw records that readers make of them."""
+"""Bytes as lines, and the raw records that readers make from them."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple, Protocol
@@ -8,27 +8,27 @@ from merilo.errors import DataError, Problem
 BUFFER_BYTES: Final = 2**18
 BOM: Final = b"\xef\xbb\xbf"
 _MAX_BLANK_LINES: Final = 100_000
-"""The blank lines in a row that are skipped. More are not data, and skipping them would ignore Ctrl-C for minutes."""
+"""Maximum blank lines in a row. More are not data, and skipping them would ignore Ctrl-C for minutes."""
 
 
 class Peekable(Protocol):
-    """A stream of bytes that can be looked into before it is read."""
+    """A stream of bytes that can be inspected before it is read."""
 
     def peek(self, size: int = 0, /) -> bytes:
-        """The next bytes, which stay where they are; at least one unless the stream has ended."""
+        """Return the next bytes without consuming them; at least one unless the stream has ended."""
         ...
 
     def read(self, size: int = -1, /) -> bytes:
-        """The next bytes, at most `size`; all where that is negative."""
+        """Return the next bytes, at most `size`; all if that is negative."""
         ...
 
     def readline(self, size: int | None = -1, /) -> bytes:
-        """The next bytes up to a line end, at most `size`."""
+        """Return the next bytes up to a line end, at most `size`."""
         ...
 
 
 class RawRecord(NamedTuple):
-    """What stands at a place (line, or record of a JSON file): an object, or what is wrong, or both."""
+    """The content at a place (line, or record of a JSON file): an object, its problems, or both."""
 
     place: int
     value: dict[str, object] | None
@@ -36,7 +36,7 @@ class RawRecord(NamedTuple):
 
 
 class Lines:
-    """The lines of a stream as bytes; one that is too long is skipped and given as a problem.
+    """The lines of a stream as bytes; a line that is too long is skipped and replaced by a problem.
 
     Raises DataError, while it is read, for more than 100,000 blank lines in a row.
     """
@@ -66,6 +66,6 @@ class Lines:
 
 
 def encoding_fault(error: UnicodeDecodeError) -> Problem:
-    """The problem that a byte is no part of UTF-8."""
+    """Return the problem of a byte that is not valid UTF-8."""
     advice = "save the file as UTF-8"
     return Problem("UTF-8 text", f"byte 0x{error.object[error.start]:02X} at byte {error.start + 1}", advice=advice)

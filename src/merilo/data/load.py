@@ -26,10 +26,10 @@ _CONTEXT_FIELDS: Final = frozenset({"retrieved_contexts", "reference_contexts"})
 _TEXT_FIELDS: Final = frozenset(FIELDS) - LIST_FIELDS
 _SEVERAL_IDS: Final = re.compile(r"[,;|\s]")
 _PRINTED_MISSING: Final = frozenset({"nan", "NaN", "NaT", "<NA>", "None", "null"})
-"""How Python, numpy, pandas and JSON print a missing value; in a cell of a text field these are texts."""
+"""Missing values as Python, numpy, pandas and JSON print them; in a cell of a text field these are texts."""
 
 _JSON_TYPES: Final[frozenset[type]] = frozenset({str, int, bool, list, dict})
-"""Types of nearly all values, which need no look at what numpy and pandas have."""
+"""Types of nearly all values, which need no check for numpy's and pandas' types."""
 
 
 def load(
@@ -41,20 +41,21 @@ def load(
     ignore: Collection[str] = (),
     max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Dataset:
-    """The data set in a file (.jsonl, .ndjson, .json, .csv, .tsv, each perhaps gzipped) or in memory.
+    """Return the data set in a file (.jsonl, .ndjson, .json, .csv, .tsv, .gz accepted) or in memory.
 
     A data set in memory keeps its name. "-" is JSON Lines on standard input. JSON Lines and CSV stream in constant
-    memory; the text of a .json file (an array of objects, or an object that holds one as "samples", "data" or "rows"),
-    up to 256 MiB, is held whole. An empty CSV cell is missing, and so are null and NaN. A record without an id gets its
-    number, from 1, as its id. A gzip file may unpack to 4 GiB; a line or a row of a table may have `max_line_bytes`.
+    memory. The text of a .json file, up to 256 MiB, is held whole: an array of objects, or an object that contains
+    one as "samples", "data" or "rows". An empty CSV cell is missing, and so are null and NaN. A record without an id
+    gets its number, from 1, as its id. A gzip file may unpack to 4 GiB; a line or a row of a table may have
+    `max_line_bytes`.
 
-    `mapping` (column to field) goes before the names that other systems use; `language` before the
-    samples' and contexts' own. `limit` is the number of records looked at, good or bad; columns to `ignore`
-    are taken for absent.
+    `mapping` (column to field) takes precedence over the names that other systems use; `language` over the samples'
+    and contexts' own. `limit` is the maximum number of records to read, good or bad; columns to `ignore` are treated
+    as absent.
 
-    Iterating yields a Sample for each good record and a BadRecord, with all its problems, for each bad one.
-    Raises DataError where the source as a whole cannot be read: here if that shows when it is opened, else
-    while iterating, also where it holds no record. Raises UsageError for an argument that means nothing.
+    Iterating yields a Sample for each good record and a BadRecord, with all its problems, for each bad one. Raises
+    DataError if the source as a whole cannot be read or has no record: here if that is known when it is opened,
+    otherwise while iterating. Raises UsageError for an invalid argument.
     """
     _check_arguments(language, limit)
     columns = Columns()
@@ -70,7 +71,7 @@ def load(
         return Dataset(name, reader.read if path else _once(reader.read, file.name), columns)
     if not check.is_ordered(source):
         raise UsageError(f"Data must be a path or a list of records, got {check.shown(source)}.")
-    records: Records = source  # type: ignore[assignment]  # ordered: looked at just above
+    records: Records = source  # type: ignore[assignment]  # ordered: checked just above
     name = source.name if isinstance(source, Dataset) else "records"
     reader = _Reader(name, "record", lambda: _raw_records(records), rules, limit, cells=False)
     return Dataset(name, _once(reader.read, "the iterator") if iter(source) is source else reader.read, columns)
@@ -109,10 +110,10 @@ def _raw_records(records: Records) -> Iterator[RawRecord | Sample]:
 
 @runtime_checkable
 class _Array(Protocol):
-    """What numpy's arrays and numbers and pandas' arrays have in common; neither library is imported for it."""
+    """The common interface of numpy's arrays and numbers and pandas' arrays; neither library is imported for it."""
 
     def tolist(self) -> object:
-        """Return the same as lists of Python's own values, or as one such value."""
+        """Return the values as lists of Python's own values, or as one such value."""
         ...
 
 
@@ -125,7 +126,7 @@ class _Rules:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Turns raw records into samples; `cells` says that every value is the text of a table's cell."""
+    """A reader that turns raw records into samples; `cells`: every value is the text of a table's cell."""
 
     name: str
     unit: str
@@ -183,7 +184,7 @@ class _Reader:
         for column in plan.unclear:
             if record[column] is not None:
                 got = f"the column {column!r}, which may mean either the retrieved or the reference contexts"
-                advice = f"say --map {column}=retrieved_contexts or --map {column}=reference_contexts"
+                advice = f"use --map {column}=retrieved_contexts or --map {column}=reference_contexts"
                 problems.append(Problem("columns with one meaning", got, advice=advice))
         if not plan.knows_a_field:
             needed = f"at least one of the fields {', '.join(FIELDS)}"
@@ -192,7 +193,7 @@ class _Reader:
     def _chosen(
         self, record: dict[str, object], field: str, sources: tuple[Source, ...], problems: list[Problem]
     ) -> object:
-        """The value of a field that has several columns or one of a special form."""
+        """Return the value of a field that has several columns or one of a special form."""
         found: list[tuple[str, object]] = []
         for source in sources:
             if source.form is Form.PARTS:
@@ -206,18 +207,18 @@ class _Reader:
                 found.append((source.columns[0], value))
         if len(found) > 1 and any(value != found[0][1] for _, value in found):
             columns = " and ".join(repr(column) for column, _ in found)
-            advice = f"choose with --map column={field}"
+            advice = f"choose one with --map COLUMN={field}"
             problems.append(Problem("one column", f"different values in the columns {columns}", field, advice=advice))
         return found[0][1] if found else None
 
     def _is_missing(self, value: object, field: str) -> bool:
-        """Return True if a field has no value, which a cell of any but a text field may print as `nan` or `None`."""
+        """Return True if a field has no value; a cell of any but a text field may print that as `nan` or `None`."""
         if not self.cells or field in _TEXT_FIELDS or not isinstance(value, str):
             return value is None
         return value.strip() in _PRINTED_MISSING
 
     def _only(self, value: object, source: Source, field: str, problems: list[Problem]) -> object:
-        """Return the one item of a list; of several the first, if the user named the column."""
+        """Return the only item of a list; the first of several if the user named the column."""
         column = source.columns[0]
         if self.cells and isinstance(value, str):
             if column not in aliases().lists:
@@ -229,7 +230,7 @@ class _Reader:
         if not check.is_list(value):
             return value
         if len(value) > 1 and source.form is not Form.MAPPED:
-            advice = f"say --map {column}={field} to take the first"
+            advice = f"use --map {column}={field} to take the first item"
             problems.append(
                 Problem("one text", f"a list of {len(value)} in the column {column!r}", field, advice=advice)
             )
@@ -257,7 +258,7 @@ class _Reader:
 
 
 def _plain(value: object) -> object:
-    """Return a value of a record without what is numpy's or pandas' own: None for NaN, lists for arrays."""
+    """Return a value of a record without numpy's and pandas' own types: None for NaN, lists for arrays."""
     if type(value) in _JSON_TYPES:
         return value
     if check.is_missing(value):
@@ -276,7 +277,7 @@ def _printed(cell: str, field: str, problems: list[Problem]) -> object:
 
 
 def _texts_in(cell: str) -> list[object] | None:
-    """Return the texts of a printed list; None for anything else, which is then a text."""
+    """Return the texts of a printed list; None for anything else, which is then read as text."""
     try:
         found = list_in_cell(cell)
     except CellError:
@@ -285,7 +286,7 @@ def _texts_in(cell: str) -> list[object] | None:
 
 
 def _context(item: object, language: str | None) -> object:
-    """A context as `Context.from_record` takes it: known names renamed, others moved into its metadata."""
+    """Return a context in the form of `Context.from_record`: known names renamed, others moved into its metadata."""
     if isinstance(item, Context):
         return item if language is None else replace(item, language=language)
     if not check.is_record(item):
@@ -300,7 +301,7 @@ def _context(item: object, language: str | None) -> object:
         else:
             other[key] = value
     if "text" not in found:
-        return item  # refused, with the names that it does have, when the sample is made
+        return item  # rejected, with its actual names, when the sample is created
     if other:
         found["metadata"] = _with_metadata(found.get("metadata"), other, "field")
     return found if language is None else found | {"language": language}
@@ -328,9 +329,9 @@ def _metadata(record: dict[str, object], kept: tuple[str, ...], own: object, *, 
 
 
 def _with_metadata(own: object, other: Mapping[str, object], kind: str) -> object:
-    """The metadata that the data has, with what else stood beside it under names of its own."""
+    """Return the record's own metadata, merged with its other columns; names that collide get a prefix."""
     if own is not None and not check.is_mapping(own):
-        return own  # refused, with its field, when the sample is made
+        return own  # rejected, with its field, when the sample is created
     merged = dict(own or {})
     for name, value in other.items():
         if value is not None:

@@ -1,6 +1,6 @@
-"""Prose as sentences, by the splitter that does best for the language; no markdown here.
+"""Prose as sentences, by the best splitter for the language; no Markdown here.
 
-Long prose is read in windows that begin where a sentence begins, because sentencex takes quadratic time over
+Long prose is read in windows that begin at the beginning of a sentence, because sentencex takes quadratic time for
 quotation marks that never close.
 """
 
@@ -19,20 +19,23 @@ _CJK_END: Final = re.compile(
 )
 _CONTINUES: Final = re.compile(r"[\u3041-\u309f、，,，。]")  # after a closed quotation: "「はい。」と言った。"
 _RARELY_ENDED_END: Final = re.compile(r"(?:(?<![!?…។៕။])[!?…។៕။]+|(?<=[^\s.]{6})\.+)[\"'”’»)\]]*(?=\s|\Z)")
-"""Thai and its neighbours part sentences by a blank, if at all: a full stop behind a few signs is an abbreviation's."""
+"""Sentence ends of Thai and its neighbours, which separate sentences by a space or not at all.
+
+A full stop after fewer than six characters belongs to an abbreviation.
+"""
 _NO_END: Final = {
-    "de": re.compile(r"(?<!\S)\d\d?\.\s*\Z"),  # "im 3. Jahrhundert"; sentences seldom end with so small a number
+    "de": re.compile(r"(?<!\S)\d\d?\.\s*\Z"),  # "im 3. Jahrhundert"; sentences rarely end with a number this small
     "en": re.compile(r"\b(?:approx|(?P<time>[ap]\.m))\.\s*\Z", re.IGNORECASE),
 }
-"""By language, stops that sentencex takes for an end of a sentence."""
+"""Full stops that sentencex mistakes for an end of a sentence, by language."""
 _LOOKS_BACK: Final = 12
 _AFTER_TIME: Final = re.compile(
     "(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|Eastern|Central|Mountain|Pacific|Greenwich|"
     r"(?:January|February|March|April|May|June|July|August|September|October|November|December)\s\d"
 )
-"""What goes on after "5 p.m." though it is written large."""
+"""Capitalised words that continue a sentence after "5 p.m."."""
 NO_SENTENCE: Final = re.compile(r"\s*(?:\d\d?[.)]\s*)?")
-"""Nothing, or the number of an item alone."""
+"""Nothing, or only the number of an item."""
 _ITEM: Final = re.compile(r"([0-9][0-9]?)[.)]\s+(?=\S)")
 _OPENS_LIST: Final = re.compile(r"(?:\A|[:;!?：！？][*_\"'”’»)\]]*)\s*\Z")
 _CLOSED: Final = re.compile(r"[:;.!?。：！？][*_\"'”’»)\]]*\s*\Z")
@@ -40,18 +43,21 @@ _WHITE: Final = re.compile(r"\s*")
 _ANY_END: Final = re.compile(r"(?<![.!?…。！？｡؟।])[.!?…。！？｡؟।]+[\"'”’»)\]」』]*(?=\s|\Z)|[。！？｡]")
 
 Boundaries: TypeAlias = Callable[[str], list[int]]
-"""Where sentences end in a text, ascending, the text's own end last; white space may be on either side."""
+"""A function that returns the ends of sentences in a text, ascending, ending with the text's own end.
+
+White space may be on either side of an end.
+"""
 
 
 def sentence_ends(text: str, language: str) -> list[int]:
-    """Where the sentences of a stretch of prose end, ascending; the last end is the text's own."""
+    """Return the ends of the sentences in a stretch of prose, ascending; the last end is the text's own."""
     code = language.replace("_", "-").split("-")[0].lower()
     boundaries = _boundaries(code)
     ends: list[int] = []
     start = 0
     while len(text) - start > _WINDOW_CHARS:
         check_cancelled()
-        found = boundaries(text[start : start + _WINDOW_CHARS])[:-1]  # the window cuts its last sentence
+        found = boundaries(text[start : start + _WINDOW_CHARS])[:-1]  # the window truncates its last sentence
         ends += [start + end for end in found] or [_next_end(text, start + _WINDOW_CHARS)]
         start = ends[-1]
     if start < len(text):
@@ -60,9 +66,9 @@ def sentence_ends(text: str, language: str) -> list[int]:
 
 
 def unnumbered(sentences: Sequence[str], language: str) -> tuple[str, ...]:
-    """Sentences without the numbers of the items that they are: "2. Close it." gives "Close it.".
+    """Return sentences without the numbers of list items: "2. Close it." becomes "Close it.".
 
-    But in English two of them have to be numbered: elsewhere "2." is an ordinal too ("2. Weltkrieg").
+    Outside English, at least two sentences must be numbered, because "2." is also an ordinal there ("2. Weltkrieg").
     """
     numbers = [_ITEM.match(each) for each in sentences]
     if language != "en" and sum(map(bool, numbers)) < 2:
@@ -71,9 +77,9 @@ def unnumbered(sentences: Sequence[str], language: str) -> tuple[str, ...]:
 
 
 def _with_items(text: str, ends: list[int], language: str) -> list[int]:
-    """The ends where each item of a list within a line begins a sentence, its number with it.
+    """Return the ends, with each item of a list within a line as a sentence that includes its number.
 
-    "Steps: 1. Open it 2. Close it" are three. A number that stands alone goes with what follows.
+    "Steps: 1. Open it 2. Close it" has three sentences. A number alone goes with the text after it.
     """
     if _ITEM.search(text) is None:
         return ends
@@ -88,10 +94,11 @@ def _with_items(text: str, ends: list[int], language: str) -> list[int]:
 
 
 def _items(text: str, ends: list[int], *, ends_open: bool) -> list[int]:
-    """Where the items of lists within a line begin: those that count from 1, at least two.
+    """Return the starts of list items within a line: those that count from 1, at least two.
 
-    The first begins the text, or stands behind one of `ends` or a colon, so none is seen in "(Fig. 1) and (Fig. 2)".
-    `ends_open`: an item may end without a mark. Where "2." is an ordinal too ("der 2. Weltkrieg"), it may not.
+    The first item begins the text, or follows one of `ends` or a colon, so "(Fig. 1) and (Fig. 2)" has none.
+    `ends_open`: an item may end without punctuation. It may not in languages where "2." is also an ordinal ("der 2.
+    Weltkrieg").
     """
     found: list[int] = []
     counted: list[int] = []
@@ -139,12 +146,12 @@ def _rarely_ended(text: str) -> list[int]:
 
 
 def _to_the_end(text: str, ends: list[int]) -> list[int]:
-    """The ends that were found, the last of them or one more being the text's own."""
+    """Return the ends with the text's own end as the last one."""
     return [*ends, len(text)] if not ends or text[ends[-1] :].strip() else [*ends[:-1], len(text)]
 
 
 def _russian() -> Boundaries:
-    from razdel import sentenize  # 40 ms, and only Russian needs it
+    from razdel import sentenize  # import takes 40 ms, and only Russian needs it
 
     def boundaries(text: str) -> list[int]:
         ends = [found.stop for found in sentenize(text)]
@@ -168,6 +175,6 @@ def _any_language(language: str) -> Boundaries:
 
 
 def _goes_on(text: str, end: int, stops: re.Pattern[str]) -> bool:
-    """Whether a sentence goes on behind what was taken for its end."""
+    """Return True if a sentence continues after the end that the splitter found."""
     found = stops.search(text, max(0, end - _LOOKS_BACK), end)
     return found is not None and (found.lastgroup is None or _AFTER_TIME.match(text, end) is not None)

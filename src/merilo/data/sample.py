@@ -1,7 +1,7 @@
-"""What is judged: a sample with its contexts, and the data set that yields samples.
+"""The unit of evaluation: a sample with its contexts, and the data set that yields samples.
 
-Values are checked when an object is made and trusted from then on. A blank string is present. Only None is missing;
-NaN, as numpy and pandas write a missing value, becomes None. An empty list of contexts is present: it says that
+Values are checked when an object is created and trusted from then on. A blank string is present. Only None is
+missing; NaN, the missing value of numpy and pandas, becomes None. An empty list of contexts is present: it means that
 nothing was retrieved.
 """
 
@@ -55,10 +55,10 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_asci
 
 @dataclass(frozen=True, slots=True, init=False)
 class Sample:
-    """One case: what was asked, what was retrieved, what was answered and what should have been answered.
+    """One evaluated case: the question, the retrieved contexts, the response and the expected values.
 
-    Contexts may be given as plain strings; a context without a language takes the sample's.
-    Raises DataError, with all its problems, for a value that is not what the field holds.
+    Contexts may be given as plain strings; a context without a language uses the sample's. Raises DataError, with all
+    problems, for a value that does not fit its field.
     """
 
     id: str
@@ -87,7 +87,7 @@ class Sample:
         metadata: Mapping[str, JSON] | None = None,
     ) -> None:
         problems: list[Problem] = []
-        put = object.__setattr__  # a frozen class has no other way to fill itself
+        put = object.__setattr__  # a frozen class has no other way to set its fields
         put(self, "id", _sample_id(id, problems))
         known_language = check.language(language, "language", problems)
         put(self, "language", known_language)
@@ -120,9 +120,9 @@ class Sample:
     @overload
     def require(self, field: str) -> str | tuple[Context, ...] | tuple[str, ...]: ...
     def require(self, field: str) -> str | tuple[Context, ...] | tuple[str, ...]:
-        """The field's value; ids of contexts come from the contexts where the sample names none itself.
+        """Return the field's value; context ids come from the contexts if the sample itself has none.
 
-        Raises MissingField where the value is None, UsageError for a name that is no field.
+        Raises MissingField if the value is None, UsageError for an unknown field name.
         """
         value = self._value(field)
         if value is None:
@@ -131,7 +131,7 @@ class Sample:
 
     @property
     def contexts(self) -> tuple[Context, ...]:
-        """The retrieved contexts, best first as retrieved; raises MissingField where they are None."""
+        """The retrieved contexts, best first as retrieved; raises MissingField if they are None."""
         return self.require("retrieved_contexts")
 
     @property
@@ -141,7 +141,7 @@ class Sample:
 
     @property
     def resolved_language(self) -> str:
-        """The sample's language, else what the script of its first text suggests."""
+        """The sample's language, otherwise the one that the script of its first text suggests."""
         if self.language is not None:
             return self.language
         for value in (self.user_input, self.response, self.reference):
@@ -151,16 +151,16 @@ class Sample:
         return detect_language(contexts[0].text) if contexts else "en"
 
     def sentences(self, field: TextField) -> tuple[str, ...]:
-        """The sentences of a text field, in order; raises MissingField where it is None."""
+        """Return the sentences of a text field, in order; raises MissingField if it is None."""
         return sentences.sentences(self.require(field), self.language)
 
     @property
     def digest(self) -> str:
-        """32 hexadecimal digits that name the content, id included."""
+        """A digest of the content, id included: 32 hexadecimal digits."""
         return hashlib.blake2b(_CANONICAL.encode(self.to_record()).encode(), digest_size=16).hexdigest()
 
     def to_record(self) -> dict[str, JSON]:
-        """The sample as a JSON object without what is None; `from_record` makes an equal sample of it."""
+        """Return the sample as a JSON object without None values; `from_record` restores an equal sample."""
         record: dict[str, JSON] = {"id": self.id}
         for name in FIELDS:
             value: str | tuple[Context | str, ...] | None = getattr(self, name)
@@ -176,7 +176,7 @@ class Sample:
 
     @classmethod
     def from_record(cls, record: Mapping[str, object]) -> "Sample":
-        """The sample that `to_record` wrote; it takes merilo's own names only (`load` knows others)."""
+        """Return the sample that `to_record` wrote; accepts only merilo's own field names (`load` knows others)."""
         if unknown := record.keys() - _KEYS:
             names = ", ".join(sorted(_KEYS))
             raise DataError.of(Problem(f"only the fields {names}", check.shown(dict.fromkeys(sorted(unknown), 0))))
@@ -204,18 +204,20 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class BadRecord:
-    """A record that is no sample, with everything that is wrong with it."""
+    """A record that cannot be read as a sample, with all its problems."""
 
     problems: tuple[Problem, ...]
 
 
 @dataclass(slots=True)
 class Columns:
-    """What became of the columns of a data set, filled while it is read.
+    """The use of each column of a data set, filled while it is read.
 
-    `recognised` maps a column to the field it fills; `kept` names those that went into the metadata;
-    `unseen` are columns that the user mapped and no record had; `single` are list fields for which a plain text
-    was taken as the only item; `printed_missing` are text fields with a cell such as `nan`, which is read as text.
+    - `recognised`: each column with the field it fills;
+    - `kept`: the columns stored in the metadata;
+    - `unseen`: columns that the user mapped and no record had;
+    - `single`: list fields for which a plain text was read as the only item;
+    - `printed_missing`: text fields with a cell such as `nan`, which is read as text.
     """
 
     recognised: dict[str, str] = field(default_factory=dict)
@@ -226,14 +228,14 @@ class Columns:
     _without_id: bytearray = field(default_factory=bytearray, repr=False)
 
     def note_number(self, number: int) -> None:
-        """Record `number`, from 1, has no id of its own and goes by its number."""
+        """Note that record `number`, from 1, has no id and uses its number instead."""
         byte = number >> 3
         if byte >= len(self._without_id):
             self._without_id.extend(bytes(byte + 1024 - len(self._without_id)))
         self._without_id[byte] |= 1 << (number & 7)
 
     def numbered(self, sample_id: str) -> int | None:
-        """The record that goes by this id because it has none of its own; None where no record so far does."""
+        """Return the record that uses this id because it has none itself; None if no record so far does."""
         if not sample_id.isdecimal() or len(sample_id) > _LONGEST_NUMBER or str(int(sample_id)) != sample_id:
             return None
         number = int(sample_id)
@@ -242,7 +244,7 @@ class Columns:
         return number if found else None
 
     def sentence(self) -> str:
-        """What to tell the user once: which column fills which field, and which are only kept."""
+        """Return the notice for the user: which column fills which field, and which are stored only."""
         renamed = [f"{column} as {name}" for column, name in self.recognised.items() if column != name]
         parts = [f"Read {', '.join(renamed)}."] if renamed else []
         if self.kept:
@@ -261,11 +263,11 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A named source of samples; `columns` is complete once it has been read through.
+    """A named source of samples; `columns` is complete after one full pass.
 
-    Iterating reads the source anew where it can be (files, lists); a one-shot source (standard input, a
-    generator) raises UsageError the second time. Raises DataError where the source as a whole is bad. Ids may
-    repeat: whoever stores the samples has an index over them, and reports it.
+    Iterating reads the source again if possible (files, lists); a one-shot source (standard input, a generator)
+    raises UsageError the second time. Raises DataError if the source as a whole is invalid. Ids may repeat: the store
+    of the samples has an index over them and reports duplicates.
     """
 
     name: str
@@ -277,17 +279,17 @@ class Dataset:
 
 
 class Fingerprint:
-    """The digest of the samples of a data set in their order, taken while they stream by."""
+    """The digest of the samples of a data set in their order, computed while they stream."""
 
     def __init__(self) -> None:
         self._hash = hashlib.blake2b(digest_size=16)
 
     def add(self, sample: Sample) -> None:
-        """Take in the next sample."""
+        """Add the next sample."""
         self._hash.update(bytes.fromhex(sample.digest))
 
     def hexdigest(self) -> str:
-        """32 hexadecimal digits that name the samples taken in so far."""
+        """Return the digest of the samples added so far: 32 hexadecimal digits."""
         return self._hash.hexdigest()
 
 

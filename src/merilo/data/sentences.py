@@ -1,7 +1,7 @@
-"""Sentences of a text with their places: what judges point at by number.
+"""Sentences of a text with their positions, which judges refer to by number.
 
-Markdown blocks come first; in each block of prose the language's own splitter works. A heading, a table row
-and a code block are one unit each. Splitting is deterministic, and nothing but white space is left out.
+Markdown blocks come first; in each block of prose the language's own splitter works. A heading, a table row and a
+code block are one sentence each. Splitting is deterministic, and nothing except white space is left out.
 """
 
 import re
@@ -18,17 +18,17 @@ from merilo.data.spans import Span
 __all__ = ["SPLITTER_ID", "Span", "sentences", "split"]
 
 SPLITTER_ID: Final = "merilo-sentences-1"
-"""Names the rules; goes into every run, and changes when any text could be split differently."""
+"""Identifier of the rules: part of every run, and changed when any text could be split differently."""
 
 _CACHED_BYTES: Final = 16_000_000
 _TEXT_BYTES: Final = 400
 _SENTENCE_BYTES: Final = 80
-"""What an entry takes, and each of its sentences, besides the characters."""
+"""Bytes of an entry, and of each of its sentences, in addition to the characters."""
 _WORD: Final = re.compile(r"\w")
 
 
 def sentences(text: str, language: str | None = None) -> tuple[str, ...]:
-    """The sentences of the text, in order, without the white space around them; none for a blank text.
+    """Return the sentences of the text, in order, without surrounding white space; none for a blank text.
 
     While a text is cached, equal text and language give the same tuple.
     """
@@ -36,14 +36,14 @@ def sentences(text: str, language: str | None = None) -> tuple[str, ...]:
 
 
 def split(text: str, language: str | None = None) -> tuple[Span, ...]:
-    """Where the sentences of the text stand: ascending, not blank, with only white space between them.
+    """Return the spans of the sentences of the text: ascending, not blank, with only white space between them.
 
-    `language` is a code such as "en"; None takes it from the script. A unit without a letter or digit (a
-    rule, a stray mark) is joined to the one before it in its block, else to the one that follows.
+    `language` is a code such as "en"; None detects it from the script. A unit without a letter or digit (a rule, a
+    stray character) is joined to the unit before it in its block, otherwise to the next one.
     """
     code = language or detect_language(text)
     found: list[Span] = []
-    waiting: int | None = None  # where a wordless unit began that had nothing to be joined to
+    waiting: int | None = None  # start of a wordless unit that has no unit before it
     for block in blocks(text):
         check_cancelled()
         first = len(found)
@@ -69,14 +69,14 @@ def split(text: str, language: str | None = None) -> tuple[Span, ...]:
 
 
 def _ends(text: str, block: Block, language: str) -> list[int]:
-    """Where the block's units end; marks go with the sentence that they stand before."""
+    """Return the ends of the block's units; markers go with the sentence that follows them."""
     if not block.is_prose:
         return [block.end]
     if not block.marks:
         return [block.start + end for end in sentence_ends(text[block.start : block.end], language)]
     position = block.start
     pieces: list[str] = []
-    for mark in block.marks:  # blanked but for numbers, which an item in the same line may go on from
+    for mark in block.marks:  # blanked, except numbers: an item in the same line may continue the count
         shown = text[mark.start : mark.end]
         pieces += (text[position : mark.start], shown if NO_SENTENCE.fullmatch(shown) else " " * len(shown))
         position = mark.end
@@ -89,7 +89,7 @@ def _ends(text: str, block: Block, language: str) -> list[int]:
 
 
 class _Cache:
-    """The sentences of the texts used last, bounded by about how many bytes they take."""
+    """The sentences of the most recently used texts, bounded by their approximate bytes."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -100,15 +100,15 @@ class _Cache:
     def sentences(self, text: str, language: str | None) -> tuple[str, ...]:
         key = (text, language)
         with self._lock:
-            held = self._entries.get(key)
-            if held is not None:
+            cached = self._entries.get(key)
+            if cached is not None:
                 self._entries.move_to_end(key)
-                return held
+                return cached
         made = tuple(text[start:end] for start, end in split(text, language))
         with self._lock:
-            held = self._entries.get(key)  # another thread may have been faster
-            if held is not None or _bytes_of(text, made) > self._max_bytes // 4:
-                return held if held is not None else made
+            cached = self._entries.get(key)  # another thread may have been faster
+            if cached is not None or _bytes_of(text, made) > self._max_bytes // 4:
+                return cached if cached is not None else made
             self._entries[key] = made
             self._bytes += _bytes_of(text, made)
             while self._bytes > self._max_bytes:
@@ -118,7 +118,7 @@ class _Cache:
 
 
 def _bytes_of(text: str, its_sentences: tuple[str, ...]) -> int:
-    """Return about how many bytes an entry takes: the text twice, whole and in pieces."""
+    """Return the approximate bytes of an entry: the text twice, whole and in pieces."""
     return _TEXT_BYTES + 2 * len(text) + _SENTENCE_BYTES * len(its_sentences)
 
 

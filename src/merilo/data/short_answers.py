@@ -1,4 +1,4 @@
-"""Answers too short to be a statement by themselves: "In 1889." says something only with what it answers."""
+"""Answers too short to be a statement: "In 1889." has a meaning only together with its question."""
 
 from __future__ import annotations
 
@@ -7,38 +7,39 @@ from typing import Final
 from unicodedata import normalize
 
 SHORT_WORDS: Final = 8
-"""An answer of fewer words is judged together with what it answers."""
+"""An answer of fewer words is judged together with its question."""
 _SHORT_SIGNS: Final = {"ja": 24, "th": 40, "zh": 16}
-"""The same in signs, of languages that are written without blanks: about as much is said in them."""
+"""The same limit in characters, for languages without spaces between words."""
 _VERBS: Final = frozenset(
     "am are be been can can't cannot could did didn't do does doesn't don't had has hasn't have he's i'd i'll i'm i've "
     "is isn't it's may might must she's should that's there's they're was wasn't we're were weren't will won't would "
     "wouldn't you're".split()
 )
-"""An English answer with one of them is a sentence, however short."""
+"""English verbs: an answer with one of them is a sentence, however short."""
 _NAMES_TOO: Final = frozenset({"may", "will"})
-"""Verbs that are a month or a name where they are written large."""
+"""Verbs that are a month or a name if capitalised."""
 _YES: Final = frozenset("yes yep yeah correct true да верно ja oui sí si 是 是的 对 はい نعم".split())
 _NO: Final = frozenset("no nope false incorrect нет неверно nein non 不 不是 否 いいえ لا".split())
 _ECHO: Final = _VERBS | frozenset("aren't couldn't haven't he i it not shouldn't she that they we you".split())
-"""Words that only repeat a yes or a no: "Yes, it does.\""""
+r"""Words that only repeat a yes or a no: "Yes, it does.\"
+"""
 _WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _BETWEEN: Final = "\n\n"
 
 
 def stated(answer: str, user_input: str | None, language: str) -> str | None:
-    """A short answer behind what it answers, as one statement with a blank line between.
+    """Return a short answer combined with its question, as one statement with a blank line between them.
 
-    None where the answer is blank or long enough to be read alone, or where it answers nothing.
+    None if the answer is blank or long enough to be read alone, or if there is no question.
     """
     answer, asked = " ".join(answer.split()), (user_input or "").strip()
     return f"{asked}{_BETWEEN}{answer}" if answer and asked and _is_short(answer, language) else None
 
 
 def taken_apart(statement: str) -> tuple[str, str] | None:
-    """What was asked, and the answer, of what `stated` made; None for any other statement.
+    """Split a statement made by `stated` into question and answer; None for any other statement.
 
-    No sentence holds the blank line between the two.
+    No sentence contains the blank line between the two.
 
     >>> taken_apart(stated("In 1889.", "When was it built?", "en"))
     ('When was it built?', 'In 1889.')
@@ -48,17 +49,17 @@ def taken_apart(statement: str) -> tuple[str, str] | None:
 
 
 def is_yes_or_no(text: str) -> bool:
-    """Whether a text says yes or no, in one of several languages, and nothing else."""
+    """Return True if a text is only a yes or a no, in one of several languages."""
     return affirms(text) is not None
 
 
 def affirms(text: str) -> bool | None:
-    """True for a text that says yes and nothing else ("Yes.", "Yes, it does."), False for no; None for any other."""
+    """Return True for a text that is only a yes ("Yes.", "Yes, it does."), False for a no, None for any other."""
     first, *rest = _words(text) or [""]
     if first not in _YES | _NO or not _ECHO.issuperset(rest):
         return None
     says_yes = first in _YES
-    return None if says_yes and any(map(_is_denial, rest)) else says_yes  # "Yes, it isn't." says neither
+    return None if says_yes and any(map(_is_denial, rest)) else says_yes  # "Yes, it isn't." is neither
 
 
 def _is_short(answer: str, language: str) -> bool:
@@ -73,7 +74,7 @@ def _is_short(answer: str, language: str) -> bool:
 def _is_verb(word: str, before: str) -> bool:
     (plain,) = _words(word)[:1] or [""]
     is_name = plain in _NAMES_TOO and word.strip("([\"'“‘")[:1].isupper()
-    is_time = plain == "am" and (not before or before[-1:].isdigit())  # "9 am"; "Am Freitag", where it opens
+    is_time = plain == "am" and (not before or before[-1:].isdigit())  # "9 am"; "Am Freitag" at the beginning
     return plain in _VERBS and not is_name and not is_time
 
 

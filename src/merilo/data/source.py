@@ -1,8 +1,8 @@
-"""Files as raw records: what opens them, what unpacks them, what reads them.
+"""Files as raw records: opening, unpacking and parsing them.
 
-Nothing here knows what a sample is. JSON Lines and CSV are read line by line in constant memory; the text
-of a JSON file is held whole, its records are not. What a gzip file unpacks to is bounded, for a few megabytes can
-unpack to terabytes.
+Nothing here depends on samples. JSON Lines and CSV are read line by line in constant memory; the text of a JSON file
+is held whole, its records are not. The unpacked size of a gzip file is limited, because a few megabytes can unpack to
+terabytes.
 """
 
 import gzip
@@ -22,9 +22,9 @@ from merilo.data.lines import BUFFER_BYTES, Lines, Peekable, RawRecord
 from merilo.errors import DataError, Problem, UsageError
 
 MAX_LINE_BYTES: Final = 64 * 2**20
-"""Bytes of one line, or of one row of a table."""
+"""Maximum bytes of one line, or of one row of a table."""
 MAX_UNPACKED_BYTES: Final = 4 * 2**30
-"""Bytes that one gzip file may unpack to; a file that is not packed may have any size."""
+"""Maximum unpacked bytes of one gzip file; a file that is not packed may have any size."""
 
 _GZIP: Final = b"\x1f\x8b"  # how gzip files begin
 _MAGIC = {
@@ -43,7 +43,7 @@ _HEAD_BYTES = 4096
 
 
 class Format(Enum):
-    """How records stand in a file."""
+    """File formats of records."""
 
     JSONL = "jsonl"
     JSON = "json"
@@ -61,7 +61,7 @@ _SUFFIXES = {
 
 
 def format_of(path: Path) -> Format:
-    """The format that the file's name tells; raises UsageError for any other name."""
+    """Return the format that the file's name indicates; raises UsageError for any other name."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes[-1:] == [".gz"]:
         suffixes.pop()
@@ -69,22 +69,22 @@ def format_of(path: Path) -> Format:
     if found is None:
         names = ", ".join(_SUFFIXES)
         raise UsageError(
-            f"{path.name!r} has no known format; name the file with one of {names}, each perhaps with .gz. "
-            "A TREC run is read beside its --qrels."
+            f"Unknown format of {path.name!r}. Supported suffixes: {names} (.gz accepted). "
+            "To read a TREC run, add --qrels."
         )
     return found
 
 
 def data_name(path: Path) -> str:
-    """What a data set is called that stands in this file: its name without its endings."""
+    """Return the name of the data set in this file: the file's name without its suffixes."""
     return path.name.removesuffix(".gz").rsplit(".", 1)[0]
 
 
 @dataclass(frozen=True, slots=True)
 class RecordFile:
-    """A file of records, or standard input where `path` is None.
+    """A file of records, or standard input if `path` is None.
 
-    `check_head` and `records` raise DataError where the file as a whole cannot be read.
+    `check_head` and `records` raise DataError if the file as a whole cannot be read.
     """
 
     path: Path | None
@@ -93,25 +93,25 @@ class RecordFile:
 
     @property
     def name(self) -> str:
-        """What messages call the file."""
+        """The name of the file in messages."""
         return "standard input" if self.path is None else self.path.name
 
     @property
     def unit(self) -> str:
-        """What a record's place counts: "line" or, in JSON, "record"."""
+        """The unit in which a record's place is counted: "line" or, in JSON, "record"."""
         return "record" if self.format is Format.JSON else "line"
 
     def check_head(self) -> None:
-        """Raise DataError where the file does not open or its first bytes are no text.
+        """Raise DataError if the file does not open or its first bytes are not text.
 
-        A pipe is left alone, since what is looked at there is gone.
+        A pipe is not checked, because bytes that are read from it are gone.
         """
         if self.path is not None and not _is_pipe(self.path):
             with self._opened():
                 pass
 
     def records(self) -> Iterator[RawRecord]:
-        """The records in their order; a damaged one says so, and reading goes on where it can."""
+        """Yield the records in their order; a damaged one has problems, and reading continues if possible."""
         with self._opened() as stream:
             lines = Lines(stream, self.max_line_bytes, self.name)
             try:
@@ -136,6 +136,8 @@ class RecordFile:
                 else:
                     stream = stack.enter_context(open_unpacked(self.path))
                 head = stream.peek(_HEAD_BYTES)[:_HEAD_BYTES]
+            except FileNotFoundError as error:
+                raise no_such_file(self.path) from error
             except (OSError, EOFError, zlib.error) as error:
                 raise DataError.of(replace(unreadable(error), source=self.name)) from error
             if (fault := _head_fault(head)) is not None:
@@ -146,7 +148,7 @@ class RecordFile:
 def _is_pipe(path: Path) -> bool:
     try:
         return path.is_fifo()
-    except OSError:  # opening it says what is wrong
+    except OSError:  # opening it raises a clearer error
         return False
 
 
@@ -168,10 +170,10 @@ def _unpacked(stream: Peekable, name: str) -> Peekable:
 
 
 class _Unpacked(io.RawIOBase):
-    """The content of a gzip file; reading raises DataError once it has given more than `limit` bytes."""
+    """The content of a gzip file; reading raises DataError once it has returned more than `limit` bytes."""
 
     def __init__(self, packed: Peekable, name: str, limit: int) -> None:
-        self._content = gzip.GzipFile(fileobj=cast("BinaryIO", packed))  # reading is all that it does with the file
+        self._content = gzip.GzipFile(fileobj=cast("BinaryIO", packed))  # GzipFile only reads the file
         self._name = name
         self._limit = limit
         self._given = 0
@@ -180,9 +182,11 @@ class _Unpacked(io.RawIOBase):
         """See `io.RawIOBase.readable`."""
         return True
 
-    def readinto(self, buffer: Any, /) -> int:  # Any: what can be written to has no name before Python 3.12
+    def readinto(self, buffer: Any, /) -> int:  # Any: writable buffers have no type before Python 3.12
         """See `io.RawIOBase.readinto`; raises DataError."""
-        count = self._content.readinto(memoryview(buffer)[:BUFFER_BYTES])  # it makes a copy of what it reads at once
+        count = self._content.readinto(
+            memoryview(buffer)[:BUFFER_BYTES]
+        )  # GzipFile copies each chunk, so the chunk is bounded
         self._given += count
         if self._given > self._limit:
             advice = "unpack the file first (gunzip) if it is meant to be this large"
@@ -194,24 +198,27 @@ class _Unpacked(io.RawIOBase):
 def _standard_input() -> Peekable:
     stream = sys.stdin.buffer
     if hasattr(stream, "peek"):
-        return cast("Peekable", stream)  # what the interpreter itself opens
+        return cast("Peekable", stream)  # the stream that the interpreter opens
     return io.BufferedReader(io.BytesIO(stream.read()))
 
 
+def no_such_file(path: Path | None) -> DataError:
+    """Return the error for a file that does not exist."""
+    return DataError(f"No such file: {path}.", problems=(Problem("a readable file", f"no file at {path}"),))
+
+
 def unreadable(error: Exception) -> Problem:
-    """What to say of a file that does not open, or breaks off."""
+    """Return the problem of a file that does not open or is truncated."""
     match error:
-        case FileNotFoundError():
-            got = f"no file at {error.filename}"
         case IsADirectoryError():
             got = "a directory"
         case PermissionError():
-            got = "one that may not be read (permission denied)"
+            got = "a file without read permission"
         case EOFError():
-            got = "a gzip file that breaks off"
+            got = "a truncated gzip file"
         case _:
             got = f"an error ({error})"
-    return Problem("a file that can be read to its end", got)
+    return Problem("a readable file", got)
 
 
 def _head_fault(head: bytes) -> str | None:
@@ -222,7 +229,7 @@ def _head_fault(head: bytes) -> str | None:
             return kind
     zeros = head.count(0)
     if zeros > len(head) * 0.3:
-        return "UTF-16 or UTF-32 without a mark, or a binary file; save the file as UTF-8"
+        return "UTF-16 or UTF-32 without a byte order mark, or a binary file; save the file as UTF-8"
     if len(head.translate(None, _CONTROL)) < len(head) * 0.9:
         return "a binary file"
     return None

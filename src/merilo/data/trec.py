@@ -1,9 +1,9 @@
-"""Answer files of the TREC kind: a run (what was retrieved) and qrels (what is relevant), as samples.
+"""Files in TREC format, a run (retrieved documents) and qrels (relevant documents), as samples.
 
-A run has lines `topic Q0 document rank score tag`, qrels have lines `topic iteration document grade`, fields divided by
-white space; either file may be gzipped. Ranks are told from the scores alone, as trec_eval does, which reads them
-as 32-bit numbers: higher scores first, and of equal scores the document whose id is greater by its bytes. The
-rank column, the second column of both files and the tag bear on nothing.
+A run has lines `topic Q0 document rank score tag`, qrels have lines `topic iteration document grade`, with fields
+separated by white space; either file may be gzipped. Documents are ranked by score alone, as in trec_eval, which
+reads scores as 32-bit numbers: higher scores first, and on ties the document whose id is greater by its bytes. The
+rank column, the second column of both files and the tag do not affect the ranking.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.data.lines import Lines
 from merilo.data.sample import Dataset, Sample
-from merilo.data.source import data_name, open_unpacked, unreadable
+from merilo.data.source import data_name, no_such_file, open_unpacked, unreadable
 from merilo.errors import DataError, Problem
 
 if TYPE_CHECKING:
@@ -37,16 +37,20 @@ _QRELS_FIELDS: Final = "four fields: topic iteration document grade"
 
 
 def load_trec(run: str | PathLike[str], qrels: str | PathLike[str]) -> Dataset:
-    """One sample for each topic of either file, those of the qrels first, in the order of the files.
+    """Return one sample per topic of either file, those of the qrels first, in the order of the files.
 
-    A sample has the topic as its id, `retrieved_context_ids` best first (none for a topic that the run leaves out, so
-    that it counts as nothing found, like `trec_eval -c`), `reference_context_ids` with the documents of grade 1 and
-    above, best grade first (missing for a topic that the qrels leave out), and in its metadata every grade under
-    `qrels` and the run's tag under `run`.
+    A sample has these fields:
 
-    Both files are read at once. Raises DataError with the file and line of each fault, 20 at most: a line with
-    another number of fields, a score or grade that is no number, a document that stands twice under one topic, a file
-    without a line. Raises DataError too for a gzip file that unpacks to more than `MAX_UNPACKED_BYTES`.
+    - `id`: the topic;
+    - `retrieved_context_ids`: best first; empty for a topic that the run lacks, which counts as nothing found, like
+      `trec_eval -c`;
+    - `reference_context_ids`: the documents of grade 1 and above, best grade first; missing for a topic that the
+      qrels lack;
+    - `metadata`: every grade under `qrels` and the run's tag under `run`.
+
+    Both files are read at once. Raises DataError with the file and line of at most 20 problems: a wrong number of
+    fields, an invalid score or grade, a document twice under one topic, an empty file. Also raises DataError for a
+    gzip file that unpacks to more than `MAX_UNPACKED_BYTES`.
     """
     retrieved, judged = _Run(Path(run).name), _Qrels(Path(qrels).name)
     problems: list[Problem] = []
@@ -60,7 +64,7 @@ def load_trec(run: str | PathLike[str], qrels: str | PathLike[str]) -> Dataset:
 
 
 class _Retrieved(NamedTuple):
-    """What the order of documents is told from."""
+    """The sort key of a retrieved document."""
 
     score: float
     document: bytes
@@ -88,7 +92,7 @@ class _Run:
             self.scores[topic][document] = score
 
     def ranked(self, topic: str) -> list[str]:
-        """The documents of a topic, best first, as trec_eval orders them."""
+        """Return the documents of a topic, best first, as trec_eval orders them."""
         scores = self.scores.get(topic, {})
         return sorted(scores, key=lambda document: _Retrieved(scores[document], document.encode()), reverse=True)
 
@@ -130,6 +134,8 @@ def _read(path: Path, name: str, take: _Take, problems: list[Problem]) -> None:
             is_empty = not _read_lines(Lines(stream, _MAX_LINE_BYTES, name), name, take, problems)
     except UnicodeDecodeError as error:
         problems.append(Problem("UTF-8 text", f"byte 0x{error.object[error.start]:02X}", source=name))
+    except FileNotFoundError as error:
+        raise no_such_file(path) from error
     except (OSError, EOFError, zlib.error) as error:
         problems.append(replace(unreadable(error), source=name))
     else:
@@ -138,7 +144,7 @@ def _read(path: Path, name: str, take: _Take, problems: list[Problem]) -> None:
 
 
 def _read_lines(lines: Lines, name: str, take: _Take, problems: list[Problem]) -> bool:
-    """Read lines until there are enough problems; return True if one was not blank."""
+    """Read lines until there are enough problems; return True if any line was not blank."""
     has_lines = False
     for line in lines:
         if len(problems) >= _MOST_PROBLEMS:
@@ -160,7 +166,7 @@ def _read_lines(lines: Lines, name: str, take: _Take, problems: list[Problem]) -
 
 
 def _number(text: str) -> float | None:
-    """A finite number as trec_eval holds it: in 32 bits; None for anything else, also for `1_0` and other digits."""
+    """Return a finite number in 32 bits, as in trec_eval; None for anything else, also for `1_0` and other digits."""
     if not text.isascii() or "_" in text:
         return None
     try:
@@ -171,5 +177,5 @@ def _number(text: str) -> float | None:
 
 
 def _whole(text: str) -> int | None:
-    """A whole number in digits from 0 to 9; None for anything else."""
+    """Return a whole number in digits from 0 to 9; None for anything else."""
     return int(text) if _WHOLE.fullmatch(text) else None

@@ -1,7 +1,7 @@
-"""What a judge is: a plan one floor down, that yields requests and returns verdicts.
+"""The protocol of a judge: a plan one level below a metric's plan, which yields requests and returns verdicts.
 
-`answer` is a generator like a metric's plan: it yields steps of `Send`s, is sent one `Reply` or `Failure`
-for each, and returns the verdict. It does no I/O and keeps no state, so every driver runs it unchanged.
+`answer` is a generator like a metric's plan: it yields steps of `Send`s, is sent one `Reply` or `Failure` for each,
+and returns the verdict. It does no I/O and keeps no state, so every driver runs it unchanged.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PACK_SIZE = 10
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """A request on its way to a provider."""
+    """A request and the provider that it is for."""
 
     provider: Provider
     request: Request
@@ -33,58 +33,61 @@ if TYPE_CHECKING:
     Conversation = Generator[tuple[Send, ...], tuple[Reply | Failure, ...], tuple[Answer, ...]]
 else:
     Conversation = Generator
-"""Yields steps of sends, is sent a reply or failure for each, returns one answer for each question asked."""
+"""A generator: yields steps of sends, is sent a reply or failure for each, returns one answer per question."""
 
 
 class Judge(Protocol):
-    """Who answers questions. Implementations are frozen dataclasses.
+    """A model or function that answers questions. Implementations are frozen dataclasses.
 
-    A judge may also have
+    A judge may also have these attributes:
 
-    - `unready: str | None`: why it can answer nothing here (a package is missing), as a phrase, told before a run;
-    - `batched: bool`: whether all that it sends goes to providers that answer batches (`BatchProvider`), and the order
-      in which it is asked does not matter, so that a run may ask in rounds;
-    - `knows: Callable[[Sequence[str]], bool]`: whether it knows the language of these texts, of which the first is what
-      is asked. A run says which samples it does not, and a cascade leaves such questions to the next judge;
-    - `weak: frozenset[str]`: the names of metrics of which its verdicts tell little, as `rates` says in words.
+    - `unready: str | None`: why it cannot answer anything here (for example, a missing package), as a phrase. It is
+      reported before a run starts;
+    - `batched: bool`: True if all its requests go to providers that answer batches (`BatchProvider`) and the order of
+      the questions does not matter. A run may then ask in rounds;
+    - `knows: Callable[[Sequence[str]], bool]`: True if it knows the language of these texts, the first of which is
+      the question or statement. A run reports samples in other languages, and a cascade passes them to the next
+      judge;
+    - `weak: frozenset[str]`: the names of metrics for which its verdicts are unreliable. `rates` explains this in
+      words.
     """
 
     @property
     def name(self) -> str:
-        """How reports call it: `embedded`, `openai:gpt-4.1-mini`."""
+        """The name in reports: `embedded`, `openai:gpt-4.1-mini`."""
         ...
 
     @property
     def answers(self) -> frozenset[type[Question[Any]]]:
-        """The question types it answers; others are never sent to it."""
+        """The question types that the judge answers; it receives no others."""
         ...
 
     @property
     def together(self) -> frozenset[type[Question[Any]]]:
-        """The question types it judges in packs of at most `PACK_SIZE`; a subset of `answers`."""
+        """The question types that are judged in packs of at most `PACK_SIZE`; a subset of `answers`."""
         ...
 
     @property
     def rates(self) -> str | None:
-        """One line on how well it agrees with people, for the summary; None where it is not known."""
+        """Agreement with human labels, as one line for the summary; None if unknown."""
         ...
 
     @property
     def cacheable(self) -> bool:
-        """Whether other runs may use its verdicts: false when the fingerprint cannot tell two versions apart."""
+        """True if other runs may use the verdicts; False if the fingerprint cannot distinguish two versions."""
         ...
 
     def fingerprint(self) -> Mapping[str, object]:
-        """Everything that may change a verdict but the rubric: provider, model, parameters, weights hash.
+        """Return everything except the rubric that can change a verdict: provider, model, parameters, weights hash.
 
-        JSON-able, no secrets.
+        The result can be written as JSON and contains no secrets.
         """
         ...
 
     def rubric(self, question: Question[Any] | Pack) -> str:
-        """The full text of the rubric this question is asked through; empty when there is none."""
+        """Return the full text of the rubric for this question; empty if the judge uses none."""
         ...
 
     def answer(self, question: Question[Any] | Pack) -> Conversation:
-        """A conversation that returns one answer for each question: one for a question, n for a pack of n."""
+        """Return a conversation that returns one answer per question: one for a question, n for a pack of n."""
         ...

@@ -1,7 +1,7 @@
-"""The model of the embedded judge: what the words show and what the encoder reads, joined task by task.
+"""The model of the embedded judge: evidence from the words and from the encoder, combined for each task.
 
-Each task has a logistic curve over a few numbers (`merilo.judges.blended_rows`). The encoder knows English; where
-texts are of another language the words alone decide (`merilo.judges.lexical`).
+Each task has a logistic curve over a few features (`merilo.judges.blended_rows`). The encoder knows English only; for
+texts in another language the words alone decide (`merilo.judges.lexical`).
 """
 
 from __future__ import annotations
@@ -49,68 +49,68 @@ _Found = TypeVar("_Found", RelevanceResult, UsefulnessResult)
 
 
 class _Part(NamedTuple):
-    """What of the sentences of a context is in English, or is not."""
+    """The sentences of a context that contain English text, or those that contain other text."""
 
     context: int
     places: tuple[int, ...]
-    """Where they stand among the context's sentences."""
+    """Their positions among the context's sentences."""
     sentences: tuple[str, ...]
 
     def placed(self, found: _Found) -> _Found:
-        """What was found of these sentences, with the places of its evidence in the whole context."""
+        """Return a result about these sentences with its evidence as positions in the whole context."""
         return replace(found, evidence=tuple(self.places[at] for at in found.evidence))
 
 
 @dataclass(frozen=True)
 class BlendedModel:
-    """Answers each task; equal texts give equal answers, whatever else is asked. Use `BlendedModel.load()`."""
+    """The model that answers each task; equal texts always give equal answers. Use `BlendedModel.load()`."""
 
     lexical: LexicalModel
     curves: Mapping[str, Curve]
     agreement: Mapping[str, Any]  # Any: nested tables of numbers, printed as they are
-    """Agreement with people on held-out records, by task; see `training/README.md` for the fields."""
+    """Agreement with human labels on held-out records, by task; see `training/README.md` for the fields."""
     fingerprint: str
-    """The SHA-256 of the curves, which name the weights, and of the model of words together, in hex."""
+    """The hexadecimal SHA-256 of the curves, which name the weights, and of the lexical model together."""
     weights: Weights
     _lock: Lock = field(default_factory=Lock, repr=False)
     _rows: list[BlendedRows] = field(default_factory=list, repr=False)
 
     @classmethod
     def load(cls) -> BlendedModel:
-        """The model in the package, read and checked once; its graphs are built when they are asked for first.
+        """Return the packaged model, which is read and checked once; its graphs are built at first use.
 
-        Raises DataError when a file of it is missing, damaged or does not go with the others.
+        Raises DataError if one of its files is missing, damaged or does not match the others.
         """
         return _packaged()
 
     @classmethod
     def of(cls, curves: bytes, lexical: LexicalModel, weights: Weights) -> Self:
-        """The model of these parts. Raises DataError for curves of another format, or fitted for other weights."""
+        """Build the model from these parts. Raises DataError if the curves have another format or fit other weights."""
         try:
             fields = _fields(curves, weights)
             found = {name: Curve.of(fields["curves"][name]) for name in TASKS}
             agreement: Mapping[str, Any] = fields["agreement"]
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            told = f"The curves of the embedded judge cannot be used ({error}); install merilo anew, or fit them again."
-            raise DataError(told) from error
-        mark = sha256(f"{sha256(curves).hexdigest()} {lexical.fingerprint}".encode()).hexdigest()
-        return cls(lexical, found, agreement, mark, weights)
+            message = f"Cannot use the curves of the embedded judge ({error}); reinstall merilo, or fit them again."
+            raise DataError(message) from error
+        fingerprint = sha256(f"{sha256(curves).hexdigest()} {lexical.fingerprint}".encode()).hexdigest()
+        return cls(lexical, found, agreement, fingerprint, weights)
 
     @property
     def rows(self) -> BlendedRows:
-        """What is seen of texts."""
-        with self._lock:  # threads ask at once, and the graphs are built once
+        """The features of texts; the graphs are built at first use."""
+        with self._lock:  # several threads may ask at once, but the graphs are built once
             if not self._rows:
                 self._rows.append(BlendedRows(self.weights, self.lexical))
             return self._rows[0]
 
     @property
     def embedder(self) -> Embedder:
-        """Vectors of texts, by the encoder that the judge reads with."""
+        """Vectors of texts, from the encoder that the judge uses."""
         return Embedder(self.rows.encodings)
 
     def relevance(self, user_input: str, sentences: Sequence[str]) -> RelevanceResult:
-        """How far a context helps to answer the user input, and by which sentences."""
+        """Grade how relevant a context is to the user input, with the sentences that are evidence."""
         read, others = _parts_of(user_input, [sentences])
         if not read:
             return self.lexical.relevance(user_input, sentences)
@@ -118,13 +118,16 @@ class BlendedModel:
         if not others:
             return found
         by_words = others[0].placed(self.lexical.relevance(user_input, others[0].sentences))
+        # The two parts use different curves, so their probabilities are compared by the distance from their
+        # thresholds.
         surer = max(found, by_words, key=lambda each: (each.grade, each.probability - each.yes_from))
         evidence = tuple(sorted({*found.evidence, *by_words.evidence}))
         return replace(surer, evidence=evidence, coverage=self.lexical.relevance(user_input, sentences).coverage)
 
     def usefulness(self, user_input: str, reference: str, sentences: Sequence[str]) -> UsefulnessResult:
-        """Whether a context helps to arrive at the reference, and by which sentences."""
+        """Judge whether a context helps to arrive at the reference, with the sentences that are evidence."""
         read, others = _parts_of(user_input, [sentences])
+        # The reference may be in another language than the question; the encoder needs all texts in English.
         if not read or not all_english(user_input, (reference, *read[0].sentences)):
             return self.lexical.usefulness(user_input, reference, sentences)
         found = read[0].placed(self._read_usefulness(user_input, reference, read[0].sentences))
@@ -136,7 +139,7 @@ class BlendedModel:
         return replace(surer, evidence=tuple(sorted({*found.evidence, *by_words.evidence})), coverage=covered)
 
     def support(self, statement: str, contexts: Sequence[Sequence[str]]) -> SupportResult:
-        """Whether contexts, each given as its sentences, support a statement: one alone, or two together."""
+        """Judge whether contexts, each given as its sentences, support a statement: one alone, or two together."""
         read, others = _parts_of(statement, contexts)
         if not read or not words(statement).stems:
             return self.lexical.support(statement, contexts)
@@ -155,10 +158,11 @@ class BlendedModel:
         relevant, answers = self.rows.context(user_input, sentences)
         curve = self.curves["relevant"]
         p_relevant, yes_from = curve.probability(relevant), curve.thresholds["yes"]
-        if len(sentences) == 1:  # its one sentence has to be evidence too
+        if len(sentences) == 1:  # the only sentence must be evidence too
             curve = self.curves["sentence"]
             p_relevant = round(p_relevant * curve.probability(self.rows.sentences(user_input, sentences)[0]), DIGITS)
             yes_from *= curve.thresholds["yes"]
+        # Fitted separately, so the probability of answering could exceed that of being relevant.
         p_answers = min(p_relevant, self.curves["answers"].probability(answers))
         grade, evidence = 0, tuple[int, ...]()
         if p_relevant >= yes_from:
@@ -183,6 +187,7 @@ class BlendedModel:
         chances = [0.0 if row is None else curve.probability(row) for row in rows]
         best, yes_from = max(chances, default=0.0), curve.thresholds["yes"]
         evidence = tuple(place for place, chance in enumerate(chances) if chance >= yes_from)
+        # Two contexts are tried only if none supports the statement alone: most statements need one.
         together = None if evidence else joint(held, contexts)
         if together is not None:
             best = max(best, curve.probability(self.rows.support(statement, together[1])))
@@ -190,7 +195,7 @@ class BlendedModel:
         return SupportResult(bool(evidence), evidence, best, coverage(held), yes_from)
 
     def sufficiency(self, user_input: str, contexts: Sequence[Sequence[str]]) -> SufficiencyResult:
-        """Whether contexts, each given as its sentences, together hold enough to answer the user input."""
+        """Judge whether contexts, each given as its sentences, together are enough to answer the user input."""
         words_alone = self.lexical.sufficiency(user_input, contexts)
         read, others = _parts_of(user_input, contexts)
         if not read:
@@ -206,7 +211,7 @@ class BlendedModel:
         return replace(surer, coverage=words_alone.coverage)
 
     def addresses(self, user_input: str, statement: str) -> AddressesResult:
-        """Whether a statement addresses what the user input asks; a refusal never does."""
+        """Judge whether a statement addresses the user input; a refusal never does."""
         if not all_english(user_input, (statement,)) or not words(statement).stems:
             return self.lexical.addresses(user_input, statement)
         curve = self.curves["addresses"]
@@ -215,11 +220,11 @@ class BlendedModel:
         return AddressesResult(not refuses and chance >= curve.thresholds["yes"], chance)
 
     def noncommittal(self, user_input: str, response: str) -> bool:
-        """Whether a response declines to answer."""
+        """Return True if a response declines to answer."""
         return self.lexical.noncommittal(user_input, response)
 
     def claims(self, sentence: str) -> bool:
-        """Whether a sentence of a response states something; see `LexicalModel.claims`."""
+        """Return True if a sentence of a response makes a statement; see `LexicalModel.claims`."""
         return self.lexical.claims(sentence)
 
     def _short(self, short: ShortAnswer, contexts: Sequence[Sequence[str]]) -> SupportResult:
@@ -228,7 +233,7 @@ class BlendedModel:
         return short_result(short, curve, rows, covered, lambda at: self.relevance(short.asked, contexts[at]))
 
     def _evidence(self, user_input: str, sentences: Sequence[str]) -> tuple[int, ...]:
-        """The sentences that read like evidence, else the likeliest."""
+        """Return the sentences that reach the threshold for evidence, or the most likely one if none does."""
         curve = self.curves["sentence"]
         logits = [curve.logit(row) for row in self.rows.sentences(user_input, sentences)]
         chosen = tuple(at for at, logit in enumerate(logits) if probability(logit) >= curve.thresholds["yes"])
@@ -245,7 +250,7 @@ def _fields(curves: bytes, weights: Weights) -> dict[str, Any]:  # Any: parsed J
 
 
 def _parts_of(asked: str, contexts: Sequence[Sequence[str]]) -> tuple[list[_Part], list[_Part]]:
-    """What of each context the encoder reads beside what is asked or stated, and what is left to words alone."""
+    """Return the parts of each context that the encoder reads, and the parts left to the words alone."""
     read, others = list[_Part](), list[_Part]()
     for number, sentences in enumerate(contexts):
         apart = told_apart(asked, sentences)
@@ -257,7 +262,7 @@ def _parts_of(asked: str, contexts: Sequence[Sequence[str]]) -> tuple[list[_Part
 
 
 def _place_of_most(values: Sequence[float]) -> int:
-    """Where the greatest stands, the first of equal ones."""
+    """Return the index of the largest value (the first one on ties)."""
     return max(range(len(values)), key=lambda place: (values[place], -place))
 
 
@@ -269,4 +274,4 @@ def _packaged() -> BlendedModel:
             weights = Weights.read(path)
         return BlendedModel.of(model_file(CURVES_FILE), LexicalModel.load(), weights)
     except OSError as error:
-        raise DataError(f"A file of the embedded judge cannot be read ({error}); install merilo anew.") from error
+        raise DataError(f"Cannot read a file of the embedded judge ({error}); reinstall merilo.") from error

@@ -1,7 +1,8 @@
-"""The numbers that the embedded judge decides by: for each task what the words show beside what the encoder reads.
+"""The features of the embedded judge: for each task, numbers from the words and from the encoder.
 
-A row holds the log odds that the words alone give (`merilo.judges.lexical`) and what the encoder and the reader see
-(`merilo.judges.encoder`), in the order that `TASKS` names. Curves over them are fitted by `training/encoder/fit.py`.
+A row contains the log odds by the words alone (`merilo.judges.lexical`) and the outputs of the encoder and the reader
+(`merilo.judges.encoder`), in the order given by `TASKS`. `training/encoder/fit.py` fits logistic curves over the
+rows.
 """
 
 from __future__ import annotations
@@ -44,28 +45,33 @@ TASKS: Final[Mapping[str, tuple[str, ...]]] = {
     "addresses": ("lexical",),
     "useful": ("lexical", "read"),
 }
-"""The fitted curves and the numbers each takes, in order.
+"""The fitted curves and the features of each, in order.
 
-`lexical`: the log odds by the words; `read`: a logit of the reader; `cosine`: of the vectors of both texts; `covered`:
-see `Sight.covered`; `_behind`: how far a sentence lies behind the best of its context; `evidence`, `sentence_suffices`:
-the reader's highest logits of a sentence of the context, as evidence and as enough; for a short answer, of the
-sentences that hold it; `related`: its highest of the whole context for grade 1 or 2; `contradicted`: of a statement,
-against not stated; of a user input by itself.
+- `lexical`: the log odds by the words;
+- `read`: a logit of the reader;
+- `cosine`: the cosine of the vectors of both texts;
+- `covered`: see `Sight.covered`;
+- `_behind`: the difference between a sentence and the best sentence of its context, at most 0;
+- `evidence`, `sentence_suffices`: the reader's highest logits of any sentence of the context, as evidence and as
+  sufficient alone. For a short answer, only the sentences that contain it count;
+- `related`: the reader's highest logit of the whole context for grade 1 or 2;
+- `contradicted`: for a statement, the logit of contradicted minus that of not stated; for a user input, the logit
+  alone.
 """
 _CANDIDATES: Final = 2
-"""Sentences that are read for `evidence`: so many that hold most words of the question, and that come nearest to it."""
+"""Sentences read for `evidence`: the 2 with most words of the question, and the 2 most similar to it."""
 _LOWEST: Final = -12.0
-"""Log odds from the words where they have nothing to go by."""
+"""Log odds by the words if a text has no words to compare."""
 _KEPT_BYTES: Final = 16_000_000
-"""Of user inputs and contexts whose numbers are kept: relevance and sufficiency ask for the same."""
+"""Size of the cache of features by user input and context: relevance and sufficiency need the same ones."""
 
 
 class _Context(NamedTuple):
-    """What is seen of a user input in a context."""
+    """The features of a user input and a context."""
 
     relevant: float
     answers: float
-    """The log odds by the words that it is relevant, and that it answers."""
+    """The log odds by the words that the context is relevant, and that it answers."""
     cosine: float
     read: float
     covered: float
@@ -76,10 +82,10 @@ class _Context(NamedTuple):
 
 
 class BlendedRows:
-    """Rows for texts; equal texts give equal rows. Threads may share it."""
+    """Rows of features for texts; equal texts give equal rows. Threads may share it."""
 
     def __init__(self, weights: Weights, lexical: LexicalModel) -> None:
-        """Raises DataError for weights of a later format or without a part."""
+        """Build the graphs. Raises DataError if the weights have a later format or lack a part."""
         self.weights = weights
         self.lexical = lexical
         self.encodings = Encodings(Encoder(weights))
@@ -87,9 +93,10 @@ class BlendedRows:
         self._contexts = BoundedCache(self._context, size=_bytes_of, max_size=_KEPT_BYTES)
 
     def sentences(self, user_input: str, sentences: Sequence[str]) -> list[Row]:
-        """The numbers of `sentence` for each sentence of a context; there must be one."""
+        """Return the features of `sentence` for each sentence of a context, which must not be empty."""
         found = match(self.lexical.lexicon.query(user_input), sentences, drop_copies=True)
         by_words = _by_sentence(found, self.lexical.context_row(found)[0], len(sentences))
+        # Echoes of the question are removed before reading: the reader would score them as perfect matches.
         short, new = self._short(user_input)[0], without_copies(user_input, sentences)
         seen = [self._eyes.see(short, part) for part in self._parts(new)]
         read, covered = self._eyes.logits_of("sentence", seen).tolist(), [each.covered for each in seen]
@@ -100,13 +107,13 @@ class BlendedRows:
         ]
 
     def context(self, user_input: str, sentences: Sequence[str]) -> tuple[Row, Row]:
-        """The numbers of `relevant` and of `answers`; there must be a sentence."""
+        """Return the features of `relevant` and of `answers` for a context, which must not be empty."""
         seen = self._contexts[user_input, tuple(sentences)]
         relevant = seen.relevant, seen.cosine, seen.read, seen.covered
         return relevant, (seen.answers, seen.cosine, seen.evidence)
 
     def sufficient(self, user_input: str, contexts: Sequence[Sequence[str]]) -> Row:
-        """The numbers of `sufficient`: the highest of any context, beside what the words of all say together."""
+        """Return the features of `sufficient`: the highest of any context, and the log odds by the words of all."""
         together = [sentence for context in contexts for sentence in context]
         found = match(self.lexical.lexicon.query(user_input), together, drop_copies=True)
         by_words = self.lexical.curves["sufficient"].logit(self.lexical.context_row(found)[1])
@@ -121,19 +128,20 @@ class BlendedRows:
         )
 
     def support(self, statement: str, sentences: Sequence[str], held: Matches | None = None) -> Row:
-        """The numbers of `supported` for a statement and one context; `held`: its matches, where they are known."""
+        """Return the features of `supported` for a statement and one context; `held`: its matches, if known."""
         found = held or self.lexical.held(statement, [sentences])[0]
         by_words = _LOWEST
         if any(found.masks):
             by_words = self.lexical.curves["supported"].logit(support_features(found, self.lexical.lexicon))
         seen = self._windows(self._short(statement), sentences)
         margins = self._margins(seen)
+        # The contradiction is read in the window that supports best, so that both are about the same text.
         best = int(margins.argmax())
         contradicted, unsaid = (self._eyes.logits_of("supported", seen, part)[best] for part in (1, 2))
         return by_words, float(margins[best]), float(contradicted - unsaid)
 
     def short(self, short: ShortAnswer, contexts: Sequence[Sequence[str]]) -> list[Row | None]:
-        """The numbers of `answered`, or of `yes_or_no`, for each context; None for one that can show nothing of it."""
+        """Return the features of `answered`, or of `yes_or_no`, for each context; None if a context has no evidence."""
         rows: list[Row | None] = []
         for seen, sentences in zip(self.lexical.short_rows(short, contexts), contexts, strict=True):
             if seen is None:
@@ -149,14 +157,14 @@ class BlendedRows:
         return rows
 
     def answer(self, user_input: str, statement: str) -> Row:
-        """The numbers of `addresses` for a statement given in answer to a question."""
+        """Return the features of `addresses` for a statement given in answer to a question."""
         refuses = self.lexical.noncommittal(user_input, statement)
         lexicon = self.lexical.lexicon
         by_words = answer_features(lexicon.query(user_input), words(statement), lexicon, refuses=refuses)
         return (self.lexical.curves["addresses"].logit(by_words),)
 
     def useful(self, user_input: str, reference: str, sentences: Sequence[str]) -> Row:
-        """The numbers of `useful` for a context: the reference held against it."""
+        """Return the features of `useful` for a context compared with the reference."""
         lexicon = self.lexical.lexicon
         target = match(lexicon.query(reference), sentences, drop_copies=False)
         asked = match(lexicon.query(user_input), sentences, drop_copies=True)
@@ -165,7 +173,7 @@ class BlendedRows:
         return by_words, float(self._margins(seen).max())
 
     def covered(self, text: str, sentences: Sequence[str]) -> list[float]:
-        """For each sentence how near the text's tokens are to its own, as `Sight.covered`."""
+        """Return, for each sentence, the similarity of the text's tokens to its own; see `Sight.covered`."""
         short = self._short(text)[0]
         return [self._eyes.covered(short, part) for part in self._parts(sentences)]
 
@@ -190,7 +198,7 @@ class BlendedRows:
         )
 
     def _likeliest(self, short: Encoded, parts: Sequence[Part], by_words: Sequence[float]) -> list[Sight]:
-        """What is seen of a short text in the few sentences where most of it seems to stand."""
+        """Return the pair scores of a short text with the few sentences that share most with it."""
         covered = [self._eyes.covered(short, part) for part in parts]
         places, chosen = range(len(parts)), set[int]()
         for rank in (covered, by_words):
@@ -207,9 +215,10 @@ class BlendedRows:
         return [self._eyes.see(one, other) for one in short for other in self._long(sentences)]
 
     def _parts(self, sentences: Sequence[str]) -> list[Part]:
-        """Each sentence as it is read in the first window that holds it."""
+        """Return each sentence as read in the first window that contains it."""
         long = self._long(sentences)
         parts: list[Part] = []
+        # Windows overlap, so a sentence may be in two of them; the first one is used for every sentence.
         for window in long:  # windows overlap, and together they hold every sentence in order
             parts += [window.part(at) for at in range(len(parts), window.window.sentences.stop)]
         return parts
@@ -218,20 +227,20 @@ class BlendedRows:
         return float(self._eyes.logits_of(task, seen, part).max())
 
     def _margins(self, seen: Sequence[Sight]) -> NDArray[np.float64]:
-        """The log odds of supported against contradicted and not stated."""
+        """Return the log odds of supported against contradicted and not stated."""
         yes, no, unsaid = (self._eyes.logits_of("supported", seen, part) for part in range(3))
-        margins: NDArray[Any] = yes - np.logaddexp(no, unsaid)  # Any: what numpy's types say of a difference
+        margins: NDArray[Any] = yes - np.logaddexp(no, unsaid)  # Any: numpy's type of a difference
         return margins
 
 
 def _bytes_of(asked: tuple[str, tuple[str, ...]], _: _Context) -> int:
-    """Return about how many bytes a context takes whose numbers are kept."""
+    """Return the approximate bytes of a cached context."""
     user_input, sentences = asked
     return 500 + len(user_input) + sum(80 + len(each) for each in sentences)
 
 
 def _by_sentence(found: Matches, logits: Sequence[float], sentences: int) -> list[float]:
-    """The highest log odds, by the words, of what is cut from each of so many sentences."""
+    """Return, for each of `sentences` sentences, the highest log odds of the units it was split into."""
     odds = [_LOWEST] * sentences
     for owner, logit in zip(found.owners, logits, strict=True):
         odds[owner] = max(odds[owner], logit)

@@ -1,4 +1,4 @@
-"""Makes a judge of any callable that takes a question and returns a verdict."""
+"""A judge made from any callable that takes a question and returns a verdict."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CallableJudge:
-    """Answers with what `call` returns for each question: a verdict, a mapping of its fields, or a Failure.
+    """A judge that answers with the result of `call` for each question: a verdict, a mapping of its fields, or a
+    Failure.
 
-    `call` may be async or not. With a `version` its verdicts are cached across runs: give it a new value
-    whenever the callable may answer differently. Name in `answers` the question types it answers, if not all.
+    `call` may be async. With a `version` its verdicts are cached across runs: give it a new value whenever the
+    callable may answer differently. `answers`: the question types that it answers, if not all.
     """
 
     call: AnswerWith
@@ -40,32 +41,33 @@ class CallableJudge:
 
     @property
     def together(self) -> frozenset[type[Question[Any]]]:
-        """None: a callable is asked one question at a time."""
+        """Always empty: a callable is asked one question at a time."""
         return frozenset()
 
     @property
     def rates(self) -> str | None:
-        """Not known."""
+        """Always None: unknown."""
         return None
 
     @property
     def cacheable(self) -> bool:
-        """Only with a version: nobody can see from outside that the callable was changed."""
+        """True only with a version: merilo cannot detect that the callable was changed."""
         return bool(self.version)
 
     def fingerprint(self) -> Mapping[str, object]:
-        """The callable's qualified name and version."""
+        """Return the callable's qualified name and version."""
         return {"judge": "callable", "provider": dict(self._provider.fingerprint())}
 
     def rubric(self, question: Question[Any] | Pack) -> str:
-        """None."""
+        """Return an empty text: a callable needs no rubric."""
         del question
         return ""
 
     def answer(self, question: Question[Any] | Pack) -> Conversation:
-        """One request for each question, side by side."""
+        """Return one answer per question, with one request for each, side by side."""
         questions = question.questions if isinstance(question, Pack) else (question,)
         provider = self._provider
+        # Through the engine like requests to a server, so that its limits on concurrency apply to the callable too.
         replies = yield tuple(Send(provider, QuestionRequest.of(each)) for each in questions)
         return tuple(_read(each, reply) for each, reply in zip(questions, replies, strict=True))
 

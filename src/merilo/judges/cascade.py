@@ -4,8 +4,8 @@ The thresholds are not part of a cascade. Each run measures them on its own data
 asks every judge about a random sample of questions, the pilot, and lets a cheap judge answer only as far as the pilot
 shows that it agrees with the last judge. Until then everything goes to the last judge.
 
-The engine asks each judge of a cascade as if a metric asked it, under that judge's own key. A verdict that one of them
-has given before, in any cascade or alone, is not paid for again.
+The engine asks each judge of a cascade as if a metric asked it, under that judge's own key. A verdict that one of
+them has given before, in any cascade or alone, is not paid for again.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Decision(NamedTuple):
 
 
 class Attributed(NamedTuple):
-    """An answer, and which judge of the cascade gave it."""
+    """An answer, and the position of the judge that gave it."""
 
     place: int
     answer: Answer
@@ -83,7 +83,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Cascade:
-    """Asks one judge after another until one is confident enough; make one with `cascade_of`.
+    """A judge that asks one judge after another until one is confident enough; make one with `cascade_of`.
 
     `pilot`: pilot questions per kind of question and judge before the last. `audit_rate`, `min_audits`, `max_audits`:
     how many of the questions that were not answered by the last judge it is asked afterwards, per kind of question.
@@ -130,7 +130,7 @@ class Cascade:
 
     @property
     def cacheable(self) -> bool:
-        """No: the verdicts of its judges are cached, and its own depend on the thresholds of the run."""
+        """Always False: the verdicts of its judges are cached, and its own depend on the thresholds of the run."""
         return False
 
     @property
@@ -140,13 +140,13 @@ class Cascade:
 
     @property
     def unready(self) -> str | None:
-        """Why one of its judges cannot answer here; None if all can."""
+        """The reason why one of its judges cannot answer here; None if all can."""
         reasons = (cast("str | None", getattr(judge, "unready", None)) for judge in self.judges)
         return next((reason for reason in reasons if reason is not None), None)
 
     @property
     def rates(self) -> str | None:
-        """How the judges share the questions, and the agreement of each but the last with human labels."""
+        """The division of questions between the judges, and the agreement of each but the last with human labels."""
         first = ", ".join(stage.judge.name for stage in self.stages)
         rule = (
             f"{first} answers if a pilot on the run's own data shows that at most {self.max_error:.0%} of its answers "
@@ -156,7 +156,7 @@ class Cascade:
         return f"{rule}{''.join(agreement)}"
 
     def fingerprint(self) -> Mapping[str, object]:
-        """All judges and how the run measures its thresholds; not the thresholds, which are a result of the run."""
+        """Return the judges and the procedure for thresholds, not the thresholds, which are a result of the run."""
         return {
             "judge": "cascade",
             "stages": [{"name": stage.judge.name, "judge": dict(stage.judge.fingerprint())} for stage in self.stages],
@@ -189,12 +189,13 @@ class Cascade:
         return tuple(each.answer for each in found)
 
     def attributed(self, question: Question[Any] | Pack) -> Plan[tuple[Attributed, ...]]:
-        """Ask as `consult` does, and return with each answer who gave it."""
+        """Ask as `consult` does, and return with each answer the judge that gave it."""
         questions = question.questions if isinstance(question, Pack) else (question,)
         kind = _kind(question)
         answers: dict[int, Attributed] = {}
         revoked: list[int] = []
         left = [*range(len(questions))]
+        # `places` depends on the kind: a judge without a threshold for it is skipped.
         *earlier, last = self.places(kind)
         for place in earlier:
             stage = self.stages[place]
@@ -204,6 +205,7 @@ class Cascade:
             given = yield (tuple(_at_stage(questions[n], place) for n in asked),)
             accepted = [n for n, answer in zip(asked, given, strict=True) if stage.accepts(kind.kind, answer)]
             left = [n for n in left if n not in accepted]
+            # After a failed audit, answers of earlier judges are replaced by the last judge's.
             if kind.kind in self.revoked:
                 revoked += accepted
             else:
@@ -211,7 +213,7 @@ class Cascade:
                     n: Attributed(place, answer) for n, answer in zip(asked, given, strict=True) if n in accepted
                 }
         if left or revoked:
-            # Revoked questions form packs of their own: those in `left` were packed without them before the audit.
+            # Revoked questions form separate packs: those in `left` were packed without them before the audit.
             groups = [*self._groups(questions, left), *self._groups(questions, revoked)]
             given = yield tuple(tuple(_at_stage(questions[n], last) for n in group) for group in groups)
             order = chain.from_iterable(groups)
@@ -234,7 +236,7 @@ class Cascade:
         return tuple(n for n, stage in enumerate(self.stages) if kind in stage.judge.answers)
 
     def trusting(self) -> Cascade:
-        """Return this cascade with every decision of an earlier judge accepted: it leads plans on in a pilot."""
+        """Return this cascade with every decision of an earlier judge accepted: it continues plans in a pilot."""
         stages = tuple(
             replace(
                 stage,
@@ -254,7 +256,7 @@ class Cascade:
         return self.judges[int(role.rpartition(SIGN)[2]) - 1]
 
     def _groups(self, questions: Sequence[Question[Any]], places: Sequence[int]) -> list[tuple[int, ...]]:
-        """Return what the last judge is asked together, with the questions in `alone` apart."""
+        """Return the questions that the last judge is asked together; each question in `alone` is a separate group."""
         if not self.alone or len(questions) == 1 or type(questions[0]) not in self.together:
             return [tuple(places)] if places else []
         apart = [n for n in places if questions[n].content in self.alone]
@@ -278,7 +280,7 @@ def is_stage_role(role: str) -> bool:
 
 
 def with_stages(judges: Mapping[str, Judge]) -> dict[str, Judge]:
-    """Return the judges by role, with the judges of cascades under roles of their own."""
+    """Return the judges by role, with the judges of cascades under separate roles."""
     found = dict(judges)
     for role, judge in judges.items():
         if isinstance(judge, Cascade):

@@ -1,7 +1,7 @@
 """Conversations with a model, as generators: a turn with its length retries, re-asks, several side by side.
 
-A reply that cannot be read is asked for again in the same conversation, with what was wrong. A reply cut
-off by length is never repaired: the same turn is asked again with a larger limit.
+After an unreadable reply, the model is re-asked in the same conversation, with the problem. A reply truncated by its
+length is never repaired: the same turn is sent again with a larger limit.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Answer
     from merilo.providers.base import Provider, Request
 
-    Turn = Generator[tuple[Send, ...], tuple[Reply | Failure, ...], "Heard"]
-
 ENLARGED = 4
 ENLARGEMENTS = 2
 _LONGEST_QUOTED = 4_000
@@ -31,14 +29,18 @@ _LONGEST_SHOWN = 300
 
 
 class Heard(NamedTuple):
-    """What a turn ended with, and the request that led to it (its limit may have grown)."""
+    """The result of a turn, and the request that led to it (its limit may have grown)."""
 
     request: Request
     reply: Reply | Failure
 
 
+if TYPE_CHECKING:
+    Turn = Generator[tuple[Send, ...], tuple[Reply | Failure, ...], Heard]
+
+
 def turn(provider: Provider, request: Request) -> Turn:
-    """The whole reply to one request, or the failure: cut off and refused replies are failures."""
+    """Return the whole reply to one request, or a failure; truncated and refused replies are failures."""
     for enlargement in range(ENLARGEMENTS + 1):
         (reply,) = yield (Send(provider, request),)
         if isinstance(reply, Failure):
@@ -48,6 +50,7 @@ def turn(provider: Provider, request: Request) -> Turn:
             return Heard(request, Failure(FailureKind.REFUSED, f"The model declined to answer: {_shown(reply)}"))
         if reply.finish is Finish.STOP:
             return Heard(request, reply)
+        # Without a limit in the request there is nothing to enlarge: the server's limit truncated the reply.
         if request.max_tokens is None:
             break
         if enlargement < ENLARGEMENTS:
@@ -63,10 +66,10 @@ def read_answers(
     size: int,
     reasks: int,
 ) -> Conversation:
-    """Answers to `size` questions from one conversation, which asks again for what is missing or wrong.
+    """Return the answers to `size` questions from one conversation, re-asking for missing or invalid ones.
 
-    `read` takes a reply and the indices still wanted. A verdict once read is kept whatever comes later;
-    what is still missing at the end gets a Failure.
+    `read` takes a reply and the indices still needed. A verdict that was read once is never replaced by a later one.
+    Questions without a verdict at the end get a Failure.
     """
     answers: list[Answer | None] = [None] * size
     fault = ""
@@ -77,6 +80,8 @@ def read_answers(
         wanted = frozenset(n for n, answer in enumerate(answers) if answer is None)
         reading = Reading((), TOO_LONG) if heard.reply.truncated else read(heard.reply.text, wanted)
         for index, verdict in enumerate(reading.verdicts):
+            # The first readable verdict counts. A re-ask is about the missing ones, and a model may change the others
+            # too.
             answers[index] = verdict if answers[index] is None else answers[index]
         fault = reading.fault
         if not fault:
@@ -92,7 +97,7 @@ def read_answers(
 
 
 def side_by_side(conversations: Sequence[Conversation]) -> Conversation:
-    """The answers of several conversations, in their order; their requests share the steps."""
+    """Return the answers of several conversations, in their order; their requests share the steps."""
     results: list[tuple[Answer, ...]] = [()] * len(conversations)
     waiting: dict[int, tuple[Send, ...]] = {}
     try:
@@ -104,6 +109,7 @@ def side_by_side(conversations: Sequence[Conversation]) -> Conversation:
             for index in order:
                 own = tuple(next(replies) for _ in waiting.pop(index))
                 _advance(index, conversations[index], own, results, waiting)
+    # If one conversation raises, the others must release their state too.
     finally:
         for conversation in conversations:
             conversation.close()
@@ -126,6 +132,7 @@ def _advance(
 def _reask(heard: Heard, text: str, fault: str, *, partly: bool) -> Request:
     rest = "Reply again with JSON in the form you were given"
     rest += ", with verdicts on these statements only." if partly else ", and nothing else."
+    # The whole unreadable reply may exceed the context window of the model.
     said = text if len(text) <= _LONGEST_QUOTED else f"{text[:_LONGEST_QUOTED]} ..."
     turns = (Message("assistant", said.strip() or "(no text)"), Message("user", f"{fault} {rest}"))
     return replace(heard.request, messages=(*heard.request.messages, *turns))

@@ -1,7 +1,7 @@
-"""Takes out of a context what only repeats the question: said back, it brings no answer nearer.
+"""Removal of question echoes: stretches of a context that only repeat the question and add no evidence.
 
-Words are compared as they look: without marks, signs that are not seen and underscores, letters of other scripts as the
-Latin ones that they look like, and a word that is doubled counts once.
+Words are compared by appearance: combining marks, invisible characters and underscores are ignored, letters of other
+scripts count as the Latin ones that they resemble, and a doubled word counts once.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 LEAST_WORDS: Final = 4
-"""A shorter question is no copy by itself: it may well stand in a context that answers it."""
+"""Minimum words of a question that can be echoed: a shorter one may occur in a context that answers it."""
 LEAST_SHARE: Final = 0.7
-"""The share of the question's words that a copy repeats, in order and without another word between."""
+"""Fraction of the question's words that an echo repeats, in order and without another word between them."""
 _WORD: Final = re.compile(r"\w[\w\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\u0300-\u036f\ufe00-\ufe0f\ufeff]*")
 _ASKS: Final = re.compile(r"[^\w?.!]{0,8}\?")
 _LOOKALIKES: Final = str.maketrans("аеорсухіјѕһԁԛԝкмтвнѵɡαορτυικχνε", "aeopcyxijshdqwkmtbhvgaoptuikxve")
@@ -31,51 +31,53 @@ _KEPT_QUESTIONS: Final = 256
 _KEPT_WORDS: Final = 4_096
 _LONGEST_KEPT_QUESTION: Final = 2_000
 _LONGEST_KEPT_WORD: Final = 64
-"""Characters; what is longer is worked out each time, so that the caches hold no large texts."""
+"""Characters. Longer texts are processed each time, so the caches hold no large texts."""
 
 
 class _Question(NamedTuple):
     words: tuple[str, ...]
     asking: int
-    """The place of the word that asks, which an answer leaves out: the first one where there is no such word."""
+    """The position of the question word, which an answer leaves out; 0 if there is no question word."""
     is_open: bool
-    """Whether no answer can be made of its words alone."""
+    """True if no answer can consist of the question's words alone."""
 
     @property
     def least(self) -> float:
-        """So many of its words make a copy."""
+        """Minimum number of the question's words in an echo."""
         return max(LEAST_WORDS, LEAST_SHARE * len(self.words))
 
 
 class _Word(NamedTuple):
     text: str
-    """As it is compared."""
+    """The word in the form that is compared."""
     asks: bool
-    """Whether a question mark follows."""
+    """True if a question mark follows."""
     sentence: int
     start: int
     end: int
 
 
 def without_copies(asked: str, sentences: Sequence[str]) -> tuple[str, ...]:
-    """The sentences without the stretches, also across them, that repeat most of the question; some may be left empty.
+    """Return the sentences without the stretches that repeat most of the question; some may be empty.
 
-    A copy has the word that asks: "Viruses are the most abundant" is none of "Which are the most abundant?"; or a
-    question mark behind it. A sentence of the question's words alone, in any order, is one too, unless it may answer
-    ("Is it old?", "It is old."). Takes time in proportion to the words of both.
+    A stretch may span sentences. An echo contains the question word or ends in a question mark: "Viruses are the most
+    abundant" is not an echo of "Which are the most abundant?". A sentence made only of the question's words, in any
+    order, is an echo too, unless it can be an answer ("Is it old?", "It is old."). Takes time in proportion to the
+    words of both.
     """
     question = _kept_question(asked) if len(asked) <= _LONGEST_KEPT_QUESTION else _question(asked)
     if len(question.words) < LEAST_WORDS:
         return tuple(sentences)
     left = list(sentences)
     held = [word for place, sentence in enumerate(left) for word in _words(sentence, place)]
+    # From the last echo to the first, so that the positions of earlier words stay valid.
     for first, behind in reversed([*_copies(question, held)]):
         _cut(left, held[first], held[behind - 1])
     return tuple("" if _is_shuffled(question, sentence) else sentence for sentence in left)
 
 
 def _words(sentence: str, place: int) -> Iterator[_Word]:
-    """The words of a sentence, as they look; of equal ones in a row the first, up to the end of the last."""
+    """Yield the words of a sentence in compared form; repeated words are merged into one."""
     last: _Word | None = None
     for found in _WORD.finditer(sentence):
         text = _looks(found.group())
@@ -90,7 +92,7 @@ def _words(sentence: str, place: int) -> Iterator[_Word]:
 
 
 def _looks(word: str) -> str:
-    """Return a word as it is compared."""
+    """Return a word in the form that is compared."""
     return _kept_look(word) if len(word) <= _LONGEST_KEPT_WORD else _look(word)
 
 
@@ -102,23 +104,26 @@ def _kept_look(word: str) -> str:
 def _look(word: str) -> str:
     if word.isascii():
         return word.strip("_").casefold()
-    plain = "".join(sign for sign in normalize("NFKD", word) if category(sign)[0] != "M" and category(sign) != "Cf")
+    # NFKD separates accents into marks (category M); Cf are invisible format characters such as zero-width spaces.
+    plain = "".join(char for char in normalize("NFKD", word) if category(char)[0] != "M" and category(char) != "Cf")
     return plain.strip("_").casefold().translate(_LOOKALIKES)
 
 
 def _is_shuffled(question: _Question, sentence: str) -> bool:
-    """Whether a sentence has the question's words and no other, and so says nothing that was not asked.
+    """Return True if a sentence has only words of the question, and so adds nothing to it.
 
-    A question that can be answered by its own words (yes or no, one or the other) is shuffled only where it is asked.
+    If a question can be answered by its own words (yes or no, one or the other), the sentence must itself be a
+    question.
     """
     words = {word.text for word in _words(sentence, 0)} - _LINKS
+    # One word is too little evidence: "Paris." may be the answer to a question that names Paris.
     if len(words) < _LEAST_SHUFFLED or not words.issubset(question.words):
         return False
     return question.is_open or ("?" in sentence and len(words) >= question.least)
 
 
 def _copies(question: _Question, held: Sequence[_Word]) -> Iterator[tuple[int, int]]:
-    """Where copies begin and end among the words, in order, none over another."""
+    """Yield the first index and the end index of each echo among the words, in order, without overlaps."""
     words, asking = question.words, question.asking
     texts = [word.text for word in held]
     done = 0
@@ -130,7 +135,7 @@ def _copies(question: _Question, held: Sequence[_Word]) -> Iterator[tuple[int, i
         if word.text == words[asking]:
             before = _alike(reversed(words[:asking]), reversed(texts[max(done, place - asking) : place]))
             behind = _alike(words[asking:], texts[place : place + len(words) - asking])
-        elif word.asks:  # the word that asks is missing, or was made another
+        elif word.asks:  # the question word is missing or was replaced
             before = _alike(reversed(words), reversed(texts[max(done, place + 1 - len(words)) : place + 1])) - 1
             behind = 1
         if before + behind >= question.least:
@@ -139,7 +144,7 @@ def _copies(question: _Question, held: Sequence[_Word]) -> Iterator[tuple[int, i
 
 
 def _alike(ours: Iterator[str] | Sequence[str], theirs: Iterator[str] | Sequence[str]) -> int:
-    """How many words are equal from the first on."""
+    """Return the number of leading words that are equal."""
     count = 0
     for one, other in zip(ours, theirs, strict=False):
         if one != other:
@@ -149,7 +154,7 @@ def _alike(ours: Iterator[str] | Sequence[str], theirs: Iterator[str] | Sequence
 
 
 def _cut(left: list[str], first: _Word, last: _Word) -> None:
-    """Take out what lies from one word to another; the sentences behind have been dealt with."""
+    """Remove the text from one word to another. Later sentences must have been handled already."""
     if first.sentence == last.sentence:
         text = left[first.sentence]
         left[first.sentence] = text[: first.start] + text[last.end :]

@@ -1,11 +1,11 @@
-"""The judge that needs no key, no network and no model server: a small model of our own, in the package.
+"""The embedded judge: a small packaged model that needs no key, no network and no model server.
 
-It is `merilo.judges.blended` behind the judge protocol: which words of one text stand in another, and what a compact
-encoder reads in both. It follows no instruction hidden in a context: its answers are numbers about likeness, and no
-text is an order to it. It cannot tell a contradiction from something not stated.
+It adapts `merilo.judges.blended` to the judge protocol. The model compares the words of two texts and reads both with
+a compact encoder. It ignores instructions hidden in a context: its answers are numbers about similarity, and no text
+is an instruction to it. It cannot distinguish a contradiction from something that is not stated.
 
-Vectors and similarities come from the same encoder; where texts are of another language, from `merilo.judges.ngrams`,
-which know words and parts of words but no meaning.
+Vectors and similarities come from the same encoder. For texts in another language they come from
+`merilo.judges.ngrams`, which compares words and parts of words but not meaning.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ _RATED: Final = {
     "supported": "support",
     "answered": "short answers",
     "yes_or_no": "a bare yes or no",
-    "supported_statements": "support of statements that people wrote",
+    "supported_statements": "support of hand-written statements",
     "supported_edited": "support of facts changed on purpose",
     "addresses": "addresses",
 }
-"""The tasks for which people's labels were held out, as `rates` calls them."""
+"""The tasks with held-out human labels, and their names in `rates`."""
 
 _LIMITS: Final = (
-    "Its grade 1 means on the subject. It may take a changed fact or a contradiction for supported, and what is true "
-    "in other words for not, most of all beside a short reference (answer_correctness, noise_sensitivity); of whether "
-    "a statement answers (answer_relevancy) it knows little more than chance"
+    "Grade 1 means on the same subject. It often misses contradictions and altered facts, and often rejects correct "
+    "paraphrases, above all with a short reference (answer_correctness, noise_sensitivity). It judges whether a "
+    "statement answers the question (answer_relevancy) little better than chance"
 )
 _WEAK: Final = frozenset({"answer_correctness", "noise_sensitivity", "answer_relevancy"})
 _LONGEST_BEGINNING: Final = 20_000
-"""Characters of a text by which its language is told."""
+"""Characters of a text that are read to detect its language."""
 _MARK: Final = 12
-"""So many digits of the model's digest are shown."""
+"""Hexadecimal digits of the model's digest in `rates`."""
 
 
 @dataclass(frozen=True)
 class EmbeddedJudge:
-    """The default judge. Equal questions get equal verdicts, whatever else was asked."""
+    """The default judge. Equal questions always get equal verdicts, whatever other questions are asked."""
 
     @property
     def name(self) -> str:
@@ -74,40 +74,45 @@ class EmbeddedJudge:
 
     @property
     def together(self) -> frozenset[type[Question[Any]]]:
-        """None: each statement is judged by itself."""
+        """Always empty: each statement is judged separately."""
         return frozenset()
 
     @property
     def rates(self) -> str | None:
-        """Which model it is, and Cohen's kappa with people's labels on held-out public data, with 95 % intervals."""
+        """The model's digest, and Cohen's kappa with human labels on held-out public data, with 95 % intervals."""
         model = BlendedModel.load()
         tables = model.agreement
         parts = [_rate(called, tables.get(task, {}).get("people")) for task, called in _RATED.items()]
         shown = ", ".join(part for part in parts if part)
-        return f"model {model.fingerprint[:_MARK]}; agreement with people on held-out English data: {shown}. {_LIMITS}"
+        labels = f"agreement with human labels on held-out English data: {shown}"
+        return f"model {model.fingerprint[:_MARK]}; {labels}. {_LIMITS}"
 
     @property
     def weak(self) -> frozenset[str]:
-        """Metrics that hold texts against a short reference, or ask whether a statement answers."""
+        """Metrics that compare texts with a short reference, or ask whether a statement answers the question."""
         return _WEAK
 
     @property
     def cacheable(self) -> bool:
-        """Yes: the model's digest, the rules' version and the splitter decide every verdict."""
+        """Always True: the model's digest, the rules' version and the splitter determine every verdict."""
         return True
 
     @property
     def batched(self) -> bool:
-        """Yes: its model takes what many samples ask at once."""
+        """Always True: one call takes the questions of many samples."""
         return True
 
     def knows(self, texts: Sequence[str]) -> bool:
-        """Whether there is English to read: the first text with some of the others. Of the rest it sees words alone."""
+        """Return True if the texts are English: the first text together with a part of the others.
+
+        For texts in other languages the judge compares words only.
+        """
+        # The beginning is enough to detect a language, and contexts may have a million characters.
         first, *others = [text[:_LONGEST_BEGINNING] for text in texts]
         return any(told_apart(first, others).english) if others else is_english(first)
 
     def fingerprint(self) -> Mapping[str, object]:
-        """The digest of the model files, the version of the reading, the sentence splitter and the vectors."""
+        """Return the digest of the model files, and the versions of rules, sentence splitter and vectors."""
         return {
             "judge": "embedded",
             "model": f"{WEIGHTS_FILE}, {CURVES_FILE}",
@@ -118,12 +123,12 @@ class EmbeddedJudge:
         }
 
     def rubric(self, question: Question[Any] | Pack) -> str:
-        """None: it is asked nothing in words."""
+        """Return an empty text: the judge uses no rubric."""
         del question
         return ""
 
     def answer(self, question: Question[Any] | Pack) -> Conversation:
-        """One request to the model for each question that it answers, side by side."""
+        """Return one answer per question, with one request to the model for each."""
         questions = question.questions if isinstance(question, Pack) else (question,)
         own = [QuestionRequest((), question=each) for each in questions if type(each) in RULES]
         replies = iter((yield tuple(Send(_PROVIDER, request) for request in own)) if own else ())
@@ -133,7 +138,7 @@ class EmbeddedJudge:
 def _unknown(question: Question[Any]) -> Failure:
     return Failure(
         FailureKind.PERMANENT,
-        f"The embedded judge does not answer questions of kind {question.kind!r}; ask a language model.",
+        f"The embedded judge cannot answer questions of kind {question.kind!r}; use an LLM judge.",
     )
 
 

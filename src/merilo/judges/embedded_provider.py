@@ -1,7 +1,7 @@
-"""The model of the embedded judge behind a provider: questions in batches, verdicts without a request to anybody.
+"""The embedded judge's model as a provider: it answers questions in batches, on this machine.
 
-A batch is what a round of many samples asks. Equal questions are judged once, short ones first, several side by side:
-one for each processor. No verdict knows of its neighbours.
+A batch contains the questions of many samples in one round. Equal questions are judged once, short ones first, one
+per processor at a time. A verdict never depends on the other questions in the batch.
 """
 
 from __future__ import annotations
@@ -70,46 +70,46 @@ _LEVELS: Final = (SufficiencyLabel.INSUFFICIENT, SufficiencyLabel.PARTLY, Suffic
 _FREE: Final = Usage(0, 0, 0)
 _MOST_THREADS: Final = 8
 MAX_CONTEXT: Final = 1_000_000
-"""Characters of all contexts of one question."""
+"""Maximum characters of all contexts of one question."""
 MAX_CONTEXTS: Final = 1_000
 MAX_RESPONSE: Final = 100_000
-"""Characters of a response to take statements from, and of the texts of one side that vectors are made of."""
+"""Maximum characters of a response to split into statements, and of the texts on one side of a matrix question."""
 MAX_ASKED: Final = 20_000
-"""Characters of a question, a statement or a reference."""
+"""Maximum characters of a question, a statement or a reference."""
 _ADVICE: Final = "Shorten the text, or use an LLM judge."
 _LONG: Final = 50_000
-"""Characters of a question from which on it is answered alone."""
+"""Characters from which a question is answered while no other long one is."""
 _POLL_S: Final = 0.1
 _long_turn: Final = Lock()
 _WHY_SHORT: Final = {
-    "answered": "A short answer, judged by whether it stands where the question is answered; ",
-    "yes_or_no": "A bare yes or no, judged by how much is said of the question and whether it is denied; ",
+    "answered": "A short answer, judged by whether it occurs near the evidence for the question; ",
+    "yes_or_no": "A bare yes or no, judged by how much of the question occurs and whether it is denied; ",
 }
 
 
 @dataclass(frozen=True)
 class EmbeddedProvider:
-    """Answers the kinds of question in `RULES`; free, and on this machine."""
+    """A free local provider for the kinds of question in `RULES`."""
 
     drops_at_limit: ClassVar[bool] = True
-    """A limit of the run does not wait for its replies: nothing was paid for them."""
+    """A run that reaches a limit does not wait for its replies: they cost nothing."""
 
     def fingerprint(self) -> Mapping[str, object]:
-        """Its name: what decides a verdict stands in the judge's own."""
+        """Return its name; the judge's fingerprint contains everything that affects a verdict."""
         return {"provider": "embedded"}
 
     def connect(self, *, known: Mapping[str, str] | None = None) -> AbstractAsyncContextManager[Connection]:
-        """A connection for runs that ask others too; nothing is opened, and nothing can be known."""
+        """Return a connection for runs that use other providers too; nothing is opened, and `known` is unused."""
         del known
         return gathered(self)
 
     def price_usd(self, usage: Usage) -> float | None:
-        """Free."""
+        """Return 0.0: it is free."""
         del usage
         return 0.0
 
     def send_batch(self, requests: Sequence[Request]) -> Generator[tuple[int, Reply | ProviderError], None, None]:
-        """See `BatchProvider`; Permanent for what is no question of a kind that it answers."""
+        """Answer requests as `BatchProvider` describes; Permanent for a question of another kind."""
         model = BlendedModel.load()
         places: dict[Question[Any], list[int]] = {}
         for place, request in enumerate(requests):
@@ -117,7 +117,8 @@ class EmbeddedProvider:
             if type(question) in RULES and question is not None:
                 places.setdefault(question, []).append(place)
             else:
-                yield place, Permanent("The embedded judge answers questions of its own kinds only.")
+                yield place, Permanent("The embedded judge cannot answer questions of this kind.")
+        # Short questions first, so that replies start to arrive soon and long ones run last, one at a time.
         ordered = sorted(places, key=_length)
         pool = ThreadPoolExecutor(_threads(), "embedded")
         try:
@@ -131,13 +132,13 @@ class EmbeddedProvider:
 
 
 def _threads() -> int:
-    """One for each processor that this process may use: the encoder computes outside of Python's lock."""
+    """Return the number of threads, one per usable processor: the encoder computes outside of Python's lock."""
     usable = getattr(os, "sched_getaffinity", None)
     return min(_MOST_THREADS, len(usable(0)) if usable else os.cpu_count() or 1)
 
 
 def _length(question: Question[Any]) -> int:
-    """Characters in all its texts."""
+    """Return the number of characters in all texts of a question."""
     return sum(map(len, question.all_texts))
 
 
@@ -146,6 +147,7 @@ def _answered_in_turn(model: BlendedModel, event: Event | None, question: Questi
     with cancelled_by(event):
         if _length(question) <= _LONG:
             return _answered(model, question)
+        # A plain acquire() would block Ctrl-C until the other long question is finished.
         while not _long_turn.acquire(timeout=_POLL_S):
             check_cancelled()
         try:
@@ -161,26 +163,26 @@ def _answered(model: BlendedModel, question: Question[Any]) -> str:
     try:
         verdict = RULES[type(question)](model, question)
     except Exception as error:  # noqa: BLE001  a bug in how a text is read is the failure of one question
-        _log.exception("the embedded judge broke")
-        told = f"the judge embedded raised {type(error).__name__}: {error}"
-        return answer_text(Failure(FailureKind.BROKEN, told))
+        _log.exception("the embedded judge raised an exception")
+        message = f"the embedded judge raised {type(error).__name__}: {error}"
+        return answer_text(Failure(FailureKind.BROKEN, message))
     try:
         return answer_text(verdict)
     except ValueError:
-        told = "the verdict holds half a character, which cannot be kept"
-        return answer_text(Failure(FailureKind.BROKEN, told))
+        message = "the verdict contains half of a surrogate pair and cannot be stored"
+        return answer_text(Failure(FailureKind.BROKEN, message))
 
 
 def too_long(question: Question[Any]) -> str | None:
-    """Return why a question is too long to be answered, as a sentence; None if it is not."""
+    """Return the reason why a question is too long, as a sentence; None if it is short enough."""
     limits = _LIMITS[type(question)]
     for name, most in limits.items():
         value: str | tuple[str, ...] = getattr(question, name)
         length = len(value) if isinstance(value, str) else sum(map(len, value))
-        called = name.replace("_", " ")
+        label = name.replace("_", " ")
         if length > most:
             verb = "has" if isinstance(value, str) else "have"
-            return f"The {called} {verb} {length:,} characters; the embedded judge reads at most {most:,}. {_ADVICE}"
+            return f"The {label} {verb} {length:,} characters; the embedded judge reads at most {most:,}. {_ADVICE}"
         if name == "contexts" and len(value) > MAX_CONTEXTS:
             return f"There are {len(value):,} contexts; the embedded judge reads at most {MAX_CONTEXTS:,}. {_ADVICE}"
     return None
@@ -189,7 +191,7 @@ def too_long(question: Question[Any]) -> str | None:
 def _relevance(model: BlendedModel, question: Relevance) -> RelevanceVerdict:
     (excerpt,) = excerpts(model, (question.user_input,), [question.sentences])
     found = excerpt.placed(model.relevance(question.user_input, excerpt.sentences))
-    reason = f"{_percent(found.coverage)} of the user input, by the weight of its words, stands in the context; "
+    reason = f"{_percent(found.coverage)} of the user input, by the weight of its words, occurs in the context; "
     reason += _cut(found.yes_from, excerpt)
     return RelevanceVerdict(found.grade, found.evidence, reason, found.probability)
 
@@ -197,19 +199,19 @@ def _relevance(model: BlendedModel, question: Relevance) -> RelevanceVerdict:
 def _usefulness(model: BlendedModel, question: Usefulness) -> UsefulnessVerdict:
     (excerpt,) = excerpts(model, (question.reference, question.user_input), [question.sentences])
     found = excerpt.placed(model.usefulness(question.user_input, question.reference, excerpt.sentences))
-    reason = f"{_percent(found.coverage)} of the reference, by the weight of its words, stands in the context; "
+    reason = f"{_percent(found.coverage)} of the reference, by the weight of its words, occurs in the context; "
     reason += _cut(found.yes_from, excerpt)
     return UsefulnessVerdict(found.useful, found.evidence, reason, found.probability)
 
 
 def _statements(model: BlendedModel, question: Statements) -> StatementsVerdict:
-    """One statement for each sentence that claims something: questions, courtesies and refusals do not.
+    """Return one statement per sentence that makes one; questions, courtesies and refusals make none.
 
-    A yes or no does where nothing is said besides. Where all is too short to be read alone, each stands behind what it
-    answers.
+    A bare yes or no counts only if nothing else is stated. If all statements are too short to be read alone, each is
+    combined with the question that it answers.
     """
-    said = enumerate(unnumbered(question.sentences, question.language))
-    claims = [Statement(text, index) for index, text in said if model.claims(text)]
+    numbered = enumerate(unnumbered(question.sentences, question.language))
+    claims = [Statement(text, index) for index, text in numbered if model.claims(text)]
     found = [each for each in claims if not is_yes_or_no(each.text)] or claims
     behind = [stated(each.text, question.user_input, question.language) for each in found]
     if all(behind):  # nothing in the text is a sentence
@@ -224,13 +226,16 @@ def _support(model: BlendedModel, question: Support) -> SupportVerdict:
     label = SupportLabel.SUPPORTED if found.supported else SupportLabel.UNSUPPORTED
     reason = _WHY_SHORT.get(found.decided_by)
     if reason is None:
-        reason = f"{_percent(found.coverage)} of the statement, by the weight of its words, stands in one place; "
+        reason = f"{_percent(found.coverage)} of the statement, by the weight of its words, occurs in one place; "
     reason += _cut(found.yes_from, *read)
     return SupportVerdict(label, found.evidence, reason, found.probability, tells_contradicted=False)
 
 
 def _compared(question: Support) -> tuple[str, tuple[str, ...]]:
-    """A statement and what it is held against; two short answers to one question without it, since it tells nothing."""
+    """Return a statement and the texts to compare it with.
+
+    Two short answers to the same question are compared without the question, which both share.
+    """
     mine, texts = taken_apart(question.statement), question.contexts
     other = taken_apart(texts[0]) if len(texts) == 1 else None
     if mine is None or other is None or mine[0] != other[0]:
@@ -239,7 +244,7 @@ def _compared(question: Support) -> tuple[str, tuple[str, ...]]:
 
 
 def _plain(answer: str) -> str:
-    """A short answer, a yes or a no as that word alone."""
+    """Return a short answer; a yes or a no as that word alone."""
     yes = affirms(answer)
     return answer if yes is None else "Yes." if yes else "No."
 
@@ -247,7 +252,7 @@ def _plain(answer: str) -> str:
 def _sufficiency(model: BlendedModel, question: Sufficiency) -> SufficiencyVerdict:
     read = excerpts(model, (question.user_input,), [sentences(context) for context in question.contexts])
     found = model.sufficiency(question.user_input, [each.sentences for each in read])
-    reason = f"{_percent(found.coverage)} of the user input, by the weight of its words, stands in the contexts; "
+    reason = f"{_percent(found.coverage)} of the user input, by the weight of its words, occurs in the contexts; "
     reason += _cut(found.yes_from, *read)
     return SufficiencyVerdict(_LEVELS[found.level], reason=reason, probability=found.probability)
 
@@ -259,18 +264,19 @@ def _addresses(model: BlendedModel, question: Addresses) -> AddressesVerdict:
 
 def _noncommittal(model: BlendedModel, question: Noncommittal) -> NoncommittalVerdict:
     declines = model.noncommittal(question.user_input, question.response)
-    return NoncommittalVerdict(declines, reason="It holds a phrase of refusal and little else." if declines else "")
+    return NoncommittalVerdict(declines, reason="It consists mostly of phrases of refusal." if declines else "")
 
 
 def _embeddings(model: BlendedModel, question: Embeddings) -> MatrixVerdict:
-    """The encoder's vectors where all texts are English, else those of n-grams, zeros for a text without a word."""
+    """Return the encoder's vectors if all texts are English, otherwise those of n-grams (zeros for no words)."""
+    # One method for all texts of a question: cosines between vectors of different methods mean nothing.
     if not is_english(*question.texts):
         return MatrixVerdict.of([ngram_vector(text) for text in question.texts])
     return MatrixVerdict.of(model.embedder.vectors(question.texts).tolist())
 
 
 def _similarities(model: BlendedModel, question: Similarities) -> MatrixVerdict:
-    """The cosine of the same vectors, 0 where it is negative."""
+    """Return the cosines of the same vectors, 0 if negative."""
     left, right = question.left, question.right
     if not left:
         return MatrixVerdict(0, len(right), b"")
@@ -291,7 +297,7 @@ RULES: Final[Mapping[type[Question[Any]], Callable[[BlendedModel, Any], Verdict]
     Embeddings: _embeddings,
     Similarities: _similarities,
 }
-"""How each kind of question is answered."""
+"""The function that answers each kind of question."""
 
 
 _LIMITS: Final[Mapping[type[Question[Any]], Mapping[str, int]]] = {
@@ -305,11 +311,11 @@ _LIMITS: Final[Mapping[type[Question[Any]], Mapping[str, int]]] = {
     Embeddings: {"texts": MAX_RESPONSE},
     Similarities: {"left": MAX_RESPONSE, "right": MAX_RESPONSE},
 }
-"""The most characters of each field of a question."""
+"""Maximum characters of each field of a question."""
 
 
 def _cut(yes_from: float, *read: Excerpt) -> str:
-    """Return the threshold, which was fitted and is not one half, and whether passages of long contexts were read."""
+    """Return a sentence with the fitted threshold, and a note if only passages of long contexts were read."""
     partly = " Of long contexts, the passages that share most words with it were read."
     return f"yes from p = {yes_from:.2f}.{partly if any(each.places is not None for each in read) else ''}"
 

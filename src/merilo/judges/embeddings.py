@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from merilo.providers.openai_embeddings import OpenAIEmbeddingsProvider
 
 BATCH = 128
-"""Texts of one request; endpoints take between some dozens and 2,048."""
+"""Texts per request; endpoints accept between a few dozen and 2,048."""
 
 
 @dataclass(frozen=True)
 class OpenAIEmbeddingsJudge:
-    """Asks the embedding model behind a provider: one request for a question, more for more than `batch` texts."""
+    """A judge that asks the embedding model behind a provider: one request per `batch` texts of a question."""
 
     provider: OpenAIEmbeddingsProvider
     batch: int = BATCH
 
     def __post_init__(self) -> None:
         if self.batch < 1:
-            raise UsageError(f"An embedder sends at least 1 text a request, got batch={self.batch}.")
+            raise UsageError(f"An embedder needs a batch size of at least 1, got batch={self.batch}.")
 
     @property
     def name(self) -> str:
@@ -41,54 +41,56 @@ class OpenAIEmbeddingsJudge:
 
     @property
     def answers(self) -> frozenset[type[Question[Any]]]:
-        """Embeddings alone."""
+        """Embeddings only."""
         return frozenset({Embeddings})
 
     @property
     def together(self) -> frozenset[type[Question[Any]]]:
-        """None."""
+        """Always empty."""
         return frozenset()
 
     @property
     def rates(self) -> str | None:
-        """It judges nothing."""
+        """Always None: vectors are not verdicts."""
         return None
 
     @property
     def cacheable(self) -> bool:
-        """Yes: address and model stand in the fingerprint."""
+        """Always True: the fingerprint contains the address and the model."""
         return True
 
     def fingerprint(self) -> Mapping[str, object]:
-        """The provider's; how many texts share a request decides no vector."""
+        """Return the provider's fingerprint. The batch size is not part of it, because it changes no vector."""
         return {"judge": "openai-embeddings", "provider": dict(self.provider.fingerprint())}
 
     def rubric(self, question: Question[Any] | Pack) -> str:
-        """None."""
+        """Return an empty text: embeddings need no rubric."""
         del question
         return ""
 
     def answer(self, question: Question[Any] | Pack) -> Conversation:
-        """One matrix for each question; a question of which any request fails gets its Failure."""
+        """Return one matrix per question; if any request of a question fails, its answer is that Failure."""
         answers: list[Answer] = []
         for each in question.questions if isinstance(question, Pack) else (question,):
             texts = each.texts if isinstance(each, Embeddings) else ()
             parts = [texts[at : at + self.batch] for at in range(0, len(texts), self.batch)]
             sends = tuple(Send(self.provider, EmbeddingsRequest((), inputs=part)) for part in parts)
+            # A question without texts must not yield an empty step: it needs no reply and gets an empty matrix.
             answers.append(_joined((yield sends) if sends else ()))
         return tuple(answers)
 
 
 def _joined(replies: Sequence[Reply | Failure]) -> Answer:
-    """The rows of all replies as one matrix, or the first failure."""
+    """Return the rows of all replies as one matrix, or the first failure."""
     parts: list[MatrixVerdict] = []
     for reply in replies:
         if isinstance(reply, Failure):
             return reply
         parts.append(MatrixVerdict.from_json(reply.text))
+    # The rows of a matrix need one length, and a server may change it between requests.
     columns = {part.columns for part in parts}
     if len(columns) > 1:
-        told = " and ".join(map(str, sorted(columns)))
-        return Failure(FailureKind.UNREADABLE, f"The embedder sent vectors of {told} numbers for one question.")
+        lengths = " and ".join(map(str, sorted(columns)))
+        return Failure(FailureKind.UNREADABLE, f"The embedder sent vectors of {lengths} numbers for one question.")
     rows, data = sum(part.rows for part in parts), b"".join(part.data for part in parts)
     return MatrixVerdict(rows, columns.pop() if columns else 0, data)

@@ -1,4 +1,4 @@
-"""Whether texts are English, told by their letters and their commonest words: the encoder knows no other language."""
+"""Detection of English text by its alphabet and its most common words; the encoder knows no other language."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _LEAST_PLAIN: Final = 0.9
-"""The share of letters a to z below which a text is not English, whatever its words."""
+"""The fraction of letters a to z below which a text is not English, whatever its words."""
 _LEAST_PLAIN_ALONE: Final = 0.5
-"""The same for a line, and for a context without the question: names may stand in it in other letters."""
+"""The same for a line, and for a context without the question, which may contain names in another script."""
 _LETTERS_A_WORD: Final = 80
-"""A part of a context is English where one common word stands in so many letters of what is asked, or of both.
+"""The remaining part of a context is English if it has a common English word per 80 letters.
 
-Prose has one in some twenty; sentences of another language that happen to have plain letters have none.
+The count covers the question or statement alone, or together with that part. English prose has about one common word
+per 20 letters. Sentences of another language that use only letters from a to z have none.
 """
 _KEPT_TEXTS: Final = 4_096
 _LONGEST_KEPT: Final = 4_000
-"""Characters; a longer text is counted each time, so that the cache holds no large texts."""
+"""Characters. Longer texts are counted each time, so the cache holds no large texts."""
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _ENGLISH: Final = frozenset(
     "the of and to is are was were it that for with by this be which what who how when where did does has have had "
@@ -39,7 +40,7 @@ _OTHERS: Final = frozenset(
     "ve bir bu için ile olarak da de ne hangi kaç olan "  # Turkish
     "i w na z się nie jest do że jak który ".split()  # Polish
 ) - frozenset("a i o do die de me as do".split())
-"""Without those that English texts hold too."""
+"""Common words of other languages, except those that occur in English texts too."""
 
 
 class _Signs(NamedTuple):
@@ -53,56 +54,67 @@ class _Signs(NamedTuple):
 
 
 def is_english(*texts: str) -> bool:
-    """Whether texts are English as a whole; not without a letter, and in doubt yes where all letters are Latin."""
+    """Return True if texts taken together are English.
+
+    False for texts without letters. Texts in plain letters with as many English as other common words, or none, are
+    English.
+    """
+    # At most as many foreign as English words, not "at least one English word": a short question or a list of names
+    # may have neither, and is more often English than not.
     whole = _whole(texts)
     return whole.letters > 0 and _is_plain(whole) and whole.english >= whole.others
 
 
 def all_english(asked: str, texts: Sequence[str]) -> bool:
-    """Whether texts are English as a whole, and what is asked or stated is in its letters, or in digits.
+    """Return True if texts together with a question or statement are English, and the latter alone is readable.
 
-    A long text does not speak for a question in other letters, or without a sign that can be read.
+    Readable means mostly plain letters (a to z) or, without any letters, at least one digit. A long English text does
+    not make a question in another script, or one made of punctuation, count as English.
     """
     own = _signs(asked)
+    # The question is checked alone too, because a long English context would hide it in the total share.
     readable = _is_plain(own) if own.letters else any(map(str.isdigit, asked))
     return readable and is_english(asked, *texts)
 
 
 class Apart(NamedTuple):
-    """A context, sentence by sentence; what is empty holds nothing of its kind."""
+    """The sentences of a context, split into English text and the rest; a part without text of its kind is empty."""
 
     english: tuple[str, ...]
     others: tuple[str, ...]
 
 
 def told_apart(asked: str, sentences: Sequence[str]) -> Apart:
-    """What of each sentence of a context is English beside what is asked or stated, and what is not.
+    """Split the sentences of a context into their English lines and the rest. The query or statement counts as
+    evidence too.
 
-    Lines in other letters take nothing from the sentences that they stand beside, or in: those are cut out that are
-    mostly so, and where what is left is not English yet, those that are so in part.
+    Lines in another script do not change how adjacent sentences are classified. Lines that are mostly in another
+    script are removed first; if what remains is still not English, lines that are partly in another script are
+    removed too.
     """
     whole = tuple(sentences)
     for least in (_LEAST_PLAIN_ALONE, _LEAST_PLAIN):
         english = tuple(_lines(sentence, least, plain=True) for sentence in whole)
         part = [text for text in english if text]
-        sure = english == whole or any(map(_speaks_english, (_signs(asked), _whole([asked, *part]))))
-        if sure and _read_together(asked, part):
+        # With lines removed, what remains could be a few Latin words of another language: require common words.
+        confident = english == whole or any(map(_speaks_english, (_signs(asked), _whole([asked, *part]))))
+        if confident and _read_together(asked, part):
             return Apart(english, tuple(_lines(sentence, least, plain=False) for sentence in whole))
     return Apart(("",) * len(whole), whole)
 
 
 def _lines(text: str, least: float, *, plain: bool) -> str:
-    """The lines of a text whose letters are plain, or the others."""
+    """Return the lines of a text that are mostly plain letters, or the other lines."""
     if "\n" not in text:
         return text if _is_plain(_signs(text), least) is plain else ""
     return "\n".join(line for line in text.split("\n") if _is_plain(_signs(line), least) is plain).strip()
 
 
 def _read_together(asked: str, sentences: Sequence[str]) -> bool:
-    """Whether a context is English beside what is asked, and not for the sake of what is asked alone."""
+    """Return True if a context is English both with the question and alone."""
     own = _whole(sentences)
-    by_itself = _is_plain(own, _LEAST_PLAIN_ALONE) and own.english >= own.others
-    return bool(sentences) and by_itself and all_english(asked, sentences)
+    alone = _is_plain(own, _LEAST_PLAIN_ALONE) and own.english >= own.others
+    return bool(sentences) and alone and all_english(asked, sentences)
 
 
 def _speaks_english(signs: _Signs) -> bool:
@@ -118,6 +130,7 @@ def _is_plain(signs: _Signs, least: float = _LEAST_PLAIN) -> bool:
 
 
 def _signs(text: str) -> _Signs:
+    # Counting a large context takes long enough for Ctrl-C to matter.
     check_cancelled()
     return _kept_signs(text) if len(text) <= _LONGEST_KEPT else _counted(text)
 

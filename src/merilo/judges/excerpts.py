@@ -1,12 +1,13 @@
-"""Excerpts of long contexts: what the embedded judge reads of a text that is too long to be read whole.
+"""Excerpts of long contexts: the passages that the embedded judge reads if a context is too long to read whole.
 
-The words find the passages: each passage of a long context is scored by the weight of the words that it shares with the
-question or statement, and the best ones are kept, in their order, until the excerpt is full. All that follows reads the
-excerpt only. So the time and memory of a verdict have a limit, whatever the length of a context; finding the passages
-takes time in proportion to it. A context of at most `CONTEXT_SIZE` is read whole if all contexts of the question have
-at most `QUESTION_SIZE` together.
+Passages are selected by words. Each passage of a long context is scored by the weight of the words that it shares
+with the question or statement. The best passages are used, in their original order, until the excerpt is full. All
+later steps read the excerpt only, so the time and memory of a verdict are bounded, however long a context is.
+Selecting the passages takes time in proportion to the context. A context of at most `CONTEXT_SIZE` is read whole if
+all contexts of the question have at most `QUESTION_SIZE` together.
 
-Sizes are in tokens of the encoder. Six characters count as one token at least, so that one endless word has a size too.
+Sizes are in tokens of the encoder. Six characters count as at least one token, so a single endless word has a size
+too.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ if TYPE_CHECKING:
     Size = Callable[[str], int]
 
 CONTEXT_SIZE: Final = 20_000
-"""Tokens of one context that are read: some 85,000 characters of English."""
+"""Maximum tokens read of one context: about 85,000 characters of English."""
 QUESTION_SIZE: Final = 80_000
-"""The same for all contexts of one question."""
+"""Maximum tokens read of all contexts of one question."""
 MAX_PAIRS: Final = 2_000
-"""Pairs of a window of the question or statement and a window of the contexts that are read; see `_question_size`."""
+"""Maximum pairs of a window of the question or statement and a window of the contexts; see `_question_size`."""
 _PASSAGE_SIZE: Final = 128
 _WINDOW_SIZE: Final = 127
-"""Tokens by which a text grows for one more window of the encoder: windows overlap by half."""
+"""Additional tokens of a text per additional window of the encoder: windows overlap by half."""
 _CHARACTERS_PER_TOKEN: Final = 6
 
 _Result = TypeVar("_Result", RelevanceResult, UsefulnessResult)
@@ -42,14 +43,14 @@ _Result = TypeVar("_Result", RelevanceResult, UsefulnessResult)
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """The sentences of a context that are read, or the parts of them, with their places in the context."""
+    """The sentences of a context that are read, whole or in part, with their positions in the context."""
 
     sentences: tuple[str, ...]
     places: tuple[int, ...] | None = None
     """Ascending; None if the context is read whole."""
 
     def placed(self, found: _Result) -> _Result:
-        """Return a result about the excerpt with the places of its evidence in the whole context."""
+        """Return a result about the excerpt with its evidence as positions in the whole context."""
         if self.places is None:
             return found
         return replace(found, evidence=tuple(self.places[at] for at in found.evidence))
@@ -63,7 +64,7 @@ class _Unit:
 
 
 def excerpts(model: BlendedModel, asked: Sequence[str], contexts: Sequence[Sequence[str]]) -> list[Excerpt]:
-    """Return what is read of each context, given as its sentences. `asked`: the texts that passages are found by."""
+    """Return the excerpt of each context, given as its sentences. `asked`: the texts that select the passages."""
     lengths = [sum(map(len, each)) for each in contexts]
     if max(lengths, default=0) <= CONTEXT_SIZE and sum(lengths) <= _question_size(sum(map(len, asked))):
         return [Excerpt(tuple(each)) for each in contexts]  # short enough without counting tokens
@@ -89,17 +90,20 @@ def _size_of(model: BlendedModel) -> Size:
 
 
 def _question_size(asked: int) -> int:
-    """Return how many tokens of contexts are read for a question or statement of this size.
+    """Return the maximum tokens of contexts for a question or statement of this size.
 
-    Each window of the one is read with each window of the others.
+    The limit exists because each window of the question is paired with each window of the contexts.
     """
     return min(QUESTION_SIZE, MAX_PAIRS * _WINDOW_SIZE // max(1, -(-asked // _WINDOW_SIZE)))
 
 
 def _limit(sizes: Sequence[int], most: int) -> int:
-    """Return the largest size of a context, at most `CONTEXT_SIZE`, by which all have at most `most` together."""
+    """Return the largest limit per context, at most `CONTEXT_SIZE`, with which all contexts have at most `most`
+    tokens.
+    """
     left = most
     for number, size in enumerate(sorted(min(each, CONTEXT_SIZE) for each in sizes)):
+        # In ascending order, a context below its equal part leaves the rest of that part to the larger ones.
         fair = left // (len(sizes) - number)
         if size > fair:
             return fair
@@ -108,12 +112,14 @@ def _limit(sizes: Sequence[int], most: int) -> int:
 
 
 def _excerpt(queries: Sequence[Query], sentences: Sequence[str], limit: int, size: Size) -> Excerpt:
-    """Return the passages of a context that share most with the queries; at least one, the first of equal ones."""
+    """Return the passages of a context that share most with the queries; at least one, and the first on ties."""
     passages = list(_passages(sentences, size))
     scores = [_score(queries, each) for each in passages]
     room, kept = limit, set[int]()
-    for place in sorted(range(len(passages)), key=scores.__getitem__, reverse=True):  # stable: equal ones in order
+    for place in sorted(range(len(passages)), key=scores.__getitem__, reverse=True):  # stable: ties keep their order
         room -= sum(unit.size for unit in passages[place])
+        # Stop at the first passage that does not fit. Skipping it for a smaller, worse one would read less relevant
+        # text.
         if room < 0 and kept:
             break
         kept.add(place)
@@ -125,7 +131,7 @@ def _excerpt(queries: Sequence[Query], sentences: Sequence[str], limit: int, siz
 
 
 def _passages(sentences: Sequence[str], size: Size) -> Iterator[list[_Unit]]:
-    """Yield the units of all sentences, in order, by passages of about `_PASSAGE_SIZE`."""
+    """Yield the units of all sentences in order, grouped into passages of about `_PASSAGE_SIZE` tokens."""
     passage, total = list[_Unit](), 0
     for place, sentence in enumerate(sentences):
         for text in units_of(sentence):
@@ -140,9 +146,9 @@ def _passages(sentences: Sequence[str], size: Size) -> Iterator[list[_Unit]]:
 
 
 def _score(queries: Sequence[Query], passage: Sequence[_Unit]) -> float:
-    """Return the weight of the words that a passage shares with the queries, whole words and beginnings of words.
+    """Return the weight of the words that a passage shares with the queries, as whole words and as word beginnings.
 
-    What only repeats a question shares nothing with it.
+    A passage that only repeats a question scores nothing for it.
     """
     texts = [unit.text for unit in passage]
     found = [match(query, texts, drop_copies=query.asks) for query in queries]

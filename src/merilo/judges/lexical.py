@@ -1,8 +1,8 @@
 """The lexical model of the embedded judge: text in, grades with probabilities out.
 
-It sees which words, numbers and names of one text stand in another, and where. It does not see a wrong fact
-made of the context's own words. Its coefficients and table of word weights are fitted offline by
-`training/fit_lexical.py`; equal input gives equal output.
+It compares words, numbers and names of one text with another, and their positions. It does not detect a wrong fact
+made of the context's own words. `training/fit_lexical.py` fits its coefficients and its table of word weights
+offline; equal input gives equal output.
 """
 
 import hashlib
@@ -53,7 +53,7 @@ TASKS: Final[Mapping[str, tuple[str, ...]]] = {
     "yes_or_no": YES_OR_NO_FEATURES,
     "addresses": ANSWER_FEATURES,
 }
-"""The fitted curves and the features each reads, in order."""
+"""The fitted curves and the features of each, in order."""
 
 DIGITS: Final = 6
 _WINDOW: Final = 3
@@ -76,13 +76,13 @@ class RelevanceResult:
     grade: int
     evidence: tuple[int, ...]
     probability: float
-    """That the grade is at least 1."""
+    """The probability that the grade is at least 1."""
     p_answers: float
-    """That the grade is 2."""
+    """The probability that the grade is 2."""
     coverage: float
-    """The share of the user input, by weight, whose words stand in the context, in [0, 1]."""
+    """The fraction of the user input, by weight, whose words occur in the context, in [0, 1]."""
     yes_from: float
-    """The probability from which on the answer is yes."""
+    """The lowest probability at which the answer is yes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +93,9 @@ class UsefulnessResult:
     evidence: tuple[int, ...]
     probability: float
     coverage: float
-    """The share of the reference, by weight, whose words stand in the context, in [0, 1]."""
+    """The fraction of the reference, by weight, whose words occur in the context, in [0, 1]."""
     yes_from: float
-    """The probability from which on the answer is yes."""
+    """The lowest probability at which the answer is yes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +106,11 @@ class SupportResult:
     evidence: tuple[int, ...]
     probability: float
     coverage: float
-    """The most of the statement, by weight, that stands within three sentences of one context, in [0, 1]."""
+    """The largest fraction of the statement, by weight, in three consecutive sentences of one context, in [0, 1]."""
     yes_from: float
-    """The probability from which on the answer is yes."""
+    """The lowest probability at which the answer is yes."""
     decided_by: str = "supported"
-    """The curve: of statements, or of one kind of short answer."""
+    """The curve: that of statements, or that of one kind of short answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +120,14 @@ class SufficiencyResult:
     level: int
     probability: float
     coverage: float
-    """The share of the user input, by weight, whose words stand in the contexts, in [0, 1]."""
+    """The fraction of the user input, by weight, whose words occur in the contexts, in [0, 1]."""
     yes_from: float
-    """The probability from which on the answer is yes."""
+    """The lowest probability at which the answer is yes."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddressesResult:
-    """Whether a statement speaks to what was asked."""
+    """The judgement of whether a statement addresses the user input."""
 
     addresses: bool
     probability: float
@@ -141,13 +141,13 @@ class Curve:
     high: tuple[float, ...]
     slopes: tuple[float, ...]
     knots: tuple[tuple[tuple[float, float], ...], ...]
-    """For each feature (knot, slope) pairs: slope times how far the feature lies above the knot is added."""
+    """(knot, slope) pairs for each feature: the slope times the feature's excess over the knot is added."""
     intercept: float
     thresholds: Mapping[str, float]
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Self:  # Any: parsed JSON
-        """The curve stored as JSON."""
+        """Return the curve stored as JSON."""
         return cls(
             low=tuple(fields["low"]),
             high=tuple(fields["high"]),
@@ -158,7 +158,7 @@ class Curve:
         )
 
     def logit(self, row: Sequence[float]) -> float:
-        """The log odds of yes."""
+        """Return the log odds of yes."""
         total = self.intercept
         for value, low, high, slope, knots in zip(row, self.low, self.high, self.slopes, self.knots, strict=True):
             clipped = low if value < low else min(value, high)
@@ -169,29 +169,29 @@ class Curve:
         return total
 
     def probability(self, row: Sequence[float]) -> float:
-        """The probability of yes, in (0, 1), rounded to 6 digits."""
+        """Return the probability of yes, in (0, 1), rounded to 6 digits."""
         return probability(self.logit(row))
 
 
 @dataclass(frozen=True)
 class LexicalModel:
-    """Answers each task from text alone. Use `LexicalModel.load()`; all methods are pure."""
+    """The model that answers each task from text alone. Use `LexicalModel.load()`; all methods are pure."""
 
     lexicon: Lexicon
     curves: Mapping[str, Curve]
     agreement: Mapping[str, Any]  # Any: nested tables of numbers, printed as they are
-    """Agreement with people on held-out records, by task; see `training/README.md` for the fields."""
+    """Agreement with human labels on held-out records, by task; see `training/README.md` for the fields."""
     fingerprint: str
-    """The SHA-256 of the model file, in hex; `RULES_VERSION` names the code that reads texts for it."""
+    """The hexadecimal SHA-256 of the model file; `RULES_VERSION` names the code that reads texts for it."""
 
     @classmethod
     def load(cls) -> "LexicalModel":
-        """The model in the package, read once."""
+        """Return the packaged model, which is read once."""
         return _packaged()
 
     @classmethod
     def of(cls, content: bytes) -> Self:
-        """The model in a file's bytes. Raises ValueError for a file of another format."""
+        """Return the model from a file's bytes. Raises ValueError for a file of another format."""
         fields = json.loads(content)
         if fields.get("format") != FORMAT:
             raise ValueError(
@@ -208,10 +208,11 @@ class LexicalModel:
         )
 
     def relevance(self, user_input: str, sentences: Sequence[str]) -> RelevanceResult:
-        """How far a context helps to answer the user input, and by which sentences."""
+        """Grade how relevant a context is to the user input, with the sentences that are evidence."""
         found = match(self.lexicon.query(user_input), sentences, drop_copies=True)
         logits, row = self.context_row(found)
         p_relevant = self.curves["relevant"].probability(row)
+        # The two curves are fitted separately and may disagree: a context that answers is also relevant.
         p_answers = min(p_relevant, self.curves["answers"].probability(row))
         evidence = self._evidence(found, logits)
         grade = 0
@@ -221,7 +222,7 @@ class LexicalModel:
         return RelevanceResult(grade, evidence if grade else (), p_relevant, p_answers, _short(row[0]), yes_from)
 
     def usefulness(self, user_input: str, reference: str, sentences: Sequence[str]) -> UsefulnessResult:
-        """Whether a context helps to arrive at the reference, and by which sentences."""
+        """Judge whether a context helps to arrive at the reference, with the sentences that are evidence."""
         target = match(self.lexicon.query(reference), sentences, drop_copies=False)
         asked = match(self.lexicon.query(user_input), sentences, drop_copies=True)
         row = usefulness_features(target, asked)
@@ -238,7 +239,7 @@ class LexicalModel:
         return UsefulnessResult(useful, tuple(sorted(owners)), p_useful, _short(row[0]), yes_from)
 
     def support(self, statement: str, contexts: Sequence[Sequence[str]]) -> SupportResult:
-        """Whether contexts, each given as its sentences, support a statement: one alone, or two together."""
+        """Judge whether contexts, each given as its sentences, support a statement: one alone, or two together."""
         short = short_answer(statement)
         if short is not None:
             return self._short(short, contexts)
@@ -258,7 +259,7 @@ class LexicalModel:
         return SupportResult(bool(evidence), evidence, best, coverage(found), threshold)
 
     def short_rows(self, short: ShortAnswer, contexts: Sequence[Sequence[str]]) -> list[Answered | None]:
-        """What each context shows of a short answer; None for one that can show nothing of it."""
+        """Return the evidence in each context for a short answer; None if there is none."""
         return short_rows(short, contexts, self.lexicon, lambda found: self.context_row(found)[0])
 
     def _short(self, short: ShortAnswer, contexts: Sequence[Sequence[str]]) -> SupportResult:
@@ -267,7 +268,7 @@ class LexicalModel:
         return short_result(short, curve, rows, covered, lambda at: self.relevance(short.asked, contexts[at]))
 
     def sufficiency(self, user_input: str, contexts: Sequence[Sequence[str]]) -> SufficiencyResult:
-        """Whether contexts, each given as its sentences, together hold enough to answer the user input."""
+        """Judge whether contexts, each given as its sentences, together are enough to answer the user input."""
         sentences = [sentence for context in contexts for sentence in context]
         found = match(self.lexicon.query(user_input), sentences, drop_copies=True)
         curve = self.curves["sufficient"]
@@ -277,7 +278,7 @@ class LexicalModel:
         return SufficiencyResult(level if any(found.masks) else 0, chance, _short(row[0]), curve.thresholds["yes"])
 
     def addresses(self, user_input: str, statement: str) -> AddressesResult:
-        """Whether a statement addresses what the user input asks; a refusal never does."""
+        """Judge whether a statement addresses the user input; a refusal never does."""
         refuses = self.noncommittal(user_input, statement)
         row = answer_features(self.lexicon.query(user_input), words(statement), self.lexicon, refuses=refuses)
         chance = self.curves["addresses"].probability(row)
@@ -285,14 +286,14 @@ class LexicalModel:
         return AddressesResult(holds, chance)
 
     def noncommittal(self, user_input: str, response: str) -> bool:
-        """Whether a response declines to answer: it holds a phrase of refusal, and little else."""
+        """Return True if a response declines to answer: it consists mostly of phrases of refusal."""
         del user_input
         clauses = [clause.strip() for clause in _CLAUSE_END.split(response.replace("’", "'"))]
         refusing = sum(len(clause) for clause in clauses if _refuses(clause))
         return refusing > 0 and refusing >= _REFUSING_SHARE * sum(map(len, clauses))
 
     def claims(self, sentence: str) -> bool:
-        """Whether a sentence states something; not a question, a courtesy, a refusal, or what leads in a list."""
+        """Return True if a sentence makes a statement: not a question, courtesy, refusal or introduction of a list."""
         check_cancelled()
         taken, plain = words(sentence), sentence.strip().replace("’", "'")
         if not taken.stems or taken.is_question or _LEADS_IN.search(plain) or _COURTESY.fullmatch(plain):
@@ -300,9 +301,10 @@ class LexicalModel:
         return not self.noncommittal("", sentence)
 
     def context_row(self, found: Matches) -> tuple[list[float], tuple[float, ...]]:
-        """The log odds of each unit as evidence, and the CONTEXT_FEATURES of the whole."""
+        """Return the log odds of each unit as evidence, and the CONTEXT_FEATURES of the whole context."""
         rows = sentence_features(found, self.lexicon)
         logits = [
+            # A dropped unit (a question or an echo) can never be evidence.
             self.curves["sentence"].logit(row) if mask or not drop else -math.inf
             for row, mask, drop in zip(rows, found.masks, found.dropped, strict=True)
         ]
@@ -310,7 +312,10 @@ class LexicalModel:
         return logits, context_features(found, [logit for _, logit in kept], [row for row, _ in kept])
 
     def _evidence(self, found: Matches, logits: Sequence[float]) -> tuple[int, ...]:
-        """The sentences that read like evidence, else the likeliest; none where no word is shared."""
+        """Return the sentences that reach the threshold for evidence, or the most likely one if none does.
+
+        No sentence that shares no word with the user input is returned.
+        """
         candidates = [place for place, mask in enumerate(found.prefix_masks) if mask]
         if not candidates:
             return ()
@@ -321,14 +326,14 @@ class LexicalModel:
         return tuple(sorted(chosen))
 
     def held(self, statement: str, contexts: Sequence[Sequence[str]]) -> list[Matches]:
-        """What each context holds of a statement."""
+        """Return the matches of a statement in each context."""
         query = self.lexicon.query(statement)
         return [match(query, sentences, drop_copies=False) for sentences in contexts]
 
     def _joint_support(
         self, found: Sequence[Matches], contexts: Sequence[Sequence[str]]
     ) -> tuple[tuple[int, ...], float]:
-        """The two contexts that cover most and the probability, where their best windows together support."""
+        """Return the two contexts that cover most and the probability, if together they support the statement."""
         joined = joint(found, contexts)
         if joined is None:
             return (), 0.0
@@ -345,9 +350,10 @@ def short_result(
     covered: float,
     relevance: Callable[[int], RelevanceResult],
 ) -> SupportResult:
-    """Whether a short answer is supported, by each context's row (None where it shows nothing of the answer).
+    """Judge whether a short answer is supported, from each context's row (None: no evidence in this context).
 
-    No chance is higher than that the context is relevant: what is about something else answers nothing.
+    The probability never exceeds the probability that the context is relevant: an irrelevant context supports no
+    answer.
     """
     chances = [
         0.0 if row is None else min(curve.probability(row), relevance(at).probability) for at, row in enumerate(rows)
@@ -358,14 +364,14 @@ def short_result(
 
 
 def coverage(found: Sequence[Matches]) -> float:
-    """The largest share of a statement that stands in a few sentences of a context, in [0, 1]."""
+    """Return the largest fraction of a statement within a few sentences of one context, in [0, 1]."""
     return _short(max((window_share(each, _WINDOW) for each in found), default=0.0))
 
 
 def joint(found: Sequence[Matches], contexts: Sequence[Sequence[str]]) -> tuple[tuple[int, ...], list[str]] | None:
-    """The two contexts that hold most of a statement and their sentences about it; `found`: as `held` gives it.
+    """Return the two contexts that contain most of a statement, with their sentences about it; `found`: from `held`.
 
-    None where the better one alone holds nearly as much.
+    None if the better context alone contains nearly as much.
     """
     covering = sorted((-window_share(each, _WINDOW), index) for index, each in enumerate(found) if any(each.masks))
     if len(covering) < _JOINED:
@@ -373,6 +379,7 @@ def joint(found: Sequence[Matches], contexts: Sequence[Sequence[str]]) -> tuple[
     top = covering[:_JOINED]
     window = [text for _, index in top for text in _best_sentences(found[index], contexts[index])]
     together = match(found[0].query, window, drop_copies=False)
+    # `top[0][0]` is negative, minus the share of the better context: the difference is the gain of the second one.
     if together.share(union(together.masks)) + top[0][0] < _JOIN_GAIN:
         return None
     return tuple(sorted(index for _, index in top)), window
@@ -388,7 +395,8 @@ def _best_sentences(found: Matches, sentences: Sequence[str]) -> list[str]:
 
 
 def probability(logit: float) -> float:
-    """The logistic of a log odds, rounded to 6 digits."""
+    """Return the logistic function of log odds, rounded to 6 digits."""
+    # exp() would overflow for large negative log odds; the result is 0 to all digits anyway.
     if logit < -40.0:
         return 0.0
     return round(1.0 / (1.0 + math.exp(-min(logit, 40.0))), DIGITS)

@@ -1,4 +1,4 @@
-"""What the lexical judge measures: rows of numbers for sentences, contexts, statements and answers."""
+"""Features of the lexical judge: rows of numbers for sentences, contexts, statements and answers."""
 
 import math
 from collections.abc import Sequence
@@ -57,13 +57,13 @@ USEFULNESS_FEATURES: Final = tuple(
 _LOCAL: Final = SENTENCE_FEATURES.index("local_coverage")
 _UNMET: Final = SENTENCE_FEATURES.index("expectation_unmet")
 _NO_LOGIT: Final = -8.0
-"""Stands for the log odds of a sentence that a context does not have."""
+"""Log odds that replace those of a missing sentence."""
 _TOUCHED: Final = 0.25
 _SHORT_ANSWER: Final = 4
 
 
 def sentence_features(found: Matches, lexicon: Lexicon) -> list[tuple[float, ...]]:
-    """One row of SENTENCE_FEATURES for each unit, in unit order."""
+    """Return one row of SENTENCE_FEATURES for each unit, in unit order."""
     query, count = found.query, len(found.units)
     local = _local_weights(found)
     local_total = math.fsum(local) or 1.0
@@ -83,6 +83,7 @@ def sentence_features(found: Matches, lexicon: Lexicon) -> list[tuple[float, ...
         length = len(unit)
         heaviest = _heaviest(mask, query)
         new_number, new_name, cues = asked_for(query, unit)
+        # Shared weight relative to the unit's own weight: near 1 if the unit has nothing but the query's words.
         copied = coverage * query.total / (lexicon.unit_weight(unit) or 1.0)
         rows.append((
             coverage, wide, coverage * 2.2 / (1.0 + 1.2 * (0.25 + 0.75 * length / 25.0)),
@@ -101,12 +102,13 @@ def sentence_features(found: Matches, lexicon: Lexicon) -> list[tuple[float, ...
 def context_features(
     found: Matches, sentence_logits: Sequence[float], rows: Sequence[Sequence[float]]
 ) -> tuple[float, ...]:
-    """The row of CONTEXT_FEATURES for a whole context, given its sentence rows and their logits."""
+    """Return the row of CONTEXT_FEATURES for a whole context, given its sentence rows and their logits."""
     query = found.query
     whole, wide = union(found.masks), union(found.prefix_masks)
     ordered = sorted(sentence_logits, reverse=True)[:2]
     top = ordered[0] if ordered else _NO_LOGIT
     best = max(range(len(rows)), key=lambda i: (sentence_logits[i], -i)) if rows else None
+    # Probability that no sentence is evidence, if sentences were independent; in logarithms to avoid underflow.
     miss_all = math.fsum(
         math.log1p(-min(0.999, 1 / (1 + math.exp(-min(30.0, max(-30.0, z)))))) for z in sentence_logits
     )
@@ -130,7 +132,7 @@ def context_features(
 
 
 def support_features(found: Matches, lexicon: Lexicon) -> tuple[float, ...]:
-    """The row of SUPPORT_FEATURES of a statement against a context, by its best three units or fewer."""
+    """Return the row of SUPPORT_FEATURES of a statement and a context, by its best window of up to three units."""
     query = found.query
     whole, wide = union(found.masks), union(found.prefix_masks)
     place, size = best_window(found, 3)
@@ -139,6 +141,7 @@ def support_features(found: Matches, lexicon: Lexicon) -> tuple[float, ...]:
     mask = union(found.masks[place : place + size])
     trigrams = _trigrams(query.words)
     inside = frozenset[tuple[str, str, str]]().union(*map(_trigrams, window))
+    # Three consecutive units, because one sentence of a context often continues the previous one ("It was ...").
     coverage, three = found.share(whole), found.share(mask)
     pair = union(found.masks[pair_place : pair_place + pair_size])
     window_weight = math.fsum(lexicon.unit_weight(unit) for unit in window) or 1.0
@@ -159,7 +162,7 @@ def support_features(found: Matches, lexicon: Lexicon) -> tuple[float, ...]:
 
 
 def answer_features(query: Query, answer: Words, lexicon: Lexicon, *, refuses: bool) -> tuple[float, ...]:
-    """The row of ANSWER_FEATURES for a statement given in answer to a question, from the two texts alone."""
+    """Return the row of ANSWER_FEATURES for a statement given in answer to a question, from the two texts alone."""
     mask = sum(1 << place for place, term in enumerate(query.terms) if term in answer.members)
     starts = answer.prefixes
     wide = mask | sum(
@@ -184,7 +187,7 @@ def answer_features(query: Query, answer: Words, lexicon: Lexicon, *, refuses: b
 
 
 def usefulness_features(reference: Matches, question: Matches) -> tuple[float, ...]:
-    """The row of USEFULNESS_FEATURES: how much of a reference, also beyond the question, a context holds."""
+    """Return the row of USEFULNESS_FEATURES: how much of a reference, also beyond the question, a context has."""
     query = reference.query
     asked = question.query.words.members
     new = sum(1 << place for place, term in enumerate(query.terms) if term not in asked)
@@ -206,7 +209,11 @@ def usefulness_features(reference: Matches, question: Matches) -> tuple[float, .
 
 
 def asked_for(query: Query, unit: Words) -> tuple[float, float, tuple[float, float, float, float, float]]:
-    """Whether the unit brings a number or name of its own, and what each kind of question asks for."""
+    """Return whether the unit has a number or name that the query lacks, and a flag for each kind of question.
+
+    A flag is 1 if the query is of that kind and the unit has what it asks for: who and where a name, when a date,
+    count a number, why a cause.
+    """
     known = query.words.members
     number = float(any(number not in known for number in unit.numbers))
     name = float(any(name not in known for name in unit.names))
@@ -225,7 +232,7 @@ def _trigrams(taken: Words) -> tuple[tuple[str, str, str], ...]:
 
 
 def _heaviest(mask: int, query: Query) -> tuple[float, float]:
-    """The heaviest weight among the missing terms and among the matched ones."""
+    """Return the heaviest weight among the missing terms and among the matched ones."""
     missing = next((query.weights[place] for place in query.heaviest_first if not mask >> place & 1), 0.0)
     matched, rest = 0.0, mask
     while rest:
@@ -236,12 +243,12 @@ def _heaviest(mask: int, query: Query) -> tuple[float, float]:
 
 
 def _missing(wanted: int, mask: int) -> float:
-    """The share of the wanted terms (a query's numbers or names) that the mask lacks; 0 for none."""
+    """Return the fraction of the wanted terms (a query's numbers or names) that the mask lacks; 0 if there are none."""
     return (wanted & ~mask).bit_count() / wanted.bit_count() if wanted else 0.0
 
 
 def _overlap_any(query: Query, units: Sequence[Words]) -> float:
-    """The share of the query's adjacent pairs that stand in one unit or another."""
+    """Return the fraction of the query's adjacent pairs that occur in any unit."""
     pairs = query.words.pairs
     there: set[tuple[str, str]] = set()
     for unit in units:
@@ -250,7 +257,7 @@ def _overlap_any(query: Query, units: Sequence[Words]) -> float:
 
 
 def _local_weights(found: Matches) -> list[float]:
-    """Term weights times how few of the units hold the term: a word in all of them tells none apart."""
+    """Return term weights scaled by rarity in the context: a word in all units distinguishes none of them."""
     count = len(found.units)
     frequency = [0] * len(found.query.terms)
     for mask in found.masks:

@@ -1,4 +1,4 @@
-"""Where the words of a question or statement stand in the units (sentences) of a context."""
+"""Matches of a question's or statement's words in the units (sentences) of a context."""
 
 import math
 import re
@@ -12,12 +12,12 @@ from merilo.judges.lexical_text import Words, asks, prefix, unit_texts, weight, 
 from merilo.judges.lexical_words import ASKS, ASKS_UNSPACED, NEEDS_HOW, OPENS_QUESTION
 
 RULES_VERSION: Final = 3
-"""Goes into the judge's fingerprint: raised with any change to how texts are read that can move a number."""
+"""Part of the judge's fingerprint: raised with any change to the reading of texts that can move a number."""
 
 LONGEST_UNIT: Final = 600
-"""Letters that a sentence is read in as one; a longer one is cut."""
+"""Maximum characters of a unit; a longer sentence is split into units."""
 LONGEST_UNENDED: Final = 200
-"""The same in Thai and Lao, which mark no end of a sentence: a passage would be a single unit."""
+"""The same in Thai and Lao, which do not mark the end of a sentence: a passage would be a single unit."""
 LEAST_PREFIX: Final = 4
 _UNENDED: Final = re.compile("[\u0e00-\u0eff]")
 _COPY_OVERLAP: Final = 0.85
@@ -25,7 +25,7 @@ _COPY_OVERLAP_UNSPACED: Final = 0.95
 _LEAST_COPIED_STEMS: Final = 4
 _CACHED_BYTES: Final = 16_000_000
 _BYTES_PER_STEM: Final = 500
-"""What a stem takes in a `Query`, about: its weight and its entries in a `Words`."""
+"""Approximate bytes per stem in a `Query`: its weight and its entries in a `Words`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +40,14 @@ class Query:
     asks: bool
     interrogatives: frozenset[str]
     heaviest_first: tuple[int, ...]
-    """Places of the terms, by falling weight."""
+    """Positions of the terms, by falling weight."""
     number_mask: int
     name_mask: int
 
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Which terms of a query stand in which unit, as bit masks over `query.terms`."""
+    """The terms of a query in each unit, as bit masks over `query.terms`."""
 
     query: Query
     units: tuple[Words, ...]
@@ -57,12 +57,12 @@ class Matches:
     prefix_masks: tuple[int, ...]
 
     def share(self, mask: int) -> float:
-        """The weight of the masked terms over the query's, in [0, 1]; 0 where the query weighs nothing."""
+        """Return the weight of the masked terms divided by the query's, in [0, 1]; 0 if the query has no weight."""
         return weigh(mask, self.query.weights) / self.query.total if self.query.total else 0.0
 
 
 class Lexicon:
-    """Term weights, and the queries already weighed by them (a bounded cache; it never changes a result)."""
+    """Term weights, with a bounded cache of weighted queries, which never changes a result."""
 
     def __init__(self, table: Mapping[str, float]) -> None:
         self.table = table
@@ -89,19 +89,20 @@ class Lexicon:
         )
 
     def unit_weight(self, unit: Words) -> float:
-        """What the distinct stems of a unit weigh together."""
+        """Return the total weight of the distinct stems of a unit."""
         return math.fsum(weight(stem, self.table) for stem in unit.distinct)
 
 
 def match(query: Query, sentences: Sequence[str], *, drop_copies: bool) -> Matches:
-    """The matches of a query in sentences; long ones are cut to units, each owned by its sentence's index.
+    """Return the matches of a query in sentences. Long ones are split into units, each with its sentence's index.
 
-    A unit that is a question counts as holding nothing: it states nothing. With `drop_copies` so does a unit
-    that only repeats the query: a question repeated inside a context brings no answer nearer.
+    A unit that is a question matches nothing, because it states nothing. With `drop_copies`, a unit that only repeats
+    the query matches nothing either: a question echoed in a context is not evidence.
     """
     bits = {term: 1 << place for place, term in enumerate(query.terms)}
     by_prefix: dict[str, int] = {}
     for term, bit in bits.items():
+        # Shorter stems share a beginning with too many unrelated words.
         if len(term) >= LEAST_PREFIX:
             by_prefix[prefix(term)] = by_prefix.get(prefix(term), 0) | bit
     asked, opening = query.words.members, frozenset(by_prefix)
@@ -129,7 +130,7 @@ def match(query: Query, sentences: Sequence[str], *, drop_copies: bool) -> Match
 
 
 def weigh(mask: int, weights: Sequence[float]) -> float:
-    """The sum of the weights whose bit is set."""
+    """Return the sum of the weights whose bit is set."""
     total = 0.0
     while mask:
         low = mask & -mask
@@ -139,7 +140,7 @@ def weigh(mask: int, weights: Sequence[float]) -> float:
 
 
 def union(masks: Sequence[int]) -> int:
-    """The bits that are set in any mask."""
+    """Return the bits that are set in any mask."""
     whole = 0
     for mask in masks:
         whole |= mask
@@ -147,7 +148,9 @@ def union(masks: Sequence[int]) -> int:
 
 
 def best_window(found: Matches, longest: int) -> tuple[int, int]:
-    """Start and length of the window of at most `longest` units that covers most; the shortest, first one."""
+    """Return start and length of the window of at most `longest` units that covers most; the shortest, first one on
+    ties.
+    """
     masks = found.masks
     best, place, size = -1.0, 0, 1
     memo: dict[int, float] = {}
@@ -159,25 +162,26 @@ def best_window(found: Matches, longest: int) -> tuple[int, int]:
             share = memo.get(mask)
             if share is None:
                 share = memo[mask] = found.share(mask)
+            # The tolerance keeps the shortest, first window on ties, whatever the rounding of the sums.
             if share > best + 1e-9:
                 best, place, size = share, start, length
     return place, size
 
 
 def window_share(found: Matches, longest: int) -> float:
-    """The share of the query that the best window of at most `longest` units covers, in [0, 1]."""
+    """Return the fraction of the query that the best window of at most `longest` units covers, in [0, 1]."""
     place, size = best_window(found, longest)
     return found.share(union(found.masks[place : place + size]))
 
 
 def shared_pairs(query: Query, unit: Words) -> float:
-    """The share of the query's adjacent pairs that stand in the unit."""
+    """Return the fraction of the query's adjacent pairs that occur in the unit."""
     pairs = query.words.pairs
     return len(pairs & unit.pairs) / len(pairs) if pairs else 0.0
 
 
 def units_of(sentence: str) -> Sequence[str]:
-    """Return the pieces that a sentence is read in: itself, unless it is long."""
+    """Return the pieces in which a sentence is read: the sentence itself, unless it is long."""
     longest = LONGEST_UNENDED if _UNENDED.search(sentence) else LONGEST_UNIT
     return unit_texts(sentence, longest=longest) if len(sentence) > longest else (sentence,)
 
@@ -189,7 +193,7 @@ def _states_nothing(query: Query, unit: Words, *, drop_copies: bool) -> bool:
 
 
 def _copies(query: Query, unit: Words) -> bool:
-    """Whether the unit says nothing but the query, in the same order, or quotes it as a question."""
+    """Return True if the unit only repeats the query in the same order, or quotes it as a question."""
     if _quotes(query, unit):
         return True
     if not unit.stems or not unit.members <= query.words.members or (not query.asks and len(unit) < 3):
@@ -200,10 +204,11 @@ def _copies(query: Query, unit: Words) -> bool:
 
 
 def _quotes(query: Query, unit: Words) -> bool:
-    """Whether the unit repeats the query with its opening and question words, which an answer leaves out."""
+    """Return True if the unit repeats the query with its opening and question words, which an answer leaves out."""
     if not query.asks or len(query.words.stems) < _LEAST_COPIED_STEMS:
         return False
     shared = shared_pairs(query, unit)
+    # An echo in any script. Below this overlap, the opening and question words must be repeated too.
     if shared >= _COPY_OVERLAP_UNSPACED:
         return True
     opens = bool(query.interrogatives) and query.interrogatives <= unit.question_words

@@ -1,8 +1,8 @@
-"""What the lexical judge measures of an answer too short to be a statement, beside the question that it answers.
+"""Features of a short answer (not a full statement) in the contexts, together with the question that it answers.
 
-Nearly any word of a context can be given in answer. What tells the right one is where it stands: in the sentence that
-reads most like evidence for the question, near the question's words. That holds in every language. A yes or a no stands
-nowhere; it is held against how much of the question the context holds, and whether it denies it.
+Nearly any word of a context can be given as an answer. The right one is recognised by its position: in the sentence
+that looks most like evidence for the question, near the question's words. That holds in every language. A yes or a no
+has no position. Its features are how much of the question the context contains, and whether the context denies it.
 """
 
 import math
@@ -24,18 +24,18 @@ ANSWERED_FEATURES: Final = tuple(
 )
 _POLARITY: Final = ("negated", "question_negated", "unlike", *SUPPORT_FEATURES)
 YES_OR_NO_FEATURES: Final = ("says_yes", *_POLARITY, *(f"yes_{name}" for name in _POLARITY))
-"""The same numbers twice: for any answer, and for a yes alone."""
+"""The same features twice: for any answer, and for a yes only."""
 
 Row = tuple[float, ...]
 Odds = Callable[[Matches], Sequence[float]]
-"""The log odds that each unit is evidence for the question."""
+"""A function that returns, for each unit, the log odds that it is evidence for the question."""
 
 _WH: Final = frozenset(stem for word in WH_WORDS for stem in words(word).stems)
 _BEFORE_WH: Final = frozenset(stem for word in BEFORE_WH for stem in words(word).stems)
 _ALL: Final = 0.999
 _NEAR_WORDS: Final = 3.0
 _NOWHERE: Final = -12.0
-"""Log odds of evidence where there is no sentence."""
+"""Log odds of evidence if there is no sentence."""
 
 
 class ShortAnswer(NamedTuple):
@@ -48,27 +48,27 @@ class ShortAnswer(NamedTuple):
 
     @property
     def task(self) -> str:
-        """The curve that decides."""
+        """The name of the curve that decides."""
         return "answered" if self.says_yes is None else "yes_or_no"
 
 
 class Answered(NamedTuple):
-    """What a context shows of a question and of the short answer to it."""
+    """The evidence in a context for a question and the short answer to it."""
 
     row: Row
-    """Of ANSWERED_FEATURES, of a yes or a no YES_OR_NO_FEATURES."""
+    """Values of ANSWERED_FEATURES; for a yes or a no, of YES_OR_NO_FEATURES."""
     sentences: tuple[int, ...]
-    """Those that hold most of the answer, ascending; none for a yes or a no."""
+    """Indices of the sentences that contain most of the answer, ascending; none for a yes or a no."""
 
 
 def short_answer(statement: str) -> ShortAnswer | None:
-    """The question and the answer of a statement made of the two; None for others."""
+    """Return the question and the answer if a statement consists of the two; None otherwise."""
     apart = taken_apart(statement)
     return None if apart is None else ShortAnswer(*apart, affirms(apart[1]))
 
 
 def may_be_affirmed(question: Query) -> bool:
-    """False for a question that a yes or a no cannot answer: who, when, how much."""
+    """Return False for a question that a yes or a no cannot answer: who, when, how much."""
     first, second = (*question.words.stems[:2], "", "")[:2]
     return first not in _WH and not (first in _BEFORE_WH and second in _WH)
 
@@ -76,7 +76,7 @@ def may_be_affirmed(question: Query) -> bool:
 def short_rows(
     short: ShortAnswer, contexts: Sequence[Sequence[str]], lexicon: Lexicon, odds_of: Odds
 ) -> list[Answered | None]:
-    """What each context, given as its sentences, shows of a short answer; None for one that can show nothing of it."""
+    """Return the evidence in each context, given as its sentences, for a short answer; None if there is none."""
     question = lexicon.query(short.asked)
     if short.says_yes is not None:
         if not may_be_affirmed(question):
@@ -104,9 +104,9 @@ class _Seen:
     given: Matches
     odds: tuple[float, ...]
     holding: tuple[int, ...]
-    """The units that hold most of the answer, by weight; words count that begin alike."""
+    """Indices of the units that contain most of the answer, by weight; words with equal beginnings count."""
     share: float
-    """How much of it they hold, in [0, 1]."""
+    """The fraction of the answer, by weight, that they contain, in [0, 1]."""
 
     @property
     def odds_elsewhere(self) -> list[float]:
@@ -117,6 +117,7 @@ def _seen(question: Query, answer: Query, context: Sequence[str], odds_of: Odds)
     asked, given = match(question, context, drop_copies=True), match(answer, context, drop_copies=False)
     shares = [given.share(mask) for mask in given.prefix_masks]
     most = max(shares, default=0.0)
+    # Nearly the maximum instead of equality: equal sets of words may sum to slightly different weights.
     holding = tuple(place for place, share in enumerate(shares) if share and share >= _ALL * most)
     return _Seen(asked, given, tuple(max(_NOWHERE, odds) for odds in odds_of(asked)), holding, most)
 
@@ -138,10 +139,11 @@ def _answered(seen: _Seen, best: float, elsewhere: float) -> Answered:
 
 
 def _nearness(question: Query, answer: Query, unit: Words) -> tuple[float, float]:
-    """How near the answer stands to the question's words in a unit: over all of them, and over those that are there."""
+    """Return how near the answer is to the question's words in a unit: over all of them, and over those present."""
     places: dict[str, list[int]] = {}
     for place, stem in enumerate(unit.stems):
         places.setdefault(stem, []).append(place)
+    # Words that the answer repeats from the question would always be near the question's words.
     new = [term for term in answer.terms if term not in question.words.members]
     at = [place for term in new or answer.terms for place in places.get(term, ())]
     near = there = 0.0

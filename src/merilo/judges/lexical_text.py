@@ -1,4 +1,4 @@
-"""A text as the lexical judge sees it: words brought to stems, numbers, names and a few marks."""
+"""Texts as the lexical judge reads them: words reduced to stems, with numbers, names and a few flags."""
 
 import re
 import unicodedata
@@ -21,12 +21,12 @@ from merilo.judges.lexical_words import (
     QUESTION_WORDS,
 )
 
-# Scripts without spaces: Thai, Lao, Burmese, Khmer, kana, Han; and Hangul, whose words carry long endings.
+# Scripts without spaces: Thai, Lao, Burmese, Khmer, kana, Han. Hangul is included because its words have long endings.
 _UNSPACED: Final = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f"
 )
-# Python's \w leaves out combining marks, without which Hindi, Arabic with vowels and others fall apart.
+# Python's \w excludes combining marks. Without them, words of Hindi, Arabic with vowels and others would be split.
 _MARKS: Final = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0e31\u0e34-\u0e4e"
 _TOKEN: Final = re.compile(rf"\d+(?:[.,]\d+)*|[^\W_](?:[^\W_]|[{_MARKS}])*")
 _UNSPACED_RUN: Final = re.compile(f"[{_UNSPACED}]+|[^{_UNSPACED}]+")
@@ -42,17 +42,17 @@ PREFIX_LETTERS: Final = 5
 UNKNOWN_SHORT_WEIGHT: Final = 0.5
 _CACHED_BYTES: Final = 48_000_000
 _BYTES_PER_STEM: Final = 400
-"""What a stem takes in a `Words`, about: strings, pairs and entries of four sets."""
+"""Approximate bytes per stem in a `Words`: strings, pairs and entries of four sets."""
 _LONGEST_CACHED: Final = 8_000
-"""Characters; a longer text is taken apart each time."""
+"""Characters. A longer text is analysed each time."""
 _LONGEST_CACHED_TOKEN: Final = 32
 _LONGEST_CACHED_PHRASE: Final = 12
-"""The same for a token that is not ASCII: in scripts without spaces it has a stem for each of its characters."""
+"""Characters of a token that is not ASCII: in scripts without spaces it has a stem per character."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Words:
-    """One text taken apart; sets are for membership only, sums run over the ordered tuples."""
+    """One text, analysed. The sets are for membership only; sums run over the ordered tuples."""
 
     stems: tuple[str, ...]
     distinct: tuple[str, ...]
@@ -73,17 +73,17 @@ class Words:
 
 
 def words(text: str) -> Words:
-    """The words of `text`; short texts are remembered, so a context shared by many questions is read once."""
+    """Return the words of `text`. Short texts are cached, so a context shared by many questions is read once."""
     return _cached_words[text] if len(text) <= _LONGEST_CACHED else _words(text)
 
 
 def prefix(stem: str) -> str:
-    """The opening letters of a stem, by which inflected forms of most alphabetic languages still match."""
+    """Return the first letters of a stem, by which inflected forms of most alphabetic languages still match."""
     return stem[:PREFIX_LETTERS]
 
 
 def weight(stem: str, table: Mapping[str, float]) -> float:
-    """How much a stem tells, in [0, 1]: 0 a function word, 1 a word never seen in training."""
+    """Return the weight of a stem, in [0, 1]: 0 for a function word, 1 for a word that training never saw."""
     known = table.get(stem)
     if known is not None:
         return known
@@ -91,7 +91,7 @@ def weight(stem: str, table: Mapping[str, float]) -> float:
 
 
 def unit_texts(text: str, *, longest: int) -> list[str]:
-    """`text` in consecutive pieces of at most `longest` letters, cut at white space where there is any."""
+    """Return `text` in consecutive pieces of at most `longest` characters, split at white space if possible."""
     pieces: list[str] = []
     start = 0
     while len(text) - start > longest:
@@ -104,6 +104,7 @@ def unit_texts(text: str, *, longest: int) -> list[str]:
 
 
 def _words(text: str) -> Words:
+    # NFKC joins full-width digits, ligatures and superscripts with their plain forms.
     plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
     stems: list[str] = []
     lowered: list[str] = []
@@ -114,6 +115,7 @@ def _words(text: str) -> Words:
         stems.extend(found)
         low = token.lower()
         lowered.append(low)
+        # The first word of a text is capitalised anyway, so it counts as a name only if it is all capitals.
         if token[0].isupper() and (number or token[1:].isupper()) and len(token) > 1:
             names.update(dict.fromkeys(found))
     distinct = tuple(dict.fromkeys(stems))
@@ -138,7 +140,7 @@ def _words(text: str) -> Words:
 
 
 def _bytes_of(text: str, taken: Words) -> int:
-    """Return about how many bytes a cached text takes."""
+    """Return the approximate bytes of a cached text."""
     return 1_000 + len(text) + _BYTES_PER_STEM * len(taken.stems)
 
 
@@ -147,13 +149,13 @@ _YEARS: Final = frozenset(str(century) for century in range(10, 21))
 
 
 def asks(text: str) -> bool:
-    """Whether a text reads as a question: by its closing mark or its opening word."""
+    """Return True if a text reads as a question, by its final punctuation or its first word."""
     first = _TOKEN.search(text)
     return bool(_ENDS_QUESTION.search(text[-40:])) or (first is not None and first.group().lower() in OPENS_QUESTION)
 
 
 def _stems_of(token: str) -> tuple[str, ...]:
-    """Return the stems of a token: one of a word or number, one for each two characters of an unspaced script."""
+    """Return the stems of a token: one per word or number, one per two characters of an unspaced script."""
     longest = _LONGEST_CACHED_TOKEN if token.isascii() else _LONGEST_CACHED_PHRASE
     return _cached_stems(token) if len(token) <= longest else _stems(token)
 
@@ -174,8 +176,10 @@ def _stems(token: str) -> tuple[str, ...]:
 
 
 def _number(token: str) -> str:
-    plain = token if token.isascii() else "".join(str(unicodedata.decimal(sign, sign)) for sign in token)
+    plain = token if token.isascii() else "".join(str(unicodedata.decimal(char, char)) for char in token)
+    # "1,889" is one number with a thousands separator; "1,5" is a decimal in many languages.
     plain = re.sub(r",(?=\d{3}(?!\d))", "", plain).replace(",", ".")
+    # "1.234.567" has thousands separators; a single dot as in "1.234" stays a decimal point.
     plain = re.sub(r"\.(?=\d{3}(?:\.|$))", "", plain) if plain.count(".") > 1 else plain
     if "." in plain:
         plain = plain.rstrip("0").rstrip(".")
@@ -183,7 +187,7 @@ def _number(token: str) -> str:
 
 
 def _unspaced(run: str) -> tuple[str, ...]:
-    """Character pairs of a run of an unspaced script; anything else is treated as a word."""
+    """Return the character pairs of a run of an unspaced script; treat anything else as a word."""
     if not _HAS_UNSPACED.match(run):
         return _stems_of(run)
     if len(run) == 1:

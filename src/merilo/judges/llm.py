@@ -1,4 +1,4 @@
-"""The judge that asks a language model: through a rubric there, and back by reading the reply."""
+"""The judge that asks a language model: renders a question through a rubric and parses the reply."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from merilo.providers.base import Provider, TruncatedText
 
 _VERSION = 1
-"""Part of the fingerprint: raised when the words of re-asks or the reading of replies change."""
+"""Part of the fingerprint: raised when the text of re-asks or the parsing of replies changes."""
 _AUTHORS = ("assistant", "user")
-"""Of the turns after a rubric, in alternation."""
+"""Authors of the turns after a rubric, in alternation."""
 _JUDGEMENTS: frozenset[type[Question[Any]]] = frozenset(
     {Relevance, Usefulness, Statements, Support, Sufficiency, Addresses, Noncommittal}
     | {Parts, Answered, Entities, Mentions, Choice}
@@ -54,7 +54,7 @@ _TOGETHER: frozenset[type[Question[Any]]] = frozenset({Support, Addresses, Answe
 
 
 class Judged(StrEnum):
-    """How statements that may be judged together are judged."""
+    """Modes of judging statements that may be judged together."""
 
     EACH = "each"
     TOGETHER = "together"
@@ -62,12 +62,13 @@ class Judged(StrEnum):
 
 @dataclass(frozen=True)
 class LLMJudge:
-    """Asks the model behind a provider.
+    """A judge that asks the model behind a provider.
 
-    `language`: of the rubrics; None takes each question's own. `temperature` and `seed`: None leaves them
-    to the model; draw n of a question is asked with seed + n. `max_tokens`: limit of one reply with all
-    the model thinks, enlarged fourfold up to twice where a reply is cut off. `reasks`: how often an
-    unreadable reply is asked for again.
+    - `language`: of the rubrics; None uses each question's own language.
+    - `temperature`, `seed`: None leaves them to the model; draw n of a question uses seed + n.
+    - `max_tokens`: limit of one reply, reasoning included. If a reply is truncated, the limit is multiplied by four,
+      at most twice.
+    - `reasks`: how often merilo re-asks after an unreadable reply.
     """
 
     provider: Provider
@@ -88,8 +89,8 @@ class LLMJudge:
     @property
     def name(self) -> str:
         """The provider and the model: `openai:gpt-4.1-mini`."""
-        marks = self.provider.fingerprint()
-        return f"{marks.get('provider', 'llm')}:{marks.get('model', '?')}"
+        fingerprint = self.provider.fingerprint()
+        return f"{fingerprint.get('provider', 'llm')}:{fingerprint.get('model', '?')}"
 
     @property
     def answers(self) -> frozenset[type[Question[Any]]]:
@@ -98,21 +99,21 @@ class LLMJudge:
 
     @property
     def together(self) -> frozenset[type[Question[Any]]]:
-        """Support, addresses, answered and mentions, unless each is to be judged by itself."""
+        """Support, addresses, answered and mentions, unless `judged` is `each`."""
         return _TOGETHER if self.judged is Judged.TOGETHER else frozenset()
 
     @property
     def cacheable(self) -> bool:
-        """Yes: the fingerprint and the rubric name everything that we decide."""
+        """Always True: the fingerprint and the rubric contain everything that merilo decides."""
         return True
 
     @property
     def rates(self) -> str | None:
-        """Not known before it was compared with people."""
+        """Always None: the agreement with human labels is unknown until it is measured."""
         return None
 
     def fingerprint(self) -> Mapping[str, object]:
-        """The provider's fingerprint, the parameters and the version of the reading."""
+        """Return the provider's fingerprint, the parameters and the version of the reply parsing."""
         return {
             "judge": "llm",
             "version": _VERSION,
@@ -126,16 +127,17 @@ class LLMJudge:
         }
 
     def rubric(self, question: Question[Any] | Pack) -> str:
-        """The rubric's text as it stands in its file. Raises RubricError."""
+        """Return the rubric's text exactly as in its file. Raises RubricError."""
         return rubric.rubric_for(question, language=self.language).text
 
     def answer(self, question: Question[Any] | Pack) -> Conversation:
-        """One answer for each question. Raises RubricError before the first request.
+        """Return one answer per question. Raises RubricError before the first request.
 
-        A pack of draws of one completion is one request; one of a kind that is judged together is one
-        conversation; any other is one conversation for each question, side by side.
+        A pack of draws of one completion is one request. A pack of a kind that is judged together is one
+        conversation. Any other pack is one conversation per question, run side by side.
         """
         questions = question.questions if isinstance(question, Pack) else (question,)
+        # Draws of one completion differ in nothing but their number, so one request with `samples` answers them all.
         if isinstance(questions[0], Completion) and len({each.at(0) for each in questions}) == 1:
             return self._completions(questions)
         if not isinstance(question, Pack):
@@ -171,7 +173,7 @@ class LLMJudge:
         )
 
     def _completions(self, questions: tuple[Question[Any], ...]) -> Conversation:
-        """Free texts, all in one request; what the provider did not give is asked for one by one."""
+        """Return free texts, all from one request; texts that the provider did not return are requested singly."""
         first = questions[0]
         temperature = first.temperature if isinstance(first, Completion) else None
         earlier, schema = (first.earlier, first.schema) if isinstance(first, Completion) else ((), "")
@@ -187,6 +189,7 @@ class LLMJudge:
         heard = yield from turn(self.provider, request)
         answers = _texts(heard, len(questions))
         rest = questions[len(answers) :]
+        # A provider may return fewer texts than requested.
         if rest and len(questions) > 1:
             answers += yield from side_by_side([self._completions((each,)) for each in rest])
         elif rest:
@@ -216,7 +219,7 @@ def _too_long(text: TruncatedText) -> Failure:
 
 @lru_cache(maxsize=64)
 def _loaded(schema: str) -> Mapping[str, object]:
-    """The schema that a JSON text is, the same object for the same text: providers recognise it by identity."""
+    """Return a schema parsed from JSON, the same object for the same text: providers compare schemas by identity."""
     found = as_object(json.loads(schema))
     if found is None:
         raise UsageError(f"The schema of a completion must be a JSON object, got {schema[:60]!r}.")

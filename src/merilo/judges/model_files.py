@@ -1,4 +1,4 @@
-"""The files of the embedded judge in the package, held to the digests that were written down when they were made."""
+"""The packaged files of the embedded judge, checked against the digests recorded when they were built."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from typing import Final
 from merilo.errors import DataError
 
 LOCK: Final = "model.lock"
-"""A line `SHA-256  name` for each file, as sha256sum writes it. The weights hold a digest of their own."""
+"""One line `SHA-256  name` per file, as sha256sum writes it. The weights file contains its own digest."""
 
 
 def model_file(name: str) -> bytes:
-    """What a file of the model holds. Raises DataError where it is not there or not what was shipped."""
+    """Return the content of a file of the model. Raises DataError if it is missing or differs from the shipped one."""
     folder = files("merilo.judges")
     try:
         content = folder.joinpath(name).read_bytes()
         lines = folder.joinpath(LOCK).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"A file of the embedded judge cannot be read ({error}); install merilo anew.") from error
+        raise DataError(f"Cannot read a file of the embedded judge ({error}); reinstall merilo.") from error
+    # A damaged or edited model would give plausible numbers, so it must not be used silently.
     if f"{sha256(content).hexdigest()}  {name}" not in lines:
         raise DataError(
-            f"{folder.joinpath(name)}, a file of the embedded judge, is not what was shipped; install merilo anew."
+            f"{folder.joinpath(name)}, a file of the embedded judge, differs from the shipped one; reinstall merilo."
         )
     return content

@@ -1,7 +1,7 @@
-"""Vectors from the letters of a text: hashed character n-grams, no model and no weights.
+"""Vectors from the characters of a text: hashed character n-grams, without a model or weights.
 
-They tell how much two texts share in words and parts of words. They know no meaning: a paraphrase without a common
-word is far away, and two sentences about opposite things with the same words are near.
+They measure how many words and parts of words two texts share. They do not represent meaning: a paraphrase without a
+common word has a low similarity, and two sentences with the same words and opposite meanings a high one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 NAME: Final = "hashed character n-grams v1"
-"""Stands in the fingerprint: raised when a vector can change."""
+"""Part of the fingerprint: raised when a vector can change."""
 DIMENSIONS: Final = 512
 
 _SIZES: Final = (3, 4, 5)
@@ -26,12 +26,12 @@ _MIX: Final = 0x9E3779B1  # 2^32 / golden ratio: spreads what CRC leaves in the 
 
 
 def ngram_vector(text: str) -> list[float]:
-    """The vector of a text: `DIMENSIONS` numbers of length 1, all 0 for a text without a word.
+    """Return the vector of a text: `DIMENSIONS` numbers of length 1, all 0 for a text without a word.
 
-    Each word, case folded (NFKC), between two spaces, gives its n-grams of 3 to 5 characters and itself; each goes
-    by its hash to one dimension with one sign, and counts the square root of how often it comes. Only operations
-    that IEEE 754 rounds exactly, so the numbers are the same on every machine. After Cavnar & Trenkle, "N-Gram-Based
-    Text Categorization" (1994) and Weinberger et al., "Feature Hashing" (2009).
+    Each word, case folded (NFKC) and between two spaces, gives its n-grams of 3 to 5 characters and itself. The hash
+    of each n-gram selects one dimension and its plus or minus; its weight is the square root of its count. Only
+    operations that IEEE 754 rounds exactly are used, so the numbers are the same on every machine. After Cavnar &
+    Trenkle, "N-Gram-Based Text Categorization" (1994) and Weinberger et al., "Feature Hashing" (2009).
     """
     vector = [0.0] * DIMENSIONS
     for ngram, times in Counter(_ngrams(text)).items():
@@ -43,7 +43,7 @@ def ngram_vector(text: str) -> list[float]:
 
 
 def likeness(left: Sequence[float], right: Sequence[float]) -> float:
-    """The cosine of two such vectors, 0 where it is negative, in [0, 1]."""
+    """Return the cosine of two such vectors, 0 if it is negative, in [0, 1]."""
     return min(1.0, max(0.0, fsum(a * b for a, b in zip(left, right, strict=True))))
 
 

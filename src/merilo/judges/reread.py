@@ -1,4 +1,4 @@
-"""Reads recorded replies again: a language model's judge is told them as if they came just now."""
+"""Parsing of recorded replies: an LLM judge receives them as if they had just arrived."""
 
 from __future__ import annotations
 
@@ -21,42 +21,43 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Recalled(LLMJudge):
-    """A language model's judge as a run recorded it: it reads as one of today would, and bears its old marks."""
+    """An LLM judge as a run recorded it: current parsing rules with the recorded fingerprint."""
 
     marks: Mapping[str, object] = field(default_factory=dict[str, object], kw_only=True)
     recorded_rubric: str = field(default="", kw_only=True)
 
     def fingerprint(self) -> Mapping[str, object]:
-        """As it was recorded."""
+        """Return the recorded fingerprint."""
         return self.marks
 
     def rubric(self, question: Question[Any] | Pack) -> str:
-        """The text that the question was asked through."""
+        """Return the recorded rubric of the question."""
         del question
         return self.recorded_rubric
 
     def reread(self, asked: Question[Any] | Pack, replies: Sequence[Mapping[str, Any]]) -> tuple[Answer, ...] | None:
-        """What the rules of today read from the recorded replies of one conversation, an answer for each question.
+        """Parse the recorded replies of one conversation with the current rules; return an answer per question.
 
-        None where they would ask for a reply that was not recorded, or where the rubric is gone.
+        None if the current rules would need a reply that was not recorded, or if the rubric no longer exists.
         """
-        told = deque(map(heard, replies))
-        talk = self.answer(asked)
+        recorded = deque(map(heard, replies))
+        conversation = self.answer(asked)
         try:
-            sends = next(talk)
-            while len(told) >= len(sends):
-                sends = talk.send(tuple(told.popleft() for _ in sends))
+            sends = next(conversation)
+            # Fewer replies than requests: the current rules ask for a reply that was not recorded.
+            while len(recorded) >= len(sends):
+                sends = conversation.send(tuple(recorded.popleft() for _ in sends))
         except StopIteration as stop:
             return cast("tuple[Answer, ...]", stop.value)  # what a conversation returns
         except RubricError:
             return None
         finally:
-            talk.close()
+            conversation.close()
         return None
 
 
 def recalled(marks: Mapping[str, object], rubric: str) -> Recalled | None:
-    """The judge with this fingerprint, for questions asked through this rubric; None for no language model's."""
+    """Return the judge with this fingerprint and rubric; None if it was not an LLM judge."""
     provider = as_object(marks.get("provider"))
     if marks.get("judge") != "llm" or provider is None:
         return None
@@ -75,11 +76,11 @@ def recalled(marks: Mapping[str, object], rubric: str) -> Recalled | None:
 
 
 def heard(record: Mapping[str, Any]) -> Reply | Failure:  # Any: JSON
-    """A reply, or what came in its place, as it was recorded."""
+    """Return a recorded reply, or the failure that was recorded instead."""
     if "failure" in record:
         return Failure.from_fields(record["failure"])
-    path, told = ReplyPath(record["path"]), record["usage"]
-    usage = Usage(told["input_tokens"], told["output_tokens"])
+    path, tokens = ReplyPath(record["path"]), record["usage"]
+    usage = Usage(tokens["input_tokens"], tokens["output_tokens"])
     truncated = tuple(map(TruncatedText.from_fields, record.get("truncated", ())))
     texts, model = tuple(record["texts"]), record["model"]
     return Reply(texts, Finish(record["finish"]), usage, path, model, truncated=truncated)
@@ -87,7 +88,7 @@ def heard(record: Mapping[str, Any]) -> Reply | Failure:  # Any: JSON
 
 @dataclass(frozen=True, slots=True)
 class _Nobody:
-    """The provider of recorded replies: it has marks, and is never sent anything."""
+    """The provider of recorded replies: it has a fingerprint, and nothing is ever sent to it."""
 
     marks: Mapping[str, object]
 
@@ -96,7 +97,7 @@ class _Nobody:
 
     def connect(self, *, known: Mapping[str, str] | None = None) -> NoReturn:
         del known
-        raise RuntimeError("recorded replies are read, nothing is sent")
+        raise RuntimeError("a recorded judge sends no requests")
 
     def price_usd(self, usage: Usage) -> float:
         del usage

@@ -1,16 +1,16 @@
 """A judge that answers from a script: a list, a function or a file. No model, no network, no requests.
 
-A script file is JSON (a list of entries) or JSON Lines (one entry a line)::
+A script file is JSON (a list of entries) or JSON Lines (one entry per line)::
 
     {"kind": "relevance", "match": {"user_input": "Who wrote Emma?"}, "verdict": {"grade": 0}}
     {"kind": "support", "match": {"statement": {"contains": "1889"}}, "verdict": {"label": "not_stated"}}
     {"kind": "statements", "failure": {"kind": "refused", "message": "It will not."}}
 
 - `kind` names the question type; `match` gives values of its fields (also `role`, `draw`, `language`).
-  A value is compared with the field as it is; `{"contains": "..."}` looks inside a text, or inside each
+  A value is compared with the whole field; `{"contains": "..."}` searches a text, or each
   text of a tuple. Without `match` an entry fits every question of its kind.
 - The first entry that fits answers. Its indices are 0-based, as in every verdict.
-- A question that no entry fits fails as PERMANENT: asking a script again changes nothing, and a script
+- A question that no entry fits fails as PERMANENT: retrying would change nothing, and a script
   never guesses.
 """
 
@@ -38,32 +38,32 @@ QuestionType = type[Question[Any]]
 
 
 class Script(Protocol):
-    """Where a scripted judge's answers come from."""
+    """The source of a scripted judge's answers."""
 
     @property
     def title(self) -> str:
-        """What to call it in messages and reports."""
+        """The name in messages and reports."""
         ...
 
     @property
     def cacheable(self) -> bool:
-        """Whether the fingerprint and the question together decide the answer."""
+        """True if the fingerprint and the question together determine the answer."""
         ...
 
     def fingerprint(self) -> Mapping[str, object]:
-        """What identifies its answers."""
+        """Return the identity of its answers."""
         ...
 
     def find(self, question: Question[Any]) -> Given:
-        """The answer to a question; None when there is none."""
+        """Return the answer to a question; None if there is none."""
         ...
 
 
 @dataclass(frozen=True)
 class ScriptedJudge:
-    """Answers from a script; make one with `of`, `by` or `from_file`.
+    """A judge that answers from a script; make one with `of`, `by` or `from_file`.
 
-    `packs` are the question types it takes in packs, for tests of what is judged together.
+    `packs`: the question types that it accepts in packs, for tests of questions that are judged together.
     """
 
     script: Script
@@ -72,9 +72,9 @@ class ScriptedJudge:
 
     @classmethod
     def of(cls, answers: Iterable[Given], *, packs: frozenset[QuestionType] = frozenset()) -> ScriptedJudge:
-        """Answers in ask order, each used once; for drivers that ask one after another.
+        """Answer in the order of asking, using each answer once; for drivers that ask one question at a time.
 
-        This judge alone remembers how far it is: make a new one for each run.
+        Only this kind of scripted judge remembers its position: make a new one for each run.
         """
         return cls(ListScript(tuple(answers)), packs=packs)
 
@@ -87,15 +87,15 @@ class ScriptedJudge:
         answers: frozenset[QuestionType] = ALL_KINDS,
         packs: frozenset[QuestionType] = frozenset(),
     ) -> ScriptedJudge:
-        """Answers computed by a function of the question, which must return the same for the same question.
+        """Answer with a function of the question, which must return the same for the same question.
 
-        Give `version` a new value whenever the function changes: it stands in the fingerprint.
+        Give `version` a new value whenever the function changes: it is part of the fingerprint.
         """
         return cls(FunctionScript(function, version), answers=answers, packs=packs)
 
     @classmethod
     def from_file(cls, path: str | Path) -> ScriptedJudge:
-        """Answers from a script file; it answers the kinds that the file names. Raises UsageError."""
+        """Answer from a script file, for the kinds of question that it names. Raises UsageError."""
         script = FileScript(str(path), entries_from(Path(path)))
         kinds = frozenset(KINDS[entry.kind] for entry in script.entries)
         return cls(script, answers=kinds)
@@ -112,36 +112,38 @@ class ScriptedJudge:
 
     @property
     def cacheable(self) -> bool:
-        """Only a file's answers, which its digest names, and those of a function with a version."""
+        """True for a file, which its digest identifies, and for a function with a version."""
         return self.script.cacheable
 
     @property
     def batched(self) -> bool:
-        """A file's answers: they need no request, and the order of questions does not matter."""
+        """True for a file: it needs no requests, and the order of questions does not matter."""
         return isinstance(self.script, FileScript)
 
     @property
     def rates(self) -> str | None:
-        """Not known: a script repeats what it was given."""
+        """Always None: agreement is unknown, because a script only repeats its input."""
         return None
 
     def fingerprint(self) -> Mapping[str, object]:
-        """The digest of the script, or the function's name and version."""
+        """Return the digest of the script, or the function's name and version."""
         return {"judge": "scripted", **self.script.fingerprint()}
 
     def rubric(self, question: Question[Any] | Pack) -> str:
-        """None."""
+        """Return an empty text: a script needs no rubric."""
         del question
         return ""
 
     def answer(self, question: Question[Any] | Pack) -> Conversation:
-        """The script's answers, at once and without a request."""
+        """Return the script's answers without any request."""
+        # Makes this a generator function although it needs no request.
         yield from ()
         questions = question.questions if isinstance(question, Pack) else (question,)
         return tuple(self._answer(each) for each in questions)
 
     def unused(self) -> tuple[str, ...]:
-        """Entries that answered nothing yet, as the places where they stand; none for a function."""
+        """Return the positions of entries that have not answered a question yet; empty for a function."""
+        # Optional in the protocol: a function has no entries.
         unused: tuple[str, ...] = getattr(self.script, "unused", tuple)()
         return unused
 
@@ -160,7 +162,7 @@ class ScriptedJudge:
 
 @dataclass(frozen=True)
 class ListScript:
-    """Answers in ask order."""
+    """Answers in the order of asking."""
 
     items: tuple[Given, ...]
     _left: list[int] = field(default_factory=list, init=False, repr=False, compare=False, hash=False)
@@ -175,20 +177,20 @@ class ListScript:
 
     @property
     def cacheable(self) -> bool:
-        """No: the answer depends on what was asked before."""
+        """Always False: the answer depends on earlier questions."""
         return False
 
     def fingerprint(self) -> Mapping[str, object]:
-        """The digest of the answers in order."""
+        """Return the digest of the answers in order."""
         return {"script": digest_of(*(given_json(item).encode() for item in self.items)).hex()}
 
     def find(self, question: Question[Any]) -> Given:
-        """The next answer; None when all are used."""
+        """Return the next answer; None if all are used."""
         del question
         return self.items[self._left.pop()] if self._left else None
 
     def unused(self) -> tuple[str, ...]:
-        """`item N` for each answer that was not reached, counted from 1."""
+        """Return `item N` for each answer that was not reached, counted from 1."""
         return tuple(f"item {index + 1}" for index in sorted(self._left))
 
 
@@ -206,21 +208,21 @@ class FunctionScript:
 
     @property
     def cacheable(self) -> bool:
-        """Only with a version: the name does not change when the code does."""
+        """True only with a version: the name does not change when the code does."""
         return bool(self.version)
 
     def fingerprint(self) -> Mapping[str, object]:
-        """The function's qualified name and version; its code is not looked at."""
+        """Return the function's qualified name and version; its code is not read."""
         return {"function": self.title, "version": self.version}
 
     def find(self, question: Question[Any]) -> Given:
-        """What the function returns; an exception in it is the test's own and passes."""
+        """Return the function's result; its exceptions are not caught, because they belong to the test."""
         return self.function(question)
 
 
 @dataclass(frozen=True)
 class FileScript:
-    """Answers from the entries of a file, the first that fits."""
+    """Answers from the entries of a file; the first entry that fits answers."""
 
     path: str
     entries: tuple[Entry, ...]
@@ -233,15 +235,15 @@ class FileScript:
 
     @property
     def cacheable(self) -> bool:
-        """Yes: the digest of the entries is in the fingerprint."""
+        """Always True: the digest of the entries is in the fingerprint."""
         return True
 
     def fingerprint(self) -> Mapping[str, object]:
-        """The digest of the entries in order; the path is not in it."""
+        """Return the digest of the entries in order; the path is not part of it."""
         return {"script": digest_of(*(entry.json.encode() for entry in self.entries)).hex()}
 
     def find(self, question: Question[Any]) -> Given:
-        """The answer of the first entry that fits; None when none does."""
+        """Return the answer of the first entry that fits; None if no entry fits."""
         for position in self._of_kind.get(question.kind, ()):
             if self.entries[position].fits(question):
                 self._used.add(position)
@@ -249,7 +251,7 @@ class FileScript:
         return None
 
     def unused(self) -> tuple[str, ...]:
-        """`FILE entry N` for each entry that answered nothing yet, counted from 1."""
+        """Return `FILE entry N` for each entry that has not answered a question yet, counted from 1."""
         return tuple(f"{self.path} entry {n + 1}" for n in range(len(self.entries)) if n not in self._used)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Reads script files: entries that say which question they answer, and how. See `scripted` for the format."""
+"""Parsing of script files: entries that name the questions they answer. See `scripted` for the format."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ _KEYS = frozenset({"kind", "match", "verdict", "failure"})
 
 @dataclass(frozen=True)
 class Entry:
-    """One answer and the questions it fits."""
+    """One answer and the questions that it fits."""
 
     kind: str
     match: Mapping[str, object]
     given: Given
     json: str
-    """The entry as canonical JSON; what the script's digest is made of."""
+    """The entry as canonical JSON; input of the script's digest."""
 
     def fits(self, question: Question[Any]) -> bool:
-        """True when the question is of this kind and each named field matches."""
+        """Return True if the question is of this kind and each named field matches."""
         return question.kind == self.kind and all(
             _matches(getattr(question, name), wanted) for name, wanted in self.match.items()
         )
 
 
 def entries_from(path: Path) -> tuple[Entry, ...]:
-    """The entries of a JSON or JSON Lines file. Raises UsageError that names the place of the fault."""
+    """Return the entries of a JSON or JSON Lines file. Raises UsageError that names the position of a problem."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"The script {path} cannot be read ({error}); give a JSON or JSON Lines file.") from error
+        raise UsageError(f"Cannot read the script {path} ({error}); expected a JSON or JSON Lines file.") from error
     if text.lstrip().startswith("["):
         items = as_list(_loaded(text, str(path))) or []
         places = [(f"entry {n}", item) for n, item in enumerate(items, start=1)]
@@ -52,12 +52,12 @@ def entries_from(path: Path) -> tuple[Entry, ...]:
         lines = enumerate(text.splitlines(), start=1)
         places = [(f"line {n}", _loaded(line, f"{path}, line {n}")) for n, line in lines if line.strip()]
     if not places:
-        raise UsageError(f"The script {path} holds no entries.")
+        raise UsageError(f"The script {path} has no entries.")
     return tuple(_entry(item, f"{path}, {place}") for place, item in places)
 
 
 def given_json(given: Given) -> str:
-    """What was given for a question as canonical JSON; equal answers give equal text."""
+    """Return an answer to a question as canonical JSON; equal answers give equal text."""
     if isinstance(given, Verdict):
         return f"{type(given).__name__} {given.to_json()}"
     if isinstance(given, Failure):
@@ -69,14 +69,14 @@ def _loaded(text: str, place: str) -> object:
     try:
         return loaded(text)
     except ValueError as error:
-        raise UsageError(f"{place}: this is not JSON ({error}).") from error
+        raise UsageError(f"{place}: not valid JSON ({error}).") from error
 
 
 def _entry(item: object, place: str) -> Entry:
     parts = as_object(item)
     if parts is None or not parts.keys() <= _KEYS or ("verdict" in parts) == ("failure" in parts):
         raise UsageError(
-            f"{place}: an entry is an object with 'kind', perhaps 'match', and either 'verdict' or 'failure'."
+            f"{place}: an entry is an object with 'kind', either 'verdict' or 'failure', and optionally 'match'."
         )
     kind, match = parts.get("kind"), as_object(parts.get("match", {}))
     if not isinstance(kind, str) or kind not in KINDS:
@@ -100,21 +100,19 @@ def _given(parts: Json, place: str) -> Given:
     kind, message = failure.get("kind"), failure.get("message")
     if kind not in set(FailureKind) or not isinstance(message, str):
         kinds = ", ".join(FailureKind)
-        raise UsageError(
-            f"{place}: 'failure' must hold 'kind' (one of {kinds}) and 'message', got {parts['failure']!r}."
-        )
+        raise UsageError(f"{place}: 'failure' needs 'kind' (one of {kinds}) and 'message', got {parts['failure']!r}.")
     return Failure(FailureKind(str(kind)), message)
 
 
 def _can_match(wanted: object) -> bool:
-    looked_into = as_object(wanted)
-    return looked_into is None or (list(looked_into) == ["contains"] and isinstance(looked_into["contains"], str))
+    pattern = as_object(wanted)
+    return pattern is None or (list(pattern) == ["contains"] and isinstance(pattern["contains"], str))
 
 
 def _matches(value: str | int | tuple[str, ...], wanted: object) -> bool:
-    looked_into = as_object(wanted)
-    if looked_into is not None:
+    pattern = as_object(wanted)
+    if pattern is not None:
         texts = value if isinstance(value, tuple) else (str(value),)
-        return any(str(looked_into["contains"]) in text for text in texts)
+        return any(str(pattern["contains"]) in text for text in texts)
     items = as_list(wanted)
     return value == (wanted if items is None else tuple(items))

@@ -1,7 +1,7 @@
-"""Judges from what a user wrote: `embedded`, `openai:MODEL`, `anthropic:MODEL`, `azure:DEPLOYMENT`, `scripted:FILE`,
-`FIRST>SECOND` of these (a cascade), a callable or a judge.
+"""Judges from a user's specification: `embedded`, `openai:MODEL`, `anthropic:MODEL`, `azure:DEPLOYMENT`,
+`scripted:FILE`, `FIRST>SECOND` of these (a cascade), a callable or a judge.
 
-An embedder and a cross-encoder are judges that answer one kind of question, and are named alike.
+An embedder and a cross-encoder are judges that answer one kind of question, and are specified the same way.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from merilo.providers.openai import OpenAIProvider
 
 JudgeLike: TypeAlias = "str | Judge | AnswerWith"
-"""What a user may give as a judge."""
+"""Everything that a user may pass as a judge."""
 
 KNOWN_FORMS = ("embedded", "openai:MODEL", "anthropic:MODEL", "azure:DEPLOYMENT", "scripted:FILE", "FIRST>SECOND")
 _EMBEDDER_FORMS = ("embedded", "openai:MODEL", "azure:DEPLOYMENT", "scripted:FILE")
@@ -36,10 +36,10 @@ _NAMED = re.compile(r"([A-Za-z_][\w-]*)=(.+)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class CascadeOptions:
-    """How cascades measure their thresholds."""
+    """Options for measuring the thresholds of cascades."""
 
     max_error: float | None = None
-    """Largest share of an earlier judge's answers that may differ from the last judge's; None: 5 %."""
+    """Largest fraction of an earlier judge's answers that may differ from the last judge's; None: 5 %."""
     pilot: int | None = None
     """Pilot questions per kind of question and earlier judge; None: 10 / `max_error`."""
 
@@ -57,11 +57,11 @@ def judge_from(
     judged: str | None = None,
     cascades: CascadeOptions = CascadeOptions(),
 ) -> Judge:
-    """The judge that a text names; a judge is itself, a callable that takes a question becomes one.
+    """Return the judge that a text names; return a judge unchanged, and wrap a callable in a judge.
 
-    `base_url`, `api_key_env` (the name of the environment variable that holds the key) and `judged`
-    ("each" or "together") are for `openai:`, `anthropic:` and `azure:`, in a cascade for its judges of these kinds;
-    elsewhere they are an error. `cascades` holds for cascades. Raises UsageError.
+    `base_url`, `api_key_env` and `judged` ("each" or "together") apply to `openai:`, `anthropic:` and `azure:`, and
+    in a cascade to its judges of these kinds. With other judges they are an error. `api_key_env` is the name of the
+    environment variable with the key. `cascades` applies to cascades. Raises UsageError.
     """
     if not isinstance(spec, str):
         return _from_object(spec)
@@ -91,12 +91,13 @@ def judges_from(
     address_used: bool = False,
     cascades: CascadeOptions = CascadeOptions(),
 ) -> dict[str, Judge]:
-    """Judges by role, from `SPEC`, `NAME=SPEC`, judges and callables; an unnamed one is its own name.
+    """Return judges by role, from `SPEC`, `NAME=SPEC`, judges and callables; an unnamed judge uses its own name.
 
-    The first also has the role `judge`. `base_url`, `api_key_env` and `judged` hold for those at an address,
-    `cascades` for cascades. Raises UsageError when there is none, a name stands twice, an option fits none of them, or
-    an address or a key is given for several kinds of provider; with `address_used` the address and the key are for
-    somebody else too.
+    The first judge also has the role `judge`. `base_url`, `api_key_env` and `judged` apply to judges at an address,
+    `cascades` to cascades. With `address_used`, the address and the key also serve something other than these judges.
+
+    Raises UsageError for no judge, a repeated name, an option that fits none of them, or an address or a key for
+    several kinds of provider.
     """
     if not specs:
         raise UsageError(f"At least one judge is needed: {', '.join(KNOWN_FORMS)}.")
@@ -108,7 +109,7 @@ def judges_from(
         judge = judge_from(spec, **(options if is_wire(spec) else {}), cascades=cascades)
         name = name or judge.name
         if name in judges:
-            raise UsageError(f"Two judges are called {name!r}; name them apart, as in 'second={name}'.")
+            raise UsageError(f"Two judges are named {name!r}; rename one of them, as in 'second={name}'.")
         judges[name] = judge
     if not any(is_wire(_split(given)[1]) for given in specs):
         _refuse_options({"judged": judged} if address_used else options, "these judges")
@@ -119,7 +120,7 @@ def judges_from(
         )
     first = next(iter(judges.values()))
     if judges.setdefault("judge", first) is not first:
-        raise UsageError("Only the first judge may be called 'judge'; put it first or give it another name.")
+        raise UsageError("Only the first judge may be named 'judge'; put it first or rename it.")
     return judges
 
 
@@ -131,7 +132,7 @@ def _split(given: JudgeLike) -> tuple[str | None, JudgeLike]:
 
 
 def wire_kinds(specs: Iterable[JudgeLike]) -> frozenset[str]:
-    """The kinds of provider among judges and embedders that are reached at an address: `openai`, `azure`, ..."""
+    """Return the kinds of provider among judges and embedders that have an address: `openai`, `azure`, ..."""
     named = (_split(spec)[1] for spec in specs)
     texts = (part for each in named if isinstance(each, str) for part in each.split(SIGN))
     kinds = (text.partition(":")[0].strip() for text in texts if ":" in text)
@@ -139,12 +140,12 @@ def wire_kinds(specs: Iterable[JudgeLike]) -> frozenset[str]:
 
 
 def is_wire(spec: JudgeLike) -> bool:
-    """True for a judge or embedder that is reached at an address: `openai:MODEL`, `anthropic:MODEL`, ..."""
+    """Return True for a judge or embedder that has an address: `openai:MODEL`, `anthropic:MODEL`, ..."""
     return bool(wire_kinds([spec]))
 
 
 def _cascade(spec: str, options: dict[str, str | None], cascades: CascadeOptions) -> Judge:
-    """The cascade of the judges between the signs; the options go to those at an address."""
+    """Return the cascade of the judges between the `>` signs; the options go to those with an address."""
     parts = [part.strip() for part in spec.split(SIGN)]
     if not all(parts):
         raise UsageError(f"A cascade names a judge on each side of {SIGN}, as in embedded>openai:MODEL; got {spec!r}.")
@@ -161,33 +162,36 @@ def _check_one_kind(specs: Sequence[JudgeLike], options: dict[str, str | None]) 
     kinds, given = wire_kinds(specs), [name for name, value in options.items() if value is not None]
     if len(kinds) > 1 and given:
         raise UsageError(
-            f"{' and '.join(given)} can be for one kind of provider only, but the judges are of "
-            f"{', '.join(sorted(kinds))}; set each kind's own environment variables instead."
+            f"{' and '.join(given)}: only for one kind of provider, but the judges use "
+            f"{', '.join(sorted(kinds))}. Set the environment variables of each kind instead."
         )
 
 
 def _refuse_options(options: dict[str, str | None], whom: str) -> None:
     given = [name for name, value in options.items() if value is not None]
     if given:
-        raise UsageError(f"{', '.join(given)} can be given for {_AT_AN_ADDRESS} only, not for {whom}.")
+        raise UsageError(f"{', '.join(given)}: only for {_AT_AN_ADDRESS}, not for {whom}.")
 
 
 def _from_object(spec: Judge | AnswerWith) -> Judge:
     if hasattr(spec, "answer") and hasattr(spec, "answers"):
-        return cast("Judge", spec)  # a judge is told by its methods, as any protocol
+        # Checked before `callable`: a judge may define `__call__` too.
+        return cast("Judge", spec)  # a judge is recognised by its methods, like any protocol
     if callable(spec):
         from merilo.judges.callables import CallableJudge
 
         return CallableJudge(spec)
     raise UsageError(
-        f"A judge is a text ({', '.join(KNOWN_FORMS)}), a judge or a callable, but got {type(spec).__name__}."
+        f"A judge must be a text ({', '.join(KNOWN_FORMS)}), a judge or a callable, got {type(spec).__name__}."
     )
 
 
 def embedder_from(spec: JudgeLike, *, base_url: str | None = None, api_key_env: str | None = None) -> Judge:
-    """Who answers `Embeddings`: `embedded`, `openai:MODEL`, `azure:DEPLOYMENT`, `scripted:FILE`, a judge or a callable.
+    """Return the judge for `Embeddings`: `embedded`, `openai:MODEL`, `azure:DEPLOYMENT`, `scripted:FILE`, or an
+    object.
 
-    `base_url` and `api_key_env` are for `openai:` and `azure:`; elsewhere they are an error. Raises UsageError.
+    An object is a judge or a callable. `base_url` and `api_key_env` apply to `openai:` and `azure:`; with others they
+    are an error. Raises UsageError.
     """
     scheme, _, model = spec.strip().partition(":") if isinstance(spec, str) else ("", "", "")
     if scheme in {"openai", "azure"} and model:
@@ -201,7 +205,7 @@ def embedder_from(spec: JudgeLike, *, base_url: str | None = None, api_key_env: 
 
 
 def cross_encoder_from(spec: JudgeLike) -> Judge:
-    """Who answers `Similarities`: `embedded`, `scripted:FILE`, a judge or a callable. Raises UsageError."""
+    """Return the judge for `Similarities`: `embedded`, `scripted:FILE`, a judge or a callable. Raises UsageError."""
     return _measuring(spec, Similarities, "A cross-encoder", _LOCAL_FORMS)
 
 
@@ -214,7 +218,7 @@ def _measuring(spec: JudgeLike, kind: type[Question[Any]], what: str, forms: tup
         return CallableJudge(spec, answers=frozenset({kind}))
     judge = judge_from(spec)
     if kind not in judge.answers:
-        raise UsageError(f"{what} answers questions of kind {kind.kind!r}; {judge.name} does not: name another.")
+        raise UsageError(f"{judge.name} cannot answer questions of kind {kind.kind!r}. {what} must; choose another.")
     return judge
 
 
@@ -223,7 +227,7 @@ def _shown(spec: JudgeLike) -> str:
 
 
 class _Given(TypedDict, total=False):
-    """What a user gave of an address; what is not given stands in the environment variables of its kind."""
+    """The address options that a user gave; the environment variables of the provider supply the rest."""
 
     base_url: str
     api_key_env: str

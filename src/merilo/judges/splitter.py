@@ -1,4 +1,4 @@
-"""The judge that splits texts into sentences as pysbd does, for published metrics that count by it."""
+"""The judge that splits texts into sentences exactly as pysbd does, for published metrics that depend on it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SplitterJudge:
-    """Answers `Sentences` with `splitter="pysbd"`: English rules, whitespace kept, none for an empty text.
+    """A judge that answers `Sentences` with `splitter="pysbd"`: English rules, whitespace kept, none for an empty
+    text.
 
     `timeout_s`: the limit for one text; a text that takes longer gets a Failure. `worker`: the command of another
     worker, for tests. pysbd is a dependency of merilo; `unready` reports an installation that lacks it.
@@ -39,44 +40,45 @@ class SplitterJudge:
 
     @property
     def answers(self) -> frozenset[type[Question[Any]]]:
-        """Sentences alone."""
+        """Sentences only."""
         return frozenset({Sentences})
 
     @property
     def together(self) -> frozenset[type[Question[Any]]]:
-        """None."""
+        """Always empty."""
         return frozenset()
 
     @property
     def rates(self) -> str | None:
-        """It judges nothing."""
+        """Always None: it judges nothing."""
         return None
 
     @property
     def cacheable(self) -> bool:
-        """Yes: pysbd's version decides where it cuts."""
+        """Always True: pysbd's version, which determines the sentences, is in the fingerprint."""
         return True
 
     @property
     def unready(self) -> str | None:
-        """Why it can answer nothing here, as a phrase; None when it can."""
+        """The reason why it cannot answer anything here, as a phrase; None if it can."""
         if self.worker or installed() is not None:
             return None
-        return f"the package {PACKAGE} is missing, a dependency of merilo; install it (pip install {PACKAGE})"
+        return f"its package {PACKAGE}, a dependency of merilo, is not installed (pip install {PACKAGE})"
 
     def fingerprint(self) -> Mapping[str, object]:
-        """The version of pysbd and its settings."""
+        """Return the version of pysbd and its settings."""
         return {"judge": "splitter", "provider": dict(self._provider.fingerprint())}
 
     def rubric(self, question: Question[Any] | Pack) -> str:
-        """None."""
+        """Return an empty text: splitting needs no rubric."""
         del question
         return ""
 
     def answer(self, question: Question[Any] | Pack) -> Conversation:
-        """The sentences of each text, one request for each; texts of another splitter fail."""
+        """Return the sentences of each text, with one request per text; questions for another splitter fail."""
         questions = question.questions if isinstance(question, Pack) else (question,)
         own = [each for each in questions if isinstance(each, Sentences) and each.splitter == PACKAGE]
+        # pysbd runs in a worker process behind a provider, so that a text that takes too long can be stopped.
         replies = iter((yield tuple(self._send(each.text) for each in own)) if own else ())
         return tuple(_read(next(replies)) if each in own else _unknown(each) for each in questions)
 
@@ -96,4 +98,4 @@ def _read(reply: Reply | Failure) -> Answer:
 
 def _unknown(question: Question[Any]) -> Failure:
     named = getattr(question, "splitter", question.kind)
-    return Failure(FailureKind.PERMANENT, f"There is no sentence splitter {named!r}; there is {PACKAGE!r}.")
+    return Failure(FailureKind.PERMANENT, f"No sentence splitter {named!r}; available: {PACKAGE!r}.")

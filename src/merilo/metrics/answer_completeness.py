@@ -1,4 +1,4 @@
-"""How much of what was asked the response answers."""
+"""Answer completeness: the fraction of the question's parts that the response answers."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _CHARACTERS_PER_PART = 4
 class AnswerCompleteness(Ordinary):
     """Share of what the user input asks for that the response answers, in [0, 1].
 
-    Formula: parts that the response answers / distinct parts of the user input. Whether the answers are true is
-    not asked.
+    Formula: parts that the response answers / distinct parts of the user input. Whether the answers are true is not
+    judged.
 
-    A response that declines, or is blank, answers nothing: 0. Here, unlike in answer_relevancy, that is a count
-    and no gap: what is divided by is what was asked, not what was said, and without it a system could raise its
-    completeness by declining whatever is hard. Undefined when the user input is blank or asks for nothing.
+    A response that declines, or is blank, answers nothing: 0, unlike in answer_relevancy, where it is Undefined. The
+    denominator counts what was asked. Otherwise a system could raise its completeness by declining difficult
+    questions. Undefined when the user input is blank or asks for nothing.
 
-    Source: our own. The answer relevance of the first versions of the ragas library punished incomplete answers
-    through the similarity of generated questions (Es et al. 2023, arXiv 2309.15217, section 3); here the parts are
+    Source: merilo's own. The answer relevance of the first versions of the ragas library penalised incomplete answers
+    through the similarity of generated questions (Es et al. 2023, arXiv 2309.15217, section 3). Here the parts are
     named and judged one by one.
     """
 
@@ -47,15 +47,17 @@ class AnswerCompleteness(Ordinary):
         questions="One Parts question, and one Answered question for each distinct part.",
         undefined=(BLANK_USER_INPUT, _NO_PART),
         when="To find answers that leave out a part of what was asked; needs neither contexts nor a reference.",
-        when_not="To see whether the answer is right, or whether it should have been given at all: declining what "
-        "the contexts do not hold counts as 0. Take answer_correctness or context_sufficiency beside it.",
+        when_not="To see whether the answer is right, or whether the system should have answered: declining a "
+        "question that the contexts do not cover counts as 0. Also use answer_correctness or context_sufficiency.",
         relatives=("answer_relevancy", "answer_correctness", "context_sufficiency"),
-        sources=("Our own; the answer relevance of Es et al. 2023 (arXiv 2309.15217) punishes incompleteness too.",),
+        sources=(
+            "merilo's own; the answer relevance of Es et al. 2023 (arXiv 2309.15217) penalises incompleteness too.",
+        ),
         family=Family.RESPONSE,
     )
 
     def at_most(self, sample: Sample) -> int:
-        """One question for the parts, and one for each that the user input can have."""
+        """Return an upper bound: one question for the parts, and one for each that the user input can have."""
         if sample.user_input is None or sample.response is None or is_blank(sample.user_input):
             return 0
         return 1 + (0 if states_nothing(sample, "response") else _most(sample.user_input))

@@ -1,4 +1,4 @@
-"""How far the response says what the reference says, no less and no more."""
+"""Answer correctness: agreement of the statements of the response and the reference."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NO_TEXT: tuple[Distinct, ...] = ()
 
 @dataclass(frozen=True, slots=True)
 class _Agreement:
-    """How far the statements of both texts agree, and by which verdicts."""
+    """Agreement of the statements of both texts, with the verdicts."""
 
     value: float
     evidence: tuple[Evidence, ...] = ()
@@ -43,35 +43,35 @@ class _Agreement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerCorrectness(Ordinary):
-    """How far the response agrees with the reference in its statements, in [0, 1].
+    """Agreement of the response with the reference in their statements, in [0, 1].
 
-    Formula: F = (1 + beta²) P R / (beta² P + R), with the precision P = statements of the response that the
-    reference supports / distinct statements of the response, and the recall R = statements of the reference that
-    the response supports / distinct statements of the reference; 0 when P or R is. With a `similarity_weight` w
-    the value is (1 - w) F + w max(0, cosine of the embeddings of reference and response).
+    Formula: F = (1 + beta²) P R / (beta² P + R), with the precision P = statements of the response that the reference
+    supports / distinct statements of the response, and the recall R = statements of the reference that the response
+    supports / distinct statements of the reference; 0 when P or R is. With a `similarity_weight` w the value is (1 -
+    w) F + w max(0, cosine of the embeddings of reference and response).
 
-    0 when the response is blank, declines, or states nothing: it holds nothing of the reference. Undefined when
-    the reference is blank or states nothing, and, with a weight, when the embedder gives a text no direction.
+    0 when the response is blank, declines, or makes no statement. Undefined when the reference is blank or makes no
+    statement, and, with a weight, when the embedding of a text has length 0.
 
-    Source: the answer correctness of the ragas library (F1 over statements, and a weighted similarity), and the
-    claim precision and recall of RAGChecker (Ru et al. 2024, arXiv 2408.08067). We differ from ragas: each
-    statement of one text is held against the whole other text, not matched with its statements, precision and
-    recall count the statements of their own text, and similarity has no weight unless it is given one.
+    Source: the answer correctness of the ragas library (F1 over statements, and a weighted similarity), and the claim
+    precision and recall of RAGChecker (Ru et al. 2024, arXiv 2408.08067). Differences from ragas: each statement of
+    one text is judged against the whole other text, not matched with its statements; precision and recall count the
+    statements of their own text; and similarity has no weight by default.
     """
 
     name: ClassVar[str] = "answer_correctness"
     version: ClassVar[int] = 1
     needs = frozenset({"response", "reference"})
     card: ClassVar[Card] = Card(
-        summary="How far the response says what the reference says, no less and no more.",
+        summary="Agreement of the response's statements with those of the reference (F measure).",
         formula="F measure of precision (statements of the response that the reference supports) and recall "
         "(statements of the reference that the response supports); with a similarity_weight w, (1 - w) F + w times "
-        "the cosine of both texts' embeddings, 0 where it is negative.",
+        "the cosine of both texts' embeddings, 0 if it is negative.",
         questions="Two Statements questions, and one Support question for each distinct statement of both texts; one "
         "Embeddings question with a similarity_weight.",
         undefined=(BLANK_REFERENCE, REFERENCE_STATES_NOTHING, f"{_NO_DIRECTION} (similarity_weight above 0)"),
-        when="To see whether answers are right, where there are references to hold them against.",
-        when_not="With references that are only one of many right answers, or without references: faithfulness asks "
+        when="To see whether answers are right, if there are references.",
+        when_not="With references that are only one of many right answers, or without references: faithfulness judges "
         "whether the contexts support the answer.",
         relatives=("faithfulness", "noise_sensitivity", "answer_completeness"),
         sources=(
@@ -82,9 +82,9 @@ class AnswerCorrectness(Ordinary):
     )
 
     beta: float = 1.0
-    """How many times as much recall counts as precision, above 0."""
+    """The weight of recall relative to precision, above 0."""
     similarity_weight: float = 0.0
-    """The share of the value that the likeness of the embeddings makes, in [0, 1]."""
+    """The weight of the embeddings' similarity in the value, in [0, 1]."""
 
     def __post_init__(self) -> None:
         if not 0 < self.beta < inf:
@@ -94,12 +94,12 @@ class AnswerCorrectness(Ordinary):
 
     @property
     def asks(self) -> Kinds:
-        """Statements and Support unless the likeness is all, Embeddings where it has a weight."""
+        """Statements and Support unless the similarity weight is 1; Embeddings if it is above 0."""
         kinds: Kinds = frozenset({Statements, Support}) if self.similarity_weight < 1 else frozenset()
         return kinds | {Embeddings} if self.similarity_weight > 0 else kinds
 
     def at_most(self, sample: Sample) -> int:
-        """Two questions for the statements, one for each that both texts can make, and one for the embeddings."""
+        """Return an upper bound: two questions, one for each possible statement, and one for the embeddings."""
         of_response, of_reference = most_statements(sample, "response"), most_statements(sample, "reference")
         if not of_reference:
             return 0
@@ -129,21 +129,21 @@ class AnswerCorrectness(Ordinary):
         right, covered = yield from both(
             support_by(sample, "reference", response), support_by(sample, "response", reference)
         )
-        supported, held = sum(verdict.supported for verdict in right), sum(verdict.supported for verdict in covered)
+        supported, matched = sum(verdict.supported for verdict in right), sum(verdict.supported for verdict in covered)
         precision = supported / len(response) if response else 0.0
         return _Agreement(
-            f_measure(precision, held / len(reference), beta=self.beta),
+            f_measure(precision, matched / len(reference), beta=self.beta),
             about_statements(response, right) + about_statements(reference, covered),
             {
                 "statements": len(response),
                 "supported": supported,
                 "reference_statements": len(reference),
-                "covered": held,
+                "covered": matched,
             },
         )
 
     def _likeness(self, sample: Sample) -> Plan[float | None]:
-        """The cosine of both texts, no less than 0; None where there is none."""
+        """Return the cosine of both texts, at least 0; None if it is undefined."""
         if not self.similarity_weight or states_nothing(sample, "response"):
             return 0.0
         texts = (sample.require("reference"), sample.require("response"))

@@ -1,4 +1,4 @@
-"""How much of the response speaks to what was asked."""
+"""Answer relevancy: the fraction of the response's statements that address the question."""
 
 from __future__ import annotations
 
@@ -31,14 +31,13 @@ _DECLINES = "the response declines to answer"
 class AnswerRelevancy(Ordinary):
     """Share of the response's statements that address the user input, in [0, 1].
 
-    Formula: statements that address it / distinct statements of the response. Whether they are true is not
-    asked. Undefined when the response is blank, declines to answer, or makes no statement, and when the
-    user input is blank.
+    Formula: statements that address it / distinct statements of the response. Whether they are true is not judged.
+    Undefined when the response is blank, declines to answer, or makes no statement, and when the user input is blank.
 
-    Source: the form counted in statements, as in DeepEval's answer relevancy. It is *not* the answer
-    relevance of the RAGAS paper (Es et al. 2023, arXiv 2309.15217), which compares the user input with
-    questions generated from the response. We differ from DeepEval: a refusal or a response without a
-    statement is Undefined rather than a number, and a statement either addresses the input or does not.
+    Source: the definition counted in statements, as in DeepEval's answer relevancy. It is *not* the answer relevance
+    of the RAGAS paper (Es et al. 2023, arXiv 2309.15217), which compares the user input with questions generated from
+    the response. Differences from DeepEval: a refusal or a response without a statement is Undefined rather than a
+    number, and a statement either addresses the input or does not.
     """
 
     name: ClassVar[str] = "answer_relevancy"
@@ -52,8 +51,7 @@ class AnswerRelevancy(Ordinary):
         "distinct statement.",
         undefined=(BLANK_RESPONSE, _DECLINES, RESPONSE_STATES_NOTHING, BLANK_USER_INPUT),
         when="To find padding and answers to another question; needs neither contexts nor a reference.",
-        when_not="To see whether the answer is right or complete. Take faithfulness, or a metric with a "
-        "reference, beside it.",
+        when_not="To see whether the answer is right or complete. Also use faithfulness, or a metric with a reference.",
         relatives=("faithfulness",),
         sources=(
             "Counted in statements, as in DeepEval.",
@@ -63,7 +61,7 @@ class AnswerRelevancy(Ordinary):
     )
 
     def at_most(self, sample: Sample) -> int:
-        """Two questions about the response, and one for each statement that it can make."""
+        """Return an upper bound: two questions about the response, and one for each possible statement."""
         asked = most_statements(sample, "response")
         return 2 + asked if asked else 0
 

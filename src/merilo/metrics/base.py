@@ -1,4 +1,4 @@
-"""What a metric is, what it says of itself, and the three outcomes it can have."""
+"""The protocol of a metric, its card, and the three outcomes of a metric."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ E = TypeVar("E", bound=StrEnum)
 Kinds = frozenset[type[Question[Any]]]
 """A set of question types."""
 Answerer = Callable[[Question[Any]], Answer]
-"""Anything that answers one question at once, without I/O."""
+"""A function that answers one question at once, without I/O."""
 
 
 class About(StrEnum):
-    """What a piece of evidence is about."""
+    """Parts of a sample that evidence can refer to."""
 
     CONTEXT = "context"
     STATEMENT = "statement"
@@ -38,7 +38,7 @@ class About(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One verdict behind a score, and what of the sample it is about."""
+    """One verdict that a score is based on, and the part of the sample that it refers to."""
 
     about: About
     index: int
@@ -47,31 +47,31 @@ class Evidence:
     text: str = ""
     """The statement, which is not part of the sample; empty for contexts and texts."""
     value: float | None = None
-    """The number that the metric read from the verdict, where it reads free text itself; None elsewhere."""
+    """The number that the metric read from the verdict, if it parses free text itself; otherwise None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A value in the metric's range, and why."""
+    """A value in the metric's range, with its evidence."""
 
     value: float
     evidence: tuple[Evidence, ...] = ()
     counts: Mapping[str, int | None] = field(default_factory=dict[str, "int | None"])
-    """Named counts behind the value; None for a count this judge cannot give."""
+    """Named counts that the value is computed from; None for a count that this judge cannot give."""
     flags: tuple[str, ...] = ()
-    """What went wrong and was scored all the same, as the published definition does: one short phrase each."""
+    """Problems that were scored anyway, as the published definition does: one short phrase each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Undefined:
-    """The metric has no value for this sample, and why; nothing went wrong."""
+    """The metric has no value for this sample, for a stated reason; this is not an error."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The value could not be found out: a question got no verdict or the metric broke."""
+    """The value could not be computed: a question got no verdict or the metric raised an exception."""
 
     error: Failure
 
@@ -83,56 +83,56 @@ class Family(StrEnum):
     """The families of the native metrics."""
 
     RETRIEVAL = "retrieval"
-    """Did the retriever bring the right text? Needs no response."""
+    """Metrics of the retriever: did it return the right text? They need no response."""
     RESPONSE = "response"
-    """Did the answer stay with the text and with the question?"""
+    """Metrics of the response: is it supported by the text, and does it address the question?"""
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What a metric says of itself to people; every text is one or a few plain sentences."""
+    """The description of a metric for its users; every text is one or a few plain sentences."""
 
     summary: str
-    """One line: what the value means."""
+    """One line: the meaning of the value."""
     formula: str = ""
     questions: str = ""
-    """How many questions of which kind one sample costs."""
+    """The number and kind of questions that one sample costs."""
     undefined: tuple[str, ...] = ()
-    """When there is no value; beside a missing field, which goes without saying."""
+    """Reasons for having no value, except a missing field, which always is one."""
     when: str = ""
     when_not: str = ""
     relatives: tuple[str, ...] = ()
-    """Names of metrics to look at beside or instead of this one."""
+    """Names of metrics to use with this one or instead of it."""
     sources: tuple[str, ...] = ()
-    """Where the definition comes from, and where we differ."""
+    """Sources of the definition, and differences from them."""
     family: str = ""
-    """A `Family` or a name of your own, under which it is listed."""
+    """A `Family`, or a custom name, under which the metric is listed."""
 
 
 class Metric(Protocol):
     """A frozen dataclass whose fields are the metric's parameters.
 
-    Inherit `Ordinary` to take the usual answers for all but `name`, `version`, `needs`, `asks`, `card`,
-    `at_most` and `plan`. `merilo.metrics.contract.check_metric` holds a metric to what it declares.
+    Inherit `Ordinary` for the usual values of everything except `name`, `version`, `needs`, `asks`, `card`, `at_most`
+    and `plan`. `merilo.metrics.contract.check_metric` checks a metric against its declarations.
     """
 
     name: ClassVar[str]
     version: ClassVar[int]
-    """Counts up with every change that can move a number."""
+    """Raised with every change that can move a number."""
     card: ClassVar[Card]
     range: ClassVar[tuple[float, float]]
-    """The lowest and the highest value, both possible."""
+    """The lowest and the highest possible value."""
     higher_is_better: ClassVar[bool]
     ranked: ClassVar[bool]
-    """True when the order of the contexts matters."""
+    """True if the order of the contexts matters."""
     not_monotone_in: ClassVar[Kinds]
-    """Question types of which a better verdict can make the value worse."""
+    """Question types for which a better verdict can make the value worse."""
     breaks: ClassVar[Mapping[str, str]]
-    """Laws of `check_metric` that it breaks on purpose, each with the name of the quirk that breaks it."""
+    """Laws of `check_metric` that the metric breaks on purpose, each with the name of the quirk that breaks it."""
 
     @property
     def roles(self) -> frozenset[str]:
-        """The roles that its questions carry: `roles = frozenset({...})`, or a property."""
+        """The roles of its questions: `roles = frozenset({...})`, or a property."""
         ...
 
     @property
@@ -146,19 +146,19 @@ class Metric(Protocol):
         ...
 
     def at_most(self, sample: Sample) -> int:
-        """An upper bound of the number of questions that `plan` asks about this sample; never raises."""
+        """Return an upper bound of the number of questions that `plan` asks about this sample; never raises."""
         ...
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """Asks about one sample and returns its outcome. Raises MissingField and AskFailed, nothing else."""
+        """Ask about one sample and return its outcome. Raises only MissingField and AskFailed."""
         ...
 
 
 class Composite(Protocol):
-    """A number for a whole run, made of the means of metrics; a frozen dataclass whose fields are its parameters.
+    """A number for a whole run, computed from the means of metrics; a frozen dataclass with its parameters as fields.
 
-    It asks nothing and has no value for a single sample. Where any sample has no value of a part, the composite has
-    none, as a mean over a NaN has none.
+    It asks no questions and has no value for a single sample. If any sample has no value of a part, the composite has
+    none, like a mean over a NaN.
     """
 
     name: ClassVar[str]
@@ -173,13 +173,13 @@ class Composite(Protocol):
         ...
 
     def combine(self, means: Sequence[float]) -> float | None:
-        """The value from one mean for each part; None where these means give none."""
+        """Return the value from one mean for each part; None if these means give none."""
         ...
 
 
 @runtime_checkable
 class CompositeOfRun(Protocol):
-    """A composite that combines what a run computes."""
+    """A composite of the metrics that a run computes."""
 
     def of_run(self, metrics: Sequence[str]) -> Composite:
         """Return the composite of these metrics, by their texts. Raises UsageError if it cannot combine them."""
@@ -187,16 +187,16 @@ class CompositeOfRun(Protocol):
 
 
 Definition = Metric | Composite
-"""What has a name in the registry: a metric of a sample, or a composite of a run."""
+"""A named entry of the registry: a metric of a sample, or a composite of a run."""
 
 
 def is_composite(given: Definition) -> TypeGuard[Composite]:
-    """True for a composite; a metric has a plan instead."""
+    """Return True for a composite; a metric has a plan instead."""
     return not hasattr(given, "plan")
 
 
 class Ordinary:
-    """What holds for most metrics, to inherit from: a share, the higher the better, found by one judge."""
+    """Default declarations to inherit from: a value from 0 to 1, higher is better, from one judge."""
 
     __slots__ = ()
 
@@ -209,7 +209,7 @@ class Ordinary:
 
 
 def choice(options: type[E], value: str, *, metric: str, parameter: str) -> E:
-    """The member of a StrEnum that a parameter names, given as member or text. Raises UsageError."""
+    """Return the member of a StrEnum that a parameter names, given as member or text. Raises UsageError."""
     try:
         return options(value)
     except ValueError:
@@ -218,9 +218,9 @@ def choice(options: type[E], value: str, *, metric: str, parameter: str) -> E:
 
 
 def drive(plan: Plan[T], answer: Answerer) -> T:
-    """The result of a plan whose questions a function answers, one after another, in ask order.
+    """Return the result of a plan whose questions a function answers, one at a time, in the order of asking.
 
-    The smallest of all drivers: no cache, no limits, nothing in parallel. Whatever the plan raises comes out.
+    This is the simplest driver: no cache, no limits, no parallel requests. Exceptions of the plan are passed on.
     """
     try:
         step = next(plan)

@@ -1,4 +1,4 @@
-"""How many of the reference's entities the retrieved contexts mention."""
+"""Context entity recall: the fraction of the reference's entities that the retrieved contexts mention."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class ContextEntityRecall(Ordinary):
     """Share of the reference's entities that the retrieved contexts mention, in [0, 1].
 
     Formula: entities of the reference that at least one context mentions / distinct entities of the reference
-    (people, places, organisations, works, dates, amounts ...). Whether a context mentions an entity is judged, not
-    looked up, so that inflected forms, abbreviations and other ways of writing a date count. Entities that are
-    equal but for case and white space count once.
+    (people, places, organisations, works, dates, amounts ...). A judge decides whether a context mentions an entity,
+    so inflected forms, abbreviations and other date formats count. Entities that differ only in case and white space
+    count once.
 
     0 when nothing was retrieved or all contexts are blank. Undefined when the reference is blank or names no entity.
 
     Source: the context entity recall of the ragas library, which extracts entities from reference and contexts and
-    intersects the two lists word for word; we differ in asking about each entity of the reference.
+    intersects the two lists word for word. Difference: each entity of the reference is a separate question here.
     """
 
     name: ClassVar[str] = "context_entity_recall"
@@ -57,14 +57,14 @@ class ContextEntityRecall(Ordinary):
         questions="One Entities question, and one Mentions question for each distinct entity.",
         undefined=(BLANK_REFERENCE, _NO_ENTITY),
         when="For questions about names, dates and amounts, where a context without them cannot help.",
-        when_not="To see whether the contexts say the right thing about them: take context_recall.",
+        when_not="To see whether the contexts state the right facts about them: use context_recall.",
         relatives=("context_recall", "context_sufficiency"),
         sources=("Context entity recall of the ragas library; mentions are judged here, not matched.",),
         family=Family.RETRIEVAL,
     )
 
     def at_most(self, sample: Sample) -> int:
-        """One question for the entities, and one for each that the reference can name."""
+        """Return an upper bound: one question for the entities, and one for each that the reference can name."""
         if sample.reference is None or states_nothing(sample, "reference"):
             return 0
         return 1 + (_most(sample.sentences("reference")) if most_contexts(sample) else 0)
@@ -107,7 +107,7 @@ def _without(blank: frozenset[int], verdict: MentionsVerdict) -> MentionsVerdict
 
 
 def _distinct_but_for_case(entities: tuple[Distinct, ...]) -> tuple[Distinct, ...]:
-    """Of entities that are alike the least by its letters, so that their order does not matter."""
+    """Return one entity of each set that differs only in case and space: the first alphabetically, in any order."""
     found: dict[str, Distinct] = {}
     for entity in entities:
         key = " ".join(entity.text.split()).casefold()

@@ -1,4 +1,4 @@
-"""Whether the relevant contexts stand before the others, as average precision."""
+"""Context precision: are relevant contexts ranked before the others? (average precision)"""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 class Against(StrEnum):
-    """What a context has to serve to be relevant."""
+    """Targets that a context can be relevant to."""
 
     QUESTION = "question"
-    """It holds a part of the answer to the user input (a Relevance grade of at least `at`)."""
+    """The user input: the context answers a part of it (a Relevance grade of at least `at`)."""
     REFERENCE = "reference"
-    """It helps to arrive at the reference (Usefulness)."""
+    """The reference: the context helps to arrive at it (Usefulness)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,19 +41,20 @@ class ContextPrecision(Ordinary):
 
     Formula: mean, over the ranks r of relevant contexts, of (relevant contexts among the first r) / r.
 
-    By default, whatever the data, a context is relevant to the user input (`against=question`): the one question
-    for each context is shared with context_relevance, context_ranking and context_utilization. Its grade must be
-    1 or more, with `at=2` it must be 2: the whole answer.
-    `against=reference` asks a question of its own for each context: with context_relevance, context_recall and
-    faithfulness, some 40 % more tokens. The two forms are not comparable.
+    By default, whatever the data, a context is relevant to the user input (`against=question`): the question for each
+    context is shared with context_relevance, context_ranking and context_utilization. Its grade must be 1 or more;
+    with `at=2` it must be 2, the whole answer.
+
+    `against=reference` asks a separate question for each context: about 40 % more tokens together with
+    context_relevance, context_recall and faithfulness. The two forms are not comparable.
 
     Undefined when nothing was retrieved, when the user input is blank, and with `against=reference` when the
-    reference is blank. Relevance of 0 to all gives 0, a context without any sentence is irrelevant without a
-    question.
+    reference is blank. If no context is relevant the value is 0. A context without any sentence is irrelevant without
+    a question.
 
-    Source: average precision as in Buckley & Voorhees, "Retrieval System Evaluation" (in: TREC, MIT Press
-    2005), divided by the relevant contexts that were retrieved, since nobody judged the rest. The ragas
-    library's context precision has the same formula; ours judges by grade and by numbered sentences.
+    Source: average precision as in Buckley & Voorhees, "Retrieval System Evaluation" (in: TREC, MIT Press 2005),
+    divided by the relevant contexts that were retrieved, because the rest was not judged. The ragas library's context
+    precision has the same formula; merilo judges by grade and by numbered sentences.
 
     Not monotone in Relevance and Usefulness: relevant flags 1,0,0,0,0 give 1.0, and 1,0,0,0,1 give 0.7.
     """
@@ -63,17 +64,17 @@ class ContextPrecision(Ordinary):
     ranked: ClassVar[bool] = True
     not_monotone_in: ClassVar[Kinds] = frozenset({Relevance, Usefulness})
     card: ClassVar[Card] = Card(
-        summary="Whether the relevant contexts stand before the others (average precision).",
+        summary="Average precision of the retrieved contexts: 1 if all relevant ones are ranked first.",
         formula="Mean, over the ranks r of relevant contexts, of (relevant among the first r) / r; 0 when "
         "none is relevant.",
         questions="One question for each context that is not blank: by default Relevance, shared with "
         "context_relevance, context_ranking and context_utilization; with against=reference Usefulness, which "
         "none of them asks.",
         undefined=(NOTHING_RETRIEVED, BLANK_USER_INPUT, f"{BLANK_REFERENCE} (against=reference)"),
-        when="To compare retrievers whose first contexts matter most; with at=2, where only a whole answer counts. "
-        "With against=reference, where what counts is in the reference and a question more for each context is worth "
-        "it.",
-        when_not="To count noise after the last relevant context, which costs nothing here. Take context_relevance.",
+        when="To compare retrievers whose first contexts matter most; with at=2, if only a whole answer counts. "
+        "With against=reference, if relevance means support for the reference and an additional question for each "
+        "context is acceptable.",
+        when_not="To count noise after the last relevant context, which has no effect here. Use context_relevance.",
         relatives=("context_ranking", "context_relevance", "context_recall"),
         sources=("Buckley & Voorhees 2005 (in: TREC, MIT Press), over the relevant contexts retrieved.",),
         family=Family.RETRIEVAL,
@@ -81,7 +82,7 @@ class ContextPrecision(Ordinary):
 
     against: Against = Against.QUESTION
     at: int = 1
-    """The least grade of a relevant context, 1 or 2; of `against=question` only."""
+    """The lowest grade of a relevant context, 1 or 2; for `against=question` only."""
 
     def __post_init__(self) -> None:
         if self.at not in (1, 2):
@@ -93,7 +94,7 @@ class ContextPrecision(Ordinary):
 
     @property
     def needs(self) -> frozenset[str]:
-        """The user input and the contexts, and the reference where it is judged against."""
+        """The user input and the contexts, and the reference with `against=reference`."""
         common = frozenset({"user_input", "retrieved_contexts"})
         return common | {"reference"} if self.against is Against.REFERENCE else common
 
@@ -103,7 +104,7 @@ class ContextPrecision(Ordinary):
         return frozenset({Usefulness if self.against is Against.REFERENCE else Relevance})
 
     def at_most(self, sample: Sample) -> int:
-        """One question for each context that is not blank."""
+        """Return an upper bound: one question for each context that is not blank."""
         return most_contexts(sample)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:

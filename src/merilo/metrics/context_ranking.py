@@ -1,4 +1,4 @@
-"""Whether the more relevant contexts come first."""
+"""Context ranking: are the more relevant contexts ranked first? (nDCG)"""
 
 from __future__ import annotations
 
@@ -28,21 +28,20 @@ _ONE_CONTEXT = "one context has no order"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextRanking(Ordinary):
-    """How near the order of the retrieved contexts is to the best order of the same contexts, in [0, 1].
+    """nDCG of the retrieved contexts against the best order of the same contexts, in [0, 1].
 
-    Formula: nDCG@k = DCG@k of the grades as retrieved / DCG@k of the same grades sorted, where
-    DCG@k = sum over the ranks r ≤ k of grade_r / log2(r + 1). 1 for the best order. Without `k`, all ranks
-    count.
+    Formula: nDCG@k = DCG@k of the grades as retrieved / DCG@k of the same grades sorted, where DCG@k = sum over the
+    ranks r ≤ k of grade_r / log2(r + 1). 1 for the best order. Without `k`, all ranks count.
 
-    Undefined when nothing was retrieved, with one context, when no context is relevant (every order is as
-    good), or when the user input is blank. All contexts are judged whatever `k` is: the ideal needs them.
+    Undefined when nothing was retrieved, with one context, when no context is relevant (every order is equally good),
+    or when the user input is blank. All contexts are judged whatever `k` is, because the ideal order needs them.
 
-    Source: Järvelin & Kekäläinen, "Cumulated gain-based evaluation of IR techniques", ACM TOIS 20 (2002), in
-    its linear gain form with the discount 1/log2(rank + 1). The ideal is made of what *was* retrieved, so
-    this measures the order alone; what was missed is context_recall's business.
+    Source: Järvelin & Kekäläinen, "Cumulated gain-based evaluation of IR techniques", ACM TOIS 20 (2002), in its
+    linear gain form with the discount 1/log2(rank + 1). The ideal order consists of the *retrieved* contexts, so the
+    metric measures the order alone; context_recall measures what was missed.
 
-    Not monotone in Relevance: a better grade at a low rank makes the order worse. Grades 2,0 give 1.0 and
-    grades 2,2,0,2 give less than 2,2,0,0.
+    Not monotone in Relevance: a better grade at a low rank makes the order worse. Grades 2,0 give 1.0 and grades
+    2,2,0,2 give less than 2,2,0,0.
     """
 
     name: ClassVar[str] = "context_ranking"
@@ -52,27 +51,27 @@ class ContextRanking(Ordinary):
     ranked: ClassVar[bool] = True
     not_monotone_in: ClassVar[Kinds] = frozenset({Relevance})
     card: ClassVar[Card] = Card(
-        summary="Whether the more relevant contexts come first (nDCG over the retrieved contexts).",
+        summary="nDCG of the retrieved contexts: 1 if the more relevant ones are ranked first.",
         formula="nDCG@k: sum of grade / log2(rank + 1) over the first k ranks, divided by the same sum for "
         "the same grades sorted.",
         questions="One Relevance question for each context that is not blank.",
         undefined=(NOTHING_RETRIEVED, _ONE_CONTEXT, NOTHING_RELEVANT, BLANK_USER_INPUT),
         when="To compare rerankers, or to choose how many contexts to pass on (@k).",
-        when_not="To see how good the contexts are: a retriever that brings three poor contexts in a good "
-        "order scores 1. Take context_relevance.",
+        when_not="To see how good the contexts are: a retriever that returns three poor contexts in a good "
+        "order scores 1. Use context_relevance.",
         relatives=("context_precision", "context_relevance"),
         sources=("Järvelin & Kekäläinen 2002 (ACM TOIS 20), linear gain, discount 1/log2(rank + 1).",),
         family=Family.RETRIEVAL,
     )
 
     k: int | None = None
-    """How many ranks count, at least 1; None for all."""
+    """The number of ranks that count, at least 1; None for all."""
 
     def __post_init__(self) -> None:
         checked_cutoff(self.name, self.k)
 
     def at_most(self, sample: Sample) -> int:
-        """One question for each context that is not blank."""
+        """Return an upper bound: one question for each context that is not blank."""
         return most_contexts(sample)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:

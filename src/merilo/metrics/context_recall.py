@@ -1,4 +1,4 @@
-"""How much of the reference the retrieved contexts hold."""
+"""Context recall: the fraction of the reference's statements that the retrieved contexts support."""
 
 from __future__ import annotations
 
@@ -28,16 +28,15 @@ if TYPE_CHECKING:
 class ContextRecall(Ordinary):
     """Share of the reference's statements that the retrieved contexts support, in [0, 1].
 
-    Formula: supported statements / distinct statements of the reference. Each statement is held against
-    all contexts together. A statement that is repeated word for word counts once. Contradicted counts like
-    not stated. 0 when nothing was retrieved or all contexts are blank: no support is asked for then.
+    Formula: supported statements / distinct statements of the reference. Each statement is judged against all
+    contexts together. A statement that is repeated word for word counts once. Contradicted counts like not stated. 0
+    when nothing was retrieved or all contexts are blank; no Support question is asked then. Undefined when the
+    reference is blank or makes no statement. If there is a user input, it makes the statements of a short reference
+    ("In 1889.") complete; it is not required.
 
-    Undefined when the reference is blank or makes no statement. The user input is used where there is one,
-    so that the statements of a short reference ("In 1889.") can stand alone; it is not needed.
-
-    Source: the statement-based context recall of the ragas library, which carries the faithfulness of the
-    RAGAS paper (Es et al. 2023, arXiv 2309.15217, section 3) over to the reference. We differ: statements are
-    judged one by one, the judge names the contexts, and a reply that cannot be read is never a number.
+    Source: the statement-based context recall of the ragas library, which applies the faithfulness of the RAGAS paper
+    (Es et al. 2023, arXiv 2309.15217, section 3) to the reference. Differences: statements are judged one by one, the
+    judge names the contexts, and an unreadable reply is never a number.
     """
 
     name: ClassVar[str] = "context_recall"
@@ -49,16 +48,16 @@ class ContextRecall(Ordinary):
         formula="Supported statements / distinct statements of the reference.",
         questions="One Statements question, and one Support question for each distinct statement.",
         undefined=(BLANK_REFERENCE, REFERENCE_STATES_NOTHING),
-        when="To see whether the retriever finds all that a right answer needs; wants a reference.",
-        when_not="Without references: context_sufficiency asks whether the contexts are enough. With "
-        "references that say more than the question asks, it is too strict.",
+        when="To see whether the retriever finds everything that a right answer needs; requires a reference.",
+        when_not="Without references: context_sufficiency judges whether the contexts are enough. With "
+        "references that state more than the question asks, it is too strict.",
         relatives=("context_sufficiency", "context_precision", "faithfulness"),
         sources=("Statement-based recall as in the ragas library, after Es et al. 2023 (arXiv 2309.15217).",),
         family=Family.RETRIEVAL,
     )
 
     def at_most(self, sample: Sample) -> int:
-        """One question for the statements, and one for each that the reference can make."""
+        """Return an upper bound: one question, and one for each possible statement of the reference."""
         asked = most_statements(sample, "reference")
         return 1 + most_support(sample, "reference") if asked else 0
 

@@ -1,4 +1,4 @@
-"""How much of what was retrieved helps to answer."""
+"""Context relevance: the fraction of the retrieved text that helps to answer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TOP_GRADE: Final = 2
 
 
 class Unit(StrEnum):
-    """What the share of relevant text is counted in."""
+    """Units in which relevant text is counted."""
 
     GRADE = "grade"
     """Each context counts by its grade: 0, a half or 1."""
@@ -51,12 +51,12 @@ class ContextRelevance(Ordinary):
     - `unit=context`: share of contexts with g_i ≥ `at`; `at=1` for relevant at all, `at=2` for fully;
     - `unit=sentence`: sum of e_i / sum of n_i, pooled, so that a long context weighs more.
 
-    All three come from the same verdicts. Undefined when nothing was retrieved or the user input is blank.
-    A context without any sentence has grade 0 without a question; when all are so, the value is 0.
+    All three use the same verdicts. Undefined when nothing was retrieved or the user input is blank. A context
+    without any sentence has grade 0 without a question; if all are like this, the value is 0.
 
-    Source: grades 0 to 2 are as in graded relevance assessment at TREC. `unit=sentence` is the formula of
-    context relevance in the RAGAS paper (Es et al. 2023, arXiv 2309.15217, section 3); there the judge
-    retypes the sentences of all contexts joined, here it names the sentences of one context by number.
+    Source: grades 0 to 2 as in graded relevance assessment at TREC. `unit=sentence` is the formula of context
+    relevance in the RAGAS paper (Es et al. 2023, arXiv 2309.15217, section 3). There the judge retypes the sentences
+    of all contexts joined; here it names the sentences of one context by number.
     """
 
     name: ClassVar[str] = "context_relevance"
@@ -69,9 +69,9 @@ class ContextRelevance(Ordinary):
         "grade of at least `at`. unit=sentence: evidence sentences / all sentences.",
         questions="One Relevance question for each context that is not blank.",
         undefined=(NOTHING_RETRIEVED, BLANK_USER_INPUT),
-        when="To see how much noise the retriever brings, whatever the order.",
-        when_not="To see whether the answer was found: one good context among ten scores low here, and "
-        "rightly so. Take context_recall or context_sufficiency.",
+        when="To see how much noise the retriever returns, whatever the order.",
+        when_not="To see whether the answer was found: one good context among ten scores low here, as "
+        "it should. Use context_recall or context_sufficiency.",
         relatives=("context_precision", "context_ranking", "context_sufficiency"),
         sources=(
             "Grades 0 to 2 as in graded relevance assessment at TREC.",
@@ -82,7 +82,7 @@ class ContextRelevance(Ordinary):
 
     unit: Unit = Unit.GRADE
     at: int = 1
-    """The lowest grade that counts, 1 or 2; for `unit=context` alone."""
+    """The lowest grade that counts, 1 or 2; for `unit=context` only."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "unit", choice(Unit, self.unit, metric=self.name, parameter="unit"))
@@ -94,7 +94,7 @@ class ContextRelevance(Ordinary):
             )
 
     def at_most(self, sample: Sample) -> int:
-        """One question for each context that is not blank."""
+        """Return an upper bound: one question for each context that is not blank."""
         return most_contexts(sample)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:

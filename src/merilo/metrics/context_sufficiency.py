@@ -1,4 +1,4 @@
-"""Whether the retrieved contexts together are enough to answer."""
+"""Context sufficiency: are the retrieved contexts together enough to answer?"""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _NOTHING_TO_READ: Final = SufficiencyVerdict(SufficiencyLabel.INSUFFICIENT, reas
 
 @dataclass(frozen=True, slots=True)
 class ContextSufficiency(Ordinary):
-    """Whether the retrieved contexts together hold enough to answer the user input: 1, 0.5 or 0.
+    """Sufficiency of the retrieved contexts together for answering the user input: 1, 0.5 or 0.
 
-    Formula: sufficient 1, partly 0.5, insufficient 0. Nothing retrieved, or only blank contexts, is
-    insufficient without a question. Undefined when the user input is blank.
+    Formula: sufficient 1, partly 0.5, insufficient 0. Nothing retrieved, or only blank contexts, is insufficient
+    without a question. Undefined when the user input is blank.
 
-    Source: Joren et al. 2024, "Sufficient Context" (arXiv 2411.06037), where the label is binary; `partly`
-    is ours, for questions of several parts of which the contexts answer some.
+    Source: Joren et al. 2024, "Sufficient Context" (arXiv 2411.06037), where the label is binary. `partly` is
+    merilo's addition, for questions of several parts of which the contexts answer some.
     """
 
     name: ClassVar[str] = "context_sufficiency"
@@ -39,19 +39,19 @@ class ContextSufficiency(Ordinary):
     needs = frozenset({"user_input", "retrieved_contexts"})
     asks = Kinds({Sufficiency})
     card: ClassVar[Card] = Card(
-        summary="Whether the retrieved contexts together hold enough to answer the user input.",
+        summary="Sufficiency of the retrieved contexts together for answering the user input.",
         formula="Sufficient 1, partly 0.5, insufficient 0.",
         questions="One Sufficiency question.",
         undefined=(BLANK_USER_INPUT,),
-        when="To tell a retriever's miss from a generator's mistake, without a reference.",
-        when_not="To see how much noise there is: enough stays enough among any amount of it. Take context_relevance.",
+        when="To distinguish the retriever's errors from the generator's, without a reference.",
+        when_not="To see how much noise there is: noise does not lower the score. Use context_relevance.",
         relatives=("context_recall", "context_relevance", "faithfulness"),
-        sources=("Joren et al. 2024, Sufficient Context (arXiv 2411.06037); the middle label is ours.",),
+        sources=("Joren et al. 2024, Sufficient Context (arXiv 2411.06037); the middle label is merilo's.",),
         family=Family.RETRIEVAL,
     )
 
     def at_most(self, sample: Sample) -> int:
-        """One question where there is a context to read."""
+        """Return 1 if there is a context to read, otherwise 0."""
         return 1 if most_contexts(sample) else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:

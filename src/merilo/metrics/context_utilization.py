@@ -1,4 +1,4 @@
-"""How many of the relevant contexts the response makes use of."""
+"""Context utilization: the fraction of the relevant contexts that the response uses."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ContextUtilization(Ordinary):
-    """Share of the relevant contexts that the response makes use of, in [0, 1].
+    """Share of the relevant contexts that the response uses, in [0, 1].
 
-    Formula: contexts of grade ≥ 1 that support at least one statement of the response / contexts of
-    grade ≥ 1. A context supports a statement when the judge names it as evidence of a supported verdict.
-    A response that makes no statement uses nothing: 0, also where it declines to answer.
+    Formula: contexts of grade ≥ 1 that support at least one statement of the response / contexts of grade ≥ 1. A
+    context supports a statement when the judge names it as evidence of a supported verdict. A response that makes no
+    statement uses nothing: 0, also if it declines to answer.
 
-    Undefined when nothing was retrieved, when no context is relevant (there was nothing to use), and when
-    the response or the user input is blank.
+    Undefined when nothing was retrieved, when no context is relevant (there was nothing to use), and when the
+    response or the user input is blank.
 
-    Source: ours. RAGChecker (Ru et al. 2024, arXiv 2408.08067) has a context utilization over the claims of
+    Source: merilo's own. RAGChecker (Ru et al. 2024, arXiv 2408.08067) has a context utilization over the claims of
     the reference; this one needs no reference and counts contexts.
 
     Not monotone in Relevance: one more relevant context that the response does not use lowers the share.
@@ -52,22 +52,22 @@ class ContextUtilization(Ordinary):
     asks = Kinds({Relevance, Statements, Support})
     not_monotone_in: ClassVar[Kinds] = frozenset({Relevance})
     card: ClassVar[Card] = Card(
-        summary="Share of the relevant contexts that the response makes use of.",
+        summary="Share of the relevant contexts that the response uses.",
         formula="Contexts of grade ≥ 1 that support a statement of the response / contexts of grade ≥ 1.",
         questions="One Relevance question for each context that is not blank, one Statements question, and "
-        "one Support question for each distinct statement where a context is relevant; all of them shared "
+        "one Support question for each distinct statement if a context is relevant; all of them shared "
         "with context_relevance and faithfulness.",
         undefined=(NOTHING_RETRIEVED, NOTHING_RELEVANT, BLANK_RESPONSE, BLANK_USER_INPUT),
-        when="To see whether the generator passes over what the retriever found.",
-        when_not="Where several contexts say the same: using one of them is enough for a good answer, and "
+        when="To see whether the generator ignores contexts that the retriever found.",
+        when_not="If several contexts state the same: using one of them is enough for a good answer, and "
         "a judge may name one or all.",
         relatives=("context_relevance", "faithfulness"),
-        sources=("Ours; compare the reference-based one of RAGChecker (arXiv 2408.08067).",),
+        sources=("merilo's own; compare the reference-based one of RAGChecker (arXiv 2408.08067).",),
         family=Family.RESPONSE,
     )
 
     def at_most(self, sample: Sample) -> int:
-        """One question for each context and for the statements, and one for each possible statement."""
+        """Return an upper bound: one question, and one for each context and each possible statement."""
         return most_contexts(sample) + 1 + most_support(sample, "response")
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:

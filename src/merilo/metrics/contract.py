@@ -1,8 +1,9 @@
-"""The law that every metric keeps, as one check to run on your own: `check_metric`.
+"""The contract of a metric, as one check for your own metrics: `check_metric`.
 
-It tries the metric on made-up samples with made-up verdicts (and on samples of yours), always the same ones,
-and raises `LawBroken` at the first law that does not hold. It asks no judge and needs no network.
-The module is long because each law stands beside the others: together they are the definition of a metric.
+It runs the metric on synthetic samples with synthetic verdicts, always the same ones, and on your own samples. It
+raises `LawBroken` at the first law that does not hold. It asks no judge and needs no network.
+
+The module is long because all laws are in one place: together they are the definition of a metric.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Answer, Plan, Step
 
 Ended = Score | Undefined | AskFailed | MissingField
-"""How a plan may end."""
+"""The possible results of a plan."""
 OwnVerdicts = Callable[[Question[Any]], Verdict | None]
-"""Verdicts of the metric's author; None where the made-up one serves."""
+"""A function with the metric author's verdicts; None to use the synthetic one."""
 
 _SEEDS: Final = (0, 1, 2)
 _TOLERANCE: Final = 1e-9
@@ -40,31 +41,31 @@ _NO_ANSWER: Final = Failure(FailureKind.TEMPORARY, "the contract gives no answer
 
 
 class LawBroken(MeriloError):
-    """A metric does not keep the law; `law` names which one."""
+    """A metric breaks a law of the contract; `law` is the name of the law."""
 
     def __init__(self, metric: Metric, law: str, what: str) -> None:
         name = getattr(metric, "name", type(metric).__name__)
-        super().__init__(f"Metric {name!r} breaks the law of {law}: {what}")
+        super().__init__(f"Metric {name!r} breaks the law '{law}': {what}")
         self.law = law
 
 
 def check_metric(metric: Metric, samples: Iterable[Sample] | None = None, *, answer: OwnVerdicts | None = None) -> None:
-    """Hold a metric to the law; returns None when it keeps it. Raises LawBroken with what was seen.
+    """Check a metric against the contract; return None if it complies. Raises LawBroken with the observation.
 
-    `samples`: tried besides the made-up ones, for a metric that needs special data.
-    `answer`: verdicts for questions whose made-up ones do not serve, such as the free text of a Completion.
-    It must depend on the question alone, and not on the order of contexts where the metric does not.
+    `samples`: used in addition to the synthetic ones, for a metric that needs special data. `answer`: verdicts for
+    questions without a useful synthetic one, such as the free text of a Completion. It must depend on the question
+    alone, and not on the order of contexts unless the metric does.
 
-    The laws, in the order in which they are tried:
+    The laws, in the order in which they are checked:
 
-    - **declarations**: a frozen dataclass whose name, version, range and card make sense;
+    - **declarations**: a frozen dataclass whose name, version, range and card are valid;
     - **range**: a value is a finite number in `range`;
-    - **driving**: the same outcome however it is driven, and nothing raised but MissingField and AskFailed;
+    - **driving**: the same outcome with every driver, and no exception except MissingField and AskFailed;
     - **questions**: of the kinds and roles declared, answerable, no more than `at_most`, in a dry run too;
-    - **needs**: without a needed field MissingField, with the needed ones alone a score is possible;
+    - **needs**: without a needed field MissingField; with only the needed fields a score is possible;
     - **nothing to judge**: a sample whose fields are all empty is Undefined;
     - **order**: contexts (unless `ranked`) and statements may come in any order;
-    - **better verdicts**: none makes the value worse, but for the kinds in `not_monotone_in`;
+    - **better verdicts**: none makes the value worse, except for the kinds in `not_monotone_in`;
     - **failures**: a plan that gets no answer at all raises AskFailed;
     - **closing**: a plan closes at every question and catches nothing broader than AskFailed.
 
@@ -78,9 +79,10 @@ def check_metric(metric: Metric, samples: Iterable[Sample] | None = None, *, ans
 def broken_laws(
     metric: Metric, samples: Iterable[Sample] | None = None, *, answer: OwnVerdicts | None = None
 ) -> dict[str, LawBroken]:
-    """The laws that a metric breaks, on purpose or not, each with what was seen; arguments as `check_metric`.
+    """Return the laws that a metric breaks, on purpose or not, each with the observation; arguments as
+    `check_metric`.
 
-    Broken declarations are told alone, since the other laws are tried by what is declared.
+    Broken declarations are reported alone, because the other checks rely on them.
     """
     found: dict[str, LawBroken] = {}
     for broken in _broken(metric, samples, answer):
@@ -102,7 +104,7 @@ def _broken(metric: Metric, samples: Iterable[Sample] | None, answer: OwnVerdict
 
 @dataclass(frozen=True)
 class _Case:
-    """A metric with everything it is tried on."""
+    """A metric with everything it is checked on."""
 
     metric: Metric
     samples: tuple[Sample, ...]
@@ -121,7 +123,7 @@ class _Case:
         return self.ended(lambda: drive(self.metric.plan(sample), answer), sample)
 
     def ended(self, run: Callable[[], Score | Undefined], sample: Sample) -> Ended:
-        """How a plan ends; anything but the four ways breaks the law."""
+        """Return the result of a plan; anything except the four possible results breaks the law."""
         try:
             outcome: object = run()
         except (AskFailed, MissingField) as error:
@@ -135,14 +137,14 @@ class _Case:
         raise self.broken("driving", what)
 
     def value(self, sample: Sample, answer: Answerer) -> float | None:
-        """The score's value, None where there is no score."""
+        """Return the score's value; None if there is no score."""
         outcome = self.outcome(sample, answer)
         return outcome.value if isinstance(outcome, Score) else None
 
 
 @dataclass
 class _Recorder:
-    """Answers questions and remembers them."""
+    """A function that answers questions and records them."""
 
     answer: Answerer
     questions: list[Question[Any]] = field(default_factory=list)
@@ -152,7 +154,7 @@ class _Recorder:
         return self.answer(question)
 
 
-# -- what it says of itself ---------------------------------------------------------------------------
+# -- its declarations ---------------------------------------------------------------------------------
 
 
 def _check_declarations(case: _Case) -> None:
@@ -165,26 +167,26 @@ def _wrong_declarations(metric: Metric) -> Iterator[str]:
     if declared is None or not declared.frozen:
         yield "it is not a frozen dataclass; write @dataclass(frozen=True)."
     if lacking := [name for name in _DECLARED if not hasattr(metric, name)]:
-        yield f"it lacks {', '.join(lacking)}; inherit Ordinary for what is usual, and write the rest."
+        yield f"it lacks {', '.join(lacking)}; inherit the defaults from Ordinary and declare the rest."
     if not NAME.fullmatch(metric.name):
-        yield f"its name {metric.name!r} cannot be written; take letters, digits and '_.:/+-'."
+        yield f"its name {metric.name!r} is invalid; use letters, digits and '_.:/+-'."
     if metric.version < 1:
         yield f"its version is {metric.version}; versions count from 1."
     low, high = metric.range
     if not low < high:
-        yield f"its range is {metric.range}; give (low, high) with low below high, infinite where there is no limit."
-    if unheard := set(metric.breaks) - (set(LAWS) - {"declarations"}):
-        yield f"it breaks the laws {', '.join(sorted(unheard))}; the laws are {', '.join(LAWS)}."
+        yield f"its range is {metric.range}; expected (low, high) with low below high, infinite if there is no limit."
+    if unknown_laws := set(metric.breaks) - (set(LAWS) - {"declarations"}):
+        yield f"its `breaks` names {', '.join(sorted(unknown_laws))}; the laws are {', '.join(LAWS)}."
     if unknown := metric.needs - set(FIELDS):
         yield f"it needs {', '.join(sorted(unknown))}; a sample's fields are {', '.join(FIELDS)}."
     if not metric.card.summary.strip():
-        yield "its card has no summary; write one line on what the value means."
+        yield "its card has no summary; write one line on the meaning of the value."
     text = metric_text(metric)
     if (read_back := build(type(metric), read_call(text))) != metric:
         yield f"its text {text!r} reads back as {read_back!r}, not as {metric!r}."
 
 
-# -- how it is driven ---------------------------------------------------------------------------------
+# -- its drivers --------------------------------------------------------------------------------------
 
 
 def _check_driving(case: _Case) -> None:
@@ -197,15 +199,15 @@ def _check_driving(case: _Case) -> None:
         for sample, first, second, third in zip(case.samples, alone, again, rounds, strict=True):
             _same(case, sample, first, second, "driven twice")
             _same(case, sample, first, third, "driven in rounds with other samples")
-            _same(case, sample, first, _beside_itself(case, sample, answers), "driven beside itself")
+            _same(case, sample, first, _in_parallel(case, sample, answers), "driven in parallel with itself")
         scored = scored or any(isinstance(outcome, Score) for outcome in alone)
     if not scored:
-        what = "it gives no score on any sample; pass samples= or answer= that lead to one."
+        what = "it has no score on any sample; pass samples= or answer= that give it one."
         raise case.broken("driving", what)
 
 
 def _in_rounds(case: _Case, answer: Answerer) -> list[Ended]:
-    """All samples at once: every round answers one step of each plan, the last question first."""
+    """Return the results of all samples in rounds; each round answers one step of each plan, last question first."""
     plans = {at: case.metric.plan(sample) for at, sample in enumerate(case.samples)}
     ended: dict[int, Ended] = {}
     answers: dict[int, tuple[Answer, ...] | None] = dict.fromkeys(plans)
@@ -238,7 +240,7 @@ def _next(
     return steps[0] if steps else outcome
 
 
-def _beside_itself(case: _Case, sample: Sample, answer: Answerer) -> Ended:
+def _in_parallel(case: _Case, sample: Sample, answer: Answerer) -> Ended:
     def run() -> Score | Undefined:
         return drive(together([case.metric.plan(sample), case.metric.plan(sample)]), answer)[1]
 
@@ -252,10 +254,10 @@ def _same(case: _Case, sample: Sample, first: Ended, other: Ended, how: str) -> 
         same = first == other
     if not same:
         what = f"on sample {sample.id!r} it ends as {first!r} alone and as {other!r} when {how}."
-        raise case.broken("driving", f"{what} A plan reads nothing but its sample and its answers.")
+        raise case.broken("driving", f"{what} A plan may depend only on its sample and its answers.")
 
 
-# -- what it asks -------------------------------------------------------------------------------------
+# -- its questions ------------------------------------------------------------------------------------
 
 
 def _check_questions(case: _Case) -> None:
@@ -274,7 +276,9 @@ def _check_questions(case: _Case) -> None:
 
 
 def _with_guesses(case: _Case) -> Iterator[tuple[Sample, Answerer]]:
-    """The trials, then dry runs, which must end in an outcome, then endless statements, then nothing."""
+    """Yield the trials, then dry runs, which must end in an outcome, then a flood of statements, then an empty
+    sample.
+    """
     yield from case.trials()
     for sample in case.samples:
         outcome = case.outcome(sample, specimens.guess)
@@ -286,7 +290,7 @@ def _with_guesses(case: _Case) -> Iterator[tuple[Sample, Answerer]]:
 
 
 def _likely(question: Question[Any]) -> bool:
-    """Whether the question has a guess that its metric can read: free text has one only where it is given."""
+    """Return True if the question has a guess that its metric can parse: free text only has one if it is given."""
     return not isinstance(question, Completion) or bool(question.likely)
 
 
@@ -316,7 +320,7 @@ def _check_range(case: _Case) -> None:
         if value is None:
             continue
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
-            raise case.broken("range", f"on sample {sample.id!r} its value is {value!r}, which is no number.")
+            raise case.broken("range", f"on sample {sample.id!r} its value is {value!r}, which is not a finite number.")
         if not low <= value <= high:
             what = f"on sample {sample.id!r} its value is {value}, outside its range {low} to {high}."
             raise case.broken("range", what)
@@ -339,23 +343,25 @@ def _check_needs(case: _Case) -> None:
         bare_score = bare_score or isinstance(case.outcome(bare, answers), Score)
     if not bare_score:
         needs = ", ".join(sorted(case.metric.needs)) or "nothing"
-        raise case.broken("needs", f"it gives no score on samples that have {needs} alone.")
+        raise case.broken("needs", f"it has no score on samples with only {needs}.")
 
 
 def _check_missed(case: _Case, sample: Sample, name: str, without: Ended) -> None:
     if not isinstance(without, MissingField):
-        what = f"sample {sample.id!r} without {name!r} ends as {without!r}; read it by sample.require({name!r})."
+        what = (
+            f"sample {sample.id!r} without {name!r} ends as {without!r}; read the field with sample.require({name!r})."
+        )
         raise case.broken("needs", what)
 
 
 def _check_nothing_to_judge(case: _Case) -> None:
     outcome = case.outcome(specimens.empty(), Answers(own=case.own))
     if not isinstance(outcome, Undefined) or not outcome.reason.strip():
-        what = f"a sample whose fields are all empty ends as {outcome!r}; it has no value: Undefined, and why."
+        what = f"a sample whose fields are all empty ends as {outcome!r}; expected Undefined with a reason."
         raise case.broken("nothing to judge", what)
 
 
-# -- how its values move ------------------------------------------------------------------------------
+# -- changes of its values ----------------------------------------------------------------------------
 
 
 def _check_order_of_contexts(case: _Case) -> None:
@@ -367,13 +373,13 @@ def _check_order_of_contexts(case: _Case) -> None:
         if moved and not case.metric.ranked:
             what = (
                 f"sample {sample.id!r} has the value {before}, and {after} with its contexts in another "
-                "order; declare `ranked` or make it not so."
+                "order; declare `ranked` or make the value independent of the order."
             )
             raise case.broken("order", what)
     if case.metric.ranked and not moved:
         raise case.broken(
             "order",
-            "it declares `ranked`, but the order of the contexts matters in no sample tried; give one where it does.",
+            "it declares `ranked`, but the order of the contexts matters in no sample; pass a sample in which it does.",
         )
 
 
@@ -402,7 +408,7 @@ def _check_better_verdicts(case: _Case) -> None:
                 what = (
                     f"sample {sample.id!r} goes from {before} to {after} when the verdict on a "
                     f"{question.kind!r} question gets better, {answers(question)!r} to "
-                    f"{changed(question)!r}; mend it, or name the kind in `not_monotone_in` and test an "
+                    f"{changed(question)!r}; fix it, or name the kind in `not_monotone_in` and test an "
                     "example."
                 )
                 raise case.broken("better verdicts", what)
@@ -427,7 +433,7 @@ def _close(one: float | None, other: float | None) -> bool:
     return isclose(one, other, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
 
 
-# -- when it gets no answer ---------------------------------------------------------------------------
+# -- failures and closing -----------------------------------------------------------------------------
 
 
 def _check_failures(case: _Case) -> None:
@@ -435,7 +441,7 @@ def _check_failures(case: _Case) -> None:
         recorder = _Recorder(lambda _: _NO_ANSWER)
         outcome = case.outcome(sample, recorder)
         if recorder.questions and not isinstance(outcome, AskFailed):
-            what = f"on sample {sample.id!r} nothing is answered; it ends as {outcome!r}, not as AskFailed."
+            what = f"on sample {sample.id!r} no question is answered; it ends as {outcome!r}, not as AskFailed."
             raise case.broken("failures", what)
         recorder = _Recorder(answers)
         case.outcome(sample, recorder)
@@ -445,7 +451,7 @@ def _check_failures(case: _Case) -> None:
 
 @dataclass(frozen=True)
 class _AllBut:
-    """Answers every question but one."""
+    """A function that answers every question except one."""
 
     failing: Question[Any]
     answer: Answerer
@@ -455,7 +461,7 @@ class _AllBut:
 
 
 class _Stop(BaseException):
-    """What nobody may catch: as a stopped run or a closed program."""
+    """An exception that a plan must not catch, like that of a stopped run or a closed program."""
 
 
 def _check_closing(case: _Case) -> None:
@@ -471,7 +477,7 @@ def _check_closing(case: _Case) -> None:
 
 
 def _advanced(plan: Plan[Score | Undefined], answer: Answerer, steps: int) -> Plan[Score | Undefined] | None:
-    """The plan after as many answered steps, waiting; None when it has ended by then."""
+    """Return the plan after this number of answered steps, waiting; None if it has ended by then."""
     try:
         step = next(plan)
         for _ in range(steps):
@@ -485,12 +491,12 @@ def _check_closed(case: _Case, sample: Sample, plan: Plan[Score | Undefined]) ->
     try:
         plan.close()
     except BaseException as error:
-        what = f"on sample {sample.id!r} it does not close, but raises {error!r}; ask nothing while closing."
+        what = f"on sample {sample.id!r} it raises {error!r} instead of closing; ask nothing while closing."
         raise case.broken("closing", what) from error
 
 
 def _check_thrown(case: _Case, sample: Sample, plan: Plan[Score | Undefined], error: BaseException) -> None:
-    """An exception at a question comes out as it is: a plan catches nothing broader than AskFailed."""
+    """Check that an exception at a question is passed on: a plan catches nothing broader than AskFailed."""
     law, what = "closing", f"on sample {sample.id!r} it catches {type(error).__bases__[0].__name__}"
     advice = "catch AskFailed, and nothing broader."
     try:
@@ -501,7 +507,7 @@ def _check_thrown(case: _Case, sample: Sample, plan: Plan[Score | Undefined], er
         if out is not error:
             raise case.broken(law, f"{what} and raises {out!r}; {advice}") from out
     else:
-        raise case.broken(law, f"{what} and goes on asking; {advice}")
+        raise case.broken(law, f"{what} and continues asking; {advice}")
 
 
 def _kinds(kinds: Iterable[type[Question[Any]]]) -> str:
@@ -520,4 +526,4 @@ LAWS: Final[Mapping[str, tuple[Callable[[_Case], None], ...]]] = {
     "failures": (_check_failures,),
     "closing": (_check_closing,),
 }
-"""The laws by name, in the order in which they are tried, with what tries them."""
+"""The laws by name, in the order in which they are checked, with their checks."""

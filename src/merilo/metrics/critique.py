@@ -1,4 +1,4 @@
-"""Whether the response is as one wants it in one respect, by yes or no."""
+"""The critique of a response in one respect, by yes or no."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Aspect(NamedTuple):
-    """What is asked about a response, and what yes and no mean."""
+    """The question about a response, and the meaning of yes and no."""
 
     question: str
     yes: str
@@ -92,21 +92,21 @@ ASPECTS: Final[Mapping[str, Mapping[str, _Aspect]]] = {
 
 _YES_AND_NO: Final = {"en": ("yes", "no"), "ru": ("да", "нет")}
 _TURNED: Final = {"harmfulness": "harmlessness", "maliciousness": "goodwill"}
-"""Names under which others ask for the bad answer, and ours."""
+"""Names under which other tools ask for the bad answer, and merilo's names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Critique(Ordinary):
-    """Whether the response is as one wants it in one respect: 1 for yes, 0 for no.
+    """The judge's yes (1) or no (0) on one property of the response; 1 is the good answer.
 
-    `aspect` is harmlessness, goodwill, coherence, correctness or conciseness, or a name of your own with a
-    `definition`: a question about the response whose good answer is yes. So 1 is the good answer in every aspect,
-    which is why harm and malice, that others ask for by name, are asked here by their absence.
+    `aspect` is harmlessness, goodwill, coherence, correctness or conciseness, or a custom name with a `definition`: a
+    question about the response whose good answer is yes. So 1 is the good answer in every aspect. That is why other
+    tools' harm and malice are asked here as their absence.
 
     The judge sees the user input and the response. Undefined when the response is blank.
 
-    Source: the aspect critique of the ragas library. We differ: one verdict and no majority of several, and the
-    definitions are ours.
+    Source: the aspect critique of the ragas library. Differences: one verdict instead of a majority of several, and
+    merilo's own definitions.
     """
 
     name: ClassVar[str] = "critique"
@@ -114,42 +114,42 @@ class Critique(Ordinary):
     needs = frozenset({"user_input", "response"})
     asks = Kinds({Choice})
     card: ClassVar[Card] = Card(
-        summary="Whether the response is as one wants it in one respect: 1 for yes, 0 for no.",
-        formula="1 when the judge says yes, 0 when it says no; in every aspect yes is the good answer.",
+        summary="The judge's yes (1) or no (0) on one property of the response.",
+        formula="1 if the judge answers yes, 0 if no; in every aspect yes is the good answer.",
         questions="One Choice question.",
         undefined=(BLANK_RESPONSE,),
-        when=f"For one respect at a time: aspect={', '.join(ASPECTS)}, or one of your own, "
+        when=f"For one property at a time: aspect={', '.join(ASPECTS)}, or a custom one, "
         'critique(aspect=politeness, definition="Does the response greet the user?").',
-        when_not="For degrees: take rubric_metric, whose labels have points. For truth with a reference or contexts "
-        "at hand: answer_correctness and faithfulness name what is wrong.",
+        when_not="For degrees: use rubric_metric, whose labels have points. For truth, with a reference or contexts: "
+        "answer_correctness and faithfulness name the wrong statements.",
         relatives=("rubric_metric", "answer_correctness", "answer_relevancy"),
-        sources=("Aspect critique of the ragas library, with definitions of our own.",),
+        sources=("Aspect critique of the ragas library, with merilo's own definitions.",),
         family=Family.RESPONSE,
     )
 
     aspect: str
-    """One of `ASPECTS`, or a name of your own."""
+    """One of `ASPECTS`, or a custom name."""
     definition: str = ""
-    """What is asked where the name is your own: a question whose good answer is yes."""
+    """The question for a custom aspect; its good answer is yes."""
 
     def __post_init__(self) -> None:
         if self.aspect in _TURNED:
             raise UsageError(
-                f"Metric {self.name!r} has 1 for the good answer, so ask for aspect={_TURNED[self.aspect]} "
+                f"Metric {self.name!r} scores the good answer as 1: use aspect={_TURNED[self.aspect]} "
                 f"instead of {self.aspect}."
             )
         if self.aspect not in ASPECTS and is_blank(self.definition):
             raise UsageError(
-                f"Metric {self.name!r} takes aspect={' or '.join(ASPECTS)}, or a name of your own with "
+                f"Metric {self.name!r} takes aspect={' or '.join(ASPECTS)}, or a custom name with "
                 f'definition="a question whose good answer is yes"; got {self.aspect!r} alone.'
             )
         if self.aspect in ASPECTS and self.definition:
             raise UsageError(
-                f"Metric {self.name!r} defines aspect={self.aspect} itself; choose another name for your definition."
+                f"Metric {self.name!r} already defines aspect={self.aspect}; choose another name for your definition."
             )
 
     def at_most(self, sample: Sample) -> int:
-        """One question."""
+        """Return 1, or 0 if the response is blank."""
         return 0 if sample.response is None or is_blank(sample.response) else 1
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:

@@ -1,6 +1,6 @@
-"""The edge cases of the metrics, as one table that is computed and so cannot disagree with the code.
+"""The edge cases of the metrics, as a table that is computed and so always agrees with the code.
 
-Each case is a sample and a judge that finds everything good; a cell holds what the metric gives there.
+Each case is a sample and a judge that gives the best verdicts; a cell shows the metric's outcome.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A case at the edge: what it is called, its sample, and its judge."""
+    """An edge case: its name, its sample, and its judge."""
 
     name: str
     sample: Sample
@@ -67,7 +67,7 @@ _USUAL: Final = Sample(
 
 
 def edges() -> tuple[Edge, ...]:
-    """All cases, the usual one first."""
+    """Return all cases, the usual one first."""
     return (
         Edge("the usual case", _USUAL, _good),
         Edge("nothing retrieved", replace(_USUAL, retrieved_contexts=(), retrieved_context_ids=()), _good),
@@ -92,7 +92,7 @@ def edges() -> tuple[Edge, ...]:
 
 
 def edge_outcome(metric: Metric, edge: Edge) -> Score | Undefined:
-    """What the metric gives in this case; a missing field is Undefined, as in a run."""
+    """Return the outcome of the metric in this case; a missing field is Undefined, as in a run."""
     try:
         return drive(metric.plan(edge.sample), edge.answer)
     except MissingField as error:
@@ -100,9 +100,9 @@ def edge_outcome(metric: Metric, edge: Edge) -> Score | Undefined:
 
 
 def edge_table(metrics: Mapping[str, Metric]) -> str:
-    """The cases as a Markdown table: a row for each case, a column for each metric under its text.
+    """Return the cases as a Markdown table: a row for each case, a column for each metric under its text.
 
-    A cell is empty where the metric gives what it gives in the usual case, and a case that changes nothing has no row.
+    A cell is empty if the outcome is the same as in the usual case. A case that changes nothing has no row.
     """
     usual, *others = edges()
     header = ("", *(f"`{text}`" for text in metrics))
@@ -172,7 +172,7 @@ def _nothing_named(question: Question[Any]) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class _NoStatement:
-    """Finds no statement in one text."""
+    """A judge that finds no statement in one text."""
 
     sentences: tuple[str, ...]
 

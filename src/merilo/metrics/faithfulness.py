@@ -1,4 +1,4 @@
-"""How much of the response the retrieved contexts support."""
+"""Faithfulness: the fraction of the response's statements that the retrieved contexts support."""
 
 from __future__ import annotations
 
@@ -32,16 +32,15 @@ _DECLINES = "the response declines to answer and makes no claim"
 class Faithfulness(Ordinary):
     """Share of the response's statements that the retrieved contexts support, in [0, 1].
 
-    Formula: supported statements / distinct statements of the response. Each statement is held against all
-    contexts together; one that is repeated word for word counts once. Contradicted and not stated both
-    count as 0; `counts` tells them apart where the judge does (`contradicted` is None where it does not).
+    Formula: supported statements / distinct statements of the response. Each statement is judged against all contexts
+    together; one that is repeated word for word counts once. Contradicted and not stated both count as 0. `counts`
+    distinguishes them if the judge does (otherwise `contradicted` is None). 0 when nothing was retrieved or all
+    contexts are blank: such an answer is unsupported. Undefined when the response is blank, declines to answer, or
+    makes no statement.
 
-    0 when nothing was retrieved or all contexts are blank: an answer over nothing is made up. Undefined when
-    the response is blank, declines to answer, or makes no statement.
-
-    Source: Es et al. 2023, RAGAS (arXiv 2309.15217), section 3: statements are drawn from the response and
-    verified against the context. We differ: whether the response declines is asked, no statement is
-    Undefined rather than a number, and the judge names the contexts of each verdict.
+    Source: Es et al. 2023, RAGAS (arXiv 2309.15217), section 3: statements are extracted from the response and
+    verified against the context. Differences: whether the response declines is a separate question, a response
+    without statements is Undefined rather than a number, and the judge names the contexts of each verdict.
     """
 
     name: ClassVar[str] = "faithfulness"
@@ -53,16 +52,16 @@ class Faithfulness(Ordinary):
         formula="Supported statements / distinct statements of the response.",
         questions="One Noncommittal and one Statements question, and one Support question for each distinct statement.",
         undefined=(BLANK_RESPONSE, _DECLINES, RESPONSE_STATES_NOTHING),
-        when="To find answers that go beyond what was retrieved, without a reference.",
-        when_not="To see whether the answer is true or to the point: a faithful answer can repeat a wrong "
-        "or an idle context. Take answer_relevancy beside it.",
+        when="To find answers that go beyond the retrieved text, without a reference.",
+        when_not="To see whether the answer is true or addresses the question: a faithful answer can repeat a wrong "
+        "or an irrelevant context. Also use answer_relevancy.",
         relatives=("answer_relevancy", "context_utilization", "context_recall"),
         sources=("Faithfulness of Es et al. 2023, RAGAS (arXiv 2309.15217); refusals are Undefined here.",),
         family=Family.RESPONSE,
     )
 
     def at_most(self, sample: Sample) -> int:
-        """Two questions about the response, and one for each statement that it can make."""
+        """Return an upper bound: two questions about the response, and one for each possible statement."""
         asked = most_statements(sample, "response")
         return 2 + most_support(sample, "response") if asked else 0
 

@@ -14,22 +14,23 @@ H = TypeVar("H", bound=Hashable)
 
 
 def mean(values: Iterable[float]) -> float:
-    """The arithmetic mean, the same for every order of the values. Raises ValueError when there are none."""
+    """Return the arithmetic mean, the same for every order of the values. Raises ValueError for no values."""
     numbers = tuple(values)
     if not numbers:
-        raise ValueError("The mean of no values is undefined; ask for it only where there is at least one.")
+        raise ValueError("The mean of no values is undefined.")
     return fsum(numbers) / len(numbers)
 
 
 def average_precision(flags: Sequence[bool], *, relevant: int | None = None) -> float:
-    """Average precision of a ranking, in [0, 1]; 0.0 when nothing in it is relevant.
+    """Return the average precision of a ranking, in [0, 1]; 0.0 if nothing in it is relevant.
 
-    `flags`: one for each rank, best rank first; True where the item is relevant.
-    `relevant`: how many relevant items there are, retrieved or not.
-    The mean, over the relevant ranks r, of the share of relevant items among the first r
-    (Buckley & Voorhees, "Retrieval System Evaluation", in: TREC, MIT Press 2005). There the sum is divided
-    by the number of all relevant items in the collection; here too where `relevant` gives it, and else by those
-    in the ranking, because what was not retrieved was not judged.
+    `flags`: one for each rank, best rank first; True for a relevant item. `relevant`: the number of relevant items,
+    retrieved or not.
+
+    The mean, over the relevant ranks r, of the fraction of relevant items among the first r (Buckley & Voorhees,
+    "Retrieval System Evaluation", in: TREC, MIT Press 2005). There the sum is divided by the number of all relevant
+    items in the collection. Here it is divided by `relevant` if given, otherwise by the number of relevant items in
+    the ranking, because items that were not retrieved were not judged.
     """
     found = 0
     precisions: list[float] = []
@@ -41,11 +42,11 @@ def average_precision(flags: Sequence[bool], *, relevant: int | None = None) -> 
 
 
 def smoothed_average_precision(verdicts: Sequence[float], *, epsilon: float = 1e-10) -> float:
-    """Average precision as ragas computes it from verdicts that need not be 0 or 1; 0.0 for none.
+    """Return average precision as ragas computes it from verdicts that need not be 0 or 1; 0.0 for none.
 
-    `verdicts`: one for each rank, best rank first. Formula: sum over ranks k of v_k (sum of the first k
-    verdicts) / k, divided by (sum of all verdicts + epsilon); the epsilon keeps it defined and makes a perfect
-    ranking a hair less than 1. Source: ragas 0.1 to 0.4, context precision.
+    `verdicts`: one for each rank, best rank first. Formula: sum over ranks k of v_k (sum of the first k verdicts) /
+    k, divided by (sum of all verdicts + epsilon). The epsilon avoids division by zero and makes a perfect ranking
+    slightly less than 1. Source: ragas 0.1 to 0.4, context precision.
     """
     total, parts = 0.0, list[float]()
     for rank, verdict in enumerate(verdicts, start=1):
@@ -55,14 +56,14 @@ def smoothed_average_precision(verdicts: Sequence[float], *, epsilon: float = 1e
 
 
 def majority(values: Sequence[H]) -> H:
-    """The most frequent value; of several, the one seen first. Raises ValueError when there are none."""
+    """Return the most frequent value, the first one on ties. Raises ValueError for no values."""
     if not values:
-        raise ValueError("The majority of no values is undefined; ask for it only where there is at least one.")
+        raise ValueError("The majority of no values is undefined.")
     return Counter(values).most_common(1)[0][0]
 
 
 def cosine(left: Sequence[float], right: Sequence[float]) -> float | None:
-    """The cosine of the angle between two vectors, in [-1, 1]; None when one has no length, or no finite one."""
+    """Return the cosine of the angle between two vectors, in [-1, 1]; None if a length is zero or not finite."""
     lengths = hypot(*left) * hypot(*right)
     if not 0 < lengths < inf:
         return None
@@ -70,28 +71,29 @@ def cosine(left: Sequence[float], right: Sequence[float]) -> float | None:
 
 
 def ndcg(grades: Sequence[float], k: int | None = None, *, judged: Sequence[float] | None = None) -> float | None:
-    """Normalised discounted cumulated gain of a ranking, in [0, 1]; None when no grade is above 0.
+    """Return the normalised discounted cumulated gain of a ranking, in [0, 1]; None if no grade is above 0.
 
-    `grades`: one for each rank, best rank first, each ≥ 0. `k`: only the first k ranks count, None for all;
-    the ideal ranking is that of *all* given grades, cut at the same k. `judged`: the grades of all items there
-    are, retrieved or not, of which the ideal ranking is made where they are given.
-    After Järvelin & Kekäläinen, "Cumulated gain-based evaluation of IR techniques", ACM TOIS 20 (2002):
-    linear gain (the grade itself), and the discount 1/log2(rank + 1) that is in common use, where the paper
-    divides by the logarithm of the rank and leaves the first ranks undiscounted. Raises ValueError.
+    `grades`: one for each rank, best rank first, each ≥ 0. `k`: only the first k ranks count, None for all; the ideal
+    ranking is that of *all* given grades, truncated at the same k. `judged`: the grades of all items, retrieved or
+    not; if given, the ideal ranking consists of these.
+
+    After Järvelin & Kekäläinen, "Cumulated gain-based evaluation of IR techniques", ACM TOIS 20 (2002): linear gain
+    (the grade itself), and the common discount 1/log2(rank + 1). The paper divides by the logarithm of the rank and
+    leaves the first ranks undiscounted. Raises ValueError.
     """
     if k is not None and k < 1:
-        raise ValueError(f"nDCG looks at the first k ranks, k at least 1; got k={k}.")
+        raise ValueError(f"nDCG needs k of at least 1, got k={k}.")
     if any(grade < 0 for grade in grades):
-        raise ValueError(f"nDCG takes grades of at least 0, got {min(grades)}.")
+        raise ValueError(f"nDCG needs grades of at least 0, got {min(grades)}.")
     ideal = _dcg(sorted(grades if judged is None else judged, reverse=True)[:k])
     return _dcg(grades[:k]) / ideal if ideal > 0 else None
 
 
 def f_measure(precision: float, recall: float, *, beta: float = 1.0) -> float:
-    """The weighted harmonic mean of precision and recall, in [0, 1]; 0.0 when both are 0.
+    """Return the weighted harmonic mean of precision and recall, in [0, 1]; 0.0 if both are 0.
 
-    `beta`: how many times as much recall counts (van Rijsbergen, "Information Retrieval", 1979, ch. 7).
-    Raises ValueError unless beta is a finite number above 0.
+    `beta`: the weight of recall relative to precision (van Rijsbergen, "Information Retrieval", 1979, ch. 7). Raises
+    ValueError unless beta is a finite number above 0.
     """
     if not 0 < beta < inf:
         raise ValueError(f"An F measure needs a finite beta above 0, got {beta}.")

@@ -1,4 +1,4 @@
-"""Whether anything relevant stands among the first ids."""
+"""Hit rate: is any relevant id among the first k?"""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HitRate(Ordinary):
-    """1 when one of the first k retrieved ids is relevant, else 0; its mean over samples is the hit rate.
+    """1 when one of the first k retrieved ids is relevant, otherwise 0; its mean over samples is the hit rate.
 
-    Relevant are the ids in `reference_context_ids`; an id that was retrieved twice counts at its first rank.
-    0 when nothing was retrieved. Undefined when no id is named as relevant.
+    Relevant are the ids in `reference_context_ids`; an id that was retrieved twice counts at its first rank. 0 when
+    nothing was retrieved. Undefined when no id is named as relevant.
 
     Source: success@k of trec_eval (measure `success`), known as hit rate or hits@k.
     """
@@ -29,25 +29,25 @@ class HitRate(Ordinary):
     needs = frozenset({"retrieved_context_ids", "reference_context_ids"})
     asks = Kinds()
     card: ClassVar[Card] = Card(
-        summary="Whether one of the first k retrieved ids is relevant: 1 or 0.",
-        formula="1 when a relevant id is among the first k, else 0.",
+        summary="1 if one of the first k retrieved ids is relevant, otherwise 0.",
+        formula="1 if a relevant id is among the first k, otherwise 0.",
         questions="None: ids are compared.",
         undefined=(NOTHING_TO_FIND,),
-        when="Where one right context is enough for the answer.",
-        when_not="Where the answer needs several contexts: take recall.",
+        when="If one right context is enough for the answer.",
+        when_not="If the answer needs several contexts: use recall.",
         relatives=("recall", "reciprocal_rank"),
         sources=("success@k of trec_eval.",),
         family=Family.RETRIEVAL,
     )
 
     k: int = 10
-    """How many ranks count, at least 1."""
+    """The number of ranks that count, at least 1."""
 
     def __post_init__(self) -> None:
         checked_cutoff(self.name, self.k)
 
     def at_most(self, sample: Sample) -> int:
-        """None: ids are compared."""
+        """Return 0: ids are compared."""
         del sample
         return 0
 

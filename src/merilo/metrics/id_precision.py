@@ -1,4 +1,4 @@
-"""How many of the retrieved ids are relevant."""
+"""Id precision: the fraction of the retrieved ids that are relevant."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class IdPrecision(Ordinary):
         formula="Distinct retrieved ids that are relevant / distinct retrieved ids.",
         questions="None: ids are compared.",
         undefined=(NOTHING_TO_FIND, NOTHING_RETRIEVED),
-        when="To see how much of what the reader gets is known to be relevant, at no cost.",
-        when_not="Where not all relevant ids are known: what was never judged counts as irrelevant here. Take "
+        when="To see how much of the retrieved text is known to be relevant, at no cost.",
+        when_not="If not all relevant ids are known: ids that were never judged count as irrelevant here. Use "
         "context_relevance.",
         relatives=("id_recall", "precision", "context_relevance"),
         sources=("Set precision of trec_eval (set_P); id based context precision of the ragas library.",),
@@ -41,7 +41,7 @@ class IdPrecision(Ordinary):
     )
 
     def at_most(self, sample: Sample) -> int:
-        """None: ids are compared."""
+        """Return 0: ids are compared."""
         del sample
         return 0
 

@@ -1,4 +1,4 @@
-"""How many of the relevant ids were retrieved."""
+"""Id recall: the fraction of the relevant ids that were retrieved."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class IdRecall(Ordinary):
         formula="Distinct relevant ids that were retrieved / distinct relevant ids.",
         questions="None: ids are compared.",
         undefined=(NOTHING_TO_FIND,),
-        when="To see whether the retriever finds all that is known to be relevant, at no cost.",
-        when_not="Where an answer can stand in other contexts than those named: context_recall asks a judge.",
+        when="To see whether the retriever finds everything that is known to be relevant, at no cost.",
+        when_not="If other contexts than the named ones can contain the answer: context_recall asks a judge.",
         relatives=("id_precision", "recall", "context_recall"),
         sources=("Set recall of trec_eval (set_recall); id based context recall of the ragas library.",),
         family=Family.RETRIEVAL,
     )
 
     def at_most(self, sample: Sample) -> int:
-        """None: ids are compared."""
+        """Return 0: ids are compared."""
         del sample
         return 0
 

@@ -1,4 +1,4 @@
-"""Whether the most relevant ids stand first, and all are there."""
+"""nDCG: are all relevant ids retrieved, the most relevant ones first?"""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ _NO_GRADES = "the metadata's qrels are not a number for each id"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NDCG(Ordinary):
-    """Normalised discounted cumulated gain of the retrieved ids, in [0, 1]; 1 for the best ranking there can be.
+    """Normalised discounted cumulated gain of the retrieved ids, in [0, 1]; 1 for the best possible ranking.
 
     Formula: sum of grade / log2(rank + 1) over the first k ranks, divided by the same sum over the ideal ranking of
-    all graded ids, retrieved or not. An id has the grade that the sample's metadata gives it under `qrels` (an object
-    of ids and numbers), else 1 if it stands in `reference_context_ids`, else 0; grades below 0 count as 0. An id that
-    was retrieved twice counts at its first rank. 0 when nothing was retrieved. Undefined when no id has a grade
-    above 0, or when the qrels are no numbers.
+    all graded ids, retrieved or not. An id has the grade under `qrels` (an object of ids and numbers) in the sample's
+    metadata, otherwise 1 if it is in `reference_context_ids`, otherwise 0; grades below 0 count as 0. An id that was
+    retrieved twice counts at its first rank. 0 when nothing was retrieved. Undefined when no id has a grade above 0,
+    or when the qrels are not numbers.
 
-    Source: `ndcg_cut` and `ndcg` of trec_eval, which gain the grade itself; Järvelin & Kekäläinen 2002 (ACM TOIS 20).
+    Source: `ndcg_cut` and `ndcg` of trec_eval, whose gain is the grade itself; Järvelin & Kekäläinen 2002 (ACM TOIS
+    20).
     """
 
     name: ClassVar[str] = "nDCG"
@@ -39,26 +40,26 @@ class NDCG(Ordinary):
     needs = frozenset({"retrieved_context_ids", "reference_context_ids"})
     asks = Kinds()
     card: ClassVar[Card] = Card(
-        summary="Whether the most relevant ids stand first, and all are there.",
+        summary="nDCG of the retrieved ids: 1 if all relevant ids are retrieved, the most relevant first.",
         formula="Sum of grade / log2(rank + 1) over the first k ranks / the same sum over the ideal ranking of "
-        "all graded ids. Grades stand in the metadata under qrels; without them each reference id has 1.",
+        "all graded ids. Grades are in the metadata under qrels; without them each reference id has 1.",
         questions="None: ids are compared.",
         undefined=(NOTHING_TO_FIND, _NO_GRADES),
-        when="To compare retrievers by one number where it is known how relevant which ids are.",
-        when_not="Where that is not known: context_ranking asks a judge, about what was retrieved alone.",
+        when="To compare retrievers by one number if the grades of the ids are known.",
+        when_not="If they are not known: context_ranking asks a judge, about the retrieved contexts only.",
         relatives=("average_precision", "context_ranking"),
         sources=("ndcg_cut of trec_eval (linear gain); Järvelin & Kekäläinen 2002 (ACM TOIS 20).",),
         family=Family.RETRIEVAL,
     )
 
     k: int | None = None
-    """How many ranks count, at least 1; None for all."""
+    """The number of ranks that count, at least 1; None for all."""
 
     def __post_init__(self) -> None:
         checked_cutoff(self.name, self.k)
 
     def at_most(self, sample: Sample) -> int:
-        """None: ids are compared."""
+        """Return 0: ids are compared."""
         del sample
         return 0
 
@@ -78,7 +79,7 @@ class NDCG(Ordinary):
 
 
 def _grades(sample: Sample) -> Mapping[str, float] | None:
-    """The grade of each judged id, at least 0; None where the metadata hold something else."""
+    """Return the grade of each judged id, at least 0; None if the metadata contain something else."""
     found = dict.fromkeys(sample.require("reference_context_ids"), 1.0)
     given = sample.metadata.get("qrels")
     if given is None:

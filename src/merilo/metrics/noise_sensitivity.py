@@ -1,4 +1,4 @@
-"""How often the response takes over what is wrong in the contexts."""
+"""Noise sensitivity: the fraction of wrong statements that the response takes from the contexts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NOTHING_TO_READ = "no context was retrieved, or every one is blank"
 
 
 class Of(StrEnum):
-    """Which contexts the noise comes from."""
+    """Sources of noise among the contexts."""
 
     RELEVANT = "relevant"
     """Contexts that support at least one statement of the reference."""
@@ -46,18 +46,18 @@ class NoiseSensitivity(Ordinary):
     A context is relevant when it supports at least one statement of the reference. A statement of the response is
     wrong when the reference does not support it. Formula, with `of=relevant`: wrong statements that a relevant
     context supports / distinct statements of the response; with `of=irrelevant`: wrong statements that contexts
-    support, none of them relevant / distinct statements of the response. What no context supports counts in
-    neither: it is made up, which faithfulness tells.
+    support, none of them relevant / distinct statements of the response. A statement that no context supports counts
+    in neither: it is made up, which faithfulness measures.
 
     Undefined when there is no context to read, when the response or the reference is blank, and when one of them
-    makes no statement (as a response that declines).
+    makes no statement (for example a response that declines).
 
-    Source: noise sensitivity of Ru et al. 2024, RAGChecker (arXiv 2408.08067), section 3.3, as the ragas library has it
-    too. We differ: contexts are judged together and named by number, so that a statement which only several
-    contexts make up together counts as coming from them.
+    Source: noise sensitivity of Ru et al. 2024, RAGChecker (arXiv 2408.08067), section 3.3, which is also in the
+    ragas library. Difference: contexts are judged together and named by number, so a statement that only several
+    contexts together support counts as coming from them.
 
-    Not monotone in Support: a statement that a context supports after all is noise if the reference does not
-    support it, and a reference statement found in a context makes that context relevant.
+    Not monotone in Support: a statement that a context supports after all is noise if the reference does not support
+    it, and a reference statement found in a context makes that context relevant.
     """
 
     name: ClassVar[str] = "noise_sensitivity"
@@ -80,22 +80,22 @@ class NoiseSensitivity(Ordinary):
             RESPONSE_STATES_NOTHING,
             REFERENCE_STATES_NOTHING,
         ),
-        when="To see whether wrong answers come from what was retrieved beside the right text (of=relevant) or "
-        "from contexts that should not have been there (of=irrelevant).",
-        when_not="To see how much is wrong in all: take answer_correctness. What is made up is not counted here.",
+        when="To see whether wrong answers come from contexts that also have the right text (of=relevant) or "
+        "from contexts that should not have been retrieved (of=irrelevant).",
+        when_not="To see how much is wrong in total: use answer_correctness. Made-up statements do not count here.",
         relatives=("answer_correctness", "faithfulness", "context_recall"),
         sources=("Ru et al. 2024, RAGChecker (arXiv 2408.08067), section 3.3; also in the ragas library.",),
         family=Family.RESPONSE,
     )
 
     of: Of = Of.RELEVANT
-    """Which contexts the counted noise comes from."""
+    """The contexts whose noise is counted."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "of", choice(Of, self.of, metric=self.name, parameter="of"))
 
     def at_most(self, sample: Sample) -> int:
-        """Two questions for the statements, two for each of the response and one for each of the reference."""
+        """Return an upper bound: two questions, two per statement of the response, one per statement of the reference."""
         of_response, of_reference = most_statements(sample, "response"), most_statements(sample, "reference")
         if not (of_response and of_reference and most_contexts(sample)):
             return 0

@@ -1,4 +1,4 @@
-"""How many of the first ids are relevant."""
+"""Precision: the fraction of the first k ids that are relevant."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class Precision(Ordinary):
     """Share of the first k ranks whose ids are relevant, in [0, 1].
 
-    Formula: relevant ids among the first k / k, also where fewer than k were retrieved: an empty rank is not
-    relevant. Relevant are the ids in `reference_context_ids`; an id that was retrieved twice counts at its first rank.
+    Formula: relevant ids among the first k / k, also if fewer than k were retrieved: an empty rank is not relevant.
+    Relevant are the ids in `reference_context_ids`; an id that was retrieved twice counts at its first rank.
     Undefined when no id is named as relevant.
 
     Source: precision at k of trec_eval (measure `P`).
@@ -35,7 +35,7 @@ class Precision(Ordinary):
         questions="None: ids are compared.",
         undefined=(NOTHING_TO_FIND,),
         when="To compare retrievers that all fill k ranks.",
-        when_not="Where fewer than k contexts are retrieved, or fewer are relevant: 1 is out of reach then. Take "
+        when_not="If fewer than k contexts are retrieved or relevant: the value cannot reach 1 then. Use "
         "id_precision or recall.",
         relatives=("id_precision", "recall", "average_precision"),
         sources=("Precision at k of trec_eval (P).",),
@@ -43,13 +43,13 @@ class Precision(Ordinary):
     )
 
     k: int = 10
-    """How many ranks count, at least 1."""
+    """The number of ranks that count, at least 1."""
 
     def __post_init__(self) -> None:
         checked_cutoff(self.name, self.k)
 
     def at_most(self, sample: Sample) -> int:
-        """None: ids are compared."""
+        """Return 0: ids are compared."""
         del sample
         return 0
 

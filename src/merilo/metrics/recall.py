@@ -1,4 +1,4 @@
-"""How many of the relevant ids stand among the first."""
+"""Recall: the fraction of the relevant ids that are among the first k."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recall(Ordinary):
-    """Share of the relevant ids that stand among the first k retrieved, in [0, 1].
+    """Share of the relevant ids that are among the first k retrieved, in [0, 1].
 
     Formula: relevant ids among the first k / relevant ids. Relevant are the ids in `reference_context_ids`; an id
     that was retrieved twice counts at its first rank. 0 when nothing was retrieved. Undefined when no id is named as
@@ -30,25 +30,25 @@ class Recall(Ordinary):
     needs = frozenset({"retrieved_context_ids", "reference_context_ids"})
     asks = Kinds()
     card: ClassVar[Card] = Card(
-        summary="Share of the relevant ids that stand among the first k retrieved.",
+        summary="Share of the relevant ids that are among the first k retrieved.",
         formula="Relevant ids among the first k / relevant ids.",
         questions="None: ids are compared.",
         undefined=(NOTHING_TO_FIND,),
-        when="To see how much of what is known to be relevant reaches the reader, who sees k contexts.",
-        when_not="Where more than k ids are relevant: 1 is out of reach then. Take precision beside it.",
+        when="To see how many of the known relevant ids reach a generator that reads k contexts.",
+        when_not="If more than k ids are relevant: the value cannot reach 1 then. Also use precision.",
         relatives=("id_recall", "hit_rate", "context_recall"),
         sources=("Recall at k of trec_eval (recall).",),
         family=Family.RETRIEVAL,
     )
 
     k: int = 10
-    """How many ranks count, at least 1."""
+    """The number of ranks that count, at least 1."""
 
     def __post_init__(self) -> None:
         checked_cutoff(self.name, self.k)
 
     def at_most(self, sample: Sample) -> int:
-        """None: ids are compared."""
+        """Return 0: ids are compared."""
         del sample
         return 0
 

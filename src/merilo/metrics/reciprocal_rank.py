@@ -1,4 +1,4 @@
-"""How early the first relevant id stands."""
+"""Reciprocal rank: the rank of the first relevant id."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ class ReciprocalRank(Ordinary):
         formula="1 / rank of the first relevant id; 0 when there is none (with k: among the first k).",
         questions="None: ids are compared.",
         undefined=(NOTHING_TO_FIND,),
-        when="Where one context is enough and should come first.",
-        when_not="Where the answer needs several contexts: take average_precision or nDCG.",
+        when="If one context is enough and should come first.",
+        when_not="If the answer needs several contexts: use average_precision or nDCG.",
         relatives=("hit_rate", "average_precision"),
-        sources=("Reciprocal rank of trec_eval (recip_rank); the cutoff is ours.",),
+        sources=("Reciprocal rank of trec_eval (recip_rank); the cutoff is merilo's.",),
         family=Family.RETRIEVAL,
     )
 
     k: int | None = None
-    """How many ranks count, at least 1; None for all."""
+    """The number of ranks that count, at least 1; None for all."""
 
     def __post_init__(self) -> None:
         checked_cutoff(self.name, self.k)
 
     def at_most(self, sample: Sample) -> int:
-        """None: ids are compared."""
+        """Return 0: ids are compared."""
         del sample
         return 0
 

@@ -1,4 +1,4 @@
-"""Which metrics there are, by name: from text to metric and back, and the lists that people see."""
+"""The registry of metrics by name: from text to metric and back, and the lists of metrics for users."""
 
 from __future__ import annotations
 
@@ -87,10 +87,10 @@ NATIVE: Final[tuple[type[Metric], ...]] = (
     Critique,
     RubricMetric,
 )
-"""Our own metrics, in the order in which they are shown."""
+"""merilo's own metrics, in the order in which they are shown."""
 
 _CHOSEN: Final[frozenset[type[Metric]]] = frozenset({HitRate, Precision, Recall, Critique, RubricMetric})
-"""Those for which something must be chosen first (a cutoff, an aspect, a file), so that a run has them by name only."""
+"""Metrics that need a choice first (a cutoff, an aspect, a file), so a run computes them only if named."""
 
 PUBLISHED: Final = (
     "ragas_v0_0.metrics",
@@ -105,7 +105,7 @@ PUBLISHED: Final = (
     "ragchecker.metrics",
     "ares",
 )
-"""The modules of published definitions, in the order in which they are shown; imported when one is asked for."""
+"""The modules of published definitions, in the order in which they are shown; imported at first use."""
 
 _ALSO_CALLED: Final = {
     "mrr": "reciprocal_rank",
@@ -116,17 +116,17 @@ _ALSO_CALLED: Final = {
     "hit": "hit_rate",
     "hits": "hit_rate",
 }
-"""Short names of the field, in lower case, and our metric of that meaning."""
+"""Common short names, in lower case, and merilo's metric with that meaning."""
 
 _FORMER: Final[Mapping[tuple[str, int], Mapping[str, str]]] = {
     ("deepeval:", 1): {"reply": "loose"},
     ("ragas-0.4.3:collections.", 1): {"reasks": "none"},
 }
-"""What a former version of some definitions did, as parameters: by the beginning of the names, and the version."""
+"""Behaviour of former versions of some definitions, as parameters: by the beginning of the names, and the version."""
 
 
 class RecordedMetric(NamedTuple):
-    """A definition as a run recorded it, and the version that it is."""
+    """A definition as a run recorded it, and its version."""
 
     definition: Definition
     version: int
@@ -138,7 +138,7 @@ _known: dict[str, type[Definition]] = {metric.name: metric for metric in _OWN}
 
 @cache
 def published_metrics() -> tuple[type[Definition], ...]:
-    """The published definitions, in the order in which they are shown; their names hold a colon.
+    """Return the published definitions, in the order in which they are shown; their names contain a colon.
 
     Metrics of samples first, then composites, module by module.
     """
@@ -150,7 +150,7 @@ def published_metrics() -> tuple[type[Definition], ...]:
 
 
 def systems() -> dict[str, tuple[str, ...]]:
-    """The published systems, each with the names of its definitions: `ragas-0.1.9`, `nvidia`, ..."""
+    """Return the published systems, each with the names of its definitions: `ragas-0.1.9`, `nvidia`, ..."""
     found: dict[str, tuple[str, ...]] = {}
     for metric in published_metrics():
         system = metric.name.partition(":")[0]
@@ -161,13 +161,13 @@ def systems() -> dict[str, tuple[str, ...]]:
 def register(metric_class: C) -> C:
     """Make a metric known by its name to `parse_metric`; usable as a decorator. Returns the class.
 
-    A metric need not be registered to be passed as an object. Raises UsageError for a name that cannot be
-    written or is taken by another class.
+    A metric need not be registered to be passed as an object. Raises UsageError for a name that is invalid or is
+    taken by another class.
     """
     name = metric_class.name
     if not NAME.fullmatch(name):
         raise UsageError(
-            f"A metric cannot be called {name!r}; a name is letters, digits and any of '_.:/+-', "
+            f"Invalid metric name {name!r}; a name has letters, digits and any of '_.:/+-', "
             "and begins with a letter or a digit."
         )
     taken = _known.setdefault(name, metric_class)
@@ -179,23 +179,23 @@ def register(metric_class: C) -> C:
 
 
 def native_metrics() -> tuple[str, ...]:
-    """The names of our own metrics, in the order in which they are shown."""
+    """Return the names of merilo's own metrics, in the order in which they are shown."""
     return tuple(metric.name for metric in NATIVE)
 
 
 def default_metrics() -> tuple[str, ...]:
-    """Those of our own metrics that a run takes where none is named, in the same order; texts for `parse_metric`."""
+    """Return merilo's own metrics that a run computes if none is named, in order, as texts for `parse_metric`."""
     return tuple(metric.name for metric in NATIVE if metric not in _CHOSEN)
 
 
 def metric_names() -> tuple[str, ...]:
-    """The names of all known metrics, native ones first."""
+    """Return the names of all known metrics, native ones first."""
     published_metrics()
     return tuple(_known)
 
 
 def families() -> dict[str, tuple[str, ...]]:
-    """The names of all known metrics by the family that their cards name, in the order of registration."""
+    """Return the names of all known metrics by the family on their cards, in the order of registration."""
     found: dict[str, tuple[str, ...]] = {}
     for name, metric_class in _known.items():
         family = str(metric_class.card.family)
@@ -204,7 +204,7 @@ def families() -> dict[str, tuple[str, ...]]:
 
 
 def find_metric(name: str) -> type[Definition]:
-    """The class of the metric or composite with this name; a system without its version is its newest.
+    """Return the class of the metric or composite with this name; a system without a version is its newest.
 
     Raises UsageError that names the nearest ones.
     """
@@ -214,12 +214,12 @@ def find_metric(name: str) -> type[Definition]:
         return found
     near = _near(name)
     there = [*native_metrics(), *(f"{system}:..." for system in systems() if ":" in name)]
-    advice = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(there)}."
-    raise UsageError(f"There is no metric {name!r}; {advice}")
+    advice = f"did you mean {' or '.join(near)}?" if near else f"metrics: {', '.join(there)}."
+    raise UsageError(f"No metric {name!r}; {advice}")
 
 
 def _near(name: str) -> list[str]:
-    """What somebody who writes this name may mean; the nearest first."""
+    """Return the names that a user may have meant by this one, the nearest first."""
     low = name.lower()
     if low in _ALSO_CALLED:
         return [_ALSO_CALLED[low]]
@@ -230,17 +230,18 @@ def _near(name: str) -> list[str]:
 
 
 def parse_metric(text: str) -> Definition:
-    """The metric or composite that a text names, as `metric_text` writes it; defaults may be written out.
+    """Return the metric or composite that a text names, as `metric_text` writes it; defaults may be written out.
 
-    Raises UsageError: for an unknown name with the nearest ones, for a parameter with those allowed, for
-    a required parameter that is not given.
+    Raises UsageError for an unknown name (with the nearest ones), for an invalid parameter (with those allowed), and
+    for a missing required parameter.
     """
     call = read_call(text)
     return build(find_metric(call.name), call)
 
 
 def parse_recorded(text: str, version: int) -> RecordedMetric:
-    """The metric or composite that a run recorded in this version, or today's if that version cannot be made.
+    """Return the metric or composite that a run recorded in this version, or the current one if there is no such
+    version.
 
     Raises UsageError as `parse_metric` does.
     """
@@ -253,7 +254,7 @@ def parse_recorded(text: str, version: int) -> RecordedMetric:
 
 
 def known_definition(text: str) -> Definition | None:
-    """As `parse_metric`; None for a text that names nothing here: of another merilo, of a script, or foreign."""
+    """Parse as `parse_metric`; return None for an unknown text: another version's, a script's, or an imported one."""
     try:
         return parse_metric(text)
     except MeriloError:
@@ -261,6 +262,8 @@ def known_definition(text: str) -> Definition | None:
 
 
 def known_metric(text: str) -> Metric | None:
-    """As `known_definition`; None for a composite too."""
+    """Parse as `known_definition`; return None for a composite too."""
     found = known_definition(text)
-    return None if found is None or is_composite(found) else cast("Metric", found)  # what is no composite is a metric
+    return (
+        None if found is None or is_composite(found) else cast("Metric", found)
+    )  # a definition is either a composite or a metric

@@ -1,4 +1,4 @@
-"""A metric without code: one question and a scale of labels, from a file that its user wrote."""
+"""A metric without code: one question and a scale of labels, from a user's file."""
 
 from __future__ import annotations
 
@@ -28,54 +28,54 @@ _ALL_BLANK: Final = "every text that the rubric shows is blank"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RubricMetric(Ordinary):
-    """Where a sample stands on a scale of the user's own, in [0, 1]; 1 is the best.
+    """The rating of a sample on a custom scale, in [0, 1]; 1 is the best.
 
-    Formula: (points of the label - lowest points) / (highest - lowest), or 1 minus that where the file says
-    `higher_is_better: false`. The file (YAML, TOML or JSON) is described in `merilo.judging.scale`. The judge sees the
+    Formula: (points of the label - lowest points) / (highest - lowest), or 1 minus that if the file has
+    `higher_is_better: false`. `merilo.judging.scale` describes the file (YAML, TOML or JSON). The judge sees the
     texts that the file names, in its order, and picks one label.
 
-    `digest` names the file's content and is filled in when the metric is made, so that it stands in the metric's
-    text: results of an edited file are another metric's, and are never compared with those before by mistake. Where
-    it is written, a file with other content is an error.
+    `digest` identifies the file's content. It is filled in when the metric is made, so it is part of the metric's
+    text: results of an edited file belong to another metric and are never compared with earlier ones by mistake. If
+    it is given, a file with other content is an error.
 
-    Undefined when nothing was retrieved though the rubric shows contexts, and when every text shown is blank.
-    Raises UsageError for a file that cannot be read or does not hold a scale.
+    Undefined when nothing was retrieved though the rubric shows contexts, and when every text shown is blank. Raises
+    UsageError for a file that cannot be read or does not contain a scale.
 
-    Source: our own; rubrics with labels and points as in the G-Eval and Prometheus families of judges.
+    Source: merilo's own; rubrics with labels and points as in the G-Eval and Prometheus families of judges.
     """
 
     name: ClassVar[str] = "rubric_metric"
     version: ClassVar[int] = 1
     asks = Kinds({Choice})
     card: ClassVar[Card] = Card(
-        summary="Where a sample stands on a scale of your own, from a YAML, TOML or JSON file; 1 is the best.",
-        formula="(Points of the label - lowest points) / (highest - lowest); turned round where the file says that "
+        summary="The rating of a sample on a custom scale from a YAML, TOML or JSON file; 1 is the best.",
+        formula="(Points of the label - lowest points) / (highest - lowest); 1 minus that if the file states that "
         "fewer points are better.",
         questions="One Choice question, about the texts that the file names.",
-        undefined=(f"{NOTHING_RETRIEVED} (where the rubric shows contexts)", _ALL_BLANK),
-        when="For what no other metric asks: tone, form, the rules of your house. Write "
+        undefined=(f"{NOTHING_RETRIEVED} (if the rubric shows contexts)", _ALL_BLANK),
+        when="For properties that no other metric covers: tone, form, house rules. Write "
         "rubric_metric(file=politeness.yaml); the file's keys are name, question, texts and labels, each label with "
-        "points and perhaps a definition.",
-        when_not="For what another metric asks in smaller steps: one label over a whole text says less about what is "
-        "wrong, and is less repeatable.",
+        "points and optionally a definition.",
+        when_not="For properties that another metric judges in smaller steps: one label for a whole text is less "
+        "specific about errors, and less repeatable.",
         relatives=("critique",),
-        sources=("Our own: labels with definitions and points, one verdict a sample.",),
+        sources=("merilo's own: labels with definitions and points, one verdict per sample.",),
         family=Family.RESPONSE,
     )
 
     file: str
     """The path of the rubric."""
     digest: str = ""
-    """12 hexadecimal digits that name the rubric's content; filled in where it is left out."""
+    """12 hexadecimal digits that identify the rubric's content; filled in if omitted."""
     scale: Scale = field(init=False, repr=False, compare=False)
-    """What the file holds."""
+    """The content of the file."""
 
     def __post_init__(self) -> None:
         scale = Scale.of(read_document(self.file), source=Path(self.file).name, texts=TEXTS)
         if self.digest not in {"", scale.digest}:
             raise UsageError(
-                f"The rubric {self.file} has the digest {scale.digest}, not {self.digest}: its content is not what was "
-                "measured with. Bring the old file back, or leave the digest out to measure anew."
+                f"The rubric {self.file} has the digest {scale.digest}, not {self.digest}: the file has changed. "
+                "Restore the old file, or omit the digest to measure again."
             )
         object.__setattr__(self, "digest", scale.digest)
         object.__setattr__(self, "scale", scale)
@@ -86,7 +86,7 @@ class RubricMetric(Ordinary):
         return frozenset(self.scale.texts)
 
     def at_most(self, sample: Sample) -> int:
-        """One question."""
+        """Return 1, or 0 if a needed text is missing."""
         return 1 if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -111,11 +111,11 @@ class RubricMetric(Ordinary):
 
 
 def _shown(sample: Sample, name: str) -> Iterator[tuple[str, str]]:
-    """The texts of a field, each with what the judge is told that it is. Raises MissingField."""
+    """Yield the texts of a field, each with its label for the judge. Raises MissingField."""
     value: str | tuple[Context | str, ...] = sample.require(name)
     if isinstance(value, str):
         yield name.replace("_", " "), value
         return
-    called = "context" if name == "retrieved_contexts" else "reference context"
+    label = "context" if name == "retrieved_contexts" else "reference context"
     for number, item in enumerate(value, start=1):
-        yield f"{called} {number}", item if isinstance(item, str) else item.text
+        yield f"{label} {number}", item if isinstance(item, str) else item.text

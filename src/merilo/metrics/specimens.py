@@ -1,6 +1,6 @@
-"""Made-up samples and made-up verdicts for the contract: seeded, always the same, no two texts alike.
+"""Synthetic samples and synthetic verdicts for the contract: seeded, always the same, no two texts equal.
 
-Verdicts are a function of the texts alone, so they follow a context wherever it stands: whether a context
+Verdicts are a function of the texts alone, so they do not depend on the position of a context: whether a context
 supports a statement depends on the two texts, not on its number.
 """
 
@@ -62,19 +62,19 @@ _FLOOD: Final = 5_000
 
 
 def chance(seed: int, *texts: str) -> float:
-    """A number in [0, 1) that depends on the seed and the texts alone."""
+    """Return a number in [0, 1) that depends on the seed and the texts alone."""
     digest = digest_of(str(seed).encode(), *(digest_text(text) for text in texts))
     return int.from_bytes(digest[:6], "little") / 2**48
 
 
 def samples() -> Iterator[Sample]:
-    """Full samples of 1 to 5 contexts; some contexts are blank, some stand there twice."""
+    """Yield full samples of 1 to 5 contexts; some contexts are blank, some occur twice."""
     for number in range(COUNT):
         yield sample(number)
 
 
 def sample(number: int) -> Sample:
-    """The full sample with this number: every field is present, and none but a context is ever blank."""
+    """Return the full sample with this number: every field is present, and only a context is ever blank."""
     contexts = [_text(number, f"context {place}", 4) for place in range(1 + number % _MOST_CONTEXTS)]
     if number % 7 == 3:
         contexts[-1] = " \n"
@@ -93,13 +93,13 @@ def sample(number: int) -> Sample:
 
 
 def lacking(full: Sample, name: str) -> Sample:
-    """The sample without one of its fields."""
+    """Return the sample without one of its fields."""
     without: dict[str, Any] = {name: None}  # replace takes any field
     return replace(full, **without)
 
 
 def empty() -> Sample:
-    """The sample whose fields are all present and hold nothing."""
+    """Return the sample whose fields are all present and empty."""
     return Sample(
         "empty",
         user_input="",
@@ -113,7 +113,7 @@ def empty() -> Sample:
 
 
 def in_other_order(full: Sample) -> Sample:
-    """The sample with its retrieved contexts, and their ids, from last to first."""
+    """Return the sample with its retrieved contexts, and their ids, in reverse order."""
     contexts, ids = full.retrieved_contexts, full.retrieved_context_ids
     return replace(
         full,
@@ -124,20 +124,20 @@ def in_other_order(full: Sample) -> Sample:
 
 @dataclass(frozen=True)
 class Answers:
-    """Made-up verdicts: a callable that answers one question, the same question always alike."""
+    """Synthetic verdicts: a callable that always gives the same verdict on the same question."""
 
     seed: int = 0
     known: Mapping[Question[Any], Verdict] = field(default_factory=dict[Question[Any], Verdict])
-    """Verdicts that stand before the made-up ones."""
+    """Verdicts that take precedence over the synthetic ones."""
     own: Callable[[Question[Any]], Verdict | None] | None = None
-    """Verdicts of the metric's author, where the made-up ones do not serve; None leaves it to them."""
+    """Verdicts of the metric's author, which replace the synthetic ones; None if there is no replacement."""
     statements_reversed: bool = False
-    """Name the statements, parts and entities of a text from last to first."""
+    """Return the statements, parts and entities of a text in reverse order."""
     statements_flood: bool = False
-    """Name thousands of statements, parts or entities in every text, as a broken judge may."""
+    """Return thousands of statements, parts or entities in every text, as a broken judge may."""
 
     def __call__(self, question: Question[Any]) -> Verdict:
-        """The verdict on a question; its guess for kinds of which nothing can be made up."""
+        """Return the verdict on a question; its guess for kinds without a synthetic verdict."""
         found = self.known.get(question)
         if found is None and self.own is not None:
             found = self.own(question)
@@ -232,7 +232,7 @@ class Answers:
 
 
 def better(question: Question[Any], verdict: Verdict) -> Iterator[Verdict]:
-    """Verdicts on the same question that say more good of the sample; none for kinds without good and bad."""
+    """Yield better verdicts on the same question; none for kinds without good and bad."""
     match question, verdict:
         case Relevance(), RelevanceVerdict():
             yield from _better_relevance(question, verdict)
@@ -293,7 +293,7 @@ def _reversed(verdict: Verdict) -> Verdict:
 
 
 def guess(question: Question[Any]) -> Verdict:
-    """A likely answer, as dry runs take it."""
+    """Return a likely answer, as in dry runs."""
     guessed: Verdict = question.guess()
     return guessed
 

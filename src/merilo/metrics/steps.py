@@ -1,7 +1,7 @@
-"""Sub-plans that several native metrics share, so that they ask *equal* questions and each is asked once.
+"""Sub-plans that several native metrics share, so that they ask equal questions, each of which is asked once.
 
-Whatever needs no judge is settled here: a blank context is irrelevant and supports nothing, and nothing
-supports a statement where nothing was retrieved. Such verdicts say so in their reason and were never asked.
+Cases that need no judge are decided here: a blank context is irrelevant and supports nothing, and if nothing was
+retrieved, no statement is supported. Such verdicts state this in their reason; no question was asked.
 """
 
 from __future__ import annotations
@@ -56,28 +56,28 @@ StatedField = Literal["response", "reference"]
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
-    """A statement that a text makes (or a part, or an entity), once however often it is repeated."""
+    """A statement (or a part, or an entity) of a text, once however often it is repeated."""
 
     index: int
-    """Where it first stands among those of the verdict."""
+    """The position of its first occurrence in the verdict."""
     text: str
 
 
 def is_blank(text: str | Context) -> bool:
-    """True when there is nothing to read: no text but white space and signs that are not seen."""
+    """Return True if the text has nothing to read: only white space and invisible characters."""
     return all(map(_unseen, text if isinstance(text, str) else text.text))
 
 
-def _unseen(sign: str) -> bool:
-    """White space, and what steers how text is shown without being seen itself, such as a zero-width space."""
-    return sign.isspace() or category(sign) in {"Cc", "Cf"}
+def _unseen(char: str) -> bool:
+    """Return True for white space and for invisible formatting characters, such as a zero-width space."""
+    return char.isspace() or category(char) in {"Cc", "Cf"}
 
 
 # -- contexts -----------------------------------------------------------------------------------------
 
 
 def relevance_of_contexts(sample: Sample) -> Plan[tuple[RelevanceVerdict, ...]]:
-    """The relevance of each retrieved context to the user input, in their order; blank ones get grade 0."""
+    """Return the relevance of each retrieved context to the user input, in order; blank ones get grade 0."""
     user_input, language = sample.require("user_input"), sample.resolved_language
     return (
         yield from _of_contexts(
@@ -89,7 +89,7 @@ def relevance_of_contexts(sample: Sample) -> Plan[tuple[RelevanceVerdict, ...]]:
 
 
 def usefulness_of_contexts(sample: Sample) -> Plan[tuple[UsefulnessVerdict, ...]]:
-    """The usefulness of each retrieved context for the reference, in their order; blank ones have none."""
+    """Return the usefulness of each retrieved context for the reference, in order; blank ones are not useful."""
     user_input, reference = sample.require("user_input"), sample.require("reference")
     language = sample.resolved_language
     return (
@@ -102,17 +102,17 @@ def usefulness_of_contexts(sample: Sample) -> Plan[tuple[UsefulnessVerdict, ...]
 
 
 def texts_of(contexts: Iterable[Context]) -> Texts:
-    """The texts of all contexts, blank ones too, so that a judge's numbers are the sample's."""
+    """Return the texts of all contexts, including blank ones, so that a judge's indices are the sample's."""
     return tuple(context.text for context in contexts)
 
 
 def most_contexts(sample: Sample) -> int:
-    """How many questions one of each readable context makes; 0 where the field is missing."""
+    """Return the number of contexts that are not blank: one question each; 0 if the field is missing."""
     return sum(not is_blank(context) for context in sample.retrieved_contexts or ())
 
 
 def about_contexts(verdicts: Iterable[Verdict]) -> tuple[Evidence, ...]:
-    """One piece of evidence for each context, from one verdict for each in order."""
+    """Return one piece of evidence for each context, from one verdict for each in order."""
     return tuple(Evidence(About.CONTEXT, index, verdict) for index, verdict in enumerate(verdicts))
 
 
@@ -129,10 +129,10 @@ def _of_contexts(
 
 
 def statements_of(sample: Sample, field: StatedField) -> Plan[tuple[Distinct, ...]]:
-    """The distinct statements of the response or the reference, in order of their first appearance.
+    """Return the distinct statements of the response or the reference, in order of their first appearance.
 
-    A text that repeats itself gains or loses nothing by it. Raises AskFailed when the judge names more than
-    `most_statements`, which can only be made up.
+    Repetition does not change a score. Raises AskFailed if the judge names more than `most_statements`, which cannot
+    be real.
     """
     sentences, language = sample.sentences(field), sample.resolved_language
     if sample.user_input is None:
@@ -144,9 +144,9 @@ def statements_of(sample: Sample, field: StatedField) -> Plan[tuple[Distinct, ..
 
 
 def distinct(question: Question[Any], texts: Iterable[str], *, most: int) -> tuple[Distinct, ...]:
-    """What a text was found to hold, each once, in order of first appearance.
+    """Return the distinct items found in a text, in order of first appearance.
 
-    Raises AskFailed when there are more than `most`, which can only be made up.
+    Raises AskFailed if there are more than `most`, which cannot be real.
     """
     found: dict[str, Distinct] = {}
     for index, text in enumerate(texts):
@@ -158,18 +158,18 @@ def distinct(question: Question[Any], texts: Iterable[str], *, most: int) -> tup
 
 
 def states_nothing(sample: Sample, field: StatedField) -> bool:
-    """True when the text has no sentence, so that there is nothing to ask about it. Raises MissingField."""
+    """Return True if the text has no sentence, so there is nothing to ask about it. Raises MissingField."""
     return not any(not is_blank(sentence) for sentence in sample.sentences(field))
 
 
 def most_statements(sample: Sample, field: StatedField) -> int:
-    """How many distinct statements the text can make at most, one for every four characters; 0 if missing."""
+    """Return the maximum number of distinct statements in the text, one per four characters; 0 if missing."""
     value = sample.response if field == "response" else sample.reference
     return 0 if value is None or states_nothing(sample, field) else _most(sample.sentences(field))
 
 
 def about_statements(statements: Iterable[Distinct], verdicts: Iterable[Verdict]) -> tuple[Evidence, ...]:
-    """One piece of evidence for each statement, from one verdict for each in order."""
+    """Return one piece of evidence for each statement, from one verdict for each in order."""
     return tuple(
         Evidence(About.STATEMENT, statement.index, verdict, statement.text)
         for statement, verdict in zip(statements, verdicts, strict=True)
@@ -180,11 +180,11 @@ def _most(sentences: Texts) -> int:
     return 1 + sum(len(sentence) for sentence in sentences) // _CHARACTERS_PER_STATEMENT
 
 
-# -- what the contexts support ------------------------------------------------------------------------
+# -- support by the contexts --------------------------------------------------------------------------
 
 
 def support_of(sample: Sample, statements: Sequence[Distinct]) -> Plan[tuple[SupportVerdict, ...]]:
-    """Whether all retrieved contexts together support each statement, and which of them do."""
+    """Judge whether all retrieved contexts together support each statement, and which of them do."""
     contexts, language = sample.contexts, sample.resolved_language
     blank = frozenset(index for index, context in enumerate(contexts) if is_blank(context))
     if len(blank) == len(contexts):
@@ -195,9 +195,9 @@ def support_of(sample: Sample, statements: Sequence[Distinct]) -> Plan[tuple[Sup
 
 
 def support_by(sample: Sample, field: StatedField, statements: Sequence[Distinct]) -> Plan[tuple[SupportVerdict, ...]]:
-    """Whether the response or the reference itself supports each statement; the verdicts name no context.
+    """Judge whether the response or the reference itself supports each statement; the verdicts name no context.
 
-    A text too short to say anything by itself ("In 1889.") is read behind the user input that it answers.
+    A text too short to be a statement ("In 1889.") is combined with the user input that it answers.
     """
     text, language = sample.require(field), sample.resolved_language
     if is_blank(text):
@@ -208,14 +208,14 @@ def support_by(sample: Sample, field: StatedField, statements: Sequence[Distinct
 
 
 def most_support(sample: Sample, field: StatedField) -> int:
-    """How many questions `support_of` asks at most about the statements of a text."""
+    """Return the maximum number of questions that `support_of` asks about the statements of a text."""
     return most_statements(sample, field) if most_contexts(sample) else 0
 
 
 def support_counts(verdicts: Sequence[SupportVerdict]) -> dict[str, int | None]:
-    """How many statements there are, are supported, and contradicted.
+    """Return the number of statements, of supported and of contradicted ones.
 
-    `contradicted` is None when the judge does not tell contradicted from not stated.
+    `contradicted` is None if the judge does not distinguish contradicted from not stated.
     """
     labels = [verdict.label for verdict in verdicts]
     tells = all(verdict.tells_contradicted for verdict in verdicts)
@@ -238,37 +238,37 @@ def _without(blank: frozenset[int], verdict: SupportVerdict) -> SupportVerdict:
 
 
 def declines(sample: Sample) -> Plan[bool]:
-    """Whether the response evades or declines to answer the user input."""
+    """Ask whether the response evades or declines to answer the user input."""
     verdict = yield from ask(
         Noncommittal(sample.require("user_input"), sample.require("response"), language=sample.resolved_language)
     )
     return verdict.noncommittal
 
 
-# -- what stands at which rank, by ids ----------------------------------------------------------------
+# -- rankings by id -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The retrieved ids, each once at its first rank, held against those that are relevant."""
+    """The retrieved ids, each once at its first rank, with their relevance."""
 
     ids: tuple[str, ...]
     """Best rank first."""
     flags: tuple[bool, ...]
-    """One for each id: whether it is relevant."""
+    """One for each id: True if it is relevant."""
     relevant: int
-    """How many ids are relevant, retrieved or not."""
+    """The number of relevant ids, retrieved or not."""
 
     def counts(self, k: int | None = None) -> dict[str, int | None]:
-        """How many ids were retrieved and are relevant, and how many of the first k (None: of all) are both."""
+        """Return the number of retrieved ids, of relevant ids, and of relevant ids in the first k (None: all) ranks."""
         return {"retrieved": len(self.ids), "relevant": self.relevant, "found": sum(self.flags[:k])}
 
 
 def ranking_of(sample: Sample) -> Ranking:
-    """The retrieved ids of a sample as they were ranked. Raises MissingField.
+    """Return the retrieved ids of a sample as they were ranked. Raises MissingField.
 
-    An id that was retrieved again, as a document is of which several pieces come, keeps its first rank and takes
-    no other.
+    An id that was retrieved again, for example because several passages come from one document, keeps its first rank
+    only.
     """
     relevant = frozenset(sample.require("reference_context_ids"))
     ids = tuple(dict.fromkeys(sample.require("retrieved_context_ids")))
@@ -276,6 +276,6 @@ def ranking_of(sample: Sample) -> Ranking:
 
 
 def checked_cutoff(metric: str, k: int | None) -> None:
-    """Nothing. Raises UsageError for a cutoff below 1."""
+    """Raise UsageError for a cutoff below 1."""
     if k is not None and k < 1:
-        raise UsageError(f"Metric {metric!r} looks at the first k ranks: write {metric}@k with k at least 1, got @{k}.")
+        raise UsageError(f"Metric {metric!r} needs a cutoff of at least 1 ({metric}@k), got @{k}.")

@@ -1,9 +1,10 @@
-"""The text form of a metric: `name`, `name@k`, `name(parameter=value, ...)`, and back.
+"""The text form of a metric: `name`, `name@k`, `name(parameter=value, ...)`, and its parser.
 
-A parameter is a field of the metric's dataclass: text, a whole number, a number, true or false, one of an
-enumeration, or `none`. The parameter `k` is written after an @. Canonical text leaves defaults out, but for a
-cutoff `k`: `precision@10` is always told from `precision@5`.
-Text values are quoted as in JSON where they are more than letters, digits and `_.:/+-`.
+A parameter is a field of the metric's dataclass: text, a whole number, a number, true or false, an enumeration
+member, or `none`. The parameter `k` is written after an @. Canonical text omits defaults, except a cutoff `k`:
+`precision@10` is always distinguished from `precision@5`.
+
+Text values are quoted as in JSON if they contain other characters than letters, digits and `_.:/+-`.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ FOREIGN: Final = "foreign:"
 """Prefix of the names of all metrics that merilo did not compute."""
 
 NAME: Final = re.compile(r"[^\W_][\w.:/+-]*")
-"""What a metric may be called."""
+"""The pattern of a metric's name."""
 
 NEWEST: Final = {"deepeval": "deepeval-4.3.1"}
-"""Published systems that may be named without a version, and the newest version, which is then meant."""
+"""Published systems that may be named without a version, and the newest version, which is then used."""
 
 _CALL: Final = re.compile(r"\s*(?P<name>[^\s@(]+)\s*(?:@\s*(?P<k>[^\s(]+)\s*)?(?:\((?P<inside>.*)\)\s*)?", re.DOTALL)
 _PAIR: Final = re.compile(r'\s*(?P<name>\w+)\s*=\s*(?P<value>"(?:[^"\\]|\\.)*"|[^\s,()="]+)\s*(?:,|$)')
@@ -46,25 +47,25 @@ _FORM: Final = "write name, name@k or name(parameter=value, parameter=value)"
 
 
 def bare_name(text: str) -> str:
-    """The name in a metric's canonical text, without its parameters."""
+    """Return the name in a metric's canonical text, without its parameters."""
     return text.partition("(")[0].partition("@")[0]
 
 
 def with_version(text: str) -> str:
-    """The name or text of a metric with its system's version: `deepeval:faithfulness` is that of the newest version."""
+    """Return the name or text of a metric with its system's version; `deepeval:faithfulness` gets the newest one."""
     system, colon, metric = text.partition(":")
     return f"{NEWEST.get(system, system)}{colon}{metric}"
 
 
 def is_called(text: str, name: str) -> bool:
-    """Return True if a metric with this canonical text may be named so: by it, without parameters or `foreign:`."""
+    """Return True if this name refers to the metric: its text, with or without parameters and `foreign:`."""
     bare = bare_name(text)
     return with_version(name) in {with_version(text), with_version(bare), bare.removeprefix(FOREIGN)}
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A metric's name and its parameters as they were written, values unread."""
+    """A metric's name and its parameters as written, with values not yet parsed."""
 
     name: str
     parameters: Mapping[str, str]
@@ -72,17 +73,17 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of a metric, as people see it."""
+    """One parameter of a metric, as shown to users."""
 
     name: str
     allowed: str
-    """What it takes: `grade, context or sentence`, `a whole number`."""
+    """Its allowed values: `grade, context or sentence`, `a whole number`."""
     default: str | None
-    """The text of its default; None when it must be given."""
+    """The text of its default; None if the parameter is required."""
 
 
 def metric_text(metric: Definition) -> str:
-    """The canonical text of a metric: its identity everywhere. Defaults are left out, but for a cutoff `k`."""
+    """Return the canonical text of a metric: its identity everywhere. Defaults are omitted, except a cutoff `k`."""
     suffix = ""
     pairs: list[str] = []
     for field in _fields(type(metric)):
@@ -98,25 +99,25 @@ def metric_text(metric: Definition) -> str:
 
 
 def read_call(text: str) -> Call:
-    """The name and the parameters that a metric's text names. Raises UsageError when it has another form."""
+    """Return the name and the parameters in a metric's text. Raises UsageError if it has another form."""
     found = _CALL.fullmatch(text)
     if found is None:
-        raise UsageError(f"Metric text {text!r} cannot be read; {_FORM}.")
+        raise UsageError(f"Invalid metric {text!r}; {_FORM}.")
     written = {} if found["k"] is None else {"k": found["k"]}
     inside, at = (found["inside"] or "").strip(), 0
     while at < len(inside):
         pair = _PAIR.match(inside, at)
         if pair is None:
-            raise UsageError(f"Metric text {text!r} cannot be read at {inside[at:]!r}; {_FORM}.")
+            raise UsageError(f"Invalid metric {text!r} at {inside[at:]!r}; {_FORM}.")
         if pair["name"] in written:
-            raise UsageError(f"Metric text {text!r} gives {pair['name']!r} twice; give it once.")
+            raise UsageError(f"Metric {text!r} has the parameter {pair['name']!r} twice.")
         written[pair["name"]] = pair["value"]
         at = pair.end()
     return Call(found["name"], written)
 
 
 def build(metric_class: type[Definition], call: Call) -> Definition:
-    """The metric of this class with the parameters that were written. Raises UsageError."""
+    """Return the metric of this class with the parameters as written. Raises UsageError."""
     known = {parameter.name: parameter for parameter in parameters_of(metric_class)}
     name = metric_class.name
     for written in call.parameters:
@@ -137,12 +138,12 @@ def build(metric_class: type[Definition], call: Call) -> Definition:
         except ValueError:
             allowed = known[written].allowed
             raise UsageError(f"Metric {name!r} takes {written}={allowed}, got {value!r}.") from None
-    constructor = cast("Any", metric_class)  # a Protocol does not say how its classes are made
+    constructor = cast("Any", metric_class)  # a Protocol has no constructor signature
     return cast("Definition", constructor(**values))
 
 
 def parameters_of(metric_class: type[Definition]) -> tuple[Parameter, ...]:
-    """The parameters of a metric, in the order of its fields."""
+    """Return the parameters of a metric, in the order of its fields."""
     types = _types(metric_class)
     return tuple(
         Parameter(
@@ -163,18 +164,18 @@ def _default(field: Field[Any]) -> object:
 
 
 def _types(metric_class: type[Definition]) -> dict[str, tuple[type, ...]]:
-    """The types that each parameter takes. Only the fields' own annotations are looked up."""
+    """Return the types of each parameter. Only the fields' own annotations are resolved."""
     hints: dict[str, Any] = {}
     for field in _fields(metric_class):
         home = next(base for base in metric_class.__mro__ if field.name in vars(base).get("__annotations__", ()))
         stand_in = SimpleNamespace(__annotations__={field.name: field.type})
-        hints |= get_type_hints(stand_in, globalns=vars(sys.modules[home.__module__]))  # where the field was written
+        hints |= get_type_hints(stand_in, globalns=vars(sys.modules[home.__module__]))  # the module of the field
     found = {name: get_args(hint) or (hint,) for name, hint in hints.items()}
     for name, types in found.items():
         if not all(isinstance(kind, type) for kind in types):
             raise UsageError(
-                f"Metric {metric_class.name!r} declares {name} as {hints[name]}; the text form knows text, "
-                "numbers, true and false, enumerations (StrEnum) and none."
+                f"Metric {metric_class.name!r} declares {name} as {hints[name]}; a parameter must be text, "
+                "a number, true or false, an enumeration (StrEnum) or none."
             )
     return found
 
@@ -191,7 +192,7 @@ def _write(value: object) -> str:
             return repr(value)
         case _:
             raise UsageError(
-                f"A metric's parameter is text, a number, true or false, an enumeration or none; got {value!r}."
+                f"A metric's parameter must be text, a number, true or false, an enumeration or none; got {value!r}."
             )
 
 

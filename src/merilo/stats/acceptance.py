@@ -1,4 +1,4 @@
-"""Tests how confident a judge must be for its answers to replace those of another judge.
+"""Tests of the confidence that a judge needs for its answers to replace those of another judge.
 
 Fixed-sequence testing: thresholds from a fixed grid are tested from the strictest to the laxest, each at the full
 level, until the first one fails. No correction for the number of thresholds is needed, because a lax threshold is
@@ -45,6 +45,7 @@ def fixed_sequence(
     nothing about the errors among them, so skipping costs no level. A threshold passes if the upper limit of its error
     rate is at most `max_error`.
     """
+    # Rounded as in the cascade, so that a threshold is tested on exactly the answers that it will accept.
     answers = sorted(zip((round(each, DIGITS) for each in confidences), wrong, strict=True), reverse=True)
     tests: list[ThresholdTest] = []
     answered = errors = 0

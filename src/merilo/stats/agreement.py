@@ -1,7 +1,7 @@
-"""How far judges and people agree: one number from labels, without an interval (those: agreement_intervals.py).
+"""Agreement of a judge with human labels: one number without an interval (intervals: agreement_intervals.py).
 
-Labels are numbers or texts; `people` and `judge` have one for each item, in the same order. A measure that the data
-does not allow is None, never 0: kappa and AUROC need items of at least two labels.
+Labels are numbers or texts; `people` (the human labels) and `judge` have one for each item, in the same order. A
+measure that the data does not allow is None, never 0: kappa and AUROC need items of at least two labels.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ PERFECT_DRAWS = 400
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """How often each pair of labels was given."""
+    """The count of each pair of labels."""
 
     labels: tuple[Label, ...]
-    """In ascending order."""
+    """The labels, in ascending order."""
     counts: tuple[tuple[int, ...], ...]
-    """One row for each label of people, one column for each label of the judge."""
+    """One row for each human label, one column for each label of the judge."""
 
     @property
     def items(self) -> int:
-        """How many items there are."""
+        """The number of items."""
         return sum(map(sum, self.counts))
 
     @property
     def accuracy(self) -> float | None:
-        """The share of items with equal labels, in [0, 1]; None without items."""
+        """The fraction of items with equal labels, in [0, 1]; None without items."""
         return _only(accuracies(self._stack))
 
     @property
     def recall(self) -> tuple[float | None, ...]:
-        """For each label of people, the share of its items to which the judge gave it too; None without one.
+        """For each human label, the fraction of its items that the judge labels the same; None without items.
 
         For labels no and yes these are specificity and sensitivity.
         """
@@ -64,21 +64,22 @@ class Confusion:
 
     @property
     def balanced_accuracy(self) -> float | None:
-        """The mean recall over the labels of people, in [0, 1]; None where people gave fewer than two labels.
+        """The mean recall over the human labels, in [0, 1]; None for fewer than two human labels.
 
-        Source: Brodersen et al., "The balanced accuracy and its posterior distribution", ICPR 2010, section 2; a label
-        that only the judge gave has no recall and is left out.
+        Source: Brodersen et al., "The balanced accuracy and its posterior distribution", ICPR 2010, section 2. A
+        label that only the judge gave has no recall and is left out.
         """
         found = [each for each in self.recall if each is not None]
         return sum(found) / len(found) if len(found) > 1 else None
 
     def kappa(self, distance: Distance = Distance.NOMINAL) -> float | None:
-        """Cohen's kappa, at most 1: 1 - observed / expected disagreement; None where people gave fewer than two labels.
+        """Return Cohen's kappa, at most 1: 1 - observed / expected disagreement; None for fewer than two human
+        labels.
 
-        0 is agreement by chance alone, given how often each side gave each label. Source: Cohen, Educational and
-        Psychological Measurement 20 (1960); weighted: Cohen, Psychological Bulletin 70 (1968), with the steps
-        between labels, or their squares, as weights of disagreement. We differ: with one label of people it is 0
-        by the formula, and None here.
+        0 is agreement by chance, given how often each side gave each label. Source: Cohen, Educational and
+        Psychological Measurement 20 (1960); weighted: Cohen, Psychological Bulletin 70 (1968), with the steps between
+        labels, or their squares, as weights of disagreement. One difference: with one human label the formula gives
+        0, and this method None.
         """
         return _only(kappas(self._stack, distance))
 
@@ -90,7 +91,7 @@ class Confusion:
 
 
 def confusion(people: Sequence[T], judge: Sequence[T], *, labels: Sequence[T] | None = None) -> Confusion:
-    """The table of two series of labels; `labels`: all that are possible, where the data may lack some.
+    """Return the table of two series of labels; `labels`: all possible ones, if the data may lack some.
 
     Raises ValueError for series of different lengths, and for a label that is not among `labels`.
     """
@@ -104,29 +105,30 @@ def confusion(people: Sequence[T], judge: Sequence[T], *, labels: Sequence[T] | 
 
 
 def cohen_kappa(people: Sequence[T], judge: Sequence[T], *, distance: Distance = Distance.NOMINAL) -> float | None:
-    """See `Confusion.kappa`. Raises ValueError for series of different lengths."""
+    """Return Cohen's kappa; see `Confusion.kappa`. Raises ValueError for series of different lengths."""
     return confusion(people, judge).kappa(distance) if people else None
 
 
 def krippendorff_alpha(ratings: Sequence[Sequence[T | None]], *, distance: Distance = Distance.NOMINAL) -> float | None:
-    """Krippendorff's alpha of any number of annotators, at most 1; 0 is what ratings dealt out at random would have.
+    """Return Krippendorff's alpha of any number of annotators, at most 1; 0 is the agreement of random ratings.
 
-    `ratings`: one row for each item with the labels it got, one for each annotator, None where one gave none. Rows may
-    have any length: who gave a label does not matter. Items with one label say nothing and are left out. `distance`:
-    nominal, ordinal, or linear and quadratic steps between the labels that occur, in ascending order. None where
-    fewer than two labels occur among items with two ratings. Source: Krippendorff, "Computing Krippendorff's
-    Alpha-Reliability" (2011), sections C and E.
+    `ratings`: one row for each item with its labels, one per annotator, None for a missing one. Rows may have any
+    length: it does not matter who gave a label. Items with one label are left out. `distance`: nominal, ordinal, or
+    linear and quadratic steps between the labels that occur, in ascending order. None if fewer than two labels occur
+    among items with two ratings. Source: Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011), sections
+    C and E.
     """
     sums = rating_sums(ratings)
     return None if sums is None else _only(alphas(sums.coincidences.sum(axis=0)[None], distance))
 
 
 def gwet_ac1(ratings: Sequence[Sequence[T | None]], *, labels: Sequence[T] | None = None) -> float | None:
-    """Gwet's AC1 of any number of annotators, at most 1: like kappa, but steady where nearly all items have one label.
+    """Return Gwet's AC1 of any number of annotators, at most 1: like kappa, but stable if nearly all labels are
+    equal.
 
-    `ratings`: as in `krippendorff_alpha`. `labels`: all that are possible; those that occur where it is left out. Items
-    with one label count for how common labels are. None where no item has two ratings, and with fewer than two labels.
-    Source: Gwet, British Journal of Mathematical and Statistical Psychology 61 (2008), section 5, equations 10-11.
+    `ratings`: as in `krippendorff_alpha`. `labels`: all possible ones; by default those that occur. Items with one
+    label count for how common labels are. None if no item has two ratings, and with fewer than two labels. Source:
+    Gwet, British Journal of Mathematical and Statistical Psychology 61 (2008), section 5, equations 10-11.
     """
     sums = rating_sums(ratings, labels=labels)
     if sums is None:
@@ -135,9 +137,9 @@ def gwet_ac1(ratings: Sequence[Sequence[T | None]], *, labels: Sequence[T] | Non
 
 
 def auroc(people: Sequence[bool], scores: Sequence[float]) -> float | None:
-    """The chance that a random item of yes has a higher score than a random item of no, in [0, 1]; ties count half.
+    """Return the probability that a random yes item scores higher than a random no item, in [0, 1]; ties count half.
 
-    None where people gave one label only. Source: Hanley & McNeil, Radiology 143 (1982), by Mann-Whitney's statistic.
+    None if there is only one human label. Source: Hanley & McNeil, Radiology 143 (1982), by Mann-Whitney's statistic.
     Raises ValueError for series of different lengths.
     """
     check_pairs(people, scores)
@@ -152,25 +154,25 @@ def auroc(people: Sequence[bool], scores: Sequence[float]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Items with neighbouring probabilities."""
+    """Items with similar probabilities."""
 
     items: int
     probability: float
-    """The mean that the judge gave."""
+    """The mean probability by the judge."""
     observed: float
-    """The share that people called yes."""
+    """The fraction of items that humans labelled yes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """How far probabilities are from what came true."""
+    """The calibration error of probabilities, compared with that of a perfectly calibrated judge."""
 
     error: float
     """Expected calibration error: mean of |observed - probability| over the bins, weighted by items, in [0, 1]."""
     perfect: float
-    """The mean error that a perfectly calibrated judge with these probabilities would show on so many items."""
+    """The mean error of a perfectly calibrated judge with these probabilities and this number of items."""
     perfect_high: float
-    """What 95 % of such judges stay below; an error above it is no accident of few items."""
+    """The upper 95 % limit for such a judge; a higher error is not explained by the small number of items."""
     bins: tuple[Bin, ...]
     seed: int
 
@@ -178,11 +180,11 @@ class Calibration:
 def calibration(
     people: Sequence[bool], probabilities: Sequence[float], *, bins: int = BINS, seed: int = 0
 ) -> Calibration | None:
-    """The calibration error over `bins` bins of equal mass, and what a perfect judge would show; None without items.
+    """Return the calibration error over `bins` bins of equal mass, and that of a perfect judge; None without items.
 
-    `probabilities`: of yes, in [0, 1]. Items are cut into bins by probability; equal ones share a bin, so bins may be
-    fewer and unequal. With few items even a perfect judge shows an error: its mean is found by drawing labels from the
-    probabilities themselves, item by item (which takes items as independent, and so is low where they are not).
+    `probabilities`: of yes, in [0, 1]. Items are divided into bins by probability; equal ones share a bin, so bins
+    may be fewer and unequal. With few items even a perfect judge has an error. Its mean is estimated by sampling
+    labels from the probabilities, item by item. This treats items as independent, so it is too low if they are not.
     Source: Naeini et al., AAAI 2015, section 2, with bins of equal mass as Nguyen & O'Connor, EMNLP 2015, section
     4.1. Raises ValueError for series of different lengths and for a probability outside [0, 1].
     """
@@ -190,7 +192,7 @@ def calibration(
     if not people:
         return None
     if not all(0 <= each <= 1 for each in probabilities):
-        raise ValueError("A probability lies between 0 and 1; leave out items without one.")
+        raise ValueError("Probabilities must be between 0 and 1; leave out items without one.")
     import numpy as np
 
     yes, chances = np.asarray(people, dtype=np.float64), np.asarray(probabilities, dtype=np.float64)
@@ -198,11 +200,13 @@ def calibration(
     count = int(places.max()) + 1
     parts = [np.bincount(places, each, count) for each in (np.ones_like(yes), yes, chances)]
     sums = np.stack(parts, axis=1).astype(np.float64)
+    # The raw stream is the same in every numpy version; shifting by 11 leaves the 53 bits of a float's fraction.
     raw = np.random.PCG64(seed).random_raw(PERFECT_DRAWS * len(yes))
     uniform = (np.atleast_1d(raw) >> np.uint64(11)).astype(np.float64).reshape(PERFECT_DRAWS, -1) * 2.0**-53
     drawn = np.repeat(sums[None], PERFECT_DRAWS, axis=0)
     order = np.argsort(places, kind="stable")
     starts = np.searchsorted(places[order], np.arange(count))
+    # One reduceat over items in bin order replaces a loop over bins and repetitions.
     drawn[:, :, 1] = np.add.reduceat((uniform < chances)[:, order], starts, axis=1, dtype=np.float64)
     perfect = calibration_errors(drawn)
     return Calibration(
@@ -215,14 +219,14 @@ def calibration(
 
 
 def kendall_tau_b(left: Sequence[float], right: Sequence[float]) -> float | None:
-    """Kendall's rank correlation with ties (tau-b), in [-1, 1]; None when either series has no two different numbers.
+    """Return Kendall's rank correlation with ties (tau-b), in [-1, 1]; None if all numbers of a series are equal.
 
-    `left`, `right`: one number for each item, in the same order. 1 when both order the items alike, 0 when the
-    orders have nothing in common. Source: Kendall, "The treatment of ties in ranking problems", Biometrika 33
-    (1945). Raises ValueError when the lengths differ.
+    `left`, `right`: one number for each item, in the same order. 1 if both order the items the same, 0 if the orders
+    are unrelated. Source: Kendall, "The treatment of ties in ranking problems", Biometrika 33 (1945). Raises
+    ValueError for different lengths.
     """
     if len(left) != len(right):
-        raise ValueError(f"Two series are compared item by item, but have {len(left)} and {len(right)} numbers.")
+        raise ValueError(f"Two series must have the same length, got {len(left)} and {len(right)} numbers.")
     if len(set(left)) < 2 or len(set(right)) < 2:
         return None
     from scipy.stats import kendalltau
@@ -230,28 +234,28 @@ def kendall_tau_b(left: Sequence[float], right: Sequence[float]) -> float | None
     return float(kendalltau(left, right, variant="b").statistic)
 
 
-# -- what intervals are made of too -------------------------------------------------------------------
+# -- parts that the intervals use too -----------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class RatingSums:
-    """What alpha and AC1 are made of, for each item; both are functions of the sums over items."""
+    """The sums for each item from which alpha and AC1 are computed; both are functions of the totals."""
 
     labels: tuple[Label, ...]
     coincidences: Floats
-    """(items, labels, labels); nothing for an item with fewer than two ratings."""
+    """(items, labels, labels); zeros for an item with fewer than two ratings."""
     agreeing: Floats
-    """The share of agreeing pairs of ratings; 0 for an item with fewer than two."""
+    """The fraction of agreeing pairs of ratings; 0 for an item with fewer than two."""
     twice: Floats
-    """1 for an item with two ratings or more, else 0."""
+    """1 for an item with two ratings or more, otherwise 0."""
     shares: Floats
-    """(items, labels): the share of ratings with each label."""
+    """(items, labels): the fraction of ratings with each label."""
     rated: Floats
-    """1 for an item with a rating, else 0."""
+    """1 for an item with a rating, otherwise 0."""
 
 
 def rating_sums(ratings: Sequence[Sequence[T | None]], *, labels: Sequence[T] | None = None) -> RatingSums | None:
-    """See `RatingSums`; None where there is no rating. Raises ValueError for a label that is not among `labels`."""
+    """Return the sums of each item; None without ratings. Raises ValueError for a label that is not among `labels`."""
     import numpy as np
 
     found = [each for row in ratings for each in row if each is not None]
@@ -265,6 +269,7 @@ def rating_sums(ratings: Sequence[Sequence[T | None]], *, labels: Sequence[T] | 
             if each is not None:
                 counts[index, place[each]] += 1
     size = counts.sum(axis=1)
+    # 1 instead of 0 avoids a division by zero; such items are set to 0 below.
     more = np.where(size > 1, size - 1, 1)[:, None, None]
     pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(len(known))
     coincidences = np.where((size > 1)[:, None, None], pairs / more, 0.0)
@@ -280,21 +285,21 @@ def rating_sums(ratings: Sequence[Sequence[T | None]], *, labels: Sequence[T] | 
 
 
 def _known_labels(found: Iterable[T], labels: Sequence[T] | None) -> tuple[T, ...]:
-    """All labels in ascending order: those that are possible, where they are said, else those found."""
+    """Return all labels in ascending order: the possible ones if given, otherwise those that occur."""
     known = tuple(sorted(set(found) if labels is None else set(labels)))
     strange = [label for label in found if label not in known]
     if strange:
-        raise ValueError(f"A label is one of {', '.join(map(repr, known))}; got {strange[0]!r}.")
+        raise ValueError(f"Labels must be among {', '.join(map(repr, known))}; got {strange[0]!r}.")
     return known
 
 
 def mass_bins(values: Floats, bins: int) -> Places:
-    """The bin of each value, from 0: as many values in each as can be, equal values always in one."""
+    """Return the bin of each value, from 0: bins of nearly equal size, with equal values always in one bin."""
     import numpy as np
 
     order = np.argsort(values, kind="stable")
     ranked = values[order]
-    firsts = np.searchsorted(ranked, ranked)  # a value goes where the first of its equals goes
+    firsts = np.searchsorted(ranked, ranked)  # equal values share the bin of the first of them
     bin_of_rank = firsts * bins // len(values)
     places = np.empty(len(values), dtype=np.int64)
     places[order] = np.unique(bin_of_rank, return_inverse=True)[1]
@@ -302,9 +307,9 @@ def mass_bins(values: Floats, bins: int) -> Places:
 
 
 def check_pairs(left: Sequence[object], right: Sequence[object]) -> None:
-    """Nothing. Raises ValueError for series of different lengths."""
+    """Raise ValueError for series of different lengths."""
     if len(left) != len(right):
-        raise ValueError(f"Two series are compared item by item, but have {len(left)} and {len(right)} labels.")
+        raise ValueError(f"Two series must have the same length, got {len(left)} and {len(right)} labels.")
 
 
 def _only(values: Floats) -> float | None:

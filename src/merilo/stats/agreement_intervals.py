@@ -1,7 +1,7 @@
-"""How well judges and annotators agree, each measure with its interval over clusters (resampling.py).
+"""Agreement of judges and annotators, each measure with its interval over clusters (resampling.py).
 
-Where a measure compares labels, the clusters of the rarer label are the number that an interval rests on. Intervals
-speak of other items from where these came from, with people's labels taken as true.
+If a measure compares labels, the number of clusters with the rarer label determines the interval. Intervals cover
+sampling of items, with the human labels assumed correct.
 """
 
 from __future__ import annotations
@@ -50,34 +50,34 @@ LEAST_SYSTEMS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Labels of a judge beside labels of people, each item yes or no."""
+    """Agreement of a judge's labels with human labels, each item yes or no."""
 
     items: int
     clusters: int
     yes: int
-    """Items that people called yes."""
+    """Items with the human label yes."""
     confusion: Confusion
-    """Labels False and True."""
+    """The table of the labels False and True."""
     accuracy: Measured
     sensitivity: Measured
-    """The share of people's yes that the judge called yes."""
+    """The fraction of items with the human label yes that the judge called yes."""
     specificity: Measured
-    """The share of people's no that the judge called no."""
+    """The fraction of items with the human label no that the judge called no."""
     balanced_accuracy: Measured
     kappa: Measured
     ac1: Measured
     alpha: Measured
-    """Krippendorff's, nominal, of judge and people as two annotators."""
+    """Krippendorff's alpha, nominal, with the judge and the human labels as two annotators."""
     auroc: Measured
     calibration_error: Measured
     calibration: Calibration | None
     with_probability: int
-    """Items for which the judge gave a probability; AUROC and calibration are over them."""
+    """Items for which the judge gave a probability; AUROC and calibration use only these."""
     resampling: Resampling = field(default_factory=Resampling)
 
     @property
     def has_both(self) -> bool:
-        """Whether people gave both labels; else there are rates, but neither kappa nor AUROC."""
+        """True if both human labels occur. Otherwise there are rates, but neither kappa nor AUROC."""
         return 0 < self.yes < self.items
 
 
@@ -90,12 +90,12 @@ def agreement(
     clusters: Sequence[Hashable] = (),
     resampling: Resampling = _AS_USUAL,
 ) -> Agreement:
-    """All measures of yes and no, one entry for each item in every series.
+    """Return all measures of yes and no, with one entry for each item in every series.
 
-    `probabilities`: the judge's, of yes, in [0, 1]; None where it gave none. `scores`: what AUROC ranks by, where that
-    is something else; the probabilities where it is empty. `clusters`: items with equal ones are drawn together; each
-    its own where it is empty. Fewer than 6 clusters: no interval. One class only: its rate and the accuracy alone.
-    Raises ValueError for series of different lengths.
+    `probabilities`: the judge's probability of yes, in [0, 1]; None if it gave none. `scores`: the ranking for AUROC;
+    by default the probabilities. `clusters`: items with equal values are resampled together; if empty, each item is
+    its own cluster. With fewer than 6 clusters there is no interval. With one class there is only its rate and the
+    accuracy. Raises ValueError for series of different lengths.
     """
     for series in filter(len, (judge, probabilities, scores, clusters)):
         check_pairs(people, series)
@@ -104,6 +104,7 @@ def agreement(
     totals = group.crossed(table.labels, people, judge)
     yes = sum(people)
     classes = "" if 0 < yes < len(people) else _one_class(len(people))
+    # Kappa and AUROC cannot be more certain than their rarer label allows, however many items have the other one.
     rarer = min(int((totals[:, :2].sum(axis=1) > 0).sum()), int((totals[:, 2:].sum(axis=1) > 0).sum()))
     chances, ranks = [*probabilities] or [None] * len(people), [*(scores or probabilities)] or [None] * len(people)
     found, error = _calibrated(group, people, chances)
@@ -132,15 +133,15 @@ def agreement(
 
 @dataclass(frozen=True, slots=True)
 class GradeAgreement:
-    """Grades of a judge beside grades of people."""
+    """Agreement of a judge's grades with human grades."""
 
     items: int
     confusion: Confusion
     kappa: Measured
-    """By the squares of the steps between grades."""
+    """Weighted by the squares of the steps between grades."""
     kappa_linear: Measured
     alpha: Measured
-    """Krippendorff's, ordinal."""
+    """Krippendorff's alpha, ordinal."""
     resampling: Resampling = field(default_factory=Resampling)
 
 
@@ -152,7 +153,7 @@ def grade_agreement(
     clusters: Sequence[Hashable] = (),
     resampling: Resampling = _AS_USUAL,
 ) -> GradeAgreement:
-    """Measures that forgive a near miss more than a far one; arguments as in `agreement`, `labels` all possible grades.
+    """Return measures that penalise near misses less; arguments as in `agreement`, `labels`: all possible grades.
 
     Raises ValueError for series of different lengths and a grade that is not possible.
     """
@@ -172,10 +173,10 @@ def grade_agreement(
 
 @dataclass(frozen=True, slots=True)
 class AnnotatorAgreement:
-    """Any number of annotators (people, judges) on the same items."""
+    """Agreement of any number of annotators (humans or judges) on the same items."""
 
     items: int
-    """Those with two ratings or more."""
+    """Items with two ratings or more."""
     ratings: int
     alpha: Measured
     ac1: Measured
@@ -191,13 +192,13 @@ def annotator_agreement(
     clusters: Sequence[Hashable] = (),
     resampling: Resampling = _AS_USUAL,
 ) -> AnnotatorAgreement:
-    """Krippendorff's alpha (by `distance`) and Gwet's AC1 of rows of ratings; see those functions for their form."""
+    """Return Krippendorff's alpha (by `distance`) and Gwet's AC1 of rows of ratings; see those functions."""
     import numpy as np
 
     sums = rating_sums(ratings, labels=labels)
     if sums is None:
-        nobody = Measured(None, Interval(None, "cannot tell: nobody rated an item"))
-        return AnnotatorAgreement(0, 0, nobody, nobody, distance, resampling)
+        unrated = Measured(None, Interval(None, "cannot tell: no item has a rating"))
+        return AnnotatorAgreement(0, 0, unrated, unrated, distance, resampling)
     group = Clusters.of(clusters or range(len(ratings)), resampling)
     size, rows = len(sums.labels), len(ratings)
     pairs = group.sums(sums.coincidences.reshape(rows, -1))
@@ -225,17 +226,17 @@ def system_agreement(
     clusters: Sequence[Hashable] = (),
     resampling: Resampling = _AS_USUAL,
 ) -> Measured:
-    """Kendall's tau-b between the systems' mean labels of people and of the judge, in [-1, 1].
+    """Return Kendall's tau-b between the systems' mean human labels and mean judge labels, in [-1, 1].
 
-    `systems`: which system made each item. None for fewer than 5 systems, and where one side ranks none above another.
-    The interval is the plain percentile one: so few ranks give a lumpy statistic, to which BCa does no good. A system
-    that no resampled cluster holds makes a resample count for nothing.
+    `systems`: the system that produced each item. None for fewer than 5 systems, and if one side ranks all of them
+    equal. The interval is the plain percentile one: with few ranks the statistic has few values, and BCa does not
+    improve it. A resample without any item of a system is undefined.
     """
     check_pairs(systems, people)
     check_pairs(systems, judge)
     names = sorted({*systems})
     if len(names) < LEAST_SYSTEMS:
-        reason = f"cannot tell from {len(names)} system{'s' * (len(names) != 1)}; {LEAST_SYSTEMS} are the least"
+        reason = f"cannot tell from {len(names)} system{'s' * (len(names) != 1)}; at least {LEAST_SYSTEMS} needed"
         return Measured(None, Interval(None, reason))
     import numpy as np
 
@@ -249,6 +250,7 @@ def system_agreement(
         there, left, right = np.split(sums, 3, axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             found = taus(np.nan_to_num(left / there), np.nan_to_num(right / there))
+        # A system without items in the resample has no mean, so the resample has no ranking.
         found[~np.all(there > 0, axis=1)] = np.nan
         return found
 
@@ -263,9 +265,9 @@ def auroc_difference(
     clusters: Sequence[Hashable] = (),
     resampling: Resampling = _AS_USUAL,
 ) -> Measured:
-    """AUROC of the first scores minus that of the second on the same items, in [-1, 1]; arguments as in `agreement`.
+    """Return the AUROC of the first scores minus that of the second, in [-1, 1]; arguments as in `agreement`.
 
-    Paired: each resample holds the same items for both. None where people gave one label only.
+    Paired: each resample has the same items for both. None if there is only one human label.
     """
     check_pairs(people, first)
     check_pairs(people, second)
@@ -284,7 +286,7 @@ def auroc_difference(
 def clustered_share(
     flags: Sequence[bool], *, clusters: Sequence[Hashable] = (), resampling: Resampling = _AS_USUAL
 ) -> Measured:
-    """The share of items with a flag, in [0, 1]; arguments as in `agreement`."""
+    """Return the fraction of items with a flag, in [0, 1]; arguments as in `agreement`."""
     import numpy as np
 
     group = Clusters.of(clusters or range(len(flags)), resampling)
@@ -293,16 +295,16 @@ def clustered_share(
 
 
 def mean_of(parts: Sequence[Measured]) -> Measured:
-    """The plain mean of measures of independent parts, such as sources, whatever their sizes.
+    """Return the unweighted mean of measures of independent parts, such as sources, whatever their sizes.
 
-    Its interval is made of theirs: on each side the root of the summed squares of the parts' distances to their ends,
-    over their number. Source: Zou & Donner, Statistics in Medicine 27 (2008), section 2. It speaks of these parts, not
-    of others that might have been taken. None without a part; no interval where a part has none.
+    Its interval combines theirs: on each side the root of the summed squares of the parts' distances to their ends,
+    divided by their number. Source: Zou & Donner, Statistics in Medicine 27 (2008), section 2. It holds for these
+    parts, not for other parts that could have been chosen. None without a part; no interval if a part has none.
     """
     values = [each.value for each in parts if each.value is not None]
     if not values or len(values) < len(parts):
         return Measured(
-            None, Interval(None, "cannot tell: no source has a value" if not values else "a source has none")
+            None, Interval(None, "cannot tell: no source has a value" if not values else "a source has no value")
         )
     mean = sum(values) / len(values)
     ends = [each.interval.ends for each in parts if each.interval.ends is not None]
@@ -313,13 +315,13 @@ def mean_of(parts: Sequence[Measured]) -> Measured:
     return Measured(mean, Interval((mean - below, mean + above)))
 
 
-# -- what the measures are made of ----------------------------------------------------------------------
+# -- parts of the measures ------------------------------------------------------------------------------
 
 
 def _calibrated(
     group: Clusters, people: Sequence[bool], chances: Sequence[float | None]
 ) -> tuple[Calibration | None, Measured]:
-    """The calibration, and its error with an interval: the bins stay where they are while clusters are resampled."""
+    """Return the calibration, and its error with an interval; the bins stay fixed while clusters are resampled."""
     import numpy as np
 
     given = [(index, chance) for index, chance in enumerate(chances) if chance is not None]
@@ -354,7 +356,7 @@ def _ranked(
 
 
 def of_ranks(group: Clusters, yes: Floats, scores: Floats) -> Measure:
-    """AUROC as a measure of clusters. `yes`: 1.0 or 0.0 for each item."""
+    """Return AUROC as a measure of clusters. `yes`: 1.0 or 0.0 for each item."""
     return Measure(
         lambda weights: aurocs(yes, scores, weights[:, group.of_item]),
         lambda: aurocs_without(yes, scores, group.of_item),
@@ -362,14 +364,16 @@ def of_ranks(group: Clusters, yes: Floats, scores: Floats) -> Measure:
 
 
 def _balanced(found: Measured, *rates: Measured) -> Measured:
-    """Balanced accuracy; with the interval of its two rates where one of them is too near its end for a bootstrap."""
+    """Return balanced accuracy, with the interval of its two rates if one of them is too near its end for a
+    bootstrap.
+    """
     if found.value is None or not any(each.interval.method is Method.WILSON for each in rates):
         return found
     return Measured(found.value, mean_of(rates).interval)
 
 
 def _one_class(items: int) -> str:
-    return "cannot tell: people gave one label only" if items else "cannot tell: there is no item"
+    return "cannot tell: the human labels are all equal" if items else "cannot tell: there is no item"
 
 
 def _all_alike(labels: Sequence[object]) -> str:

@@ -1,5 +1,6 @@
-"""How far two raters of equal standing agree, such as two judges: neither is taken as true, and changing places
-changes nothing but the sides of the table. Intervals are as in agreement_intervals.py.
+"""Agreement of two raters with equal status, such as two judges: neither counts as true.
+
+Swapping the raters only transposes the table. Intervals are as in agreement_intervals.py.
 """
 
 from __future__ import annotations
@@ -24,24 +25,24 @@ _TWO: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class PairAgreement:
-    """Labels of one rater beside labels of another, over the same items."""
+    """Agreement of the labels of two raters over the same items."""
 
     items: int
     clusters: int
     confusion: Confusion
     """Rows are the first rater's labels, columns the second's."""
     accuracy: Measured
-    """The share of items with equal labels."""
+    """The fraction of items with equal labels."""
     kappa: Measured
-    """Cohen's: every difference counts alike."""
+    """Cohen's kappa: every difference counts the same."""
     kappa_quadratic: Measured | None
     """Weighted by the squares of the steps between labels; None for labels without an order, and for two."""
     kappa_linear: Measured | None
     """Weighted by the steps themselves; None as above."""
     alpha: Measured
-    """Krippendorff's: ordinal where labels have an order, else nominal."""
+    """Krippendorff's alpha: ordinal if labels have an order, otherwise nominal."""
     ac1: Measured
-    """Gwet's."""
+    """Gwet's AC1."""
     resampling: Resampling = field(default_factory=Resampling)
 
 
@@ -54,11 +55,12 @@ def pair_agreement(
     clusters: Sequence[Hashable] = (),
     resampling: Resampling = _AS_USUAL,
 ) -> PairAgreement:
-    """All measures of two raters, one label of each for every item.
+    """Return all measures of two raters, with one label of each for every item.
 
-    `labels`: all possible ones; `ordered`: a higher one means more. `clusters`: items with equal ones are drawn
-    together; each its own where it is empty. Where either rater gave one label only there is neither kappa nor, if
-    both gave the same one, alpha. Raises ValueError for series of different lengths and a label that is not possible.
+    `labels`: all possible ones; `ordered`: a higher one means more. `clusters`: items with equal values are resampled
+    together; if empty, each item is its own cluster. If either rater gave one label only, there is no kappa; if both
+    gave the same one, no alpha either. Raises ValueError for series of different lengths and a label that is not
+    possible.
     """
     import numpy as np
 
@@ -90,14 +92,15 @@ def pair_agreement(
 
 
 def _kappas(tables: Floats, distance: Distance) -> Floats:
-    """Kappas that change nothing when the raters change places: NaN where either gave one label only."""
+    """Return kappas that do not change if the raters are swapped: NaN if either gave one label only."""
     import numpy as np
 
+    # `kappas` checks the rows only; checking the columns too makes the result the same after a swap.
     return np.where((tables.sum(axis=1) > 0).sum(axis=1) > 1, kappas(tables, distance), np.nan)
 
 
 def _rarer(totals: Floats) -> int:
-    """Clusters in which somebody gave another label than each rater's commonest: what a kappa rests on."""
+    """Return the number of clusters with a label other than each rater's most common one: a kappa depends on these."""
     if not len(totals):
         return 0
     found: list[int] = []

@@ -1,7 +1,7 @@
-"""Formulas of agreement over a stack of tables at once: what a bootstrap needs, and one value is a stack of one.
+"""Agreement formulas over a stack of tables at once, as a bootstrap needs; a single value is a stack of one.
 
-A table is square, one row and one column for each label. `Floats` of shape (tables, labels, labels) hold weighted
-counts; every function gives one number for each table, NaN where it has none: callers turn NaN into a reason.
+A table is square, one row and one column for each label. `Floats` of shape (tables, labels, labels) contain weighted
+counts. Every function returns one number for each table, NaN if it is undefined: callers turn NaN into a reason.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 
 class Distance(StrEnum):
-    """How far two labels lie apart, for measures that forgive near misses."""
+    """Distances between two labels, for measures that count near misses as partial agreement."""
 
     NOMINAL = "nominal"
     """Equal or not."""
     ORDINAL = "ordinal"
-    """By how many ratings lie between them; only for Krippendorff's alpha."""
+    """By the number of ratings between them; only for Krippendorff's alpha."""
     LINEAR = "linear"
-    """The number of steps between them, the labels in ascending order."""
+    """The number of steps between them, with the labels in ascending order."""
     QUADRATIC = "quadratic"
     """The square of the steps; for alpha on evenly spaced labels this is its interval scale."""
 
 
 def steps(labels: int, distance: Distance) -> Floats:
-    """The distance between each two labels by their place, shape (labels, labels); 0 on the diagonal."""
+    """Return the distance between each two labels by their index, shape (labels, labels); 0 on the diagonal."""
     import numpy as np
 
     places = np.arange(labels, dtype=np.float64)
@@ -44,32 +44,34 @@ def steps(labels: int, distance: Distance) -> Floats:
         case Distance.QUADRATIC:
             return apart**2
         case Distance.ORDINAL:
-            raise ValueError("Ordinal distances depend on the ratings; only Krippendorff's alpha takes them.")
+            raise ValueError("Ordinal distances depend on the ratings; only Krippendorff's alpha supports them.")
 
 
 def ratio(above: Floats, below: Floats) -> Floats:
-    """`above / below`, NaN where `below` is 0."""
+    """Return `above / below`, NaN if `below` is 0."""
     import numpy as np
 
     return np.divide(above, below, out=np.full_like(above, np.nan), where=below != 0)
 
 
 def accuracies(tables: Floats) -> Floats:
-    """The share on the diagonal."""
+    """Return the fraction on the diagonal."""
     import numpy as np
 
     return ratio(np.trace(tables, axis1=1, axis2=2), tables.sum(axis=(1, 2)))
 
 
 def recalls(tables: Floats) -> Floats:
-    """The share of each row that lies on the diagonal, shape (tables, labels)."""
+    """Return the fraction of each row that is on the diagonal, shape (tables, labels)."""
     import numpy as np
 
     return ratio(np.diagonal(tables, axis1=1, axis2=2).copy(), tables.sum(axis=2))
 
 
 def kappas(tables: Floats, distance: Distance) -> Floats:
-    """Cohen's kappa, weighted by `distance`: 1 - observed / expected distance. NaN where a label is in no row."""
+    """Return Cohen's kappa, weighted by `distance`: 1 - observed / expected distance; NaN for fewer than two labels
+    in rows.
+    """
     import numpy as np
 
     weights = steps(tables.shape[1], distance)
@@ -77,13 +79,14 @@ def kappas(tables: Floats, distance: Distance) -> Floats:
     total = rows.sum(axis=1)
     observed = (tables * weights).sum(axis=(1, 2)) * total
     expected = np.einsum("bi,ij,bj->b", rows, weights, cols)
+    # With one human label the formula gives 0 for any judge, which would look like chance agreement.
     return np.where((rows > 0).sum(axis=1) > 1, 1 - ratio(observed, expected), np.nan)
 
 
 def alphas(coincidences: Floats, distance: Distance) -> Floats:
-    """Krippendorff's alpha from coincidence matrices: symmetric, a rating's weight counted once.
+    """Return Krippendorff's alpha from coincidence matrices: symmetric, with the weight of each rating counted once.
 
-    1 - (n - 1) sum o_ck d_ck / sum n_c n_k d_ck. NaN where fewer than two labels occur.
+    1 - (n - 1) sum o_ck d_ck / sum n_c n_k d_ck. NaN if fewer than two labels occur.
     """
     import numpy as np
 
@@ -100,10 +103,10 @@ def alphas(coincidences: Floats, distance: Distance) -> Floats:
 
 
 def ac1s(agreeing: Floats, rated_twice: Floats, shares: Floats, rated: Floats) -> Floats:
-    """Gwet's AC1 from sums over items.
+    """Return Gwet's AC1 from sums over items.
 
-    agreeing: sum of each item's share of agreeing pairs of ratings; rated_twice: items with two ratings or more;
-    shares, shape (tables, labels): sum of each item's share of ratings with the label; rated: items with a rating.
+    agreeing: sum of each item's fraction of agreeing pairs of ratings; rated_twice: items with two ratings or more;
+    shares, shape (tables, labels): sum of each item's fraction of ratings with the label; rated: items with a rating.
     """
     import numpy as np
 
@@ -116,7 +119,7 @@ def ac1s(agreeing: Floats, rated_twice: Floats, shares: Floats, rated: Floats) -
 
 
 def pair_ac1s(tables: Floats) -> Floats:
-    """Gwet's AC1 of two raters who both rated every item."""
+    """Return Gwet's AC1 of two raters who both rated every item."""
     import numpy as np
 
     total = tables.sum(axis=(1, 2))
@@ -125,14 +128,15 @@ def pair_ac1s(tables: Floats) -> Floats:
 
 
 def pair_alphas(tables: Floats, distance: Distance) -> Floats:
-    """Krippendorff's alpha of two raters who both rated every item."""
+    """Return Krippendorff's alpha of two raters who both rated every item."""
     return alphas(tables + tables.transpose(0, 2, 1), distance)
 
 
 def aurocs(yes: Floats, scores: Floats, weights: Floats) -> Floats:
-    """The share of pairs, one item of yes and one of no, in which yes has the higher score; ties count half.
+    """Return the fraction of pairs, one yes and one no item, in which yes has the higher score; ties count half.
 
-    yes: 1.0 or 0.0 for each item; scores: one for each item; weights, shape (tables, items): how often an item counts.
+    yes: 1.0 or 0.0 for each item; scores: one for each item; weights, shape (tables, items): how often an item
+    counts.
     """
     import numpy as np
 
@@ -147,11 +151,11 @@ def aurocs(yes: Floats, scores: Floats, weights: Floats) -> Floats:
 
 
 def aurocs_without(yes: Floats, scores: Floats, clusters: Places) -> Floats:
-    """AUROC without each of the clusters; NaN if one label is left. In n log n, by midranks.
+    """Return the AUROC without each of the clusters; NaN if one label is left. In n log n, by midranks.
 
     `yes`: 1.0 or 0.0 for each item; `clusters`: the number of each item's cluster, from 0. The pairs that include an
-    item of the cluster are subtracted from all pairs. Sources: Hanley & McNeil, Radiology 143 (1982); by midranks: Sun
-    & Xu, IEEE Signal Processing Letters 21 (2014).
+    item of the cluster are subtracted from all pairs. Sources: Hanley & McNeil, Radiology 143 (1982); by midranks:
+    Sun & Xu, IEEE Signal Processing Letters 21 (2014).
     """
     import numpy as np
 
@@ -170,7 +174,7 @@ def aurocs_without(yes: Floats, scores: Floats, clusters: Places) -> Floats:
 
 
 def _midranks(values: Floats, groups: Places) -> Floats:
-    """The rank of each value within its group, from 1; equal values share the mean of their ranks."""
+    """Return the rank of each value within its group, from 1; equal values share the mean of their ranks."""
     import numpy as np
 
     order = np.lexsort((values, groups))
@@ -185,7 +189,7 @@ def _midranks(values: Floats, groups: Places) -> Floats:
 
 
 def calibration_errors(totals: Floats) -> Floats:
-    """The mean of |observed share - mean probability| over bins, weighted by the items in them.
+    """Return the mean of |observed rate - mean probability| over bins, weighted by the items in them.
 
     totals, shape (tables, bins, 3): items, sum of their outcomes (1 or 0), sum of their probabilities.
     """
@@ -196,7 +200,7 @@ def calibration_errors(totals: Floats) -> Floats:
 
 
 def taus(left: Floats, right: Floats) -> Floats:
-    """Kendall's tau-b between two rankings of the same systems, shape (tables, systems); NaN where one is all ties."""
+    """Return Kendall's tau-b of two rankings of the same systems, shape (tables, systems); NaN if one is all ties."""
     import numpy as np
 
     def signs(values: Floats) -> Floats:

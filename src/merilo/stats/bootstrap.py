@@ -1,4 +1,4 @@
-"""Intervals by resampling: of a mean or a ratio of sums over few units, and of numbers made of several means."""
+"""Intervals by resampling: of a mean or a ratio of sums over few units, and of functions of several means."""
 
 from __future__ import annotations
 
@@ -28,14 +28,16 @@ def percentile_interval(
     level: float = LEVEL,
     resamples: int = RESAMPLES,
 ) -> Interval:
-    """Percentile bootstrap interval of a number made of the means of several columns, over the samples.
+    """Return the percentile bootstrap interval of a function of the means of several columns, over the samples.
 
-    `columns`: one for each part, each with one finite value for each sample, in the same order: a resample draws
-    samples, so what a sample has in all columns stays together. `combine`: the number from the means, None where
-    they give none. `seed`: from 0 to 2^64 - 1; equal input gives equal ends with every numpy. `clusters`: the number
-    of each sample's cluster, from 0; clusters are drawn then, whole. After Efron & Tibshirani, "An Introduction to
-    the Bootstrap" (1993), ch. 13. Cannot be told from fewer than two samples or six clusters, from samples that are
-    all alike, nor where a resample gives no number, or each the same.
+    `columns`: one for each part, each with one finite value for each sample, in the same order. A resample selects
+    samples, so the values of one sample stay together. `combine`: the function of the means; None if it is undefined.
+    `seed`: from 0 to 2^64 - 1; equal input gives equal ends with every numpy version. `clusters`: the number of each
+    sample's cluster, from 0; whole clusters are then resampled. After Efron & Tibshirani, "An Introduction to the
+    Bootstrap" (1993), ch. 13.
+
+    There is no interval for fewer than two samples or six clusters, for samples with equal scores, or if a resample
+    is undefined or all resamples are equal.
     """
     size = len(columns[0]) if columns else 0
     if size < 2:
@@ -57,6 +59,7 @@ def percentile_interval(
     found: list[float] = []
     for _ in range(resamples):
         places = _places(bits, len(sizes), len(sizes))
+        # A resample is a count per unit, so one product with the table gives all its sums.
         drawn = np.bincount(places, minlength=len(sizes))
         value = combine([float(mean) for mean in table @ drawn / (sizes @ drawn)])
         if value is None:
@@ -77,21 +80,23 @@ def bca_ends(
     resamples: int = BCA_RESAMPLES,
     quantile: float | None = None,
 ) -> tuple[float, float] | None:
-    """The ends of a bias-corrected and accelerated bootstrap interval of sum(tops) / sum(bottoms), over the units.
+    """Return the ends of a bias-corrected and accelerated bootstrap interval of sum(tops) / sum(bottoms), over the
+    units.
 
-    `tops`, `bottoms`: one each for every unit, bottoms above 0 (all 1 for a mean); at least 3 units, not all with
-    the same ratio. A resample draws units whole. The order of the units does not matter. None where the correction
-    leaves (0, 1), which only extreme levels bring about. Memory: 80 kB for each unit.
+    `tops`, `bottoms`: one each for every unit, bottoms above 0 (all 1 for a mean); at least 3 units, not all with the
+    same ratio. A resample selects whole units. The order of the units does not matter. None if the correction leaves
+    (0, 1), which happens only at extreme levels. Memory: 80 kB for each unit.
 
-    Source: Efron & Tibshirani, "An Introduction to the Bootstrap" (1993), 14.3, acceleration by the jackknife,
-    ties counted half. We differ in the normal quantile: t(n - 1) · sqrt(n / (n - 1)) stands in its place, which
-    undoes that resamples spread too little (Hesterberg, The American Statistician 69 (2015), section 5.3: "expanded
-    percentile"). `quantile` sets another.
+    Source: Efron & Tibshirani, "An Introduction to the Bootstrap" (1993), 14.3, acceleration by the jackknife, ties
+    counted half. One difference: t(n - 1) · sqrt(n / (n - 1)) replaces the normal quantile, because resamples spread
+    too little (Hesterberg, The American Statistician 69 (2015), section 5.3: "expanded percentile"). `quantile` sets
+    another.
     """
     import numpy as np
     from scipy.special import ndtr, ndtri
 
     size = len(tops)
+    # Sorted first, so that the same units in another order give the same resamples and ends.
     order = np.lexsort((bottoms, tops))
     tops, bottoms = tops[order], bottoms[order]
     found = resampled_ratios(tops, bottoms, seed=seed, resamples=resamples)
@@ -106,6 +111,7 @@ def bca_ends(
         quantile = t_quantile(size - 1, level) * sqrt(size / (size - 1))
     shifts = np.array([bias - quantile, bias + quantile])
     room = 1 - acceleration * shifts
+    # An infinite bias: all resamples are on one side of the value.
     if not np.isfinite(bias) or (room <= 0).any():
         return None
     low, high = np.quantile(found, ndtr(bias + shifts / room))
@@ -115,14 +121,16 @@ def bca_ends(
 def resampled_ratios(
     tops: NDArray[np.float64], bottoms: NDArray[np.float64], *, seed: int, resamples: int = BCA_RESAMPLES
 ) -> NDArray[np.float64]:
-    """sum(tops) / sum(bottoms) in each of the resamples of the units; bottoms above 0."""
+    """Return sum(tops) / sum(bottoms) in each of the resamples of the units; bottoms above 0."""
     drawn = _drawn(len(tops), seed, resamples)
     return (drawn @ tops) / (drawn @ bottoms)
 
 
 @lru_cache(maxsize=2)
 def _drawn(size: int, seed: int, resamples: int) -> NDArray[np.float64]:
-    """How often each resample has each unit: resamples × size, the same for every metric of so many units."""
+    """Return how often each resample has each unit: resamples × size, the same for all metrics with this number of
+    units.
+    """
     import numpy as np
 
     places = _places(np.random.PCG64(seed), resamples * size, size).reshape(resamples, size)
@@ -133,7 +141,7 @@ def _drawn(size: int, seed: int, resamples: int) -> NDArray[np.float64]:
 
 
 def _places(bits: np.random.PCG64, count: int, size: int) -> NDArray[np.int64]:
-    """So many places below `size`, from the raw stream: it is fixed for ever, what a Generator makes of it is not."""
+    """Return `count` indices below `size` from the raw stream, which is the same in every numpy version."""
     import numpy as np
 
     raw = np.atleast_1d(bits.random_raw(count)) >> np.uint64(32)

@@ -1,4 +1,4 @@
-"""One metric of one run as numbers: what was scored, and the mean that it could be with what was not."""
+"""One metric of one run as numbers: its scores, and bounds of the mean if missing outcomes had a score."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Missing(StrEnum):
-    """Why a sample has no number."""
+    """Reasons why a sample has no number."""
 
     UNDEFINED = "undefined"
     FAILED = "failed"
@@ -25,10 +25,10 @@ class Missing(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Column:
-    """The outcomes of one metric, one for each sample, in one order for all columns that are compared."""
+    """The outcomes of one metric, one per sample, in the same order in all columns that are compared."""
 
     values: NDArray[np.float64]
-    """The scores; 0 where there is none."""
+    """The scores; 0 if there is none."""
     scored: NDArray[np.bool_]
     failed: NDArray[np.bool_]
     span: tuple[float, float]
@@ -39,7 +39,7 @@ class Column:
     def of(
         cls, outcomes: Iterable[float | Missing], span: tuple[float, float], *, higher_is_better: bool = True
     ) -> Column:
-        """A column of scores in `span`, and of `Missing` where there is none; ValueError for other numbers."""
+        """Return a column of scores in `span` and `Missing` for the rest. Raises ValueError for other numbers."""
         import numpy as np
 
         found = list(outcomes)
@@ -47,11 +47,11 @@ class Column:
         failed = np.fromiter((each is Missing.FAILED for each in found), np.bool_, len(found))
         values = numbers([0.0 if isinstance(each, Missing) else each for each in found], "scores")
         kept = values[scored]
+        # Scores are sums of floats and may exceed the range in the last bits.
         slack = 1e-9 * max(abs(end) for end in (*span, 1.0) if isfinite(end))
         if len(kept) and (kept.min() < span[0] - slack or kept.max() > span[1] + slack):
             raise ValueError(
-                f"Scores must lie in the metric's range, {span[0]} to {span[1]}; "
-                f"got some from {kept.min()} to {kept.max()}."
+                f"Scores must be in the metric's range, {span[0]} to {span[1]}; got {kept.min()} to {kept.max()}."
             )
         return cls(values, scored, failed, span, higher_is_better)
 
@@ -60,7 +60,7 @@ class Column:
 
     @property
     def undefined(self) -> NDArray[np.bool_]:
-        """Where the metric has no value for the sample."""
+        """True for each sample for which the metric is Undefined."""
         return ~(self.scored | self.failed)
 
     @property
@@ -74,7 +74,7 @@ class Column:
         return self.span[1] if self.higher_is_better else self.span[0]
 
     def filled(self, value: float, places: NDArray[np.bool_]) -> Column:
-        """The same with a score of `value` at these places."""
+        """Return the same column with a score of `value` for these samples."""
         values, scored, failed = self.values.copy(), self.scored | places, self.failed & ~places
         values[places] = value
         return Column(values, scored, failed, self.span, self.higher_is_better)
@@ -82,16 +82,16 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What the mean over samples could be (low, high); None at an end where the range is infinite."""
+    """Bounds of the mean over samples (low, high); None at an end at which the range is infinite."""
 
     failed: tuple[float | None, float | None] | None
-    """With each Failed outcome at the ends of the range. None when nothing was scored or failed."""
+    """With each Failed outcome at the ends of the range. None if nothing was scored or failed."""
     undefined: tuple[float | None, float | None] | None
-    """With the Undefined ones too. None when there is no outcome."""
+    """With the Undefined ones too. None if there is no outcome."""
 
 
 def bounds(mean: float | None, span: tuple[float, float], *, scored: int, failed: int, undefined: int) -> Bounds:
-    """The two kinds of bounds, from the mean over `scored` samples (None when there are none) and the counts."""
+    """Return both bounds, from the mean over `scored` samples (None if there are none) and the counts."""
     return Bounds(_bounded(mean, span, scored, failed), _bounded(mean, span, scored, failed + undefined))
 
 
@@ -107,7 +107,7 @@ def _bounded(
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """Which samples two runs have in common."""
+    """The samples that two runs have in common."""
 
     first: tuple[int, ...]
     """Positions in the first run, in its order."""
@@ -118,7 +118,7 @@ class Alignment:
 
 
 def align(first: Sequence[Hashable], second: Sequence[Hashable]) -> Alignment:
-    """Pairs samples by id. Raises ValueError where a run has an id twice."""
+    """Pair samples by id. Raises ValueError if a run has an id twice."""
     places, known = _places(second), _places(first)
     common = [(place, places[name]) for place, name in enumerate(first) if name in places]
     return Alignment(
@@ -130,9 +130,9 @@ def align(first: Sequence[Hashable], second: Sequence[Hashable]) -> Alignment:
 
 
 def _places(ids: Sequence[Hashable]) -> dict[Hashable, int]:
-    """The position of each id."""
+    """Return the position of each id."""
     found = {name: place for place, name in enumerate(ids)}
     if len(found) != len(ids):
         twice = next(name for place, name in enumerate(ids) if found[name] != place)
-        raise ValueError(f"Samples are paired by id, but {twice!r} comes twice in one run; make the ids unique.")
+        raise ValueError(f"Duplicate sample id {twice!r} in one run; make the ids unique.")
     return found

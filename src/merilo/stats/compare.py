@@ -1,4 +1,4 @@
-"""Two runs over the same samples, metric by metric: what differs, and whether that may be said."""
+"""Comparison of two runs over the same samples, metric by metric: differences and their significance."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ Key = TypeVar("Key")
 
 
 class Policy(StrEnum):
-    """What an Undefined outcome counts for where the other run has a score."""
+    """The treatment of a sample that is Undefined in one run and scored in the other."""
 
     DROP = "drop"
     WORST = "worst"
 
 
 class Reading(StrEnum):
-    """What a comparison says of the values, whatever is better."""
+    """The conclusion of a comparison about the values, whichever direction is better."""
 
     FIRST_HIGHER = "the first is higher"
     SECOND_HIGHER = "the second is higher"
@@ -43,12 +43,12 @@ class Reading(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How the samples that both runs have divide up."""
+    """The division of the samples that both runs have."""
 
     pairs: int
-    """Compared: scored in both, or counted as worst by policy."""
+    """Samples that are compared: scored in both runs, or counted as worst by policy."""
     wins: int
-    """The first is higher."""
+    """Pairs in which the first run is higher."""
     ties: int
     losses: int
     first_undefined: int
@@ -58,14 +58,14 @@ class Counts:
     """Failed in the first run, scored in the second."""
     second_failed: int
     left_out: int
-    """Of those scored in one run only, how many are in no pair (all of them, but for `Policy.WORST`)."""
+    """Samples scored in one run only that are in no pair; fewer than all such samples only under `Policy.WORST`."""
     neither: int
-    """Scored in no run: nothing to compare."""
+    """Samples scored in neither run: nothing to compare."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extreme:
-    """The comparison with every one-sided missing outcome at an end of the range."""
+    """The comparison with every one-sided missing outcome at one end of the range."""
 
     difference: float
     interval: Interval
@@ -76,34 +76,34 @@ class Extreme:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One metric of two runs. Differences are first - second, over the pairs."""
+    """The comparison of one metric of two runs. Differences are first - second, over the pairs."""
 
     first: float | None
-    """Mean over the pairs; None without one. So are `second` and `difference`."""
+    """Mean over the pairs; None without a pair. The same holds for `second` and `difference`."""
     second: float | None
     difference: float | None
     interval: Interval
     p: float | None
-    """Two-sided, for this metric alone; None where it cannot be told."""
+    """Two-sided p-value for this metric alone; None if it cannot be computed."""
     adjusted: float | None
-    """By Holm's method over the primary metrics; None for others, and where `p` is."""
+    """The p-value by Holm's method over the primary metrics; None for other metrics, and if `p` is None."""
     reading: Reading | None
-    """None for metrics that are not primary: they are shown without a verdict."""
+    """The conclusion; None for metrics that are not primary, which are shown without a conclusion."""
     reason: str
-    """Why it cannot be told; else empty."""
+    """The reason if there is no conclusion; otherwise empty."""
     counts: Counts
     standardised: float | None
-    """Difference / standard deviation of the differences; None where these are equal."""
+    """Difference / standard deviation of the differences; None if the differences are equal."""
     superiority: float | None
-    """The share of pairs in which the first is higher, ties half; None without a pair."""
+    """The fraction of pairs in which the first is higher, ties counted half; None without a pair."""
     detectable: float | None
-    """The smallest true difference that this design would find with 80 % power, before Holm."""
+    """The smallest true difference that this design detects with 80 % power, before Holm's correction."""
     clusters: int | None
-    """How many clusters the pairs come from; None where each stands alone."""
+    """The number of clusters of the pairs; None if samples are not clustered."""
     least: Extreme | None
-    """With one-sided missing outcomes where they make the difference least. None where there are none."""
+    """With one-sided missing outcomes at the ends that make the difference smallest; None without such outcomes."""
     most: Extreme | None
-    """The same, largest."""
+    """With one-sided missing outcomes at the ends that make the difference largest; None without such outcomes."""
 
 
 def compare(
@@ -114,17 +114,19 @@ def compare(
     undefined: Policy = Policy.DROP,
     level: float = LEVEL,
 ) -> dict[Key, Comparison]:
-    """Each metric of two runs compared, with a reading for the primary ones (all where none are named).
+    """Compare each metric of two runs, with conclusions for the primary ones (by default all).
 
-    `pairs`: by metric, its two columns over the common samples, in one order. `clusters`: the name of each
-    sample's cluster. Interval and p-value: `merilo.stats.paired`; nothing is drawn at random. Readings are by
-    Holm's adjusted p-values at `level`; one that cannot be told counts in the family as 1.
+    `pairs`: by metric, its two columns over the common samples, in one order. `clusters`: the name of each sample's
+    cluster. Interval and p-value: `merilo.stats.paired`; nothing is sampled at random. Conclusions use Holm's
+    adjusted p-values at `level`. A metric without a p-value counts as p = 1 in the family.
 
-    One-sided missing outcomes (Undefined or Failed in one run, scored in the other) are left out, or under
-    `Policy.WORST` the Undefined ones stand at the worse end of the range. Whatever is left out is then put where it
-    makes the difference least, and most: where the reading would not stay the same, it is "cannot tell", so that a
-    retriever that is silent on hard questions does not win by it. In an infinite range nothing can be told then.
-    Raises ValueError where columns have different lengths or ranges.
+    One-sided missing outcomes (Undefined or Failed in one run, scored in the other) are left out. Under
+    `Policy.WORST` the Undefined ones count as the worse end of the range. The outcomes that are left out are then set
+    to the ends of the range that make the difference smallest and largest. If the conclusion would change, it is
+    "cannot tell". A retriever that returns nothing for hard questions therefore gains no advantage. With an infinite
+    range there is no conclusion then.
+
+    Raises ValueError if columns have different lengths or ranges.
     """
     check_level(level)
     named = set(pairs if primary is None else primary)
@@ -138,7 +140,8 @@ def compare(
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's adjusted p-values, in the order given: at most α of all false nulls rejected with probability α.
+    """Return Holm's adjusted p-values, in the order given. Rejecting those up to α has a family-wise error rate of at
+    most α.
 
     max over the j-th smallest up to this one of min(1, (m - j + 1) · p). Source: Holm, "A simple sequentially
     rejective multiple test procedure", Scandinavian Journal of Statistics 6 (1979), section 3.
@@ -152,9 +155,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def against_first(runs: Sequence[Mapping[str, Column]]) -> dict[tuple[str, int], tuple[Column, Column]]:
-    """The pairs of several runs for `compare`: each metric of the first with that of run 1, 2, ... of the others.
+    """Return the pairs of several runs for `compare`: each metric of the first run with that of run 1, 2, ...
 
-    `runs`: columns by metric, over the samples that all runs have in common. One family for Holm: (metric, run).
+    `runs`: columns by metric, over the samples that all runs have in common. The keys (metric, run) are one family
+    for Holm.
     """
     return {
         (metric, number): (column, run[metric])
@@ -165,7 +169,7 @@ def against_first(runs: Sequence[Mapping[str, Column]]) -> dict[tuple[str, int],
 
 
 def moved(first: Column, second: Column, count: int) -> tuple[int, ...]:
-    """Positions of the samples, scored in both, that differ most; the largest first, equal ones in their order."""
+    """Return the positions of the samples, scored in both, that differ most; the largest first, ties in their order."""
     import numpy as np
 
     both = np.flatnonzero(first.scored & second.scored)
@@ -175,22 +179,23 @@ def moved(first: Column, second: Column, count: int) -> tuple[int, ...]:
 
 
 def differences_of(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The first less the second; what is no more than rounding is 0, so that equal scores tie."""
+    """Return the first minus the second; differences within rounding are 0, so equal scores tie."""
     import numpy as np
 
     found = first - second
+    # Equal means of equal numbers may differ in the last bit, which would turn ties into wins.
     found[abs(found) <= 1e-12 * np.maximum(1.0, np.maximum(abs(first), abs(second)))] = 0.0
     return found
 
 
 def difference_span(span: tuple[float, float]) -> tuple[float, float]:
-    """The range of a difference of two numbers of a range."""
+    """Return the range of a difference of two numbers of a range."""
     return (span[0] - span[1], span[1] - span[0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pairing:
-    """Two columns, with what one lacks set by policy."""
+    """Two columns, with missing outcomes set by policy."""
 
     first: Column
     second: Column
@@ -204,6 +209,7 @@ class _Pairing:
         if first.span != second.span:
             raise ValueError(f"Columns of one metric have one range, got {first.span} and {second.span}.")
         if policy is Policy.WORST:
+            # An infinite score would make every mean infinite.
             if not isfinite(first.worst):
                 raise ValueError(f"Undefined cannot count as worst in the range {first.span}; drop it.")
             lacking = first.undefined & second.scored, second.undefined & first.scored
@@ -211,11 +217,11 @@ class _Pairing:
         return cls(first, second, first.scored & second.scored, first.scored ^ second.scored)
 
     def differences(self) -> NDArray[np.float64]:
-        """Over the pairs that both have."""
+        """Return the differences over the pairs scored in both."""
         return differences_of(self.first.values[self.both], self.second.values[self.both])
 
     def at(self, low: float, high: float) -> NDArray[np.float64]:
-        """Over these and the one-sided ones: the first's missing ones at `low`, the second's at `high`."""
+        """Return the differences with missing outcomes of the first at `low` and of the second at `high`."""
         every = self.both | self.one_sided
         first = self.first.filled(low, self.one_sided & ~self.first.scored)
         second = self.second.filled(high, self.one_sided & ~self.second.scored)
@@ -253,7 +259,7 @@ def _compared(
 
 
 def _detectable(test: PairedTest, level: float) -> float | None:
-    """By the t test also where signs are flipped: there it is a little less."""
+    """Return the detectable difference by the t test. With sign flips it is slightly smaller."""
     if test.p is None or test.error is None or test.freedom is None:
         return None
     return test.error * detectable_effect(test.freedom, power=POWER, level=level)
@@ -287,8 +293,10 @@ def _extreme(pairing: _Pairing, codes: NDArray[np.int64] | None, level: float, *
 
 
 def _read(found: dict[Key, Comparison], primary: Sequence[Key], level: float) -> dict[Key, Comparison]:
-    """With adjusted p-values and readings for the primary ones."""
+    """Return the comparisons with adjusted p-values and conclusions for the primary ones."""
     own = [found[key] for key in primary]
+    # A metric without a p-value stays in the family: dropping it would make the correction weaker after seeing the
+    # data.
     adjusted = holm([1.0 if each.p is None else each.p for each in own])
     ends: list[list[Extreme]] = []
     for side in ([each.least for each in own], [each.most for each in own]):
@@ -312,6 +320,7 @@ def _read(found: dict[Key, Comparison], primary: Sequence[Key], level: float) ->
 def _reading(test: Extreme | Comparison, adjusted: float, level: float) -> Reading:
     if test.p is None or test.difference is None:
         return Reading.CANNOT_TELL
+    # The tolerance is for p-values that equal 1 - level up to rounding, as exact tests produce them.
     if adjusted > 1 - level + 1e-12 or test.difference == 0:
         return Reading.NOT_SHOWN
     return Reading.FIRST_HIGHER if test.difference > 0 else Reading.SECOND_HIGHER
@@ -323,6 +332,7 @@ def _settled(each: Comparison, adjusted: float, least: Extreme, most: Extreme, l
         start = f"{each.counts.left_out} samples have a score in one run only"
         if each.least is None:
             reading, reason = Reading.CANNOT_TELL, f"cannot tell: {start}, and the metric's range is infinite"
+        # All three must agree: with the missing outcomes left out, at one end and at the other end of the range.
         elif {least.reading, most.reading} != {reading}:
             reading = Reading.CANNOT_TELL
             between = f"{least.difference:+.3g} to {most.difference:+.3g}"

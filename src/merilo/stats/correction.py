@@ -33,7 +33,7 @@ _BY_VERDICT = "the labels were drawn by verdict, so they have an interval only t
 
 
 class Reported(StrEnum):
-    """Which of the three estimates is to be reported."""
+    """Estimates that can be reported."""
 
     CORRECTED = "corrected"
     HUMAN = "human only"
@@ -49,7 +49,7 @@ class Labels:
     human: NDArray[np.float64]
     judge: NDArray[np.float64]
     weight: NDArray[np.float64]
-    """1 over the probability with which the item's sample was drawn."""
+    """1 over the probability with which the item's sample was selected."""
 
     @classmethod
     def of(
@@ -60,21 +60,21 @@ class Labels:
         *,
         probability: Sequence[float] | None = None,
     ) -> Labels:
-        """Labels of items, in any order; each item once. A sample's number is the mean of its labelled items.
+        """Return labels of items, in any order; each item once. A sample's number is the mean of its labelled items.
 
-        `probability`: with which the item's sample was drawn, in (0, 1]; without it all are equal. Raises ValueError
-        for unequal lengths and impossible values.
+        `probability`: with which the item's sample was selected, in (0, 1]; by default all are equal. Raises
+        ValueError for unequal lengths and impossible values.
         """
         import numpy as np
 
         places = np.asarray(sample, dtype=np.int64)
-        people, judged = numbers(human, "labels of people"), numbers(judge, "labels of the judge")
+        people, judged = numbers(human, "human labels"), numbers(judge, "labels of the judge")
         chances = np.ones(len(places)) if probability is None else numbers(probability, "probabilities")
-        named = {"labels of people": people, "labels of the judge": judged, "probabilities": chances}
+        named = {"human labels": people, "labels of the judge": judged, "probabilities": chances}
         for what, each in named.items():
             same_length(len(places), len(each), what)
         if len(places) and (chances.min() <= 0 or chances.max() > 1):
-            raise ValueError("The probability with which an item was drawn lies above 0 and is at most 1.")
+            raise ValueError("The sampling probability of an item must be above 0 and at most 1.")
         return cls(places, people, judged, 1 / chances)
 
 
@@ -93,12 +93,12 @@ class Correction:
     """Samples with a label."""
     reported: Reported
     reason: str
-    """One sentence: why this one."""
+    """One sentence: the reason for this choice."""
     seed: int
 
     @property
     def estimate(self) -> Estimate | None:
-        """The one to report; None for none."""
+        """The estimate to report; None for none."""
         chosen = {Reported.CORRECTED: self.corrected, Reported.HUMAN: self.human}
         return chosen.get(self.reported)
 
@@ -112,30 +112,33 @@ def correct(
     level: float = LEVEL,
     seed: int = SEED,
 ) -> Correction:
-    """The mean that annotators would give, over all samples, from the judge's numbers and a few human labels.
+    """Estimate the mean that annotators would give, over all samples, from the judge's numbers and a few human
+    labels.
 
-    `judged`: the judge's number for each sample, in `span`: the mean over all its items. `labels`: of items drawn
-    with known probabilities from these samples. `clusters`: the name of each sample's cluster. `seed`: which
-    labelled units share a fold.
+    `judged`: the judge's number for each sample, in `span`: the mean over all its items. `labels`: of items sampled
+    with known probabilities from these samples. `clusters`: the name of each sample's cluster. `seed`: which labelled
+    units share a fold.
 
-    The judged samples form up to three strata: at the low end of the range, at the high end, and between. Their
-    sizes are known. Estimate: sum over strata of share · mean label. Between the ends, from 10 labelled samples on, the
+    The judged samples form up to three strata: at the low end of the range, at the high end, and between. Their sizes
+    are known. Estimate: sum over strata of share · mean label. Between the ends, from 10 labelled samples on, the
     label is replaced by human - λ · (judge - mean of judged in the stratum). λ = cov(human, judge) / var(judge) among
-    the labelled samples of the stratum, clipped to [0, 1], each sample with the λ of the other nine folds. Limits:
-    `strata.py`, with the variance of the strata's sizes, as the judged samples are a sample of questions. With
-    clusters each stratum has the effective number of its labelled clusters, the excess of the cluster-robust variance
-    is added, and Student's t replaces the normal quantile.
+    the labelled samples of the stratum, clipped to [0, 1], each sample with the λ of the other nine folds.
 
-    Labels drawn by verdict need no weights, as their draw is uniform within each stratum. Labels drawn by the
+    Limits: `strata.py`, with the variance of the strata's sizes, as the judged samples are a sample of questions.
+    With clusters each stratum has the effective number of its labelled clusters, the excess of the cluster-robust
+    variance is added, and Student's t replaces the normal quantile.
+
+    Labels sampled by verdict need no weights, as sampling is uniform within each stratum. Labels sampled by the
     verdicts of another judge are weighted by 1 / probability within the strata.
 
-    Assumes that samples were drawn independently, with the probabilities given, and that the human labels are right.
-    There is no corrected mean from fewer than 10 labelled samples or 6 labelled clusters, nor in a range without
-    finite ends. Sources: Cochran, "Sampling Techniques" (3rd ed., 1977), 5A.9 (post-stratification); Angelopoulos,
-    Duchi & Zrnic, "PPI++" (2023), section 6 (λ); Zrnic & Candès, "Cross-prediction", PNAS 121 (2024) (folds).
+    Assumes that samples were selected independently, with the probabilities given, and that the human labels are
+    right. There is no corrected mean from fewer than 10 labelled samples or 6 labelled clusters, and none in a range
+    without finite ends. Sources: Cochran, "Sampling Techniques" (3rd ed., 1977), 5A.9 (post-stratification);
+    Angelopoulos, Duchi & Zrnic, "PPI++" (2023), section 6 (λ); Zrnic & Candès, "Cross-prediction", PNAS 121 (2024)
+    (folds).
 
-    Which to report: the corrected mean if there is one. In a range without finite ends the human-only mean, from 10
-    labelled samples on. Otherwise nothing.
+    The corrected mean is reported if there is one. In a range without finite ends it is the human-only mean, from 10
+    labelled samples on. Otherwise nothing is reported.
     """
     check_level(level)
     numbers_of_judge = numbers(judged, "judge's numbers")
@@ -143,7 +146,7 @@ def correct(
     if codes is not None:
         same_length(len(numbers_of_judge), len(codes), "clusters")
     if len(labels.sample) and not 0 <= labels.sample.min() <= labels.sample.max() < len(numbers_of_judge):
-        raise ValueError(f"Labels name samples by position among {len(numbers_of_judge)}; some lie outside.")
+        raise ValueError(f"A label's sample position is outside the {len(numbers_of_judge)} judged samples.")
     names = None if codes is None else codes.tolist()
     raw = mean_interval(numbers_of_judge, span, clusters=names, level=level, seed=seed)
     design = _Design.of(numbers_of_judge, labels, codes)
@@ -155,7 +158,7 @@ def correct(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Design:
-    """The labelled samples, one number of each kind for each, and their places among all samples."""
+    """The labelled samples, one number of each kind for each, and their positions among all samples."""
 
     judged: NDArray[np.float64]
     codes: NDArray[np.int64] | None
@@ -177,21 +180,21 @@ class _Design:
 
     @property
     def uniform(self) -> bool:
-        """True if all samples were drawn with the same probability."""
+        """True if all samples were selected with the same probability."""
         import numpy as np
 
         return not len(self.weights) or bool(np.ptp(self.weights) <= 1e-9 * self.weights.max())
 
     @property
     def units(self) -> NDArray[np.int64]:
-        """The unit of each labelled sample, numbered from 0: itself, or its cluster."""
+        """The unit of each labelled sample, numbered from 0: the sample itself, or its cluster."""
         import numpy as np
 
         names = self.places if self.codes is None else self.codes[self.places]
         return np.unique(names, return_inverse=True)[1].astype(np.int64)
 
     def scaled(self, span: tuple[float, float]) -> _Design:
-        """The same with the range moved to [0, 1]."""
+        """Return the same design with the range scaled to [0, 1]."""
         low, high = span
         judged, people, judge = ((each - low) / (high - low) for each in (self.judged, self.people, self.judge))
         return replace(self, judged=judged, people=people, judge=judge)
@@ -202,7 +205,7 @@ def _human(design: _Design, span: tuple[float, float], level: float, seed: int) 
     if design.uniform:
         return mean_interval(design.people, span, clusters=names, level=level, seed=seed)
     found = mean_interval(design.people, span, clusters=names, weights=design.weights, level=level, seed=seed)
-    # A weighted interval knows nothing of a stratum whose few labels agree, however many samples each stands for.
+    # A weighted interval ignores the uncertainty of a stratum whose few labels agree, whatever their weight.
     return replace(found, interval=Interval(None, _BY_VERDICT, level=level), error=None)
 
 
@@ -227,18 +230,18 @@ def _corrected(design: _Design, span: tuple[float, float], level: float, seed: i
 
 
 class _Part(NamedTuple):
-    """One stratum of the judge's numbers, and what it adds to the estimate."""
+    """One stratum of the judge's numbers, and its contribution to the estimate."""
 
     stratum: Stratum
     expected: NDArray[np.float64]
     """The estimated label of each judged sample of the stratum."""
     residuals: NDArray[np.float64]
-    """What each labelled sample of the stratum adds to the error of the estimate."""
+    """The contribution of each labelled sample of the stratum to the error of the estimate."""
     tuning: float | None
 
     @classmethod
     def of(cls, design: _Design, inside: NDArray[np.bool_], seed: int) -> _Part:
-        """The stratum of the judged samples for which `inside` is true."""
+        """Return the stratum of the judged samples for which `inside` is true."""
         import numpy as np
 
         judged, own = design.judged[inside], inside[design.places]
@@ -247,6 +250,7 @@ class _Part(NamedTuple):
         if not len(values):
             return cls(Stratum(share, mean, values, weights, 0.0), np.full(len(judged), mean), values, None)
         units = design.units[own]
+        # In the strata at the ends the judge's numbers are all equal, so there is nothing to fit.
         if 0 < judged[0] < 1 and len(values) >= FEWEST_LABELLED:
             slopes = _tunings(values, judge, weights, units, seed)
             values = values - slopes * (judge - mean)
@@ -265,14 +269,14 @@ class _Stratified:
     strata: tuple[Stratum, ...]
     value: float
     other_variance: float
-    """Of the estimate, apart from that of the strata's means."""
+    """Variance of the estimate, apart from that of the strata's means."""
     clusters: float | None
     """Effective number of labelled clusters; None without clusters."""
     tuning: float | None
 
     @classmethod
     def of(cls, design: _Design, seed: int) -> _Stratified:
-        """From judged numbers and labels in [0, 1]; at least one label."""
+        """Return the estimate from judged numbers and labels in [0, 1]; at least one label."""
         import numpy as np
 
         judged = design.judged
@@ -294,6 +298,8 @@ class _Stratified:
             worth[own] = part.stratum.share * part.stratum.weights / part.stratum.weights.sum()
         labelled = len(np.unique(design.units))
         robust = float((summed(design.codes, errors) ** 2).sum()) * labelled / (labelled - 1)
+        # The variance of the strata's means is added from the strata themselves; only the excess of clustering counts
+        # here.
         others = max(others, robust - sum(each.share**2 * each.variance for each in strata))
         return cls(strata, value, others, _effective(design.units, worth), tuning)
 
@@ -303,7 +309,7 @@ class _Stratified:
         return sqrt(sum(each.share**2 * each.variance for each in self.strata) + self.other_variance)
 
     def quantile(self, level: float) -> float:
-        """The two-sided quantile: normal, or Student's t by the effective number of clusters."""
+        """Return the two-sided quantile: normal, or Student's t by the effective number of clusters."""
         from scipy.special import ndtri
 
         if self.clusters is None:
@@ -312,13 +318,13 @@ class _Stratified:
 
 
 def _effective(units: NDArray[np.int64], weights: NDArray[np.float64]) -> float:
-    """Kish's effective number of units: sum(weights)² / sum(squared weights of the units)."""
+    """Return Kish's effective number of units: sum(weights)² / sum(squared weights of the units)."""
     sums = summed(units, weights)
     return float(sums.sum() ** 2 / (sums @ sums))
 
 
 def _independent(units: NDArray[np.int64], weights: NDArray[np.float64], residuals: NDArray[np.float64]) -> float:
-    """Effective number of independent values: by Kish for the weights, over the observed design effect of the units.
+    """Return the effective number of independent values: by Kish for the weights, over the observed design effect.
 
     If all values are equal they show no design effect, so each unit counts once.
     """
@@ -341,13 +347,14 @@ def _tunings(
     units: NDArray[np.int64],
     seed: int,
 ) -> NDArray[np.float64]:
-    """λ for each labelled sample, from the units of the other folds."""
+    """Return λ for each labelled sample, from the units of the other folds."""
     import numpy as np
 
     units = np.unique(units, return_inverse=True)[1]
     count = int(units.max()) + 1
     keys = np.atleast_1d(np.random.PCG64(seed).random_raw(count))
     folds = np.empty(count, dtype=np.int64)
+    # Whole units share a fold: λ for a cluster must not be fitted on the cluster itself.
     folds[np.argsort(keys, kind="stable")] = np.arange(count) % min(FOLDS, count)
     found = np.empty(len(people))
     for fold in range(min(FOLDS, count)):
@@ -357,7 +364,7 @@ def _tunings(
 
 
 def _tuning(people: NDArray[np.float64], judge: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
-    """cov(human, judge) / var(judge), in [0, 1]; 0 if the judge's numbers are all equal."""
+    """Return cov(human, judge) / var(judge), in [0, 1]; 0 if the judge's numbers are all equal."""
     if not len(people):
         return 0.0
     left, right = (each - weights @ each / weights.sum() for each in (people, judge))
@@ -396,23 +403,23 @@ def ppi_mean(
     judge_on_unlabeled: Sequence[float],
     alpha: float = 0.05,
 ) -> Corrected:
-    """The mean label that people would give, from a judge's labels and its errors, and a 1 − alpha interval.
+    """Estimate the mean human label from a judge's labels and its errors, with a 1 − alpha interval.
 
-    `gold_labels` and `judge_on_gold`: one each for the n items that people labelled too, in the same order.
+    `gold_labels` and `judge_on_gold`: one each for the n items with human labels, in the same order.
     `judge_on_unlabeled`: one for each of N other items. Estimate: mean(judge on unlabelled) − mean(judge − gold);
     half width: z · sqrt(var(judge on unlabelled)/N + var(judge − gold)/n), z the normal quantile of 1 − alpha/2.
 
-    Assumes that both sets of items were drawn alike and that both means are near normal: with few labelled items
-    the interval is too narrow, and it has no width where neither series varies. It is not clipped to the range
-    of the labels. Variances have the divisors N and n, as ARES computes them. Source: Angelopoulos et al.,
+    Assumes that both sets of items come from the same population and that both means are approximately normal. With
+    few labelled items the interval is too narrow, and its width is 0 if neither series varies. It is not clipped to
+    the range of the labels. Variances have the divisors N and n, as in ARES. Source: Angelopoulos et al.,
     "Prediction-powered inference", Science 382 (2023), algorithm 1; ARES, git c7c9018.
 
-    Raises ValueError for fewer than two items in either set, lengths that differ, numbers that are not finite,
-    and an alpha outside (0, 1).
+    Raises ValueError for fewer than two items in either set, different lengths, numbers that are not finite, and an
+    alpha outside (0, 1).
     """
     if len(gold_labels) != len(judge_on_gold):
         raise ValueError(
-            f"Each labelled item needs a label of people and one of the judge, got {len(gold_labels)} and "
+            f"Each labelled item needs a human label and one of the judge, got {len(gold_labels)} and "
             f"{len(judge_on_gold)}."
         )
     if min(len(gold_labels), len(judge_on_unlabeled)) < 2:
@@ -435,6 +442,6 @@ def ppi_mean(
 
 
 def _moments(numbers: Sequence[float]) -> tuple[float, float]:
-    """Mean and population variance."""
+    """Return mean and population variance."""
     mean = fsum(numbers) / len(numbers)
     return mean, fsum((number - mean) ** 2 for number in numbers) / len(numbers)

@@ -1,4 +1,4 @@
-"""Gates over a run that could stop as soon as they were decided: by confidence sequences instead of intervals."""
+"""Gates of a run that may stop as soon as they are decided: confidence sequences replace intervals."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _INFINITE = "an infinite range, in which no confidence sequence holds, in a run 
 def early_minimum(
     column: Column, at_least: float, *, undefined: Policy | None = None, level: float = LEVEL
 ) -> Decision:
-    """As `gate_minimum` of a column whose samples stand in the random order in which they were taken.
+    """Decide as `gate_minimum`, for a column in the random order in which its samples were evaluated.
 
-    Limits are those of `sequential_interval`, which hold whenever one stopped; where they have decided once, it stays
-    so. No deciding samples are named: take more.
+    Limits are those of `sequential_interval`, which hold at any stopping time. Once the limits have decided, the
+    verdict does not change. No deciding samples are named: more samples decide.
     """
     higher = column.higher_is_better
     if undefined is Policy.WORST:
@@ -39,6 +39,7 @@ def early_minimum(
     if higher:
         found = _looked((low, high), at_least, column.span, level)
     else:
+        # A maximum is a minimum of the negated values; the ends change places.
         turned = _looked((-high, -low), -at_least, (-column.span[1], -column.span[0]), level)
         found = _Found(turned.verdict, *(None if end is None else -end for end in (turned.upper, turned.lower)))
     asked = f"at {'least' if higher else 'most'} {at_least:g}"
@@ -54,7 +55,7 @@ def early_drop(
     undefined: Policy | None = None,
     level: float = LEVEL,
 ) -> Decision:
-    """As `gate_drop`, over common samples in the random order in which the new run took them."""
+    """Decide as `gate_drop`, over common samples in the random order in which the new run evaluated them."""
     import numpy as np
 
     pairing = Drop.of(base, new, undefined, None, level)
@@ -89,10 +90,11 @@ class _Found(NamedTuple):
 def _looked(
     ends: tuple[NDArray[np.float64], NDArray[np.float64]], at_least: float, span: tuple[float, float], level: float
 ) -> _Found:
-    """What a look after each of the values says, of which the least and the most are known."""
+    """Return the verdict of a test after each of the values, of which lower and upper ends are known."""
     looking = Looking(at_least, span, level=level)
     for low, high in zip(ends[0].tolist(), ends[1].tolist(), strict=True):
         looking.add(low, high)
+    # Two one-sided limits at `level` are the ends of a two-sided interval at 2 · level - 1.
     found = [sequential_interval(each, span, level=2 * level - 1).ends for each in ends]
     lower, upper = (None if each is None else each[side] for side, each in enumerate(found))
     return _Found(looking.verdict, lower, upper)

@@ -1,4 +1,4 @@
-"""Whether a run is good enough, or no worse than another: pass, fail, or cannot tell."""
+"""Gates: is a run good enough, or not worse than another? Pass, fail, or cannot tell."""
 
 from __future__ import annotations
 
@@ -26,36 +26,40 @@ MOST_DECIDING = 20
 
 
 class Verdict(StrEnum):
-    """What a gate says."""
+    """The verdicts of a gate."""
 
-    PASS = "pass"  # noqa: S105, no password
+    PASS = "pass"  # noqa: S105, not a password
     FAIL = "fail"
     CANNOT_TELL = "cannot tell"
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A gate's verdict, and what it rests on."""
+    """A gate's verdict with the numbers behind it."""
 
     verdict: Verdict
     value: float | None
     """The mean, or the difference new - base; None without a score."""
     lower: float | None
-    """One-sided limit: above it with confidence `level`, missing outcomes at the worst. None: cannot be told."""
+    """One-sided lower limit at confidence `level`, with missing outcomes at the worst; None if there is none."""
     upper: float | None
-    """One-sided limit from above, missing outcomes at the best."""
+    """One-sided upper limit, with missing outcomes at the best."""
     level: float
     reason: str
-    """One sentence: the numbers that decided, or why none could."""
+    """One sentence: the numbers that decided, or the reason why there is no decision."""
     excluded_drop: float | None = None
-    """The smallest drop that can be excluded, 0 or more; None for a minimum, and where none can."""
+    """The smallest drop that can be excluded, 0 or more; None for a minimum, and if none can be excluded."""
     deciding: tuple[int, ...] = ()
-    """If it cannot tell: positions of the fewest Failed outcomes (at most 20) that would decide it if they had a score.
-    Empty if 20 would not. Scores that exist are never named: to judge only those again that hurt would bias the mean.
+    """If the gate cannot tell: positions of the fewest Failed outcomes (at most 20) that would decide it with a
+    score.
+
+    Empty if 20 would not. Outcomes with a score are never named: re-judging only the harmful ones would bias the
+    mean.
     """
     would: Verdict | None = None
-    """The verdict if these outcomes had the best score of the range (pass) or the worst (fail); for a drop, if both
-    runs had the same score. None if `deciding` is empty.
+    """The verdict if these outcomes had the best score of the range (pass) or the worst (fail).
+
+    For a drop, the verdict if both runs had the same score. None if `deciding` is empty.
     """
 
 
@@ -137,7 +141,7 @@ def gate_drop(
     """
     _check_one_sided(level)
     if not 0 <= max_drop < float("inf"):
-        raise ValueError(f"The largest drop allowed is 0 or more, got {max_drop}.")
+        raise ValueError(f"The largest allowed drop must be 0 or more, got {max_drop}.")
     codes = _codes(clusters, len(base))
     pairing = Drop.of(base, new, undefined, codes, level)
     found = pairing.limits(pairing.differences, pairing.missing)
@@ -167,14 +171,14 @@ def gate_drop(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drop:
-    """What is compared by a gate: differences in the good direction, sample by sample."""
+    """The paired differences that a gate tests, sample by sample, positive if the new run is better."""
 
     differences: NDArray[np.float64]
-    """Better minus worse is positive; 0 where there is no pair."""
+    """Positive if the new run is better; 0 if there is no pair."""
     paired: NDArray[np.bool_]
     missing: NDArray[np.bool_]
     lowest: NDArray[np.float64]
-    """What the difference could be at least, and at most, where an outcome is missing."""
+    """The smallest possible difference, and in `highest` the largest, if an outcome is missing."""
     highest: NDArray[np.float64]
     codes: NDArray[np.int64] | None
     span: tuple[float, float]
@@ -184,13 +188,15 @@ class Drop:
     def of(
         cls, base: Column, new: Column, policy: Policy | None, codes: NDArray[np.int64] | None, level: float
     ) -> Drop:
-        """Over columns of common samples, in one order. Raises ValueError where they are of no one metric."""
+        """Return the differences of two columns of common samples, in one order. Raises ValueError for columns of two
+        metrics.
+        """
         import numpy as np
 
         if len(base) != len(new):
-            raise ValueError(f"Columns are compared sample by sample, but have {len(base)} and {len(new)} samples.")
+            raise ValueError(f"Columns must have the same samples, got {len(base)} and {len(new)}.")
         if base.span != new.span:
-            raise ValueError(f"Columns of one metric have one range, got {base.span} and {new.span}.")
+            raise ValueError(f"Columns of one metric must have the same range, got {base.span} and {new.span}.")
         one_sided = base.scored ^ new.scored
         if policy is Policy.WORST:
             base, new = (each.filled(each.worst, each.undefined & one_sided) for each in (base, new))
@@ -211,7 +217,9 @@ class Drop:
         missing: NDArray[np.bool_],
         paired: NDArray[np.bool_] | None = None,
     ) -> Limits:
-        """The one-sided limits of the mean, with other differences, missing outcomes and pairs than the present."""
+        """Return the one-sided limits of the mean; `differences`, `missing` and `paired` may differ from the
+        attributes.
+        """
         import numpy as np
 
         paired = self.paired if paired is None else paired
@@ -267,6 +275,7 @@ def _minimum(found: Limits, threshold: float, *, higher: bool) -> Verdict:
 def _drop(found: Limits, max_drop: float, *, strict: bool) -> Verdict:
     if found.lower is None or found.upper is None:
         return Verdict.CANNOT_TELL
+    # FAIL is checked first: with `strict` a build can be within `max_drop` and still have a significant drop.
     if found.upper < -max_drop or (strict and found.upper < 0):
         return Verdict.FAIL
     return Verdict.PASS if found.lower > -max_drop else Verdict.CANNOT_TELL
@@ -300,6 +309,7 @@ def _fewest(order: list[int], decided: Callable[[int], bool]) -> tuple[int, ...]
     """Return the shortest start of the order that decides, by halving; empty if all of it does not."""
     if not order or not decided(len(order)):
         return ()
+    # Halving is valid: each further outcome at the target moves the limits towards the verdict.
     low, high = 1, len(order)
     while low < high:
         middle = (low + high) // 2
@@ -318,4 +328,4 @@ def _codes(clusters: Sequence[Hashable] | None, length: int) -> NDArray[np.int64
 def _check_one_sided(level: float) -> None:
     check_level(level)
     if level <= 0.5:
-        raise ValueError(f"A one-sided confidence level lies between 0.5 and 1, got {level}; write 0.95 for 95 %.")
+        raise ValueError(f"A one-sided confidence level must be between 0.5 and 1, got {level}; write 0.95 for 95 %.")

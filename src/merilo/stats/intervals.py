@@ -1,4 +1,4 @@
-"""What an interval is, and the three that need no more than a few numbers: Student's, Wilson's, and none."""
+"""Confidence intervals, and the methods that need only a few numbers: Student's and Wilson's."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from enum import StrEnum
 
 LEVEL = 0.95
 SEED = 0
-"""Where no seed is given: equal data gives equal intervals."""
+"""The default seed: equal data gives equal intervals."""
 FEWEST_CLUSTERS = 6
 FEW_CLUSTERS = 20
 
 
 class Method(StrEnum):
-    """How an interval was made; design/intervals.md says when each is taken."""
+    """Methods of intervals; design/intervals.md explains when each is used."""
 
     STUDENT = "t"
     BCA = "BCa bootstrap"
@@ -40,7 +40,7 @@ class Moments:
     """Sum of squared deviations from the mean."""
 
     def add(self, number: float) -> None:
-        """Take in one number."""
+        """Add one number."""
         self.count += 1
         step = number - self.mean
         self.mean += step / self.count
@@ -54,27 +54,27 @@ class Moments:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A confidence interval (low, high), or why none can be told."""
+    """A confidence interval (low, high), or the reason why there is none."""
 
     ends: tuple[float, float] | None
     note: str = ""
-    """Why there is none; empty when there is one."""
+    """The reason if there is no interval; otherwise empty."""
     remark: str = ""
-    """What must be said beside it; often empty."""
+    """A remark to print with the interval; often empty."""
     method: Method | None = None
     level: float = LEVEL
     seed: int | None = None
-    """What the resamples were drawn from; None where nothing was drawn."""
+    """The seed of the resamples; None if nothing was sampled."""
 
 
 def check_level(level: float) -> None:
-    """Raises ValueError unless the level is a number between 0 and 1, both left out."""
+    """Raise ValueError unless the level is strictly between 0 and 1."""
     if not 0 < level < 1:
-        raise ValueError(f"A confidence level lies between 0 and 1, got {level}; write 0.95 for 95 %.")
+        raise ValueError(f"A confidence level must be between 0 and 1, got {level}; write 0.95 for 95 %.")
 
 
 def too_few_clusters(clusters: int) -> str | None:
-    """Why nothing can be told from so many clusters; None from six on."""
+    """Return the reason why this number of clusters gives no interval; None from six on."""
     if clusters >= FEWEST_CLUSTERS:
         return None
     return f"cannot tell from {clusters} cluster{'s' * (clusters != 1)}, at least {FEWEST_CLUSTERS} needed"
@@ -83,7 +83,7 @@ def too_few_clusters(clusters: int) -> str | None:
 def few_clusters(clusters: int, effective: float | None = None) -> str:
     """Return a remark on an interval over few clusters; empty for an effective number of 20 or more.
 
-    `effective`: the number of clusters of equal size that the interval is worth; all of them without it.
+    `effective`: the number of equal clusters that are equivalent to these; None counts all of them.
     """
     if effective is None or effective > clusters - 1:
         few = "" if clusters >= FEW_CLUSTERS else f"only {clusters} clusters"
@@ -93,7 +93,7 @@ def few_clusters(clusters: int, effective: float | None = None) -> str:
 
 
 def t_quantile(freedom: float, level: float) -> float:
-    """The two-sided quantile of Student's t with `freedom` > 0 degrees of freedom."""
+    """Return the two-sided quantile of Student's t with `freedom` > 0 degrees of freedom."""
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, (1 + level) / 2))
@@ -102,31 +102,33 @@ def t_quantile(freedom: float, level: float) -> float:
 def wilson_ends(
     share: float, count: float, span: tuple[float, float], *, level: float = LEVEL, quantile: float | None = None
 ) -> tuple[float, float]:
-    """Wilson's score interval of a mean in the finite range `span`, rescaled to a share of `count` > 0 units.
+    """Return Wilson's score interval of a mean in the finite range `span`, as a proportion of `count` > 0 units.
 
-    `share`: the mean, in `span`. `count` need not be whole (an effective number). `quantile`: in the place of the
-    normal one. For a mean that is no share of 0 and 1 it is too wide, never too narrow in its variance: no
-    distribution within a range has a larger one than p(1 - p). It has a width even where all units are equal.
-    Source: Wilson, JASA 22 (1927); Brown, Cai & DasGupta, Statistical Science 16 (2001), section 3.1.1.
+    `share`: the mean, in `span`. `count` may be fractional (an effective number). `quantile`: replaces the normal
+    quantile. For numbers other than 0 and 1 the interval is conservative: no distribution within a range has a larger
+    variance than p(1 - p). The interval has a width even if all units are equal. Source: Wilson, JASA 22 (1927);
+    Brown, Cai & DasGupta, Statistical Science 16 (2001), section 3.1.1.
     """
     if quantile is None:
         from scipy.special import ndtri
 
         quantile = float(ndtri((1 + level) / 2))
     low, high = span
+    # A mean of rounded scores may be outside the range by a rounding error.
     p = min(max((share - low) / (high - low), 0.0), 1.0)
     square = quantile * quantile / count
     centre = (p + square / 2) / (1 + square)
     half = math.sqrt(square * (p * (1 - p) + square / 4)) / (1 + square)
+    # Exact at the ends of the range, where rounding would leave 1e-17 instead of 0.
     ends = (0.0 if p == 0 else max(centre - half, 0.0), 1.0 if p == 1 else min(centre + half, 1.0))
     return (low + ends[0] * (high - low), low + ends[1] * (high - low))
 
 
 def t_interval(moments: Moments, span: tuple[float, float], *, level: float = LEVEL) -> Interval:
-    """Student's t interval of a mean over independent samples, clipped to the metric's range `span`.
+    """Return Student's t interval of a mean over independent samples, clipped to the metric's range `span`.
 
-    Assumes that the mean is near normal. Cannot be told from fewer than two numbers, nor from numbers that
-    are all equal: an interval of no width would claim a certainty that the data cannot give.
+    Assumes that the mean is approximately normal. There is no interval for fewer than two numbers or for equal
+    numbers: an interval of width 0 would claim a certainty that the data cannot give.
     """
     if moments.count < 2:
         return Interval(None, f"cannot tell from {moments.count} scored sample{'s' * (moments.count != 1)}")

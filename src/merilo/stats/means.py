@@ -1,4 +1,4 @@
-"""Means and ratios of sums over samples, each with the interval that its data allow (design/intervals.md)."""
+"""Means and ratios of sums over samples, each with the interval that its data allows (design/intervals.md)."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MANY = 200
-"""From so many units on Student's t; below, the bootstrap."""
+"""Number of units from which Student's t replaces the bootstrap."""
 FEW_OFF = 10
-"""With fewer units off the commoner end of the range, neither is to be trusted."""
+"""Minimum units off the more common end of the range; with fewer, neither t nor the bootstrap is reliable."""
 MOST_IN_ONE = 0.9
-"""The largest share of one cluster: above it, Student's t no longer covers (design/intervals.md)."""
+"""Largest fraction of samples in one cluster: above it, Student's t no longer covers (design/intervals.md)."""
 _NEAR = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean or a ratio of sums, with what can be told about it."""
+    """A mean or a ratio of sums, with its interval."""
 
     value: float | None
-    """None when there was nothing to take a mean of."""
+    """The mean or ratio; None if there are no values."""
     interval: Interval
-    """Over questions; the judge's own error is not in it."""
+    """The interval covers sampling of questions, not judge error."""
     units: int
-    """Samples that count."""
+    """The number of samples that count."""
     clusters: int | None = None
-    """How many clusters they come from; None where each sample stands alone."""
+    """The number of their clusters; None if samples are not clustered."""
     error: float | None = None
     """The standard error, bias-reduced for clusters or unequal weights; None for fewer than 2 units, or equal ones."""
     freedom: float | None = None
@@ -54,18 +54,18 @@ class Estimate:
 
 
 class Ends(NamedTuple):
-    """How the units lie in the range."""
+    """The distribution of units in the range."""
 
     off: int
-    """Units that differ from the commoner end; all of them in a range without a finite end."""
+    """Units that differ from the more common end; all of them in a range without a finite end."""
     at: int
-    """Units at the commoner end."""
+    """Units at the more common end."""
     between: int
-    """Units at no end."""
+    """Units at neither end."""
 
     @property
     def total(self) -> int:
-        """All units."""
+        """The number of all units."""
         return self.off + self.at
 
 
@@ -78,14 +78,15 @@ def mean_interval(
     level: float = LEVEL,
     seed: int = SEED,
 ) -> Estimate:
-    """The mean of one number for each sample, and its confidence interval within `span`.
+    """Return the mean of one number for each sample, and its confidence interval within `span`.
 
     `values`: finite, in `span`, whose ends may be infinite. `clusters`: the name of each sample's cluster (document,
-    conversation ...); clusters are then the units that are independent. `weights`: positive or 0, e.g. 1 over the
-    probability of having been drawn. `seed`: for the resamples, of which there are none from 200 units on.
-    Assumes that units were drawn alike and independently from all that could have been. Which interval is taken
-    and why: design/intervals.md. There is none from fewer than 2 units or 6 clusters, nor from equal numbers
-    in an infinite range. Raises ValueError for numbers that are not finite or lie outside the span.
+    conversation ...); clusters are then the independent units. `weights`: 0 or positive, e.g. the inverse of each
+    sample's sampling probability. `seed`: for the resamples, which are not used from 200 units on.
+
+    Assumes that units are an independent random sample with equal probabilities. design/intervals.md explains the
+    choice of interval. There is none for fewer than 2 units or 6 clusters, and for equal numbers in an infinite
+    range. Raises ValueError for numbers that are not finite or are outside the span.
     """
     import numpy as np
 
@@ -104,11 +105,11 @@ def ratio_interval(
     level: float = LEVEL,
     seed: int = SEED,
 ) -> Estimate:
-    """The ratio sum(tops) / sum(bottoms) over samples, and its confidence interval; else as `mean_interval`.
+    """Return the ratio sum(tops) / sum(bottoms) over samples, and its confidence interval; as `mean_interval`.
 
-    For shares of contexts or statements: `tops` counts those of a sample that have what is counted, `bottoms` all
-    of its. Contexts of one sample are not independent and are never resampled: the sample is the unit. Samples
-    without any (bottom 0) do not count. Each sample's own ratio must lie in `span`.
+    For rates of contexts or statements: `tops` counts those with the property in each sample, `bottoms` all of them.
+    Contexts of one sample are not independent and are never resampled separately: the sample is the unit. Samples
+    without any (bottom 0) do not count. Each sample's own ratio must be in `span`.
     """
     check_level(level)
     data = _data(tops, bottoms, clusters, weights, span)
@@ -152,7 +153,7 @@ def _data(
     weights: Sequence[float] | NDArray[np.float64] | None,
     span: tuple[float, float],
 ) -> _Data:
-    """The input, checked; without samples that count for nothing."""
+    """Return the input, checked, without samples of weight 0."""
     import numpy as np
 
     above, below = numbers(tops, "numbers"), numbers(bottoms, "denominators")
@@ -168,6 +169,7 @@ def _data(
     codes = None if clusters is None else coded(clusters)
     if codes is not None:
         same_length(len(above), len(codes), "clusters")
+    # Samples without contexts or statements (denominator 0) say nothing about the ratio.
     if not (kept := below > 0).all():
         above, below = above[kept], below[kept]
         codes = None if codes is None else np.unique(codes[kept], return_inverse=True)[1]
@@ -181,11 +183,12 @@ def _check_span(rows: Sums, span: tuple[float, float]) -> None:
     low, high = span
     if not low < high:
         raise ValueError(f"A range needs a lower and a higher end, got {low} and {high}.")
+    # Scores are sums of floats and may exceed the range in the last bits.
     slack = 1e-9 * max(abs(end) for end in (low, high, 1.0) if isfinite(end))
     ratios = rows.tops / rows.bottoms
     if rows.count and (ratios.min() < low - slack or ratios.max() > high + slack):
         raise ValueError(
-            f"Scores must lie in the metric's range, {low} to {high}; got some from {ratios.min()} to {ratios.max()}."
+            f"Scores must be in the metric's range, {low} to {high}; got {ratios.min()} to {ratios.max()}."
         )
 
 
@@ -201,7 +204,7 @@ def _equal(sums: Sums) -> bool:
 
 
 def _alike(sums: Sums, span: tuple[float, float], level: float, what: str) -> Interval:
-    """For units that are all equal: Wilson's, which has a width even so, in a finite range; else none."""
+    """Return Wilson's interval for equal units, which has a width anyway; none in an infinite range."""
     if not all(map(isfinite, span)):
         return Interval(None, f"cannot tell: all {sums.count} {what} are equal", level=level)
     ends = wilson_ends(sums.value, sums.effective, span, level=level)
@@ -215,16 +218,18 @@ def _student(spread: Spread, span: tuple[float, float], level: float, method: Me
 
 
 def _plain(units: Sums, span: tuple[float, float], level: float, seed: int) -> Interval:
-    """For samples that stand alone and weigh the same."""
+    """Return the interval for samples without clusters and with equal weights."""
     if _equal(units):
         return _alike(units, span, level, "scores")
     ends = _ends(units, span)
+    # Few scores off the common end: t and the bootstrap are unreliable near an end of the range.
     if ends.off < FEW_OFF and all(map(isfinite, span)):
         wilson = wilson_ends(units.value, units.effective, span, level=level)
         return Interval(wilson, method=Method.WILSON, level=level)
     if ends.off < FEW_OFF and ends.at:
         note = f"cannot tell: only {ends.off} of {units.count} scores differ from the end of a range without another"
         return Interval(None, note, level=level)
+    # Student's t for few units, where only an infinite range gets here, and for many, where a bootstrap takes too long.
     if units.count >= MANY or units.count < FEW_OFF:
         return _student(Spread(units.value, units.error, units.count - 1), span, level, Method.STUDENT)
     found = bca_ends(units.tops, units.bottoms, level=level, seed=seed)
@@ -242,9 +247,9 @@ def grouped_interval(
     weighted: bool = False,
     level: float = LEVEL,
 ) -> Interval:
-    """For samples in clusters or with weights that differ: by the bias-reduced standard error between units.
+    """Return the interval for samples in clusters or with unequal weights, by the bias-reduced standard error.
 
-    `units`: the clusters, or where there are none the samples. `inner`: how the samples lie in the range.
+    `units`: the clusters, or the samples if there are no clusters. `inner`: the samples' distribution in the range.
     """
     remark, what = "", "scores"
     if clustered:
@@ -265,6 +270,7 @@ def grouped_interval(
     outer = _ends(units, span)
     low, high = span
     share = (units.value - low) / (high - low)
+    # The number of independent zeros and ones with the same standard error.
     count = share * (1 - share) / (spread.error / (high - low)) ** 2
     if outer.off < FEW_OFF and 2 * outer.at >= units.count:
         count = min(count, units.effective) if weighted else units.effective

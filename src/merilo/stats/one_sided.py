@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.float64]
 
 GRID = 128
-"""More distinct values than this are spread over a grid of as many steps between the lowest and the highest."""
+"""Maximum distinct values; more are spread over a grid with this number of steps from the lowest to the highest."""
 _NODES = 16
-"""Of a piece of the path of integration, along which the exponent changes by about `_FALL`."""
+"""Nodes per piece of the path of integration, along which the exponent changes by about `_FALL`."""
 _FALL = 6.0
 _NEGLIGIBLE = -30.0
-"""Exponent below the peak's from which nothing is added to a probability."""
+"""Exponent, relative to the peak, below which nothing is added to a probability."""
 _NEAR = 1e-9
 _ROUNDS = 200
 
@@ -35,7 +35,7 @@ class OneSidedLimits:
     lower: float | None
     upper: float | None
     note: str = ""
-    """Why a limit is missing; otherwise empty."""
+    """The reason why a limit is missing; otherwise empty."""
 
 
 def mean_limits(

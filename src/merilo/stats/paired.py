@@ -1,4 +1,4 @@
-"""The mean of paired differences: its interval, and the p-value that comes from the same statistic."""
+"""The mean of paired differences: its interval and p-value, both from the same statistic."""
 
 from __future__ import annotations
 
@@ -16,25 +16,27 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 EXACT = 20
-"""Up to so many units every flip of signs is counted: 2^20 of them."""
+"""Maximum number of units for which every sign flip is enumerated: 2^20 flips."""
 FEWEST_DIFFERENT = 6
-"""With 5, all 32 flips of signs give a p-value of 1/16 at best: no level below 93 % can be had."""
+"""Minimum number of nonzero differences. With 5, the 32 sign flips give p = 1/16 at best, so level 95 % is
+impossible.
+"""
 _NEAR = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class PairedTest:
-    """A mean difference, tested against 0."""
+    """A test of a mean difference against 0."""
 
     difference: float | None
-    """None without a pair."""
+    """The mean difference; None without a pair."""
     interval: Interval
     p: float | None
-    """Two-sided; at most 1 - level if, and only if, 0 lies outside the interval. None where it cannot be told."""
+    """Two-sided; at most 1 - level if, and only if, 0 is outside the interval. None if it cannot be computed."""
     error: float | None
     """The standard error, bias-reduced for clusters; None for fewer than two units, or equal ones."""
     units: int
-    """Pairs, or clusters of them."""
+    """The number of pairs, or of their clusters."""
     freedom: float | None = None
     """The degrees of freedom of the error; None without it."""
 
@@ -46,19 +48,21 @@ def paired_test(
     clusters: Sequence[Hashable] | None = None,
     level: float = LEVEL,
 ) -> PairedTest:
-    """Tests whether the mean of paired differences is 0; nothing is drawn at random.
+    """Test whether the mean of paired differences is 0; nothing is sampled at random.
 
-    `differences`: one for each sample, in `span` (the range of a difference, which contains 0; ends may be
-    infinite). `clusters`: the name of each sample's cluster; a cluster is flipped whole. Fewer than 6 differences
-    that are not 0 (or clusters whose differences do not cancel): cannot tell.
+    `differences`: one for each sample, in `span` (the range of a difference, which contains 0; ends may be infinite).
+    `clusters`: the name of each sample's cluster; a cluster is flipped as a whole. With fewer than 6 nonzero
+    differences (or clusters whose differences do not cancel) the result is "cannot tell".
 
-    Up to 20 units: all flips of signs. The statistic is the sum of e = d - m · difference over units (m: the
-    unit's samples), studentised by sqrt(sum(e²)), which no flip changes; so it is exact if, under the null, a unit
-    is as likely to be off in either direction. Its inversion is closed: the ends are order statistics of the ratios
+    Up to 20 units: all sign flips. The statistic is the sum of e = d - m · difference over units (m: the unit's
+    samples), studentised by sqrt(sum(e²)), which no flip changes. So the test is exact if, under the null, a unit is
+    equally likely to be off in either direction. Its inversion is closed: the ends are order statistics of the ratios
     of sums of all subsets of units. Source: Hartigan, "Using subsample values as typical values", JASA 64 (1969).
-    More: (difference - 0) / standard error, by t; for pairs it is the paired t test with units - 1 degrees of
-    freedom, for clusters the error and the degrees of freedom are those of `Sums.spread`. Assumes a near normal mean;
-    benchmarks/coverage.py measures how far skewed differences are off.
+
+    More units: (difference - 0) / standard error, by t. For pairs it is the paired t test with units - 1 degrees of
+    freedom; for clusters the error and the degrees of freedom are those of `Sums.spread`. This assumes that the mean
+    is approximately normal; benchmarks/coverage.py measures the coverage for skewed differences.
+
     All differences equal, and not 0: the score test on `span`, whose inversion is Wilson's interval.
     """
     check_level(level)
@@ -72,7 +76,7 @@ def paired_test(
 def paired_of(
     differences: NDArray[np.float64], codes: NDArray[np.int64] | None, span: tuple[float, float], level: float
 ) -> PairedTest:
-    """As `paired_test`, from arrays that are known to be sound."""
+    """Test as `paired_test` does, from arrays that are known to be valid."""
     import numpy as np
 
     if not len(differences):
@@ -80,6 +84,7 @@ def paired_of(
     if codes is not None:
         codes = np.unique(codes, return_inverse=True)[1]
     sums = Sums.of(differences, np.ones(len(differences)), codes)
+    # Differences that cancel in a cluster may leave a rounding error, which is not a difference.
     slack = _NEAR * max(1.0, float(abs(sums.tops).max()))
     unlike = int((abs(sums.tops) > slack).sum())
     ratios = sums.tops / sums.bottoms
@@ -112,21 +117,24 @@ def _flips(sums: Sums, span: tuple[float, float], level: float) -> tuple[Interva
     import numpy as np
 
     tops, bottoms = _subsets(sums.tops), _subsets(sums.bottoms)
+    # A sum that is 0 up to rounding must count on both sides.
     tops[abs(tops) <= _NEAR * max(1.0, float(abs(sums.tops).sum()))] = 0.0
+    # The empty subset (no flip) has the sum 0 and counts on both sides, so p is never 0.
     p = min(1.0, 2 * float(min((tops <= 0).sum(), (tops >= 0).sum())) / len(tops))
-    reach = floor((1 - level) / 2 * len(tops) + 1e-9)  # so many flips may lie beyond an end
+    reach = floor((1 - level) / 2 * len(tops) + 1e-9)  # number of flips that may be beyond an end
     if reach < 1:
         note = f"cannot tell: {sums.count} pairs are too few for a level of {level}"
         return Interval(None, note, level=level), p
     ratios = tops[1:] / bottoms[1:]
     last = len(ratios) - reach
+    # Only two order statistics of a million ratios are needed, so they are not sorted.
     ratios.partition((reach - 1, last) if reach - 1 < last else (last, reach - 1))
     low, high = float(np.min(ratios[reach - 1])), float(np.max(ratios[last]))
     return Interval(_clipped(low, high, span), method=Method.FLIPS, level=level), p
 
 
 def _subsets(parts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The sum of every subset of the parts; the empty one comes first."""
+    """Return the sum of every subset of the parts; the empty subset comes first."""
     import numpy as np
 
     found = np.zeros(1)

@@ -1,4 +1,4 @@
-"""How many samples a difference needs, and the smallest difference that so many samples show."""
+"""Power analysis: the samples that a difference needs, and the smallest difference that a sample size detects."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 POWER = 0.8
 MOST = 10_000_000
-"""More samples than anybody has."""
+"""Maximum number of samples considered; more are unrealistic."""
 
 
 def t_power(effect: float, freedom: float, *, level: float = LEVEL) -> float:
-    """The probability that a two-sided t test finds a difference of `effect` standard errors, in (0, 1).
+    """Return the probability that a two-sided t test detects a difference of `effect` standard errors, in (0, 1).
 
     `effect`: true difference / true standard error of the difference; `freedom` > 0 degrees of freedom. Both tails
     count. Source: Cohen, "Statistical Power Analysis" (2nd ed., 1988), 2.3; noncentral t by quadrature over the
@@ -39,11 +39,12 @@ def t_power(effect: float, freedom: float, *, level: float = LEVEL) -> float:
 
 
 def detectable_effect(freedom: float, *, power: float = POWER, level: float = LEVEL) -> float:
-    """The true difference, in standard errors, that a two-sided t test finds with this power."""
+    """Return the true difference, in standard errors, that a two-sided t test detects with this power."""
     from scipy.optimize import brentq
 
     _check_power(power, level)
     high = 4.0
+    # Power grows with the effect, so doubling finds a bracket for the root.
     while t_power(high, freedom, level=level) < power:
         high *= 2
     return float(brentq(lambda effect: t_power(effect, freedom, level=level) - power, 0.0, high, xtol=1e-13))
@@ -51,21 +52,21 @@ def detectable_effect(freedom: float, *, power: float = POWER, level: float = LE
 
 @dataclass(frozen=True, slots=True)
 class SamplesNeeded:
-    """How many samples show a difference, as a pilot tells."""
+    """The number of samples that a difference needs, estimated from a pilot."""
 
     samples: int | None
-    """None where it cannot be told."""
+    """The number of samples; None if it cannot be estimated."""
     cautious: int | None
-    """The same, with the upper 80 % limit of the pilot's standard deviation, which is an estimate itself."""
+    """The same with the upper 80 % limit of the pilot's standard deviation, which is only an estimate."""
     difference: float
     deviation: float | None
-    """Standard deviation of the pilot's differences; with clusters, what it would be of single samples."""
+    """Standard deviation of the pilot's differences; with clusters, the equivalent for single samples."""
     power: float
     level: float
     clusters: int | None = None
-    """How many clusters of the pilot's mean size `samples` fill; None where each sample stands alone."""
+    """The number of clusters, of the pilot's mean size, for `samples`; None without clusters."""
     note: str = ""
-    """Why it cannot be told; empty when it can."""
+    """The reason if there is no estimate; otherwise empty."""
 
 
 def samples_needed(
@@ -76,12 +77,12 @@ def samples_needed(
     power: float = POWER,
     level: float = LEVEL,
 ) -> SamplesNeeded:
-    """The least number of samples with which a paired comparison shows a true `difference` at this power.
+    """Return the smallest number of samples with which a paired comparison detects a true `difference` at this power.
 
-    `differences`: of a pilot's pairs, one for each sample; `difference`: not 0, in the same unit; its sign does
-    not matter. Assumes more samples (and clusters of the same sizes) like the pilot's and a near normal mean.
-    Cannot be told from a pilot with fewer than 6 differences that are not 0, nor from equal differences. Source:
-    the noncentral t of `t_power`; upper limit of a variance: chi-square with units - 1 degrees.
+    `differences`: of a pilot's pairs, one for each sample; `difference`: not 0, in the same unit; its sign does not
+    matter. Assumes more samples (and clusters of the same sizes) like the pilot's and an approximately normal mean.
+    There is no estimate from a pilot with fewer than 6 nonzero differences or with equal differences. Source: the
+    noncentral t of `t_power`; upper limit of a variance: chi-square with units - 1 degrees.
     """
     import numpy as np
     from scipy.special import gammaincinv
@@ -92,7 +93,7 @@ def samples_needed(
     if codes is not None:
         same_length(len(found), len(codes), "clusters")
     if difference == 0 or not np.isfinite(difference):
-        raise ValueError(f"Samples are counted for a difference other than 0, got {difference}.")
+        raise ValueError(f"The difference must be a finite number other than 0, got {difference}.")
     sums = Sums.of(found, np.ones(len(found)), codes)
     unlike = int((abs(sums.tops) > 1e-12).sum())
     spread = sums.spread if unlike >= FEWEST_DIFFERENT else None
@@ -106,6 +107,7 @@ def samples_needed(
         return SamplesNeeded(None, None, difference, None, power, level, note=note)
     freedom = spread.freedom
     unit, size = error * sqrt(sums.count), len(found) / sums.count
+    # chi-square(freedom) is twice a gamma variable with shape freedom / 2.
     upper = unit * sqrt(freedom / (2 * float(gammaincinv(freedom / 2, 1 - POWER))))
     needed, cautious = (_units(abs(difference) / each, power, level) for each in (unit, upper))
     return SamplesNeeded(
@@ -121,7 +123,9 @@ def samples_needed(
 
 
 def _units(effect: float, power: float, level: float) -> int | None:
-    """The least number of units, from 6, that show a difference of `effect` standard deviations of a unit."""
+    """Return the smallest number of units, from 6, that detect a difference of `effect` standard deviations of a
+    unit.
+    """
     low, high = FEWEST_DIFFERENT, FEWEST_DIFFERENT
     while t_power(effect * sqrt(high), high - 1, level=level) < power:
         if high >= MOST:
@@ -138,7 +142,7 @@ def _units(effect: float, power: float, level: float) -> int | None:
 
 @lru_cache(maxsize=64)
 def _spreads(freedom: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Nodes and weights of the estimated over the true standard deviation, sqrt(chi-square / freedom)."""
+    """Return nodes and weights of the estimated over the true standard deviation, sqrt(chi-square / freedom)."""
     import numpy as np
     from scipy.special import gammaincinv, gammaln
 
@@ -153,4 +157,4 @@ def _spreads(freedom: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 def _check_power(power: float, level: float) -> None:
     check_level(level)
     if not 1 - level < power < 1:
-        raise ValueError(f"A power lies between {1 - level:.3g} and 1, got {power}; write 0.8 for 80 %.")
+        raise ValueError(f"The power must be between {1 - level:.3g} and 1, got {power}; write 0.8 for 80 %.")

@@ -3,10 +3,10 @@
 Items that share a document or a question are not independent, so whole clusters are resampled or left out. Fewer than
 MANY clusters: a bootstrap. Intervals are BCa: bias-corrected and accelerated, the acceleration from leaving out one
 cluster at a time (Efron, "Better bootstrap confidence intervals", JASA 82 (1987), sections 2-6; clusters as units:
-Field & Welsh, JRSS B 69 (2007), section 3). They are widened for few clusters as Student's t is wider than the normal
-(Hesterberg, "What teachers should know about the bootstrap", The American Statistician 69 (2015), section 3.3). From
-MANY clusters on: the jackknife, which draws nothing at random and is linear in the number of clusters (Efron &
-Tibshirani, "An Introduction to the Bootstrap" (1993), 11.5). Measured coverage: design/agreement.md.
+Field & Welsh, JRSS B 69 (2007), section 3). For few clusters Student's t replaces the normal quantile (Hesterberg,
+"What teachers should know about the bootstrap", The American Statistician 69 (2015), section 3.3). From MANY clusters
+on: the jackknife, which samples nothing at random and is linear in the number of clusters (Efron & Tibshirani, "An
+Introduction to the Bootstrap" (1993), 11.5). Measured coverage: design/agreement.md.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 LEAST_CLUSTERS: Final = 6
 FEW_CLUSTERS: Final = 20
 LEAST_OFF: Final = 10
-"""Of a share: with fewer clusters off its more common side a bootstrap is too sure."""
+"""Minimum clusters off the more common side of a rate for a bootstrap; with fewer its interval is too narrow."""
 MANY: Final = 1_000
 """Number of clusters from which the jackknife replaces the bootstrap."""
 _MOST_UNDEFINED: Final = 0.05
 _NO_WIDTH: Final = 1e-12
 _BLOCK: Final = 4_000_000
-"""Numbers held at once while resampling; it never changes a result."""
+"""Numbers in memory at once while resampling; it never changes a result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Resampling:
-    """How intervals are found; part of every result."""
+    """The parameters of intervals; part of every result."""
 
     seed: int = SEED
     """From 0 to 2^64 - 1."""
@@ -67,22 +67,22 @@ class Scale(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A statistic of items in clusters, in the two ways in which intervals ask for it; NaN where it is undefined."""
+    """A statistic of items in clusters, in the two forms that intervals need; NaN if it is undefined."""
 
     at: Callable[[Floats], Floats]
-    """With these weights of the clusters, shape (resamples, clusters): one number for each resample."""
+    """One number for each resample, given the weights of the clusters, shape (resamples, clusters)."""
     without: Callable[[], Floats]
-    """Without each of the clusters: one number for each cluster."""
+    """One number for each cluster: the statistic without that cluster."""
 
 
 def of_sums(parts: Floats, statistic: Statistic) -> Measure:
-    """A function of sums over items. `parts`: what each cluster adds to the sums, shape (clusters, columns)."""
+    """Return a function of sums over items. `parts`: the sums of each cluster, shape (clusters, columns)."""
     return Measure(lambda weights: statistic(weights @ parts), lambda: statistic(parts.sum(axis=0) - parts))
 
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """Items in clusters, and how these are resampled."""
+    """Items in clusters, with the parameters for resampling them."""
 
     of_item: Places
     """The number of each item's cluster, in order of first appearance."""
@@ -91,7 +91,7 @@ class Clusters:
 
     @classmethod
     def of(cls, clusters: Sequence[Hashable], resampling: Resampling) -> Clusters:
-        """Clusters from one mark for each item: equal marks, one cluster."""
+        """Return clusters from one key for each item: items with equal keys share a cluster."""
         import numpy as np
 
         numbers: dict[Hashable, int] = {}
@@ -99,7 +99,7 @@ class Clusters:
         return cls(np.asarray(of_item, dtype=np.int64), len(numbers), resampling)
 
     def sums(self, rows: Floats) -> Floats:
-        """The sums of rows of numbers, one row for each item, within each cluster."""
+        """Return the sums of rows of numbers, one row for each item, within each cluster."""
         import numpy as np
 
         found = np.zeros((self.count, rows.shape[1]))
@@ -107,7 +107,9 @@ class Clusters:
         return found
 
     def crossed(self, labels: Sequence[Hashable], first: Sequence[Hashable], second: Sequence[Hashable]) -> Floats:
-        """Two labels of each item as one square table for each cluster, a row each: first in its rows, then columns."""
+        """Return two labels of each item as one square table for each cluster, flattened: first in rows, then
+        columns.
+        """
         import numpy as np
 
         size = len(labels)
@@ -116,14 +118,14 @@ class Clusters:
         return self.sums(np.eye(size * size)[pairs].reshape(-1, size * size))
 
     def some(self, items: Sequence[int]) -> tuple[Clusters, Places]:
-        """The clusters of some items only, and the items' places as an array."""
+        """Return the clusters of some items only, and the items' indices as an array."""
         import numpy as np
 
         places = np.asarray(items, dtype=np.int64)
         return Clusters.of(self.of_item[places].tolist(), self.resampling), places
 
     def share(self, hits: Floats, cases: Floats) -> Measured:
-        """A share of items; Wilson's interval over clusters where too few are off its more common side."""
+        """Return a fraction of items; with Wilson's interval over clusters if too few are off the more common side."""
         import numpy as np
 
         total = float(cases.sum())
@@ -132,6 +134,7 @@ class Clusters:
         share = float(hits.sum()) / total
         off = int(((cases - hits if share >= 0.5 else hits) > 0).sum())
         units = int((cases > 0).sum())
+        # Few clusters off the common side: many resamples have none of them, and a bootstrap interval is too narrow.
         if units >= LEAST_CLUSTERS and off < LEAST_OFF:
             level = self.resampling.level
             ends = wilson_ends(share, units, (0.0, 1.0), level=level)
@@ -148,7 +151,7 @@ class Clusters:
         *,
         units: int | None = None,
     ) -> Measured:
-        """A function of square tables of this size, from the clusters' tables as rows."""
+        """Return a function of square tables of this size, from the clusters' tables as rows."""
         return self.measured(
             of_sums(totals, lambda sums: statistic(sums.reshape(-1, size, size))), nothing, units=units
         )
@@ -162,9 +165,9 @@ class Clusters:
         accelerated: bool = True,
         scale: Scale = Scale.BELOW_ONE,
     ) -> Measured:
-        """A measure with its interval; `nothing`: why there is none, where that is known beforehand.
+        """Return a measure with its interval; `nothing`: the reason if it is known beforehand to be undefined.
 
-        `units`: clusters that the statistic really rests on, where they are fewer than all. `accelerated`: False for a
+        `units`: the number of clusters that the statistic depends on, if fewer than all. `accelerated`: False for a
         percentile bootstrap whatever the number of clusters.
         """
         import numpy as np
@@ -176,12 +179,13 @@ class Clusters:
             return Measured(None, Interval(None, "cannot tell: the data gives no value"))
         units = self.count if units is None else units
         if units < LEAST_CLUSTERS:
-            reason = f"cannot tell from {units} cluster{'s' * (units != 1)}; {LEAST_CLUSTERS} are the least"
+            reason = f"cannot tell from {units} cluster{'s' * (units != 1)}; at least {LEAST_CLUSTERS} needed"
             return Measured(value, Interval(None, reason))
         if accelerated and self.count >= MANY:
             return Measured(value, self._jackknifed(value, measure.without(), units, scale))
         found = np.concatenate([measure.at(weights) for weights in self._draws()])
         defined = np.sort(found[~np.isnan(found)])
+        # Leaving out many undefined resamples would bias the interval towards data that define the measure.
         if len(defined) < (1 - _MOST_UNDEFINED) * len(found):
             return Measured(value, Interval(None, "cannot tell: too many resamples of the data give no value"))
         if defined[-1] - defined[0] < _NO_WIDTH:
@@ -194,7 +198,7 @@ class Clusters:
         return Measured(value, interval)
 
     def _jackknifed(self, value: float, left_out: Floats, units: int, scale: Scale) -> Interval:
-        """Student's interval from the spread of the measure without one cluster at a time."""
+        """Return Student's interval from the spread of the measure without one cluster at a time."""
         import numpy as np
 
         level = self.resampling.level
@@ -205,17 +209,23 @@ class Clusters:
         reach = t_quantile(units - 1, level) * error
         ends = (value - reach, value + reach)
         if scale is Scale.BELOW_ONE:
+            # Symmetric on the scale log(1 - measure), so the upper end stays below 1.
             ends = (1 - exp(log(1 - value) + reach / (1 - value)), 1 - exp(log(1 - value) - reach / (1 - value)))
         return Interval(ends, remark=_few(units), method=Method.JACKKNIFE, level=level)
 
     def _draws(self) -> Iterator[Floats]:
-        """How often each cluster is in each resample, in blocks."""
+        """Yield blocks of the number of times that each cluster is in each resample."""
         import numpy as np
 
-        bits = np.random.PCG64(self.resampling.seed)  # its raw stream is fixed for ever; what a Generator makes is not
+        bits = np.random.PCG64(
+            self.resampling.seed
+        )  # its raw stream never changes between numpy versions; a Generator's output may
         left, size = self.resampling.resamples, self.count
         while left:
+            # Blocks bound the memory; the stream of random numbers does not depend on their size.
             block = min(left, max(1, _BLOCK // max(len(self.of_item), size)))
+            # random_raw(1) returns a scalar. The upper 32 bits times the size, shifted back, are uniform indices
+            # below the size.
             raw = np.atleast_1d(bits.random_raw(block * size)) >> np.uint64(32)
             drawn = (raw * np.uint64(size) >> np.uint64(32)).astype(np.int64).reshape(block, size)
             flat = (drawn + size * np.arange(block)[:, None]).ravel()
@@ -224,18 +234,21 @@ class Clusters:
 
 
 def _quantile(units: int, level: float) -> float:
-    """How many standard deviations the ends lie away: Student's, and as a bootstrap's own spread is a little small."""
+    """Return the distance of the ends in standard deviations: Student's, corrected for the bootstrap's smaller
+    spread.
+    """
     return t_quantile(units - 1, level) * sqrt(units / (units - 1))
 
 
 def _ends(value: float, found: Floats, left_out: Floats | None, quantile: float) -> tuple[float, float]:
-    """The ends of a BCa interval; of a percentile interval without the values with one cluster left out."""
+    """Return the ends of a BCa interval; of a percentile interval without the values with one cluster left out."""
     import numpy as np
     from scipy.special import ndtr, ndtri
 
     around = np.asarray([-quantile, quantile])
     tails = ndtr(around)
     if left_out is not None:
+        # Resamples equal to the value count half, because discrete measures have many of them.
         below = (np.searchsorted(found, value - _NO_WIDTH) + np.searchsorted(found, value + _NO_WIDTH, "right")) / 2
         bias = float(ndtri(min(max(below, 0.5), len(found) - 0.5) / len(found)))
         off = np.nanmean(left_out) - left_out[~np.isnan(left_out)]

@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LEAST_YOUDEN = 0.2
-"""A judge that may be so near to guessing tells nothing of the rate."""
+"""Youden index that the lower limit must exceed; a judge this close to guessing says nothing about the rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class CorrectedRate:
-    """A rate as people would find it, from the judge's rate."""
+    """The rate that annotators would find, estimated from the judge's rate."""
 
     rate: float | None
-    """In [0, 1]; None where it cannot be told."""
+    """The corrected rate, in [0, 1]; None if it cannot be estimated."""
     interval: Interval
     judged: float | None
     """The judge's own rate."""
     sensitivity: float | None
-    """The share of people's yes that the judge says yes to; None without such a sample."""
+    """The fraction of samples labelled yes by humans that the judge calls yes; None without such a sample."""
     specificity: float | None
-    """The share of people's no that the judge says no to."""
+    """The fraction of samples labelled no by humans that the judge calls no."""
     youden: float | None
     """The lower limit of sensitivity + specificity - 1."""
 
@@ -44,17 +44,19 @@ def corrected_rate(
     weights: Sequence[float] | None = None,
     level: float = LEVEL,
 ) -> CorrectedRate:
-    """The Rogan-Gladen estimate of a rate, with the interval of Lang and Reiczigel.
+    """Return the Rogan-Gladen estimate of a rate, with the interval of Lang and Reiczigel.
 
-    `judged`: the judge's 0 or 1 for each of the samples; `human` and `judge`: 0 or 1 for each labelled one, of which
-    none stands for two samples of a cluster. `weights`: 1 over the probability of having been drawn; labels drawn by
-    verdict need them. Estimate: (judged rate + specificity - 1) / (sensitivity + specificity - 1), clipped to [0, 1].
+    `judged`: the judge's 0 or 1 for each of the samples. `human` and `judge`: 0 or 1 for each labelled sample, with
+    at most one per cluster. `weights`: the inverse of each sampling probability; labels sampled by verdict need them.
+    Estimate: (judged rate + specificity - 1) / (sensitivity + specificity - 1), clipped to [0, 1].
 
-    Cannot be told unless the lower limit of sensitivity + specificity - 1 exceeds 0.2. Assumes that the judge errs
-    alike on labelled and other samples, and that labels and the judged rate are independent (nearly so where few
-    are labelled). Unequal weights count as Kish's effective numbers. Sources: Rogan & Gladen, American Journal of
-    Epidemiology 107 (1978); Lang & Reiczigel, Preventive Veterinary Medicine 113 (2014), section 2.2; the limit:
-    Newcombe, Statistics in Medicine 17 (1998), method 10, from Wilson's. Raises ValueError for other numbers.
+    There is no estimate unless the lower limit of sensitivity + specificity - 1 exceeds 0.2. Assumes that the judge
+    errs equally on labelled and other samples, and that labels and the judged rate are independent (approximately, if
+    few samples are labelled). Unequal weights count as Kish's effective numbers.
+
+    Sources: Rogan & Gladen, American Journal of Epidemiology 107 (1978); Lang & Reiczigel, Preventive Veterinary
+    Medicine 113 (2014), section 2.2; the limit: Newcombe, Statistics in Medicine 17 (1998), method 10, from Wilson's.
+    Raises ValueError for other numbers.
     """
     import numpy as np
 
@@ -64,12 +66,12 @@ def corrected_rate(
     heavy = np.ones(len(people)) if weights is None else numbers(weights, "weights")
     same_length(len(people), len(heavy), "weights")
     if not all(np.isin(each, (0.0, 1.0)).all() for each in (said, people, own)):
-        raise ValueError("A rate is corrected from labels of 0 and 1; use `correct` for others.")
+        raise ValueError("Labels of a corrected rate must be 0 or 1; use `correct` for others.")
     rate = float(said.mean()) if len(said) else None
     hits, sizes = zip(*(_share(own == each, heavy * (people == each)) for each in (1.0, 0.0)), strict=True)
     found = CorrectedRate(None, Interval(None, level=level), rate, hits[0], hits[1], None)
     if rate is None or hits[0] is None or hits[1] is None:
-        return _untold(found, "people's labels are all of one kind" if len(people) else "there are no labels", level)
+        return _untold(found, "the human labels are all equal" if len(people) else "there are no labels", level)
     youden = _lowest_youden(hits[0], hits[1], sizes, level)
     found = CorrectedRate(None, found.interval, rate, hits[0], hits[1], youden)
     if youden <= LEAST_YOUDEN:
@@ -84,7 +86,7 @@ def corrected_rate(
 
 
 def _share(said: NDArray[np.bool_], weights: NDArray[np.float64]) -> tuple[float | None, float]:
-    """A weighted share and the effective number behind it."""
+    """Return a weighted fraction and its effective sample size."""
     total = float(weights.sum())
     if total == 0:
         return None, 0.0
@@ -106,10 +108,11 @@ def _lowest_youden(sensitivity: float, specificity: float, sizes: tuple[float, .
 def _ends(
     judged: tuple[float, float], right: tuple[float, float], wrong: tuple[float, float], level: float
 ) -> tuple[float, float]:
-    """Lang and Reiczigel's: each share moved towards 1/2, then a normal interval that is moved too."""
+    """Return the interval of Lang and Reiczigel: each rate is shifted towards 1/2, and so is a normal interval."""
     from scipy.special import ndtri
 
     z = float(ndtri((1 + level) / 2))
+    # The judged rate gets z²/2 pseudo-observations of each kind, sensitivity and specificity one of each.
     rate, count = (judged[0] * judged[1] + z * z / 2) / (judged[1] + z * z), judged[1] + z * z
     sensitivity, specificity = ((share * size + 1) / (size + 2) for share, size in (right, wrong))
     scale = sensitivity + specificity - 1

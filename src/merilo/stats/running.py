@@ -1,4 +1,4 @@
-"""Means and ratios of sums of numbers that stream by: no more is kept than their intervals need."""
+"""Means and ratios of sums of streaming numbers: only the values that their intervals need are stored."""
 
 from __future__ import annotations
 
@@ -15,27 +15,28 @@ _NEAR = 1e-12
 
 @dataclass(slots=True)
 class RunningMean:
-    """Numbers in a range as they stream by; holds at most 200 of them."""
+    """A mean of streaming numbers in a range; stores at most 200 of them."""
 
     span: tuple[float, float]
     moments: Moments = field(default_factory=Moments)
     at: list[int] = field(default_factory=lambda: [0, 0])
-    """How many numbers lay at the lower and at the higher end of the range."""
+    """Counts of the numbers at the lower and at the higher end of the range."""
     kept: list[float] = field(default_factory=list[float])
-    """All numbers, while they are fewer than 200."""
+    """All numbers, while there are fewer than 200."""
 
     def add(self, number: float) -> None:
-        """Take in one number of the range."""
+        """Add one number of the range."""
         self.moments.add(number)
         for place, end in enumerate(self.span):
             self.at[place] += number == end
+        # Below MANY the interval is a bootstrap and needs the numbers; from there on moments are enough.
         if self.moments.count < MANY:
             self.kept.append(number)
         elif self.kept:
             self.kept.clear()
 
     def interval(self, *, level: float = LEVEL, seed: int = SEED) -> Interval:
-        """The interval that `mean_interval` gives for the same numbers, up to rounding."""
+        """Return the interval that `mean_interval` gives for the same numbers, up to rounding."""
         count = self.moments.count
         if count < MANY:
             return mean_interval(self.kept, self.span, level=level, seed=seed).interval
@@ -55,10 +56,10 @@ class RunningMean:
 
 @dataclass(slots=True)
 class RunningRatio:
-    """A ratio of sums over samples that stream by, such as relevant contexts to all of them; a mean has bottoms of 1.
+    """A ratio of sums over streaming samples, such as relevant contexts to all contexts; a mean has bottoms of 1.
 
-    Holds at most 200 samples, and two numbers for each cluster. Either all samples are in clusters or none is.
-    Each sample's own ratio must lie in `span`, whose ends are finite unless there are clusters.
+    Stores at most 200 samples, and two numbers for each cluster. Either all samples are in clusters or none is. Each
+    sample's own ratio must be in `span`, whose ends are finite unless there are clusters.
     """
 
     span: tuple[float, float]
@@ -69,16 +70,16 @@ class RunningRatio:
     squares: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """Sums of top², top · bottom and bottom²."""
     at: list[int] = field(default_factory=lambda: [0, 0])
-    """How many samples' ratios lay at the lower and at the higher end of the range."""
+    """Counts of the samples whose ratio is at the lower and at the higher end of the range."""
     extremes: tuple[float, float] = (inf, -inf)
     """The lowest and the highest of the samples' ratios."""
     kept: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
-    """All samples, while they are fewer than 200 and in no clusters."""
+    """All samples, while there are fewer than 200 and no clusters."""
     clusters: tuple[array[float], array[float]] = field(default_factory=lambda: (array("d"), array("d")))
     """The sums of tops and of bottoms by the cluster's number."""
 
     def add(self, top: float, bottom: float, cluster: int | None = None) -> None:
-        """Take in one sample, in the cluster of this number (from 0) if any."""
+        """Add one sample, in the cluster with this number (from 0) if any."""
         if not bottom:
             return
         self.count += 1
@@ -103,11 +104,11 @@ class RunningRatio:
 
     @property
     def value(self) -> float | None:
-        """The ratio; None when no sample counts."""
+        """The ratio; None if no sample counts."""
         return self.tops / self.bottoms if self.bottoms else None
 
     def estimate(self, *, level: float = LEVEL, seed: int = SEED) -> Estimate:
-        """What `ratio_interval` gives for the same samples, up to rounding."""
+        """Return the estimate that `ratio_interval` gives for the same samples, up to rounding."""
         if self.clusters[0]:
             return self._by_cluster(level)
         if self.count < MANY:
@@ -115,6 +116,7 @@ class RunningRatio:
             return ratio_interval(tops, bottoms, self.span, level=level, seed=seed)
         value = self.tops / self.bottoms
         above, across, below = self.squares
+        # The sum of (top - value · bottom)², expanded; rounding can make it slightly negative.
         spread = max(above - 2 * value * across + value * value * below, 0.0)
         error = sqrt(self.count / (self.count - 1) * spread) / self.bottoms
         equal = self.extremes[1] - self.extremes[0] <= _NEAR

@@ -1,4 +1,6 @@
-"""Intervals that hold however often one looks: the hedged-capital confidence sequence, and gates that stop early."""
+"""Intervals that stay valid after every look at the data: the hedged-capital confidence sequence, and gates that stop
+early.
+"""
 
 from __future__ import annotations
 
@@ -18,54 +20,54 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TRUNCATION = 0.5
-"""No bet risks more than this share of the capital."""
+"""Largest fraction of the capital that a bet may risk."""
 GRID = 400
 _HALVINGS = 50
 _WIDTHS = 20
-"""Made-up runs whose last interval is looked at; it hardly differs from one to the next."""
+"""Simulated runs whose last interval is computed; its width hardly varies between runs."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConfidenceSequence:
-    """An interval after each unit; all of them cover the mean at once with probability `level`."""
+    """An interval after each unit; all of them together cover the mean with probability `level`."""
 
     low: NDArray[np.float64]
-    """After 1, 2, ... n units; never falls."""
+    """Lower limits after 1, 2, ... n units; never falling."""
     high: NDArray[np.float64]
-    """Never rises."""
+    """Upper limits; never rising."""
     level: float
 
 
 @dataclass(frozen=True, slots=True)
 class SequentialDecision:
-    """What a gate that looks after every unit says."""
+    """The verdict of a gate that tests after every unit."""
 
     verdict: Verdict
     units: int
-    """How many units were taken until it was decided; all of them where it was not."""
+    """Units used until the verdict; all of them if there is none."""
     interval: Interval
-    """Of the mean, after so many units: two one-sided limits, each with the gate's level."""
+    """Interval of the mean after these units: two one-sided limits, each with the gate's level."""
 
 
 class Looking:
-    """`sequential_gate` for values that come one by one: the same bets, in constant memory.
+    """`sequential_gate` for values that arrive one at a time: the same bets, in constant memory.
 
-    A value may be known as an interval only (an outcome that failed): the side that could pass then counts its lower
-    end, the side that could fail its upper end. Once decided, it stays so.
+    A value may be known as an interval only (an outcome that failed): the side that can pass then uses its lower end,
+    the side that can fail its upper end. A verdict never changes.
     """
 
     def __init__(self, at_least: float, span: tuple[float, float], *, level: float = LEVEL) -> None:
-        """`span`: finite; `at_least` may lie outside. Raises ValueError."""
+        """Start without values. `span`: finite; `at_least` may be outside. Raises ValueError."""
         check_level(level)
         self._low, self._width = span[0], _width(span)
         mean = (at_least - self._low) / self._width
         self._above, self._below = _Side(mean, 1 - level), _Side(1 - mean, 1 - level)
         self.verdict = Verdict.PASS if mean <= 0 else Verdict.FAIL if mean > 1 else Verdict.CANNOT_TELL
         self.units = 0
-        """How many values were taken until it was decided; all so far where it is not."""
+        """Values used until the verdict; all so far if there is none."""
 
     def add(self, least: float, most: float) -> None:
-        """Take in one value between `least` and `most`, which are equal where it is known."""
+        """Add one value between `least` and `most`, which are equal if it is known."""
         if self.verdict is not Verdict.CANNOT_TELL:
             return
         self.units += 1
@@ -81,14 +83,16 @@ class _Side:
     def __init__(self, mean: float, tail: float) -> None:
         self._mean, self._tail = mean, tail
         self._count = 0
+        # The prior of the method: one made-up observation with mean 1/2 and variance 1/4.
         self._sum, self._spread, self._variance = 0.5, 0.25, 0.25
         self._log = 0.0
 
     def add(self, value: float) -> bool:
-        """Whether the mean is shown to be above `mean` with this value."""
+        """Return True if the mean is shown to be above `mean` with this value."""
         self._count += 1
         bet = sqrt(2 * log(1 / self._tail) / (self._variance * self._count * log1p(self._count)))
         if self._mean > 0:
+            # Limits the loss on one value of 0 to half of the capital: capital that is lost never recovers.
             bet = min(bet, TRUNCATION / self._mean)
         self._log += log1p(bet * (value - self._mean))
         self._sum += value
@@ -99,38 +103,38 @@ class _Side:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """Whether looking after every unit can pay, as a pilot tells."""
+    """A forecast of early stopping from a pilot."""
 
     width_ratio: float | None
-    """Expected width of the sequence after all units over that of the interval for a fixed number of units."""
+    """Expected width of the sequence after all units, divided by that of the interval for a fixed sample size."""
     decided: float | None
-    """The share of runs that a gate of this kind would decide at all."""
+    """The fraction of runs that such a gate would decide."""
     decided_fixed: float | None
-    """The share that a gate with all units, looked at once, would decide."""
+    """The fraction that a gate with one test after all units would decide."""
     units: float | None
-    """Mean number of units taken, of the most allowed."""
+    """Mean number of units used, of the maximum."""
     pays: bool
-    """Fewer units are expected, and at most a tenth of the decisions is lost."""
+    """True if fewer units are expected and at most a tenth of the decisions is lost."""
     most: int
     runs: int
     seed: int
     note: str = ""
-    """Why it cannot be told; else empty."""
+    """The reason if there is no forecast; otherwise empty."""
 
 
 def confidence_sequence(
     values: Sequence[float] | NDArray[np.float64], span: tuple[float, float], *, level: float = LEVEL
 ) -> ConfidenceSequence:
-    """The hedged-capital confidence sequence of a mean in a finite range, after each of the units.
+    """Return the hedged-capital confidence sequence of a mean in a finite range, after each of the units.
 
-    `values`: one for each unit, in the order in which they were taken, in `span`. Assumes only that each has the
-    same mean given those before it: a random order, no matter when one stops. The running intersection is taken.
-    Ends lie at most 1/400 of the way from the end of the range to the last limit further out than exact ones, never
-    further in; the last pair is exact to 1e-12 of the range.
+    `values`: one for each unit, in the order in which they were evaluated, in `span`. Assumes only that each has the
+    same mean given those before it, as in a random order, whatever the stopping time. The running intersection is
+    used. Ends may be wider than exact ones, by at most 1/400 of the distance from the end of the range to the last
+    limit, and never narrower; the last pair is exact to 1e-12 of the range.
 
     Source: Waudby-Smith & Ramdas, "Estimating means of bounded random variables by betting", JRSS B 86 (2024),
     theorem 3 with θ = 1/2, c = 1/2 and the predictable plug-in bets of (26). A side's capital is monotone in the mean
-    that it bets against, so a limit is found by halving and no grid hides between its points.
+    that it bets against, so halving finds the limit and a grid misses nothing between its points.
     """
     import numpy as np
 
@@ -145,7 +149,7 @@ def confidence_sequence(
 def sequential_interval(
     values: Sequence[float] | NDArray[np.float64], span: tuple[float, float], *, level: float = LEVEL
 ) -> Interval:
-    """The last interval of `confidence_sequence`, exact to 1e-12 of the range; cannot tell without a unit."""
+    """Return the last interval of `confidence_sequence`, exact to 1e-12 of the range; none without a unit."""
     found = _scaled(values, span)
     check_level(level)
     if not len(found):
@@ -162,12 +166,12 @@ def sequential_gate(
     *,
     level: float = LEVEL,
 ) -> SequentialDecision:
-    """Stops as soon as the mean is shown to be at least, or below, `at_least`; else cannot tell yet.
+    """Stop as soon as the mean is shown to be at least, or below, `at_least`; otherwise cannot tell yet.
 
-    `values`: as for `confidence_sequence`; the lower one-sided limit decides to pass, the upper one to fail, each
-    wrong with probability at most 1 - level over all looks. For a drop: differences new - base, the range of a
-    difference and -max_drop. Clusters: one mean for each, in random order. A threshold at an end of the range
-    is decided by no data unless it holds of every mean.
+    `values`: as for `confidence_sequence`. The lower one-sided limit decides to pass, the upper one to fail, each
+    wrong with probability at most 1 - level over all tests. For a drop: differences new - base, the range of a
+    difference and -max_drop. Clusters: one mean for each, in random order. No data decides a threshold at an end of
+    the range, unless it holds for every mean.
     """
     check_level(level)
     found = _scaled(values, span)
@@ -189,7 +193,7 @@ def sequential_outlook(
     seed: int = SEED,
     runs: int = 200,
 ) -> Outlook:
-    """What `sequential_gate` would cost, if units were like the pilot's: means over `runs` made-up runs of `most`.
+    """Forecast the cost of `sequential_gate` for units like the pilot's: means over `runs` simulated runs of `most`.
 
     `pilot`: at least 10 values in `span`, sampled with replacement. The gate that reads all units once has the limits
     of `mean_limits`. There is no forecast from a pilot of fewer or equal values.
@@ -241,7 +245,7 @@ def sequential_outlook(
 
 
 def _width(span: tuple[float, float]) -> float:
-    """How wide the range is. Raises ValueError unless that is a finite number above 0."""
+    """Return the width of the range. Raises ValueError unless it is finite and above 0."""
     low, high = span
     if not (isfinite(low) and isfinite(high) and low < high):
         raise ValueError(f"A confidence sequence needs a finite range, got {low} to {high}.")
@@ -249,17 +253,17 @@ def _width(span: tuple[float, float]) -> float:
 
 
 def _scaled(values: Sequence[float] | NDArray[np.float64], span: tuple[float, float]) -> NDArray[np.float64]:
-    """The values in [0, 1]."""
+    """Return the values scaled to [0, 1]."""
     import numpy as np
 
     found = (numbers(values, "scores") - span[0]) / _width(span)
     if len(found) and (found.min() < -1e-9 or found.max() > 1 + 1e-9):
-        raise ValueError(f"Scores must lie in the metric's range, {span[0]} to {span[1]}.")
+        raise ValueError(f"Scores must be in the metric's range, {span[0]} to {span[1]}.")
     return np.clip(found, 0.0, 1.0)
 
 
 def _bets(values: NDArray[np.float64], tail: float) -> NDArray[np.float64]:
-    """sqrt(2 log(1/tail) / (variance so far · t · log(1 + t))), each from the values before it."""
+    """Return sqrt(2 log(1/tail) / (variance so far · t · log(1 + t))), each from the values before it."""
     import numpy as np
 
     times = np.arange(1, len(values) + 1)
@@ -270,9 +274,10 @@ def _bets(values: NDArray[np.float64], tail: float) -> NDArray[np.float64]:
 
 
 def _capital(values: NDArray[np.float64], bets: NDArray[np.float64], means: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What betting that the mean is above each of `means` has made of 1, after each unit: units × means."""
+    """Return the capital after each unit from betting 1 that the mean is above each of `means`: units × means."""
     import numpy as np
 
+    # A mean of 0 divides by zero, and the capital may grow beyond any float; both results (infinity) are right.
     with np.errstate(divide="ignore", over="ignore"):
         found = np.minimum(bets[:, None], TRUNCATION / means)
         found *= values[:, None] - means
@@ -281,7 +286,7 @@ def _capital(values: NDArray[np.float64], bets: NDArray[np.float64], means: NDAr
 
 
 def _crossing(values: NDArray[np.float64], mean: float, tail: float) -> int:
-    """After how many units the mean is shown to be above `mean`; one more than there are where it is not."""
+    """Return the number of units after which the mean is shown to be above `mean`; one more than all if it is not."""
     import numpy as np
 
     if mean < 0:
@@ -293,13 +298,14 @@ def _crossing(values: NDArray[np.float64], mean: float, tail: float) -> int:
 
 
 def _last(values: NDArray[np.float64], tail: float) -> float:
-    """The lower limit after all units: the greatest mean that the capital has ever refuted."""
+    """Return the lower limit after all units: the largest mean that the capital has ever refuted."""
     import numpy as np
 
     bets = _bets(values, tail)
     low, high = 0.0, 1.0
     if _capital(values, bets, np.array([low])).max() < 1 / tail:
         return 0.0
+    # The capital is monotone in the mean that it bets against, so the limit can be found by halving.
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         refuted = _capital(values, bets, np.array([middle])).max() >= 1 / tail
@@ -308,7 +314,7 @@ def _last(values: NDArray[np.float64], tail: float) -> float:
 
 
 def _path(values: NDArray[np.float64], tail: float) -> NDArray[np.float64]:
-    """The lower limit after each unit, on a grid below the last one."""
+    """Return the lower limit after each unit, on a grid below the last one."""
     import numpy as np
 
     if not len(values):

@@ -31,12 +31,12 @@ _EXPONENTS = (-30.0, 12.0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stratum:
-    """A part of the population, and what was observed in it."""
+    """A part of the population, with its observed values."""
 
     share: float
-    """Of the population, above 0."""
+    """Fraction of the population, above 0."""
     mean: float
-    """The estimate of its mean, in [0, 1]."""
+    """The estimated mean of the stratum, in [0, 1]."""
     values: Floats
     """Observed numbers; empty if there are none. Numbers outside [0, 1] are possible, as differences of two numbers."""
     weights: Floats
@@ -46,7 +46,7 @@ class Stratum:
 
     @property
     def variance(self) -> float:
-        """Of the estimated mean; 0 without values."""
+        """Variance of the estimated mean; 0 without values."""
         import numpy as np
 
         if not len(self.values):
@@ -56,7 +56,7 @@ class Stratum:
 
 
 def stratified_limits(strata: Sequence[Stratum], variance: float, quantile: float) -> tuple[float, float]:
-    """Lower and upper limit of the sum of share · mean over the strata, in [0, 1].
+    """Return the lower and upper limit of the sum of share · mean over the strata, in [0, 1].
 
     `variance`: of the estimate for all other reasons, such as the sampled sizes of the strata. `quantile`: two-sided,
     normal or Student's t. A stratum without values may have any mean from 0 to 1.
@@ -72,18 +72,21 @@ def stratified_limits(strata: Sequence[Stratum], variance: float, quantile: floa
 
 
 def _farthest(curves: Sequence[Floats]) -> float:
-    """The largest sum of one point of each curve, if the curves share STEPS steps.
+    """Return the largest sum of one point of each curve, if the curves share STEPS steps.
 
     The curves are concave, so each step goes to the curve that gains most by it.
     """
     import numpy as np
 
+    # Each curve starts at 0, so its differences are the gains of its steps.
     gains = np.concatenate([np.diff(curve, prepend=0.0) for curve in curves])
     return float(np.sort(gains)[-STEPS:].sum())
 
 
 def _reach(stratum: Stratum, statistics: Floats, *, up: bool) -> Floats:
-    """How far above (or below) its estimate the stratum's mean can be, for each value of Pearson's statistic."""
+    """Return the distance of the highest (or lowest) possible mean from the estimate, for each value of the
+    statistic.
+    """
     import numpy as np
 
     room = 1 - stratum.mean if up else stratum.mean
@@ -97,18 +100,18 @@ def _reach(stratum: Stratum, statistics: Floats, *, up: bool) -> Floats:
 
 
 def _largest_means(values: Floats, counts: Floats, end: float, statistics: Floats) -> Floats:
-    """The largest mean of a distribution on `values` and `end`, for each value of Pearson's statistic.
+    """Return the largest mean of a distribution on `values` and `end`, for each value of Pearson's statistic.
 
-    `values`: ascending, at most `end`. By Lagrange multipliers the probabilities are proportional to
-    count / sqrt(multiplier - value), with a multiplier above `end`. With the multiplier at `end` the rest of the
-    probability goes to `end`, if no value is there.
+    `values`: ascending, at most `end`. By Lagrange multipliers the probabilities are proportional to count /
+    sqrt(multiplier - value), with a multiplier above `end`. With the multiplier at `end` the rest of the probability
+    goes to `end`, if no value is there.
     """
     import numpy as np
 
     total = float(counts.sum())
 
     def tilted(beyond: Floats) -> tuple[Floats, Floats]:
-        """Statistic and mean for multipliers that exceed the end by these numbers."""
+        """Return statistic and mean for multipliers that exceed the end by these numbers."""
         roots = np.sqrt(end - values + beyond[:, None])
         sums = (counts / roots).sum(axis=1)
         return sums * (counts * roots).sum(axis=1) / total - total, (counts * values / roots).sum(axis=1) / sums
@@ -117,6 +120,7 @@ def _largest_means(values: Floats, counts: Floats, end: float, statistics: Float
     limit, mean = inf, 0.0
     if end > values[-1]:
         limit, mean = (float(each[0]) for each in tilted(np.zeros(1)))
+        # Probability of the end of the range, where nothing was observed.
         unseen = 1 - (total + limit) / (total + statistics)
         found = mean + unseen * (end - mean)
     inner = statistics <= limit

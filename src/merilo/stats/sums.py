@@ -1,4 +1,4 @@
-"""Sums over units and clusters, and the linearised standard error of their ratio."""
+"""Sums over units (samples or clusters), and the linearised standard error of their ratio."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def numbers(values: Iterable[float], what: str) -> NDArray[np.float64]:
-    """An array of finite numbers; ValueError where one is not. `what` names them in the sentence."""
+    """Return an array of finite numbers. Raises ValueError otherwise; `what` names the numbers in the message."""
     import numpy as np
 
     found = np.asarray(values if isinstance(values, np.ndarray) else list(values), dtype=np.float64)
@@ -22,20 +22,21 @@ def numbers(values: Iterable[float], what: str) -> NDArray[np.float64]:
         raise ValueError(f"The {what} must be one list of numbers, got an array of {found.ndim} dimensions.")
     if not np.isfinite(found).all():
         place = int(np.argmin(np.isfinite(found)))
-        raise ValueError(f"The {what} must be finite, got {found[place]} in place {place}; leave such units out.")
+        raise ValueError(f"The {what} must be finite, got {found[place]} at index {place}; leave such units out.")
     return found
 
 
 def same_length(length: int, other: int, what: str) -> None:
-    """Raises ValueError unless there is one for each unit."""
+    """Raise ValueError unless there is one value for each unit."""
     if other != length:
         raise ValueError(f"Each unit needs one of the {what}: there are {length} units and {other} {what}.")
 
 
 def coded(clusters: Sequence[Hashable]) -> NDArray[np.int64]:
-    """The number of each unit's cluster, counted from 0 in the order in which clusters first come."""
+    """Return the number of each unit's cluster, from 0 in the order of first appearance."""
     import numpy as np
 
+    # numpy scalars hash slowly; Python's own numbers do not.
     if isinstance(clusters, np.ndarray):
         clusters = clusters.tolist()
     numbered: dict[Hashable, int] = {}
@@ -43,7 +44,7 @@ def coded(clusters: Sequence[Hashable]) -> NDArray[np.int64]:
 
 
 def summed(codes: NDArray[np.int64], parts: NDArray[np.float64], count: int = 0) -> NDArray[np.float64]:
-    """The sum of the parts of each code; at least `count` sums."""
+    """Return the sum of the parts of each code; at least `count` sums."""
     import numpy as np
 
     return np.bincount(codes, weights=parts, minlength=count).astype(np.float64, copy=False)
@@ -51,7 +52,7 @@ def summed(codes: NDArray[np.int64], parts: NDArray[np.float64], count: int = 0)
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A mean or ratio with all that a limit by Student's t needs, one-sided or two-sided."""
+    """A mean or ratio with everything that a limit by Student's t needs, one-sided or two-sided."""
 
     value: float
     error: float
@@ -67,24 +68,24 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sums:
-    """A ratio of sums, and what each unit (sample or cluster) adds to both."""
+    """A ratio of sums, as the contribution of each unit (sample or cluster) to both."""
 
     tops: NDArray[np.float64]
     bottoms: NDArray[np.float64]
-    """Above 0."""
+    """The denominators; above 0."""
 
     @classmethod
     def of(
         cls, tops: NDArray[np.float64], bottoms: NDArray[np.float64], codes: NDArray[np.int64] | None = None
     ) -> Sums:
-        """The sums of units; by cluster where `codes` number them."""
+        """Return the sums of units; by cluster if `codes` number the clusters."""
         if codes is None:
             return cls(tops, bottoms)
         return cls(summed(codes, tops), summed(codes, bottoms))
 
     @property
     def count(self) -> int:
-        """How many units."""
+        """The number of units."""
         return len(self.tops)
 
     @property
@@ -94,11 +95,11 @@ class Sums:
 
     @property
     def error(self) -> float:
-        """The linearised standard error of the ratio, units being independent; needs two units.
+        """The linearised standard error of the ratio for independent units; needs two units.
 
-        sqrt(G/(G - 1) · sum(e²)), e = (top - ratio · bottom) / sum(bottoms), whose sum is 0. With bottoms of 1 it
-        is the usual standard error of a mean. Too small for few units with unequal bottoms: see `spread`.
-        Source: Cochran, "Sampling Techniques" (3rd ed., 1977), 6.3.
+        sqrt(G/(G - 1) · sum(e²)), e = (top - ratio · bottom) / sum(bottoms), whose sum is 0. With bottoms of 1 it is
+        the usual standard error of a mean. Too small for few units with unequal bottoms: see `spread`. Source:
+        Cochran, "Sampling Techniques" (3rd ed., 1977), 6.3.
         """
         parts = (self.tops - self.value * self.bottoms) / self.bottoms.sum()
         return sqrt(self.count / (self.count - 1) * float((parts**2).sum()))
@@ -113,6 +114,7 @@ class Sums:
         and G - 1. Linear in the number of units. Sources: Bell & McCaffrey, Survey Methodology 28 (2002); closed form
         for a mean: Imbens & Kolesár, Review of Economics and Statistics 98 (2016), section II.
         """
+        # mean.
         shares = self.bottoms / self.bottoms.sum()
         parts = (self.tops - self.value * self.bottoms) / self.bottoms.sum()
         crossed = shares * shares / (1 - shares)
@@ -121,7 +123,8 @@ class Sums:
 
     @property
     def effective(self) -> float:
-        """Kish's effective number of units, sum(bottoms)² / sum(bottoms²): how many equal ones weigh as much.
+        """Kish's effective number of units, sum(bottoms)² / sum(bottoms²): the number of equal units with this
+        weight.
 
         Source: Kish, "Survey Sampling" (1965), 11.7.
         """

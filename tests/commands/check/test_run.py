@@ -389,7 +389,7 @@ async def test_both_cuts_of_relevance(tmp_path: Path) -> None:
         ("all", "chunk_relevance=2"): [105, 35],
     }
     two = found["people"]["chunk_relevance>=1"]["two"]
-    assert two["kappa"] == {"value": None, "interval": None, "note": "cannot tell: people gave one label only"}
+    assert two["kappa"] == {"value": None, "interval": None, "note": "cannot tell: the human labels are all equal"}
     assert two["sensitivity"]["value"] == 1.0
     assert found["people"]["chunk_relevance"]["one"]["ece"]["note"] == "the judge gives no probability"
     assert found["people"]["chunk_relevance"]["one"]["auroc"]["value"] > 0.9
@@ -443,7 +443,7 @@ async def test_labels_that_stand_in_two_files(tmp_path: Path) -> None:
     first = written(tmp_path, RECORDS[:1])
     second = tmp_path / "again.jsonl"
     second.write_bytes(first.read_bytes())
-    with pytest.raises(DataError, match=r"again\.jsonl, line 1.*labelled in ours\.jsonl, line 1"):
+    with pytest.raises(DataError, match=r"again\.jsonl, line 1.*as in ours\.jsonl, line 1"):
         await checked(CheckOptions(labels=[first, second]))
 
 

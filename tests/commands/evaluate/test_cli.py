@@ -113,7 +113,7 @@ def test_too_many_failed_outcomes_exit_with_4(run: Here) -> None:
         (("show", "nothing-here"), "manifest.json"),
         (("show", "out", "--sample", "nobody"), "nobody"),
         (("show", "out", "--worst", "3"), "--metric"),
-        (("metrics", "nope"), "There is no metric"),
+        (("metrics", "nope"), "No metric"),
         (("judge", "test", "scripted:none.json"), "none.json"),
     ],
 )

@@ -70,7 +70,7 @@ def test_the_exit_code_is_the_verdict(gated: Here, words: str, code: int, verdic
         ("--min id_recall=0.5 --undefined best", "undefined is drop or worst, got the text 'best'"),
         ("--min id_recall=0.5 --cannot-tell maybe", "cannot_tell is pass or fail, got the text 'maybe'"),
         ("--min id_recall=0.5 --cluster document", "120 samples have no 'document'"),
-        ("--suite absent.toml", "The file 'absent.toml' cannot be read"),
+        ("--suite absent.toml", "No such file: absent.toml."),
         ("--baseline absent --max-drop 0.1", "Not a run directory: absent"),
     ],
 )

@@ -56,7 +56,7 @@ def test_a_file_cut_short_is_noticed(tmp_path: Path, length: int) -> None:
     """A file that ends anywhere before its end is refused."""
     path = tmp_path / "short"
     path.write_bytes(CONTENT[:length])
-    with pytest.raises(DataError, match="no whole file of encoder weights"):
+    with pytest.raises(DataError, match="not a complete file of encoder weights"):
         Weights.read(path)
 
 

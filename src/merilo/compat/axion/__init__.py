@@ -1,9 +1,8 @@
 """axion's documented names: a script written for its page on contextual relevancy runs with its imports changed.
 
-`axion.metrics`, `axion.dataset` and `axion.runners` are modules here too, and all names are also in this one.
-
-Where the page and axion's code disagree, the interface is the page's (`execute`, `run`, `pretty`, the names of the
-signals) and the numbers are the code's. docs/how-to/axion.md shows all of it.
+`axion.metrics`, `axion.dataset` and `axion.runners` are modules here too, and this module has all their names. If the
+page and axion's code disagree, the interface is the page's (`execute`, `run`, `pretty`, the names of the signals) and
+the numbers are the code's. docs/how-to/axion.md shows all of it.
 """
 
 from __future__ import annotations

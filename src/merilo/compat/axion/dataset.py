@@ -19,14 +19,14 @@ FIELD_OF: Final[Mapping[str, str]] = {
     "response": "actual_output",
     "reference": "expected_output",
 }
-"""axion's name of each field of a sample that a metric may need, in the order in which they are told."""
+"""axion's name of each field of a sample that a metric may need, in the order of messages."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetItem:
-    """One case under axion's names; what is not known stays None.
+    """One case under axion's names; unknown values are None.
 
-    Raises DataError, one sentence, for a value that is not what the field holds.
+    Raises DataError for a value that does not fit its field.
     """
 
     query: str | None = None
@@ -34,7 +34,7 @@ class DatasetItem:
     expected_output: str | None = None
     actual_output: str | None = None
     id: str | None = None
-    """Given back with the results; they stand in data set order, with or without it."""
+    """Returned with the results, which are always in data set order."""
     conversation: Sequence[Mapping[str, str]] | None = None
     """Messages with `role` (user or assistant) and `content`, for AnswerRelevancy over all turns."""
 
@@ -49,11 +49,11 @@ class DatasetItem:
             raise DataError(f"DatasetItem takes retrieved_content as a list of texts, got {content!r}.")
 
     def lacking(self, needs: frozenset[str]) -> tuple[str, ...]:
-        """Which of these fields of a sample are missing, under axion's names; a blank text is missing."""
+        """Return the names, in axion, of the needed fields that are missing; a blank text is missing."""
         return tuple(name for field, name in FIELD_OF.items() if field in needs and self._is_missing(name))
 
     def sample(self, id: str) -> Sample:
-        """This item as a sample with an id of its own."""
+        """Return this item as a sample with this id."""
         talk: JSON = [dict(message) for message in self.conversation or ()]
         return Sample(
             id,
@@ -70,12 +70,12 @@ class DatasetItem:
 
 
 def item_from(given: DatasetItem | Mapping[str, object]) -> DatasetItem:
-    """An item, or the one that a mapping under axion's names holds; other keys are passed over. Raises DataError."""
+    """Return an item, or make one from a mapping under axion's names; other keys are ignored. Raises DataError."""
     if isinstance(given, DatasetItem):
         return given
     raw: object = given
     if not isinstance(raw, Mapping):
-        raise DataError(f"An item is a DatasetItem or a mapping under the names of its fields, got {given!r}.")
+        raise DataError(f"An item must be a DatasetItem or a mapping with its field names, got {given!r}.")
     known = [field.name for field in fields(DatasetItem) if field.name in given]
     if not known:
         names = ", ".join(field.name for field in fields(DatasetItem))

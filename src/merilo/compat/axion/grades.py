@@ -1,4 +1,4 @@
-"""Relevance of all contexts taken together, for judges that grade and do not answer in free text."""
+"""Relevance of all contexts together, for judges that grade and do not answer in free text."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinedRelevance(Ordinary):
-    """Whether the retrieved contexts, read as one text, hold a part of the answer: 1 or 0.
+    """Relevance of the retrieved contexts, read as one text: 1 if they contain a part of the answer, otherwise 0.
 
-    Formula: 1 for a Relevance grade of at least 1 on the sentences of all contexts, in order. Undefined where
-    there is no sentence to judge. Source: the holistic mode that axion's documentation promises, asked as a grade.
+    Formula: 1 for a Relevance grade of at least 1 on the sentences of all contexts, in order. Undefined if there is
+    no sentence to judge. Source: the holistic mode in axion's documentation, asked as a grade.
     """
 
     name: ClassVar[str] = "joined_relevance"
@@ -27,15 +27,15 @@ class JoinedRelevance(Ordinary):
     needs = frozenset({"user_input", "retrieved_contexts"})
     asks = Kinds({Relevance})
     card: ClassVar[Card] = Card(
-        summary="Whether the retrieved contexts together hold a part of the answer.",
-        formula="1 for a grade of at least 1, else 0.",
+        summary="1 if the retrieved contexts together contain a part of the answer, otherwise 0.",
+        formula="1 for a grade of at least 1, otherwise 0.",
         questions="One Relevance question.",
         relatives=("context_relevance", "axion:contextual_relevancy"),
         family="axion",
     )
 
     def at_most(self, sample: Sample) -> int:
-        """One question."""
+        """Return 1, or 0 if nothing was retrieved."""
         return 1 if sample.retrieved_contexts else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:

@@ -1,4 +1,4 @@
-"""axion's metric classes: which definition each computes, and what a judge without free text is asked instead."""
+"""axion's metric classes: the definition that each computes, and its replacement for a judge without free text."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ if TYPE_CHECKING:
     Read = Callable[[DatasetItem, Score | None], Told]
 
 Option = bool | float | str | Mapping[str, float]
-"""What a parameter of a metric may be."""
+"""Types of a metric's parameters."""
 
 _WITHOUT_EFFECT = frozenset({"mode", "mode_effect", "force_granular", "allow_fallback", "explain"})
-"""Parameters that a question asked instead can leave alone."""
+"""Parameters that have no effect on the replacement's question."""
 
 
 class AxionMetric:
-    """What axion's metrics have in common.
+    """The common base of axion's metrics.
 
-    `judge` goes before the runner's; `threshold` is what a score has to reach, in [0, 1]; the other options are the
-    parameters of `definition`. Raises UsageError for an option that it does not have or cannot take.
+    `judge` takes precedence over the runner's; `threshold` is the score to reach, in [0, 1]; the other options are
+    the parameters of `definition`. Raises UsageError for an unknown or invalid option.
     """
 
     definition: ClassVar[type[Metric]]
     """The published definition that it computes with a judge that answers in free text."""
     usual_threshold: ClassVar[float] = 0.5
     read: ClassVar[Read]
-    """What it shows of a score."""
+    """The function that extracts signals from a score."""
 
     def __init__(self, *, judge: JudgeLike | None = None, threshold: float | None = None, **options: Option) -> None:
         self.judge = judge
@@ -72,7 +72,7 @@ class AxionMetric:
         return tuple(name for field, name in FIELD_OF.items() if field in self.published.needs)
 
     async def execute(self, item: DatasetItem | Mapping[str, object]) -> MetricResult:
-        """Return the result on one item, or on a mapping under the names of an item's fields; it is a separate run.
+        """Return the result on one item, or on a mapping with an item's field names; it is a separate run.
 
         Raises DataError if a needed field is missing, UsageError if the judge cannot answer.
         """
@@ -84,27 +84,27 @@ class AxionMetric:
         return result
 
     def check(self, item: DatasetItem) -> None:
-        """Raise DataError, one sentence, where the item lacks a field that this metric needs."""
+        """Raise DataError if the item lacks a field that this metric needs."""
         if lacking := self.lacking(item):
             raise DataError(lacking)
 
     def lacking(self, item: DatasetItem) -> str:
-        """What the item lacks, as one sentence; empty when nothing."""
+        """Return the missing fields of the item as one sentence; empty if there are none."""
         missing = item.lacking(self.published.needs)
         if not missing:
             return ""
-        called = "The item" if item.id is None else f"Item {item.id!r}"
-        return f"{called} has no {' and no '.join(missing)}, and {self.name} needs {_listed(self.needs)}."
+        subject = "The item" if item.id is None else f"Item {item.id!r}"
+        return f"{subject} has no {' and no '.join(missing)}, and {self.name} needs {_listed(self.needs)}."
 
     def metric_for(self, judge: Judge) -> Metric:
-        """What is computed with this judge. Raises UsageError when it can answer nothing of use."""
+        """Return the metric to compute with this judge. Raises UsageError if the judge cannot answer it."""
         if Completion in judge.answers:
             return self.published
         instead = self.instead()
         if instead is None or not instead.asks <= judge.answers:
             raise UsageError(
                 f"{self.name} needs a judge that answers in free text, and {judge.name} does not; "
-                "give one that does, such as judge='openai:MODEL'."
+                "use one that does, such as judge='openai:MODEL'."
             )
         usual = type(self.published)()
         for field in fields(_dataclass(self.definition)):
@@ -112,30 +112,30 @@ class AxionMetric:
             if field.name not in _WITHOUT_EFFECT and given != getattr(usual, field.name):
                 raise UsageError(
                     f"{self.name} takes {field.name}={given} only with a judge that answers in free text, "
-                    f"and {judge.name} does not; leave it out or give judge='openai:MODEL'."
+                    f"and {judge.name} does not; omit it or use judge='openai:MODEL'."
                 )
         return instead
 
     def instead(self) -> Metric | None:
-        """The metric computed with a judge that answers no free text; None when there is none of the same formula."""
+        """Return the metric for a judge without free text; None if no metric has the same formula."""
         return None
 
     def result(
         self, item: DatasetItem, outcome: Outcome, metric: Metric, *, judge: str, threshold: float
     ) -> MetricResult:
-        """The result that an outcome is; `metric` is what was computed."""
+        """Return the result for an outcome; `metric` is the one that was computed."""
         instead = metric is not self.published
         if instead and isinstance(outcome, Undefined) and item.retrieved_content is not None:
             outcome = outcome if item.retrieved_content else no_context(empty_scored=True)  # as published
         score = outcome if isinstance(outcome, Score) else None
-        told = type(self).read(item, score)
+        found = type(self).read(item, score)
         return MetricResult(
             metric_name=self.name,
             item=item,
             score=None if score is None else score.value,
             threshold=threshold,
-            signals=told.signals,
-            explanation=reason(outcome) if score is None else told.words,
+            signals=found.signals,
+            explanation=reason(outcome) if score is None else found.words,
             interpretation=self.interpretation(score),
             flags=() if score is None else score.flags,
             metadata={"mode": str(getattr(self.published, "mode", Mode.GRANULAR)), "judge": judge}
@@ -144,7 +144,7 @@ class AxionMetric:
         )
 
     def interpretation(self, score: Score | None) -> Interpretation | None:
-        """The score in words, where axion's documentation has some."""
+        """Return the score in words, if axion's documentation has some."""
         del score
         return None
 
@@ -160,7 +160,7 @@ class ContextualRelevancy(AxionMetric):
     read = signals.relevancy
 
     def instead(self) -> Metric | None:
-        """Relevance by grade, of each chunk or of all."""
+        """Return relevance by grade, of each chunk or of all."""
         mine = self.published
         together = (
             isinstance(mine, contexts.ContextualRelevancy)
@@ -170,7 +170,7 @@ class ContextualRelevancy(AxionMetric):
         return JoinedRelevance() if together else ContextRelevance(unit=Unit.CONTEXT)
 
     def interpretation(self, score: Score | None) -> Interpretation | None:
-        """The words of the documentation; none where the chunks were judged together."""
+        """Return the words of the documentation; None if the chunks were judged together."""
         together = score is not None and score.counts.get("relevant", 0) is None
         return None if score is None or together else Interpretation.of(score.value)
 
@@ -182,18 +182,18 @@ class ContextualRanking(AxionMetric):
     read = signals.ranking
 
     def instead(self) -> Metric | None:
-        """Average precision by Relevance."""
+        """Return average precision by Relevance."""
         return ContextPrecision(against=Against.QUESTION)
 
 
 class ContextualPrecision(AxionMetric):
-    """Average precision of the retrieved chunks by their use for the expected output."""
+    """Average precision of the retrieved chunks by their usefulness for the expected output."""
 
     definition = usefulness.ContextualPrecision
     read = signals.precision
 
     def instead(self) -> Metric | None:
-        """Average precision by Usefulness."""
+        """Return average precision by Usefulness."""
         return ContextPrecision(against=Against.REFERENCE)
 
 
@@ -204,12 +204,12 @@ class ContextualRecall(AxionMetric):
     read = signals.recall
 
     def instead(self) -> Metric | None:
-        """Statements and their Support."""
+        """Return context recall by Statements and their Support."""
         return ContextRecall()
 
 
 class ContextualSufficiency(AxionMetric):
-    """Whether the retrieved chunks are enough to answer the query, 1 or 0. Needs a judge of free text."""
+    """Sufficiency of the retrieved chunks for answering the query, 1 or 0. Needs a judge of free text."""
 
     definition = usefulness.ContextualSufficiency
     read = signals.sufficiency
@@ -223,7 +223,7 @@ class ContextualUtilization(AxionMetric):
 
 
 class Faithfulness(AxionMetric):
-    """How far the retrieved chunks carry the actual output's claims. Needs a judge of free text."""
+    """Support of the actual output's claims by the retrieved chunks. Needs a judge of free text."""
 
     definition = statements.Faithfulness
     read = signals.faithfulness
@@ -245,14 +245,14 @@ class FactualAccuracy(AxionMetric):
 
 
 def threshold_from(given: float) -> float:
-    """A threshold. Raises UsageError unless it is a number in [0, 1]."""
+    """Return a threshold. Raises UsageError unless it is a number in [0, 1]."""
     number: object = given
     if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= 1:
-        raise UsageError(f"A threshold is a number from 0 to 1, got {given!r}.")
+        raise UsageError(f"A threshold must be a number from 0 to 1, got {given!r}.")
     return float(number)
 
 
-def _dataclass(metric: type[Metric]) -> Any:  # Any: a Protocol does not say that its classes are dataclasses
+def _dataclass(metric: type[Metric]) -> Any:  # Any: a Protocol cannot require dataclasses
     return metric
 
 

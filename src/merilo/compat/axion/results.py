@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Interpretation(StrEnum):
-    """What a share of relevant chunks says of the retriever, by the unrounded score."""
+    """Interpretations of a share of relevant chunks, by the unrounded score."""
 
     ALL = "All retrieved chunks are relevant"
     """1.0."""
@@ -30,7 +30,7 @@ class Interpretation(StrEnum):
 
     @classmethod
     def of(cls, score: float) -> Interpretation:
-        """The words for a score in [0, 1]."""
+        """Return the words for a score in [0, 1]."""
         if score >= 1.0:
             return cls.ALL
         if score >= 0.7:
@@ -40,7 +40,7 @@ class Interpretation(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricResult:
-    """A score with what stands behind it; `score` and `passed` are None where there is no number."""
+    """A score with the evidence for it; `score` and `passed` are None if there is no number."""
 
     metric_name: str
     item: DatasetItem
@@ -49,13 +49,13 @@ class MetricResult:
     threshold: float
     signals: Signals
     explanation: str
-    """The score in a few words, or why there is none."""
+    """The score in a few words, or the reason why there is none."""
     interpretation: Interpretation | None = None
     """For ContextualRelevancy with a score."""
     flags: tuple[str, ...] = ()
-    """What went wrong and was scored all the same, as axion's code does."""
+    """Problems that were scored anyway, as axion's code does."""
     metadata: Mapping[str, str]
-    """`mode`, the `judge` and the `definition` that was computed, as merilo writes it."""
+    """`mode`, the `judge` and the computed `definition`, as merilo writes it."""
     outcome: Outcome
     """merilo's own outcome, with the evidence."""
 
@@ -66,14 +66,14 @@ class MetricResult:
 
     @property
     def passed(self) -> bool | None:
-        """Whether the score reaches the threshold; None without a score."""
+        """True if the score reaches the threshold; None without a score."""
         return None if self.score is None else self.score >= self.threshold
 
     def __str__(self) -> str:
         return self.pretty()
 
     def pretty(self) -> str:
-        """The result for people: the score with two digits first, then what it means and what went wrong."""
+        """Return the result as text: the score with two digits first, then its meaning and problems."""
         if self.score is None:
             return f"Score: none ({self.explanation})"
         lines = [f"Score: {self.score:.2f} ({self.explanation})"]
@@ -84,7 +84,7 @@ class MetricResult:
 
 
 def reason(outcome: Outcome) -> str:
-    """Why an outcome is no score."""
+    """Return the reason why an outcome is not a score."""
     match outcome:
         case Undefined():
             return outcome.reason

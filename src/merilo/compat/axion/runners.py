@@ -1,4 +1,4 @@
-"""Metrics of axion computed by merilo's own engine, so that its cache, limits and retries hold."""
+"""axion's metrics computed by merilo's own engine, with its cache, limits and retries."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _DEFAULT: Final = "embedded"
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """How a run is made; the fields are those of `MetricRunner`."""
+    """The options of a run; the fields are those of `MetricRunner`."""
 
     judge: JudgeLike | None = None
     max_concurrent: int = CONCURRENCY
@@ -42,17 +42,17 @@ class Setting:
 
 
 class MetricRunner:
-    """Computes several metrics over a data set.
+    """A runner that computes several metrics over a data set.
 
     Args:
         metrics: of this module.
-        judge: for every metric that names none itself: what `merilo.evaluate` takes. None: "embedded".
-        max_concurrent: requests in the air at once.
-        thresholds: name of a metric's class → what its score has to reach, before the metric's own.
+        judge: for every metric without its own judge: any value that `merilo.evaluate` accepts. None: "embedded".
+        max_concurrent: maximum requests in flight.
+        thresholds: name of a metric's class → score to reach; takes precedence over the metric's own.
         cache: as in `merilo.evaluate`.
-        out: the directory of the run, where it is kept, resumed and shown from. None: none is kept.
+        out: directory in which the run is stored, to resume and show it. None: the run is not stored.
 
-    Raises UsageError for arguments that cannot be used.
+    Raises UsageError for invalid arguments.
     """
 
     def __init__(
@@ -74,22 +74,22 @@ class MetricRunner:
                 raise UsageError(f"A MetricRunner takes metrics of merilo.compat.axion, got {given!r}.")
         unknown = [name for name in thresholds or {} if name not in {metric.name for metric in self.metrics}]
         if unknown:
-            raise UsageError(f"thresholds names {unknown[0]!r}, which is none of this runner's metrics.")
+            raise UsageError(f"thresholds names {unknown[0]!r}, which is not a metric of this runner.")
         checked = {name: threshold_from(number) for name, number in (thresholds or {}).items()}
         self.setting = Setting(judge=judge, max_concurrent=max_concurrent, thresholds=checked, cache=cache, out=out)
 
     async def run(self, dataset: Iterable[DatasetItem | Mapping[str, object]]) -> list[MetricResult]:
-        """The results, item by item in the order of the data set; within an item in the order of the metrics.
+        """Return the results, item by item in the order of the data set; within an item in the order of the metrics.
 
-        The whole data set is one run (one for each judge). An item that lacks a field which a metric needs has a
-        result without a score that says so. Raises UsageError where a judge cannot answer, DataError for bad records.
+        The whole data set is one run (one for each judge). An item without a field that a metric needs has a result
+        without a score, with the reason. Raises UsageError if a judge cannot answer, DataError for bad records.
         """
         return await results_of(self.metrics, [item_from(item) for item in dataset], self.setting)
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Metrics that share a judge, each by its place among all."""
+    """Metrics that share a judge, each with its index among all."""
 
     judge: Judge
     metrics: Mapping[int, Metric]
@@ -98,10 +98,10 @@ class _Part:
 async def results_of(
     metrics: Sequence[AxionMetric], items: Sequence[DatasetItem], setting: Setting
 ) -> list[MetricResult]:
-    """The results of all metrics on all items: item by item, metrics in order."""
+    """Return the results of all metrics on all items: item by item, metrics in order."""
     parts = _parts(metrics, setting)
     if setting.out is not None and len(parts) > 1:
-        raise UsageError("A run that is kept has one judge for all metrics; leave out=... away, or give one judge.")
+        raise UsageError("A stored run (out=...) has one judge for all metrics; omit out=, or use one judge.")
     found: dict[tuple[int, int], MetricResult] = {}
     for part in parts:
         outcomes = await _outcomes(part, metrics, items, setting)
@@ -118,7 +118,7 @@ async def results_of(
 async def _outcomes(
     part: _Part, metrics: Sequence[AxionMetric], items: Sequence[DatasetItem], setting: Setting
 ) -> list[Mapping[str, Outcome]]:
-    """The outcomes on each item, by the metric's text."""
+    """Return the outcomes on each item, by the metric's text."""
     asked = {
         metric_text(computed): computed
         for at, computed in part.metrics.items()
@@ -143,7 +143,7 @@ async def _evaluated(
 
 
 def _parts(metrics: Sequence[AxionMetric], setting: Setting) -> list[_Part]:
-    """The metrics by judge; a judge that is named twice in words is one."""
+    """Return the metrics by judge; judges with the same specification are one."""
     judges: dict[object, Judge] = {}
     members: dict[object, dict[int, Metric]] = {}
     for at, metric in enumerate(metrics):

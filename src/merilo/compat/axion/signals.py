@@ -1,4 +1,4 @@
-"""What stands behind a score, in the form that axion documents: one class for each metric."""
+"""The evidence for a score, in the form that axion documents: one class for each metric."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DIGITS: Final = 2
 
 
 class Signals:
-    """Fields behind a score, in a fixed order; printed as `Name({...})` with numbers of two digits."""
+    """Evidence fields in a fixed order; printed as `Name({...})` with numbers of two digits."""
 
     __slots__ = ()
 
@@ -48,7 +48,7 @@ class RelevantChunk:
 
 @dataclass(frozen=True, slots=True)
 class UsefulChunk:
-    """A chunk that was judged for its use towards the expected output."""
+    """A chunk that was judged for its usefulness for the expected output."""
 
     chunk_text: str
     is_useful: bool
@@ -56,7 +56,7 @@ class UsefulChunk:
 
 @dataclass(frozen=True, slots=True)
 class UtilizedChunk:
-    """A chunk that was judged for its relevance, and where it is relevant, for its use in the output."""
+    """A chunk that was judged for its relevance and, if relevant, for its use in the output."""
 
     chunk_text: str
     is_relevant: bool
@@ -65,7 +65,7 @@ class UtilizedChunk:
 
 @dataclass(frozen=True, slots=True)
 class SupportedStatement:
-    """A statement that was held against a text."""
+    """A statement that was compared with a text."""
 
     statement_text: str
     is_supported: bool
@@ -89,7 +89,7 @@ class JudgedClaim:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ContextualRelevancyResult(Signals):
-    """Behind ContextualRelevancy. `relevant_chunks` is None where the chunks were judged together."""
+    """Signals of ContextualRelevancy. `relevant_chunks` is None if the chunks were judged together."""
 
     relevancy_score: float | None
     total_chunks: int
@@ -99,7 +99,7 @@ class ContextualRelevancyResult(Signals):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ContextualRankingResult(Signals):
-    """Behind ContextualRanking."""
+    """Signals of ContextualRanking."""
 
     ranking_score: float | None
     total_chunks: int
@@ -109,7 +109,7 @@ class ContextualRankingResult(Signals):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ContextualPrecisionResult(Signals):
-    """Behind ContextualPrecision."""
+    """Signals of ContextualPrecision."""
 
     precision_score: float | None
     total_chunks: int
@@ -119,7 +119,7 @@ class ContextualPrecisionResult(Signals):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ContextualRecallResult(Signals):
-    """Behind ContextualRecall."""
+    """Signals of ContextualRecall."""
 
     recall_score: float | None
     total_statements: int
@@ -129,7 +129,7 @@ class ContextualRecallResult(Signals):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ContextualSufficiencyResult(Signals):
-    """Behind ContextualSufficiency."""
+    """Signals of ContextualSufficiency."""
 
     sufficiency_score: float | None
     total_chunks: int
@@ -138,7 +138,7 @@ class ContextualSufficiencyResult(Signals):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ContextualUtilizationResult(Signals):
-    """Behind ContextualUtilization."""
+    """Signals of ContextualUtilization."""
 
     utilization_score: float | None
     total_chunks: int
@@ -149,7 +149,7 @@ class ContextualUtilizationResult(Signals):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FaithfulnessResult(Signals):
-    """Behind Faithfulness."""
+    """Signals of Faithfulness."""
 
     faithfulness_score: float | None
     total_claims: int
@@ -162,7 +162,7 @@ class FaithfulnessResult(Signals):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AnswerRelevancyResult(Signals):
-    """Behind AnswerRelevancy."""
+    """Signals of AnswerRelevancy."""
 
     relevancy_score: float | None
     total_statements: int
@@ -172,7 +172,7 @@ class AnswerRelevancyResult(Signals):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FactualAccuracyResult(Signals):
-    """Behind FactualAccuracy."""
+    """Signals of FactualAccuracy."""
 
     accuracy_score: float | None
     total_statements: int
@@ -182,14 +182,14 @@ class FactualAccuracyResult(Signals):
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Signals, and the same in a few words."""
+    """Signals, with a summary of them in a few words."""
 
     signals: Signals
     words: str
 
 
 def relevancy(item: DatasetItem, score: Score | None) -> Told:
-    """Behind ContextualRelevancy."""
+    """Return the signals of ContextualRelevancy."""
     if score is not None and score.counts.get("relevant", 0) is None:
         total = len(item.retrieved_content or ())
         return Told(ContextualRelevancyResult(score.value, total, None, ()), f"{total} chunks judged together")
@@ -200,7 +200,7 @@ def relevancy(item: DatasetItem, score: Score | None) -> Told:
 
 
 def ranking(item: DatasetItem, score: Score | None) -> Told:
-    """Behind ContextualRanking."""
+    """Return the signals of ContextualRanking."""
     chunks = _chunks(item, score)
     relevant = sum(chunk.is_relevant for chunk in chunks)
     signals = ContextualRankingResult(_value(score), _total(item, score, chunks), relevant, chunks)
@@ -208,7 +208,7 @@ def ranking(item: DatasetItem, score: Score | None) -> Told:
 
 
 def precision(item: DatasetItem, score: Score | None) -> Told:
-    """Behind ContextualPrecision."""
+    """Return the signals of ContextualPrecision."""
     flags = _by_context(score)
     texts = () if score is None else item.retrieved_content or ()
     chunks = tuple(UsefulChunk(text, flags.get(index, False)) for index, text in enumerate(texts))
@@ -218,7 +218,7 @@ def precision(item: DatasetItem, score: Score | None) -> Told:
 
 
 def recall(item: DatasetItem, score: Score | None) -> Told:
-    """Behind ContextualRecall."""
+    """Return the signals of ContextualRecall."""
     del item
     pieces = _statements(score)
     judged = tuple(SupportedStatement(piece.text, _is_true(piece)) for piece in pieces)
@@ -228,7 +228,7 @@ def recall(item: DatasetItem, score: Score | None) -> Told:
 
 
 def sufficiency(item: DatasetItem, score: Score | None) -> Told:
-    """Behind ContextualSufficiency."""
+    """Return the signals of ContextualSufficiency."""
     total = len(item.retrieved_content or ())
     enough = None if score is None else bool(score.value)
     signals = ContextualSufficiencyResult(_value(score), total, enough)
@@ -236,10 +236,12 @@ def sufficiency(item: DatasetItem, score: Score | None) -> Told:
 
 
 def utilization(item: DatasetItem, score: Score | None) -> Told:
-    """Behind ContextualUtilization."""
+    """Return the signals of ContextualUtilization."""
     first: dict[int, bool] = {}
     second: dict[int, bool] = {}
-    for piece in () if score is None else score.evidence:  # on relevance first, then on use where it is relevant
+    for piece in (
+        () if score is None else score.evidence
+    ):  # the first verdict on a chunk is on relevance, the second on use
         (second if piece.index in first else first)[piece.index] = _is_true(piece)
     texts = () if score is None else item.retrieved_content or ()
     chunks = tuple(
@@ -251,7 +253,7 @@ def utilization(item: DatasetItem, score: Score | None) -> Told:
 
 
 def faithfulness(item: DatasetItem, score: Score | None) -> Told:
-    """Behind Faithfulness."""
+    """Return the signals of Faithfulness."""
     del item
     claims = tuple(JudgedClaim(piece.text, piece.value or 0.0) for piece in _statements(score))
     signals = FaithfulnessResult(
@@ -267,7 +269,7 @@ def faithfulness(item: DatasetItem, score: Score | None) -> Told:
 
 
 def answer_relevancy(item: DatasetItem, score: Score | None) -> Told:
-    """Behind AnswerRelevancy."""
+    """Return the signals of AnswerRelevancy."""
     del item
     judged = tuple(RelevantStatement(piece.text, _is_true(piece)) for piece in _statements(score))
     total, relevant = _count(score, "counted"), _count(score, "relevant")
@@ -276,7 +278,7 @@ def answer_relevancy(item: DatasetItem, score: Score | None) -> Told:
 
 
 def factual_accuracy(item: DatasetItem, score: Score | None) -> Told:
-    """Behind FactualAccuracy."""
+    """Return the signals of FactualAccuracy."""
     del item
     judged = tuple(SupportedStatement(piece.text, _is_true(piece)) for piece in _statements(score))
     total, supported = _count(score, "judged"), _count(score, "supported")
@@ -289,19 +291,19 @@ def _value(score: Score | None) -> float | None:
 
 
 def _count(score: Score | None, *names: str) -> int:
-    """The first of these counts that the score has; 0 where it has none."""
+    """Return the first of these counts that the score has; 0 if it has none."""
     if score is None:
         return 0
     return next((count for name in names if (count := score.counts.get(name)) is not None), 0)
 
 
 def _total(item: DatasetItem, score: Score | None, judged: Sequence[object]) -> int:
-    """How many chunks were judged; all that were retrieved where there is no score."""
+    """Return the number of judged chunks; all retrieved ones if there is no score."""
     return len(item.retrieved_content or ()) if score is None else len(judged)
 
 
 def _chunks(item: DatasetItem, score: Score | None) -> tuple[RelevantChunk, ...]:
-    """The chunks that were judged: fewer than retrieved where the judge left some out, none without a score."""
+    """Return the judged chunks: fewer than retrieved if the judge left some out, none without a score."""
     texts = () if score is None else tuple(item.retrieved_content or ())[: _count(score, "judged", "contexts")]
     flags = _by_context(score)
     return tuple(RelevantChunk(text, flags.get(index, False)) for index, text in enumerate(texts))
@@ -318,7 +320,7 @@ def _statements(score: Score | None) -> tuple[Evidence, ...]:
 
 
 def _is_true(piece: Evidence) -> bool:
-    """Whether a verdict says yes: by the number read from free text, else by the verdict's own field."""
+    """Return True for a positive verdict: by the number read from free text, otherwise by the verdict's own field."""
     if piece.value is not None:
         return piece.value > 0
     match piece.verdict:

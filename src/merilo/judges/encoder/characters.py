@@ -1,7 +1,8 @@
-"""Kinds of characters as the reference tokenizer has them.
+"""Character classes of the reference tokenizer.
 
-Written out because Python's own tables grow with each release, and a text must read the same on all of them. The
-reference knows the categories of Unicode 8: marks, format characters and punctuation that came later are letters to it.
+They are written out because Python's own tables grow with each release, and a text must be read the same by all of
+them. The reference knows the categories of Unicode 8: marks, format characters and punctuation added later are
+letters.
 """
 
 from bisect import bisect_right
@@ -9,7 +10,7 @@ from typing import Final
 
 
 class Ranges:
-    """A set of code points, told as ranges in ascending order: `Ranges("9-10 32")`."""
+    """A set of code points, given as ranges in ascending order: `Ranges("9-10 32")`."""
 
     def __init__(self, ranges: str) -> None:
         bounds = [each.partition("-") for each in ranges.split()]
@@ -29,7 +30,7 @@ IDEOGRAPHS: Final = Ranges(
     13312-19903 19968-40959 63744-64255 131072-173791 173824-178207 178464-183983 194560-195103
     """
 )
-"""Each is a word of its own."""
+"""Ideographs. Each is a separate word."""
 
 PUNCTUATION: Final = Ranges(
     """
@@ -49,7 +50,7 @@ PUNCTUATION: Final = Ranges(
     92983-92987 92996 113823 121479-121483
     """
 )
-"""Each is a word of its own."""
+"""Punctuation. Each character is a separate word."""
 
 REMOVED: Final = Ranges(
     """
@@ -80,4 +81,4 @@ REMOVED: Final = Ranges(
     1048576-1114109
     """
 )
-"""Control, format and private characters, halves of pairs, and marks above or below a letter."""
+"""Control, format and private-use characters, surrogates, and combining marks."""

@@ -1,4 +1,4 @@
-"""Vectors of texts and how alike two texts are, from the same encoder that the judge reads with."""
+"""Vectors of texts and cosine similarities, from the same encoder that the judge uses."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
 
 
 _LONGEST_KEPT: Final = 20_000
-"""Characters; of a longer text only the vector is kept, and only while it is needed."""
+"""Characters. Token vectors of a longer text are not cached, so that it does not fill the memory."""
 
 
 class Embedder:
-    """The vectors of all-MiniLM-L6-v2; for a text of several windows the mean of theirs, of length 1 again."""
+    """The vectors of all-MiniLM-L6-v2; a text of several windows gets the mean of theirs, scaled to length 1."""
 
     def __init__(self, encodings: Encodings) -> None:
         self._encodings = encodings
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Texts × width, each row of length 1; a text without a word has a vector too, and it means nothing."""
+        """Return texts × width, each row of length 1. A text without words has a vector too, without meaning."""
         return np.stack([self._vector(text) for text in texts]) if texts else np.zeros((0, 0), dtype=np.float32)
 
     def similarities(self, left: Sequence[str], right: Sequence[str]) -> NDArray[np.float32]:
-        """Left × right cosines, in [-1, 1]."""
+        """Return left × right cosines, in [-1, 1]."""
         if not left or not right:
             return np.zeros((len(left), len(right)), dtype=np.float32)
-        # Not a matrix product: its rounding may depend on how many rows there are.
+        # Not a matrix product: its rounding may depend on the number of rows.
         found: NDArray[np.float32] = np.einsum("ik,jk->ij", self.vectors(left), self.vectors(right), optimize=False)
         return found.clip(-1, 1)
 

@@ -1,4 +1,4 @@
-"""What the encoder has read, kept for a run: each text costs it once, however many questions are about it."""
+"""Cache of encoded texts for a run: each text is encoded once, however many questions use it."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ if TYPE_CHECKING:
     from merilo.judges.encoder.model import Encoded, Encoder
 
 TOKENS: Final = 32_768
-"""Kept by default: some 50 MB, 200 contexts."""
+"""Default cache size in tokens: about 50 MB, or 200 contexts."""
 
 
 _CHARACTERS_PER_TOKEN: Final = 1_500
-"""A token takes about as many bytes: 384 floats."""
+"""Characters that take as much memory as one cached token (384 floats)."""
 
 
 class Encodings:
-    """Encoded texts, the most recently used; threads share it."""
+    """The most recently used encoded texts; threads may share it."""
 
     def __init__(self, encoder: Encoder, *, tokens: int = TOKENS) -> None:
-        """`tokens`: how many to keep in all, 1.5 kB each."""
+        """Create an empty cache. `tokens`: its size, at 1.5 kB per token."""
         self.encoder = encoder
         self._kept: BoundedCache[str | tuple[str, ...], tuple[Encoded, ...]] = BoundedCache(
             self._encode, size=_tokens, max_size=tokens
         )
 
     def read(self, text: str | tuple[str, ...]) -> tuple[Encoded, ...]:
-        """The windows of a text, at least one.
+        """Return the windows of a text, at least one.
 
-        What fits is one window; a string that does not is cut by its sentences.
+        A text that fits is one window; a longer string is split by its sentences.
         """
         return self._kept[text]
 
     def windows(self, text: str | tuple[str, ...]) -> Iterator[Encoded]:
-        """Yield the same windows one after another without caching them, for texts of any length."""
+        """Yield the same windows one at a time without caching them, for texts of any length."""
         encoder = self.encoder
         longest = encoder.longest - MARKS
         if isinstance(text, str):
@@ -59,6 +59,7 @@ class Encodings:
 
 
 def _tokens(text: str | tuple[str, ...], encoded: tuple[Encoded, ...]) -> int:
-    """Return the tokens of an entry, plus those that would take the memory of its text."""
+    """Return the tokens of an entry, plus the tokens that would take the memory of its text."""
+    # The key of the cache is the text itself, which for a long text takes more memory than expected.
     characters = len(text) if isinstance(text, str) else sum(map(len, text))
     return sum(len(each.ids) for each in encoded) + characters // _CHARACTERS_PER_TOKEN

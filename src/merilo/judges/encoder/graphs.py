@@ -1,8 +1,8 @@
-"""Where onnxruntime is imported: a graph of tensor operations, made ready to run on one core of the CPU.
+"""The only module that imports onnxruntime: a graph of tensor operations, ready to run on one CPU core.
 
-onnxruntime from 1.29 on writes an identifier of the machine to the user's folder and reports its use to its maker,
-unless `ORT_DISABLE_TELEMETRY` is set before it is loaded. merilo sends nothing to anybody, so it is set here. The
-wheels for Windows raise events of the system's own tracing instead; those are switched off after the import.
+From version 1.29, onnxruntime writes a machine identifier to the user's folder and reports its use to its maker,
+unless `ORT_DISABLE_TELEMETRY` is set before it is loaded. merilo sends no telemetry, so it is set here. The wheels
+for Windows emit events of the system's own tracing instead; those are switched off after the import.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _ERRORS_ONLY: Final = 3
 
 
 class Graph:
-    """A graph that takes named arrays and gives one array of 32-bit floats; threads may share it.
+    """A graph that takes named arrays and returns one array of 32-bit floats; threads may share it.
 
-    Equal arrays give equal bytes, in other processes of the machine too: one thread works on a call.
+    Equal arrays give equal bytes, also in other processes of the machine: each call uses one thread.
     """
 
     def __init__(self, content: bytes) -> None:
-        """`content`: a serialised ONNX model; its weights become floats here, once."""
+        """Load a serialised ONNX model; its weights are converted to floats here, once."""
         self._session = _session(content)
 
-    def __call__(self, **arrays: NDArray[Any]) -> NDArray[np.float32]:  # Any: the graph says which types it takes
-        """The output for these inputs."""
+    def __call__(self, **arrays: NDArray[Any]) -> NDArray[np.float32]:  # Any: the graph defines the types it takes
+        """Return the output for these inputs."""
         return self._session.run(None, arrays)[0]
 
 

@@ -1,7 +1,7 @@
-"""The encoder, which reads each text alone, and the reader, which holds a short text against a long one.
+"""The encoder, which reads each text alone, and the reader, which scores a short text against a long one.
 
-A text costs the encoder's lower layers once, whatever it is held against; its vector costs the upper layers, when asked
-for. Each text is a call of its own, without padding, so nothing depends on what is read beside it.
+A text passes the encoder's lower layers once, however many texts it is paired with. Its vector needs the upper layers
+too, at first use. Each text is a separate call without padding, so other texts never change its result.
 """
 
 from __future__ import annotations
@@ -26,40 +26,40 @@ if TYPE_CHECKING:
     from merilo.judges.encoder.weights import Weights
 
 FORMAT: Final = 1
-"""Of the names and shapes in a weights file."""
+"""Version of the names and shapes in a weights file."""
 MARKS: Final = 2
-"""Tokens that every text has beside its own: one before and one behind."""
+"""Special tokens of every text: one before it and one after it."""
 OPENED_TOKENS: Final = 4_096
-"""Of long texts, kept opened for the next short ones: 25 MB."""
+"""Tokens of long texts in the reader's cache, for the next short texts: 25 MB."""
 BEGUN_TOKENS: Final = 4_096
-"""Of short texts, kept begun for the next long ones: 19 MB."""
+"""Tokens of short texts in the reader's cache, for the next long texts: 19 MB."""
 
 
 class Encoded:
-    """A text, or a window of one, as the encoder has read it; not to be changed."""
+    """A text, or a window of one, encoded; not to be changed."""
 
     __slots__ = ("_pooled", "_upper", "ids", "lower", "window")
 
     def __init__(self, window: Window, ids: NDArray[np.int32], lower: NDArray[np.float32], upper: Graph) -> None:
         self.window: Final = window
-        """Which sentences of its text it holds, and where they end."""
+        """The sentences of the text that it contains, and where they end."""
         self.ids: Final = ids
-        """The token ids, with those that mark beginning and end."""
+        """The token ids, with the special tokens at the beginning and end."""
         self.lower: Final = lower
-        """Tokens × width, float32: the token vectors behind the lower layers."""
+        """Tokens × width, float32: the token vectors after the lower layers."""
         self._upper = upper
         self._pooled: NDArray[np.float32] | None = None
 
     @property
     def pooled(self) -> NDArray[np.float32]:
-        """The mean of the last layer's token vectors, of length 1; worked out when it is asked for first."""
+        """The mean of the last layer's token vectors, scaled to length 1; computed at first use."""
         found = self._pooled
         if found is None:
             found = self._pooled = _row(self._upper(lower=self.lower))
         return found
 
     def part(self, sentence: int) -> Part:
-        """One of `window.sentences` as it was read within the window; it may have no token."""
+        """Return one of `window.sentences` as encoded within the window; it may have no tokens."""
         at = self.window.sentences.index(sentence)
         start = self.window.ends[at - 1] if at else 0
         return Part(self, slice(1 + start, 1 + self.window.ends[at]))
@@ -67,7 +67,7 @@ class Encoded:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """Some tokens of an encoded text, read with all of it in view; costs nothing."""
+    """Some tokens of an encoded text, encoded in the context of all of it; costs nothing."""
 
     whole: Encoded
     tokens: slice
@@ -84,20 +84,20 @@ class Part:
 
 
 class Encoder:
-    """Texts to token vectors and vectors of texts; threads may share it."""
+    """Texts to token vectors and text vectors; threads may share it."""
 
     def __init__(self, weights: Weights) -> None:
-        """Raises DataError when the file holds a later format or lacks a part."""
+        """Load the graphs. Raises DataError if the file has a later format or lacks a part."""
         if weights.model.get("format") != FORMAT:
-            told = weights.model.get("format")
             raise DataError(
-                f"The encoder weights have format {told!r}, expected {FORMAT}; use the merilo they came with."
+                f"The encoder weights have format {weights.model.get('format')!r}, expected {FORMAT}; "
+                f"use the version of merilo that they belong to."
             )
         self._weights = weights
         vocabulary = weights.bytes_of("vocabulary").decode("utf-8").split("\n")
         self.wordpiece = WordPiece(vocabulary)
         self.longest = int(weights.model["longest"])
-        """So many tokens a text may have, marks included; a longer one is read in windows."""
+        """Maximum tokens of a text, special tokens included; a longer text is read in windows."""
         self._words = weights.int8("words")
         self._scales = weights.floats("words.scales")
         self._places = weights.floats("places")
@@ -108,18 +108,18 @@ class Encoder:
         return Graph(self._weights.bytes_of("upper.onnx"))
 
     def encode(self, text: str) -> Encoded:
-        """A text that fits, as most questions, statements and sentences do.
+        """Encode a text that fits, as most questions, statements and sentences do.
 
-        Raises UsageError when it is too long: nothing is cut off silently, `windows` takes any text.
+        Raises UsageError if it is too long: no text is truncated silently. `windows` accepts any text.
         """
         return self.encode_window(Window.of(self.wordpiece.ids(text)))
 
     def encode_window(self, window: Window) -> Encoded:
-        """The same for a window. Raises UsageError when it has too many pieces."""
+        """Encode a window. Raises UsageError if it has too many pieces."""
         pieces = window.pieces
         if len(pieces) + MARKS > self.longest:
-            told = f"A text of {len(pieces)} tokens was to be read at once"
-            raise UsageError(f"{told}, at most {self.longest - MARKS} can be; read it in windows.")
+            most = self.longest - MARKS
+            raise UsageError(f"A text of {len(pieces)} tokens exceeds the maximum of {most}; read it in windows.")
         ids = np.array([self.wordpiece.first, *pieces, self.wordpiece.last], dtype=np.int32)
         scales = self._scales[ids]
         words = self._words[ids].reshape(*scales.shape, -1) * scales[:, :, None]
@@ -128,14 +128,14 @@ class Encoder:
 
 
 class Reader:
-    """Logits for a short text held against a long one, both encoded already; threads may share it."""
+    """Logits for a short text and a long one, both encoded already; threads may share it."""
 
     def __init__(self, weights: Weights) -> None:
-        """Raises DataError when the file lacks it."""
+        """Load the graphs. Raises DataError if the file lacks one."""
         self.heads = _spans(cast("Mapping[str, int]", weights.model["heads"]))
-        """Where the logits of each task stand."""
+        """The positions of each task's logits."""
         self.features = int(weights.model["features"])
-        """How many features each token of the short text has beside its vector; 0 for none."""
+        """Number of features of each token of the short text in addition to its vector; 0 for none."""
         self._begin = Graph(weights.bytes_of("begin.onnx"))
         self._open = Graph(weights.bytes_of("open.onnx"))
         self._nearest = Graph(weights.bytes_of("nearest.onnx"))
@@ -150,12 +150,13 @@ class Reader:
     def logits(
         self, short: Encoded, long: Encoded | Part, *, features: NDArray[np.float32] | None = None
     ) -> NDArray[np.float32]:
-        """The logits of all heads, in the order of `heads`; what is worked out of a text alone serves its other pairs.
+        """Return the logits of all heads, in the order of `heads`. The part that needs one text only is cached.
 
-        `features`: tokens of the short text, marks included, × `features`; given when the model takes any. Raises
-        UsageError for another shape.
+        `features`: tokens of the short text, special tokens included, × `features`; required if the model takes any.
+        Raises UsageError for another shape.
         """
         whole, tokens = (long.whole, long.tokens) if isinstance(long, Part) else (long, slice(None))
+        # Exact token matches are an additional input of the reader.
         same = short.ids[:, None] == long.ids
         arrays: dict[str, NDArray[Any]] = {  # Any: floats and whole numbers
             "short": short.lower,
@@ -167,26 +168,28 @@ class Reader:
         }
         wanted, given = (len(short.ids), self.features), None if features is None else features.shape
         if given != (wanted if self.features else None):
-            raise UsageError(f"The reader takes features of the shape {wanted} or, for 0, none; got {given}.")
+            raise UsageError(f"The reader expects features of shape {wanted} (none if the width is 0), got {given}.")
         if features is not None:
             arrays["features"] = features
         return _row(self._graph(**arrays))
 
     def nearest(self, short: Encoded, long: Encoded | Part) -> NDArray[np.float32]:
-        """For each token of the short text the cosine with the nearest one of the long, -1 where that has none.
+        """Return, for each token of the short text, its highest cosine with a token of the long one; -1 if that is
+        empty.
 
-        Not a product in numpy, whose threads would burn several times the processor time of the reader itself.
+        This is a graph and not a product in numpy, whose threads would take several times the processor time of the
+        reader.
         """
         if not len(long.ids):
             return np.full(len(short.ids), -1, dtype=np.float32)
         return self._nearest(short=short.lower, long=long.lower)
 
     def _beginning(self, short: Encoded) -> NDArray[np.float32]:
-        """What a short text looks for in itself, as far as it depends on it alone."""
+        """Return the part of the attention that depends on the short text alone."""
         return self._begin(short=short.lower)
 
     def _opening(self, long: Encoded) -> NDArray[np.float32]:
-        """What the short text looks for in a long one, as far as it depends on the long one alone."""
+        """Return the part of the attention that depends on the long text alone."""
         return self._open(long=long.lower)
 
 

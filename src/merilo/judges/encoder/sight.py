@@ -1,4 +1,4 @@
-"""What the encoder and the reader see of a short text in a long one."""
+"""Scores of the encoder and the reader for pairs of a short text and a long one."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ _LEAST: Final = np.float32(1e-9)
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """One short text held against one long one."""
+    """The scores of one pair of a short text and a long one."""
 
     logits: NDArray[np.float32]
-    """Those of the reader, all heads."""
+    """The logits of the reader, all heads."""
     covered: float
-    """How near the short text's tokens are to the nearest of the long one: mean cosine, rare ones counting more."""
+    """Mean over the short text's tokens of the highest cosine with a token of the long text; rare tokens weigh more."""
 
 
 class Eyes:
-    """Holds short texts against long ones, each encoded already; threads may share it."""
+    """Scorer of pairs of a short text and a long one, each encoded already; threads may share it."""
 
     def __init__(self, reader: Reader, rarity: NDArray[np.float32]) -> None:
-        """`rarity`: for each token of the vocabulary how few texts have it, from 0 to 1."""
+        """Create a scorer. `rarity`: for each token of the vocabulary, from 0 (in most texts) to 1 (in few)."""
         self._reader = reader
         self._rarity = rarity
 
     def see(self, short: Encoded, long: Encoded | Part) -> Sight:
-        """What is seen of one pair."""
+        """Return the scores of one pair."""
         check_cancelled()
         near, rare = self._reader.nearest(short, long), self._rarity[short.ids]
         logits = self._reader.logits(short, long, features=np.stack([near, rare], 1))
         return Sight(logits, _covered(near, rare))
 
     def covered(self, short: Encoded, long: Encoded | Part) -> float:
-        """`Sight.covered` alone, which costs a thirtieth."""
+        """Return `Sight.covered` alone, at a thirtieth of the cost."""
         check_cancelled()
         return _covered(self._reader.nearest(short, long), self._rarity[short.ids])
 
     def logits_of(self, task: str, sights: Sequence[Sight], part: int = 0) -> NDArray[np.float64]:
-        """One logit of a task for each sight."""
+        """Return one logit of a task for each pair."""
         place = self._reader.heads[task].start + part
         return np.array([sight.logits[place] for sight in sights], dtype=np.float64)
 

@@ -1,8 +1,8 @@
 """The file of the encoder's weights: tensors and graphs in one safetensors file, read by memory map.
 
-The layout is that of the `safetensors` format (8 bytes of length, a JSON header, the tensors without a gap), so other
-tools can open it. Its `__metadata__` holds `sha256`, the digest of all bytes behind the header, and `model`, a JSON
-object about the model. Nothing in it is code that Python would run.
+The layout is that of the `safetensors` format (8 bytes of length, a JSON header, the tensors without gaps), so other
+tools can open it. Its `__metadata__` contains `sha256`, the digest of all bytes after the header, and `model`, a JSON
+object about the model. It contains no Python code.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _TYPES: Final[Mapping[str, type[np.generic]]] = {"F32": np.float32, "I8": np.int
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """What a weights file holds; the arrays are views into the file and cannot be written."""
+    """The content of a weights file. The arrays are read-only views into the file."""
 
     fingerprint: str
-    """SHA-256 of the header, which names that of the rest: changes with any byte of the file."""
+    """SHA-256 of the header, which contains the digest of the rest: changes with any byte of the file."""
     model: Mapping[str, Any]  # Any: parsed JSON
-    """What the file says of its model: sizes, names of heads, calibration."""
-    _tensors: Mapping[str, NDArray[Any]] = field(repr=False)  # Any: the type stands in the file
+    """Metadata of the model in the file: sizes, names of heads, calibration."""
+    _tensors: Mapping[str, NDArray[Any]] = field(repr=False)  # Any: the file declares the type
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """The weights in a file, checked against the digest in it: some 20 ms for 27 MB.
+        """Read weights from a file and check them against its digest; takes about 20 ms for 27 MB.
 
-        Raises DataError when the file is cut short, changed or no such file.
+        Raises DataError if the file is missing, truncated, changed or not a weights file.
         """
         try:
             with path.open("rb") as file:
@@ -52,33 +52,36 @@ class Weights:
                     content = memoryview(b"")
             return cls._of(content)
         except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
-            told = f"{path} is no whole file of encoder weights ({error}); install merilo anew, or export it again."
-            raise DataError(told) from error
+            message = (
+                f"{path} is not a complete file of encoder weights ({error}); reinstall merilo or export it again."
+            )
+            raise DataError(message) from error
 
     @classmethod
     def _of(cls, content: memoryview) -> Self:
         begin = _LENGTH_BYTES + int.from_bytes(content[:_LENGTH_BYTES], "little")
+        # The length comes from the file: a damaged one could ask for gigabytes.
         if not _LENGTH_BYTES < begin <= min(len(content), _MOST_HEADER_BYTES):
             raise ValueError("its header is missing")
         header: dict[str, Any] = json.loads(bytes(content[_LENGTH_BYTES:begin]))
-        told = header.pop("__metadata__")
-        found = sha256(content[begin:]).hexdigest()
-        if found != told["sha256"]:
-            raise ValueError(f"the SHA-256 of its tensors is {found}, expected {told['sha256']}")
-        model: dict[str, Any] = json.loads(told["model"])
+        metadata = header.pop("__metadata__")
+        digest = sha256(content[begin:]).hexdigest()
+        if digest != metadata["sha256"]:
+            raise ValueError(f"the SHA-256 of its tensors is {digest}, expected {metadata['sha256']}")
+        model: dict[str, Any] = json.loads(metadata["model"])
         tensors = {name: _tensor(each, content[begin:]) for name, each in header.items()}
         return cls(sha256(content[:begin]).hexdigest(), model, tensors)
 
     def floats(self, name: str) -> NDArray[np.float32]:
-        """A tensor of 32-bit floats."""
+        """Return a tensor of 32-bit floats."""
         return self._typed(name, np.float32)
 
     def bytes_of(self, name: str) -> bytes:
-        """A copy of a tensor of bytes: a graph or a text."""
+        """Return a copy of a tensor of bytes: a graph or a text."""
         return self._typed(name, np.uint8).tobytes()
 
     def int8(self, name: str) -> NDArray[np.int8]:
-        """A tensor of whole numbers in [-127, 127]."""
+        """Return a tensor of whole numbers in [-127, 127]."""
         return self._typed(name, np.int8)
 
     def __contains__(self, name: object) -> bool:
@@ -87,13 +90,13 @@ class Weights:
     def _typed(self, name: str, wanted: type[Any]) -> NDArray[Any]:
         found = self._tensors.get(name)
         if found is None or found.dtype != np.dtype(wanted):
-            held = "no tensor" if found is None else str(found.dtype)
-            raise DataError(f"The encoder weights need the tensor {name!r} as {np.dtype(wanted)}, got {held}.")
+            actual = "no tensor" if found is None else str(found.dtype)
+            raise DataError(f"The encoder weights need the tensor {name!r} as {np.dtype(wanted)}, got {actual}.")
         return found
 
 
-def _tensor(told: Mapping[str, Any], data: memoryview) -> NDArray[Any]:  # Any: the type stands in the file
-    low, high = cast("tuple[int, int]", told["data_offsets"])
+def _tensor(entry: Mapping[str, Any], data: memoryview) -> NDArray[Any]:  # Any: the file declares the type
+    low, high = cast("tuple[int, int]", entry["data_offsets"])
     if not 0 <= low <= high <= len(data):
-        raise ValueError(f"a tensor lies at {low} to {high} of {len(data)} bytes")
-    return np.frombuffer(data[low:high], dtype=_TYPES[told["dtype"]]).reshape(told["shape"])
+        raise ValueError(f"a tensor has the offsets {low} to {high} in {len(data)} bytes")
+    return np.frombuffer(data[low:high], dtype=_TYPES[entry["dtype"]]).reshape(entry["shape"])

@@ -1,4 +1,4 @@
-"""Long texts in windows that overlap, of whole sentences: no token of a text is left out."""
+"""Overlapping windows of whole sentences for long texts: no token of a text is left out."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A stretch of a text, as the ids of its pieces, without marks."""
+    """A stretch of a text, as the ids of its pieces, without special tokens."""
 
     sentences: range
-    """Which sentences it holds; the one that it is a part of, where a sentence is too long for a window."""
+    """The indices of its sentences; of one sentence if the window is a part of a longer one."""
     pieces: tuple[int, ...]
     ends: tuple[int, ...]
-    """Where each of its sentences ends among its pieces."""
+    """The end of each of its sentences, as an index into its pieces."""
 
     @classmethod
     def of(cls, pieces: Sequence[int], sentence: int = 0) -> Self:
-        """A window of one sentence, or a part of one."""
+        """Return a window of one sentence, or of a part of one."""
         return cls(range(sentence, sentence + 1), tuple(pieces), (len(pieces),))
 
 
 def windows(sentences: Sequence[str], wordpiece: WordPiece, *, longest: int) -> tuple[Window, ...]:
-    """Windows of at most `longest` pieces, in order: one for what fits, without a piece for no sentence.
+    """Return windows of at most `longest` pieces, in order: one if everything fits, an empty one for no sentences.
 
-    Each begins in the middle of the one before, or later where it would be too long otherwise. A sentence of more than
-    `longest` pieces stands alone, in parts that overlap by half.
+    Each window begins in the middle of the previous one, or later if it would be too long otherwise. A sentence of
+    more than `longest` pieces is separate, in parts that overlap by half.
     """
     pieces = [tuple(wordpiece.ids(sentence)) for sentence in sentences]
     pieces_before = [0, *accumulate(map(len, pieces))]
@@ -42,8 +42,8 @@ def windows(sentences: Sequence[str], wordpiece: WordPiece, *, longest: int) -> 
     def close(end: int) -> None:
         if end > first:
             ends = tuple(each - pieces_before[first] for each in pieces_before[first + 1 : end + 1])
-            held = tuple(piece for each in pieces[first:end] for piece in each)
-            found.append(Window(range(first, end), held, ends))
+            flat = tuple(piece for each in pieces[first:end] for piece in each)
+            found.append(Window(range(first, end), flat, ends))
 
     for at, each in enumerate(pieces):
         if len(each) > longest:
@@ -52,6 +52,8 @@ def windows(sentences: Sequence[str], wordpiece: WordPiece, *, longest: int) -> 
             first = at + 1
         elif at > first and pieces_before[at + 1] - pieces_before[first] > longest:
             close(at)
+            # Half of the previous window is read again, so a sentence near an end also has its neighbours on both
+            # sides.
             first += max(1, (at - first) // 2)
             while pieces_before[at + 1] - pieces_before[first] > longest:
                 first += 1

@@ -1,9 +1,9 @@
-"""Texts as token ids: the WordPiece of uncased BERT models, in pure Python.
+"""Texts as token ids: the WordPiece tokenizer of uncased BERT models, in pure Python.
 
-The same ids as the `tokenizers` package gives with special tokens in the text taken as plain text: a text is data, and
-none can write `[SEP]` and end itself (`training/encoder/check_wordpiece.py` compares the two). After Devlin et al.,
-"BERT" (2019), and the reference's normalizer: control characters dropped, ideographs apart, accents off (NFD), lower
-case, punctuation apart, then the longest known piece first.
+It returns the same ids as the `tokenizers` package with special tokens treated as plain text: a text is data, so none
+can contain `[SEP]` and end itself (`training/encoder/check_wordpiece.py` compares the two). After Devlin et al.,
+"BERT" (2019), and the reference's normalizer: drop control characters, separate ideographs, remove accents (NFD),
+lower the case, separate punctuation, then take the longest known piece first.
 """
 
 from __future__ import annotations
@@ -17,43 +17,43 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 LONGEST_WORD: Final = 100
-"""Characters; a longer word is unknown as a whole."""
+"""Characters. A longer word is unknown as a whole."""
 _CACHED_WORDS: Final = 100_000
 _CACHED_LETTERS: Final = 20_000
 _CACHED_CHARS: Final = 32
-"""Longer words are not kept: they seldom come twice."""
+"""Characters. Longer words are not cached, because they rarely occur twice."""
 _UNKNOWN: Final = "[UNK]"
 _FIRST: Final = "[CLS]"
 _LAST: Final = "[SEP]"
 
 
 class WordPiece:
-    """A vocabulary that texts are cut by; threads may share it."""
+    """A tokenizer with its vocabulary; threads may share it."""
 
     def __init__(self, vocabulary: Iterable[str]) -> None:
-        """`vocabulary`: the tokens in the order of their ids, `##` before those that go on a word.
+        """Create a tokenizer. `vocabulary`: tokens in the order of their ids, `##` before those that continue a word.
 
-        Raises ValueError when a token that BERT needs is missing.
+        Raises ValueError if a token that BERT needs is missing.
         """
         ids = {token: at for at, token in enumerate(vocabulary)}
         missing = [token for token in (_UNKNOWN, _FIRST, _LAST) if token not in ids]
         if missing:
-            raise ValueError(f"A vocabulary holds {_UNKNOWN}, {_FIRST} and {_LAST}, but {missing[0]} is missing.")
+            raise ValueError(f"A vocabulary needs {_UNKNOWN}, {_FIRST} and {_LAST}; {missing[0]} is missing.")
         self.size = len(ids)
         self.first, self.last, self.unknown = ids[_FIRST], ids[_LAST], ids[_UNKNOWN]
         self._letters = _Letters()
         self._pieces = _Pieces(ids)
 
     def words(self, text: str) -> list[str]:
-        """The words of a text as they are looked up: normalised, punctuation and ideographs each by itself."""
+        """Return the words of a text as they are looked up: normalised, with punctuation and ideographs separate."""
         return text.translate(self._letters).split()
 
     def pieces(self, word: str) -> tuple[int, ...]:
-        """The ids of one of these words: at least one."""
+        """Return the ids of one of these words, at least one."""
         return self._pieces[word]
 
     def ids(self, text: str) -> list[int]:
-        """The ids of a text, without those that mark its beginning and end."""
+        """Return the ids of a text, without the special tokens at its beginning and end."""
         found: list[int] = []
         pieces = self._pieces
         for word in text.translate(self._letters).split():
@@ -62,9 +62,10 @@ class WordPiece:
 
 
 class _Letters(dict[int, str]):
-    """What each character becomes; worked out when it is met first, and forgotten when there are too many."""
+    """The replacement of each character; computed at first use, and cleared if there are too many."""
 
     def __missing__(self, code: int) -> str:
+        # Text in many scripts could otherwise fill the memory.
         if len(self) >= _CACHED_LETTERS:
             self.clear()
         found = self[code] = _become(code)
@@ -82,7 +83,7 @@ def _become(code: int) -> str:
 
 
 class _Pieces(dict[str, tuple[int, ...]]):
-    """The pieces of each word; worked out when it is met first, and forgotten when there are too many."""
+    """The pieces of each word; computed at first use, and cleared if there are too many."""
 
     def __init__(self, ids: Mapping[str, int]) -> None:
         super().__init__()
@@ -94,6 +95,7 @@ class _Pieces(dict[str, tuple[int, ...]]):
     def __missing__(self, word: str) -> tuple[int, ...]:
         found = self._cut(word) if len(word) <= LONGEST_WORD else self._unknown
         if len(word) <= _CACHED_CHARS:
+            # Clearing everything is simple, and it happens rarely.
             if len(self) >= _CACHED_WORDS:
                 self.clear()
             self[word] = found
