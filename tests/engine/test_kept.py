@@ -99,7 +99,7 @@ def test_a_run_is_resumed_with_another_judge_never(evaluated: Evaluate, tmp_path
     with JudgeServer() as there, JudgeServer() as here:
         options = {"judge": "openai:m", "metrics": ["context_relevance"], "out": tmp_path / "r"}
         evaluated(rows(3), base_url=there.base_url, **options)
-        said = f'differs in provider.base_url "{there.base_url}" there, "{here.base_url}" here); choose'
+        said = f'differs in provider.base_url "{there.base_url}" there, "{here.base_url}" here). Choose'
         with pytest.raises(merilo.RunError, match=re.escape(said)):
             evaluated(rows(3), base_url=here.base_url, **options)
         assert here.count == 0

@@ -71,7 +71,7 @@ async def test_a_wrong_return_is_a_failure(returned: Any, message: str) -> None:
     (answer,) = await converse(CallableJudge(call), QUESTION)
     assert isinstance(answer, Failure)
     assert answer.kind is FailureKind.PERMANENT
-    assert "call returned for a relevance question" in answer.message
+    assert "call for a relevance question" in answer.message
     assert message in answer.message
 
 

@@ -79,8 +79,8 @@ def test_no_answer_is_a_failure_not_a_guess() -> None:
     [
         ({"grade": 1}, "has the grade 1 but names no evidence sentence"),
         ({"grade": 1, "evidence": [2]}, "names sentence 3, but there are 2, numbered from 1"),
-        ({"grade": 1, "evidnce": [0]}, "holds fields that make no RelevanceVerdict (evidnce: "),
-        ({}, "holds fields that make no RelevanceVerdict (grade: "),
+        ({"grade": 1, "evidnce": [0]}, "has fields that are not valid for RelevanceVerdict (evidnce: "),
+        ({}, "has fields that are not valid for RelevanceVerdict (grade: "),
         (NoncommittalVerdict(noncommittal=True), "must be a RelevanceVerdict"),
         (7, "but is of type int"),
     ],

@@ -179,5 +179,5 @@ def test_a_question_about_a_statement_says_what_it_was_held_against(tmp_path: Pa
 def test_a_run_that_was_killed_says_how_to_go_on(run: merilo.Run) -> None:
     """Without its summary, the sentence names the option that goes on."""
     (remove_seal(run.path) / SUMMARY).unlink()
-    with pytest.raises(merilo.RunError, match=f"the same command with --out {run.path} goes on"):
+    with pytest.raises(merilo.RunError, match=f"Repeat its command with --out {run.path} to resume"):
         shown(merilo.Run.open(run.path))

@@ -104,5 +104,5 @@ def test_stopping_early_pays_far_from_the_minimum(tmp_path: Path, asked: float, 
     (early,) = power_of([run], until=Until({METRIC: asked}), most=300).early
     assert early.outlook.pays is pays
     assert early.outlook.most == 300
-    with pytest.raises(UsageError, match="9 decides nothing: ask for another value"):
+    with pytest.raises(UsageError, match="a limit of 9 decides nothing"):
         power_of([run], until=Until({METRIC: 9}))
