@@ -95,7 +95,7 @@ class NoiseSensitivity(Ordinary):
         object.__setattr__(self, "of", choice(Of, self.of, metric=self.name, parameter="of"))
 
     def at_most(self, sample: Sample) -> int:
-        """Return an upper bound: two questions, two per statement of the response, one per statement of the reference."""
+        """Return an upper bound: two questions, two per response statement and one per reference statement."""
         of_response, of_reference = most_statements(sample, "response"), most_statements(sample, "reference")
         if not (of_response and of_reference and most_contexts(sample)):
             return 0

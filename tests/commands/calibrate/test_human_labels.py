@@ -164,7 +164,7 @@ def test_files_without_tasks_are_refused(tmp_path: Path, text: str, says: str) -
 
 def test_a_missing_file_and_another_format_are_told(tmp_path: Path) -> None:
     """Both name the file."""
-    with pytest.raises(DataError, match="no file at"):
+    with pytest.raises(DataError, match="No such file"):
         read_people([tmp_path / "none.jsonl"])
     with pytest.raises(UsageError, match=r"labels\.xlsx"):
         read_people([tmp_path / "labels.xlsx"])

@@ -99,7 +99,7 @@ def test_a_limit_stops_it(labelled: Here) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--labels", "none.jsonl"), "no file"),
+        (("--labels", "none.jsonl"), "No such file"),
         (("--task", "chunks"), "A task is one of"),
         (("--judge", "gpt"), "A judge is one of"),
         (("--sample", "0"), "at least 1"),

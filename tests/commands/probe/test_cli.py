@@ -102,7 +102,7 @@ def test_a_limit_stops_it_and_it_goes_on(here: Here) -> None:
         (("--probe", "noise"), "A probe is one of"),
         (("--limit", "order"), "NAME=SHARE"),
         (("--limit", "order=2"), "A share is"),
-        (("--labels", "none.jsonl"), "no file"),
+        (("--labels", "none.jsonl"), "No such file"),
         (("--judge", "gpt"), "A judge is one of"),
     ],
 )
