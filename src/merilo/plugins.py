@@ -5,7 +5,8 @@ metrics, judges and providers are declared in the same way, in `pyproject.toml`:
 
 - `merilo.metrics`: a metric class, a tuple of them, or a module with `METRICS` (and `COMPOSITES`).
 - `merilo.judges`: the word before the colon in `--judge`, and a function from the text after it to a judge.
-- `merilo.providers`: the word before the colon, and a function of the model (and `base_url`, `api_key_env`) to a provider.
+- `merilo.providers`: the word before the colon, and a function from the model, `base_url` and `api_key_env` to a
+  provider.
 - `merilo.adapters`: a function from an object of another system to records, or None if the object is not its own.
 """
 

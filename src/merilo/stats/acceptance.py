@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from merilo.stats.distributions import beta_quantile
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -76,6 +78,4 @@ def upper_limit(errors: int, count: int, level: float) -> float:
     """
     if errors >= count:
         return 1.0
-    from scipy.special import betaincinv
-
-    return float(betaincinv(errors + 1, count - errors, level))
+    return beta_quantile(errors + 1, count - errors, level)

@@ -21,6 +21,7 @@ from merilo.stats.agreement_tables import (
     kappas,
     recalls,
 )
+from merilo.stats.ranks import tau_b
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -229,9 +230,7 @@ def kendall_tau_b(left: Sequence[float], right: Sequence[float]) -> float | None
         raise ValueError(f"Two series must have the same length, got {len(left)} and {len(right)} numbers.")
     if len(set(left)) < 2 or len(set(right)) < 2:
         return None
-    from scipy.stats import kendalltau
-
-    return float(kendalltau(left, right, variant="b").statistic)
+    return tau_b(left, right)
 
 
 # -- parts that the intervals use too -----------------------------------------------------------------

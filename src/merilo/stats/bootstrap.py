@@ -6,6 +6,7 @@ from functools import lru_cache
 from math import sqrt
 from typing import TYPE_CHECKING
 
+from merilo.stats.distributions import normal_cdfs, normal_quantile
 from merilo.stats.intervals import LEVEL, SEED, Interval, Method, few_clusters, t_quantile, too_few_clusters
 from merilo.stats.sums import Sums, summed
 
@@ -93,7 +94,6 @@ def bca_ends(
     another.
     """
     import numpy as np
-    from scipy.special import ndtr, ndtri
 
     size = len(tops)
     # Sorted first, so that the same units in another order give the same resamples and ends.
@@ -103,7 +103,7 @@ def bca_ends(
     value = tops.sum() / bottoms.sum()
     slack = 1e-12 * max(1.0, abs(value))  # a resample equal to the data may differ in the last bit
     below = float((found < value - slack).mean() + (found <= value + slack).mean()) / 2
-    bias = float(ndtri(below))
+    bias = normal_quantile(below)
     without = (tops.sum() - tops) / (bottoms.sum() - bottoms)
     steps = without.mean() - without
     acceleration = float((steps**3).sum() / (6 * (steps**2).sum() ** 1.5))
@@ -114,7 +114,7 @@ def bca_ends(
     # An infinite bias: all resamples are on one side of the value.
     if not np.isfinite(bias) or (room <= 0).any():
         return None
-    low, high = np.quantile(found, ndtr(bias + shifts / room))
+    low, high = np.quantile(found, normal_cdfs(bias + shifts / room))
     return (float(low), float(high))
 
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 from math import fsum, isfinite, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
+from merilo.stats.distributions import normal_quantile
 from merilo.stats.intervals import (
     LEVEL,
     SEED,
@@ -310,10 +311,8 @@ class _Stratified:
 
     def quantile(self, level: float) -> float:
         """Return the two-sided quantile: normal, or Student's t by the effective number of clusters."""
-        from scipy.special import ndtri
-
         if self.clusters is None:
-            return float(ndtri((1 + level) / 2))
+            return normal_quantile((1 + level) / 2)
         return t_quantile(max(self.clusters - 1, 1.0), level)
 
 
@@ -432,12 +431,10 @@ def ppi_mean(
     errors = [judged - gold for judged, gold in zip(judge_on_gold, gold_labels, strict=True)]
     if not all(map(isfinite, (*errors, *judge_on_unlabeled))):
         raise ValueError("A corrected mean needs finite labels; leave out items without one.")
-    from scipy.special import ndtri
-
     mean, variance = _moments(judge_on_unlabeled)
     bias, variance_of_errors = _moments(errors)
     estimate = mean - bias
-    half = float(ndtri(1 - alpha / 2)) * sqrt(variance / len(judge_on_unlabeled) + variance_of_errors / len(errors))
+    half = normal_quantile(1 - alpha / 2) * sqrt(variance / len(judge_on_unlabeled) + variance_of_errors / len(errors))
     return Corrected(estimate, (estimate - half, estimate + half))
 
 

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
+from merilo.stats.distributions import normal_quantile, student_quantile
+
 LEVEL = 0.95
 SEED = 0
 """The default seed: equal data gives equal intervals."""
@@ -94,9 +96,7 @@ def few_clusters(clusters: int, effective: float | None = None) -> str:
 
 def t_quantile(freedom: float, level: float) -> float:
     """Return the two-sided quantile of Student's t with `freedom` > 0 degrees of freedom."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(freedom, (1 + level) / 2))
+    return student_quantile(freedom, (1 + level) / 2)
 
 
 def wilson_ends(
@@ -110,9 +110,7 @@ def wilson_ends(
     Brown, Cai & DasGupta, Statistical Science 16 (2001), section 3.1.1.
     """
     if quantile is None:
-        from scipy.special import ndtri
-
-        quantile = float(ndtri((1 + level) / 2))
+        quantile = normal_quantile((1 + level) / 2)
     low, high = span
     # A mean of rounded scores may be outside the range by a rounding error.
     p = min(max((share - low) / (high - low), 0.0), 1.0)

@@ -7,6 +7,7 @@ from functools import cache
 from math import exp, isfinite, log, pi, sqrt
 from typing import TYPE_CHECKING
 
+from merilo.stats.distributions import normal_quantile
 from merilo.stats.intervals import LEVEL, too_few_clusters
 from merilo.stats.means import mean_interval
 from merilo.stats.sums import Sums
@@ -107,7 +108,6 @@ def lower_limit(values: Numbers, floor: float, *, level: float = LEVEL, worth: f
     variable", Mathematical Methods of Statistics 14 (2005); Learned-Miller & Thomas, arXiv:1905.06208 (2019).
     """
     import numpy as np
-    from scipy.special import ndtri
 
     raised = np.maximum(values - floor, 0.0)
     scale = float(raised.max())
@@ -119,12 +119,12 @@ def lower_limit(values: Numbers, floor: float, *, level: float = LEVEL, worth: f
     points, counts = np.concatenate(([0.0], points)), np.concatenate(([1.0], counts))
     mean = float(counts @ points / counts.sum())
     spread = sqrt(float(counts @ (points - mean) ** 2) / counts.sum() / (counts.sum() + 1))
-    target = float(ndtri(1 - level))
+    target = normal_quantile(1 - level)
     low, high, at = 0.0, float(points[-1]), max(mean + target * spread, mean / 10)
     before: tuple[float, float] | None = None
     # Secant steps on the normal score, which is nearly linear; halving if a step leaves the bracket.
     for _ in range(_ROUNDS):
-        score = float(ndtri(_below(points, counts, at)))
+        score = normal_quantile(_below(points, counts, at))
         if abs(score - target) <= _NEAR:
             break
         low, high = (at, high) if score < target else (low, at)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import floor, isfinite, sqrt
 from typing import TYPE_CHECKING
 
+from merilo.stats.distributions import normal_cdf, t_cdf
 from merilo.stats.intervals import LEVEL, Interval, Method, check_level, t_quantile, wilson_ends
 from merilo.stats.sums import Spread, Sums, coded, numbers, same_length
 
@@ -105,10 +106,8 @@ def paired_of(
 
 
 def _student(spread: Spread, span: tuple[float, float], level: float) -> tuple[Interval, float]:
-    from scipy.special import stdtr
-
     half = t_quantile(spread.freedom, level) * spread.error
-    p = 2 * float(stdtr(spread.freedom, -abs(spread.value) / spread.error))
+    p = 2 * t_cdf(spread.freedom, -abs(spread.value) / spread.error)
     ends = _clipped(spread.value - half, spread.value + half, span)
     return Interval(ends, method=Method.LINEARISED, level=level), p
 
@@ -144,15 +143,13 @@ def _subsets(parts: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _score(sums: Sums, span: tuple[float, float], level: float) -> tuple[Interval, float | None]:
-    from scipy.special import ndtr
-
     low, high = span
     if not (isfinite(low) and isfinite(high)):
         return Interval(None, f"cannot tell: all {sums.count} differences are equal", level=level), None
     count, share, none = sums.effective, (sums.value - low) / (high - low), -low / (high - low)
     remark = f"all {sums.count} differences are equal"
     ends = wilson_ends(sums.value, count, span, level=level)
-    p = 2 * float(ndtr(-abs(share - none) / sqrt(none * (1 - none) / count)))
+    p = 2 * normal_cdf(-abs(share - none) / sqrt(none * (1 - none) / count))
     return Interval(ends, remark=remark, method=Method.SCORE, level=level), p
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil, sqrt
+from math import ceil, lgamma, sqrt
 from typing import TYPE_CHECKING
 
+from merilo.stats.distributions import gamma_quantile, normal_cdfs, root
 from merilo.stats.intervals import LEVEL, check_level, t_quantile
 from merilo.stats.paired import FEWEST_DIFFERENT
 from merilo.stats.sums import Sums, coded, numbers, same_length
@@ -30,24 +31,21 @@ def t_power(effect: float, freedom: float, *, level: float = LEVEL) -> float:
     standard deviation, to about 1e-12.
     """
     import numpy as np
-    from scipy.special import ndtr
 
     spread, weight = _spreads(freedom)
     limit = t_quantile(freedom, level)
-    found = ndtr(effect - limit * spread) + ndtr(-effect - limit * spread)
+    found = normal_cdfs(effect - limit * spread) + normal_cdfs(-effect - limit * spread)
     return float(np.dot(weight, found))
 
 
 def detectable_effect(freedom: float, *, power: float = POWER, level: float = LEVEL) -> float:
     """Return the true difference, in standard errors, that a two-sided t test detects with this power."""
-    from scipy.optimize import brentq
-
     _check_power(power, level)
     high = 4.0
     # Power grows with the effect, so doubling finds a bracket for the root.
     while t_power(high, freedom, level=level) < power:
         high *= 2
-    return float(brentq(lambda effect: t_power(effect, freedom, level=level) - power, 0.0, high, xtol=1e-13))
+    return root(lambda effect: t_power(effect, freedom, level=level) - power, 0.0, high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +83,6 @@ def samples_needed(
     noncentral t of `t_power`; upper limit of a variance: chi-square with units - 1 degrees.
     """
     import numpy as np
-    from scipy.special import gammaincinv
 
     _check_power(power, level)
     found = numbers(differences, "differences")
@@ -108,7 +105,7 @@ def samples_needed(
     freedom = spread.freedom
     unit, size = error * sqrt(sums.count), len(found) / sums.count
     # chi-square(freedom) is twice a gamma variable with shape freedom / 2.
-    upper = unit * sqrt(freedom / (2 * float(gammaincinv(freedom / 2, 1 - POWER))))
+    upper = unit * sqrt(freedom / (2 * gamma_quantile(freedom / 2, 1 - POWER)))
     needed, cautious = (_units(abs(difference) / each, power, level) for each in (unit, upper))
     return SamplesNeeded(
         None if needed is None else ceil(needed * size),
@@ -144,13 +141,12 @@ def _units(effect: float, power: float, level: float) -> int | None:
 def _spreads(freedom: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return nodes and weights of the estimated over the true standard deviation, sqrt(chi-square / freedom)."""
     import numpy as np
-    from scipy.special import gammaincinv, gammaln
 
-    low, high = (sqrt(2 * float(gammaincinv(freedom / 2, tail)) / freedom) for tail in (1e-15, 1 - 1e-15))
+    low, high = (sqrt(2 * gamma_quantile(freedom / 2, tail) / freedom) for tail in (1e-15, 1 - 1e-15))
     nodes, weights = np.polynomial.legendre.leggauss(200)
     spread = low + (high - low) * (nodes + 1) / 2
     log = (freedom - 1) * np.log(spread) - freedom * spread**2 / 2
-    constant = np.log(2.0) + freedom / 2 * np.log(freedom / 2) - gammaln(freedom / 2)
+    constant = np.log(2.0) + freedom / 2 * np.log(freedom / 2) - lgamma(freedom / 2)
     return spread, weights * (high - low) / 2 * np.exp(log + constant)
 
 

@@ -6,13 +6,15 @@ from math import sqrt
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
     Ranks = NDArray[np.int64]
 
 
-def tau_b(left: NDArray[np.float64], right: NDArray[np.float64]) -> float:
+def tau_b(left: Sequence[float] | NDArray[np.float64], right: Sequence[float] | NDArray[np.float64]) -> float:
     """Return Kendall's tau-b of two series of equal length, in [-1, 1]; both must have at least two different values.
 
     1 means the same order, -1 the opposite one. Ties are corrected for. Takes O(n log n) steps.

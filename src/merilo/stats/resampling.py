@@ -17,6 +17,7 @@ from math import exp, isnan, log, sqrt
 from typing import TYPE_CHECKING, Final
 
 from merilo.stats.bootstrap import RESAMPLES
+from merilo.stats.distributions import normal_cdfs, normal_quantile
 from merilo.stats.intervals import LEVEL, SEED, Interval, Method, t_quantile, wilson_ends
 
 if TYPE_CHECKING:
@@ -243,19 +244,18 @@ def _quantile(units: int, level: float) -> float:
 def _ends(value: float, found: Floats, left_out: Floats | None, quantile: float) -> tuple[float, float]:
     """Return the ends of a BCa interval; of a percentile interval without the values with one cluster left out."""
     import numpy as np
-    from scipy.special import ndtr, ndtri
 
     around = np.asarray([-quantile, quantile])
-    tails = ndtr(around)
+    tails = normal_cdfs(around)
     if left_out is not None:
         # Resamples equal to the value count half, because discrete measures have many of them.
         below = (np.searchsorted(found, value - _NO_WIDTH) + np.searchsorted(found, value + _NO_WIDTH, "right")) / 2
-        bias = float(ndtri(min(max(below, 0.5), len(found) - 0.5) / len(found)))
+        bias = normal_quantile(min(max(below, 0.5), len(found) - 0.5) / len(found))
         off = np.nanmean(left_out) - left_out[~np.isnan(left_out)]
         spread = float((off**2).sum())
         skew = float((off**3).sum()) / (6 * spread**1.5) if spread > 0 else 0.0
         shifted = bias + around
-        tails = ndtr(bias + shifted / (1 - skew * shifted))
+        tails = normal_cdfs(bias + shifted / (1 - skew * shifted))
     low, high = np.quantile(found, tails)
     return float(low), float(high)
 

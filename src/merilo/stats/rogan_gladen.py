@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import TYPE_CHECKING
 
+from merilo.stats.distributions import normal_quantile
 from merilo.stats.intervals import LEVEL, Interval, Method, check_level, wilson_ends
 from merilo.stats.sums import numbers, same_length
 
@@ -109,9 +110,7 @@ def _ends(
     judged: tuple[float, float], right: tuple[float, float], wrong: tuple[float, float], level: float
 ) -> tuple[float, float]:
     """Return the interval of Lang and Reiczigel: each rate is shifted towards 1/2, and so is a normal interval."""
-    from scipy.special import ndtri
-
-    z = float(ndtri((1 + level) / 2))
+    z = normal_quantile((1 + level) / 2)
     # The judged rate gets z²/2 pseudo-observations of each kind, sensitivity and specificity one of each.
     rate, count = (judged[0] * judged[1] + z * z / 2) / (judged[1] + z * z), judged[1] + z * z
     sensitivity, specificity = ((share * size + 1) / (size + 2) for share, size in (right, wrong))
