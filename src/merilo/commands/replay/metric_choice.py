@@ -79,4 +79,4 @@ def _check(asked: Mapping[str, Metric], in_some: frozenset[str]) -> None:
     """Raise UsageError for a metric that no sample has the fields for."""
     for text, metric in asked.items():
         if (missing := missing_fields(metric, in_some)) is not None:
-            raise UsageError(f"Cannot compute {text}: {missing}.")
+            raise UsageError(f"{text} cannot be computed: {missing}.")
