@@ -23,10 +23,9 @@ _READS_RUBRICS = "llm"
 def differences_that_move_numbers(first: Manifest, second: Manifest, *, metrics: Sequence[str]) -> tuple[str, ...]:
     """Return a phrase for each difference between two runs that can change the scores of these metrics.
 
-    `metrics`: full metric texts, present in both runs. Compared are the version of each metric, the judges that it
-    asks, the rubrics of language models, the sentence splitter and a language forced on the data. Judges that no
-    metric asks are ignored: a metric that only compares ids has no judge. A metric unknown to this merilo is assumed
-    to ask all judges.
+    `metrics`: full metric texts, present in both runs. The function compares metric versions, judges, rubrics of
+    language models, the sentence splitter and a language forced on the data. Judges that no metric asks are ignored:
+    a metric that only compares ids has no judge. A metric unknown to this merilo is assumed to ask all judges.
     """
     found = [
         f"{text} has version {first.metrics[text]} there and {second.metrics[text]} here"

@@ -82,8 +82,7 @@ def equal_questions(
     if other > MOST_OTHER * len(ids) and not across_data:
         raise UsageError(
             f"{'; '.join(messages)}. More than one in ten differ, so the runs are not comparable. Give each question "
-            "an id that stays the same, or use --across-data to compare only the samples with equal questions "
-            f"({len(kept):,})."
+            f"an id that stays the same. To compare only the {len(kept):,} equal questions, use --across-data."
         )
     return EqualQuestions(tuple(kept), other, tuple(f"{each}. They are not compared." for each in messages))
 

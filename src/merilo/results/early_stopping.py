@@ -49,7 +49,7 @@ class Until:
     level: float = LEVEL
     """Confidence of each one-sided limit, valid over all checks together."""
     undefined: Policy | None = None
-    """How Undefined outcomes count; None: as the worst score for passing and the best for failing."""
+    """The treatment of Undefined outcomes; None: as the worst score for passing and the best for failing."""
     seed: int = SEED
     """Seed of the order of the samples."""
 

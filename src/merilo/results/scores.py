@@ -95,8 +95,8 @@ def read_scores(
 
     `metrics`: full texts, or unambiguous names; None: all. `cluster`: a field of the samples or a key of their
     metadata; None: the one that the run was made with, if any; "": none.
-    Raises UsageError for a metric that the run does not have, DataError if samples have no cluster, RunError if the
-    run cannot be read or has no outcome.
+    Raises UsageError for a metric that the run does not have, and DataError if samples have no cluster. Raises
+    RunError if the run cannot be read or has no outcome.
     """
     this = opened(run)
     wanted = _wanted(this, metrics)

@@ -78,7 +78,9 @@ def test_a_new_metric_is_told_as_new(recorded: Here) -> None:
     """Metrics that the run did not have are computed, said to be new, and no difference; a name takes its data."""
     done = recorded.merilo("replay", "out", "--metrics", "context_relevance(unit=context),context_relevance")
     assert done.returncode == 0
-    assert "context_relevance(unit=context): not in the run, so there is nothing to compare with" in " ".join(done.stdout.split())
+    assert "context_relevance(unit=context): not in the run, so there is nothing to compare with" in " ".join(
+        done.stdout.split()
+    )
     assert "all 4 are bit-equal" in done.stdout
 
 

@@ -19,7 +19,7 @@ _REPR = 150
 
 
 class CannotTell(StrEnum):
-    """How a gate that cannot tell counts."""
+    """The final verdict for a gate that cannot tell."""
 
     PASS = "pass"  # noqa: S105, no password
     FAIL = "fail"
@@ -81,7 +81,7 @@ class Gates:
     cluster: str | None
     """The field that clusters the samples; None: no clusters."""
     cannot_tell: CannotTell | None
-    """How a gate that cannot tell counts; None: as "cannot tell"."""
+    """The final verdict for a gate that cannot tell; None: "cannot tell"."""
     notes: tuple[str, ...] = ()
     """Notes on the interpretation of the decisions, a sentence each."""
     other_questions: int = 0

@@ -206,8 +206,8 @@ def _paired(base: Run, new: RunScores, metrics: Sequence[str], *, across_data: b
         raise UsageError(
             f"{len(only_base):,} of the {len(before.ids):,} samples of the baseline {base.path} are not in "
             f"{new.run.path}, such as {before.ids[only_base[0]]!r}. More than one in ten are missing, so the runs are "
-            f"not comparable. Give each sample an id that stays the same, run all samples, or use --across-data to "
-            f"compare only the {count(len(first), 'sample')} that both runs have."
+            f"not comparable. Give each sample an id that stays the same, and run all samples. To compare only the "
+            f"{count(len(first), 'sample')} that both runs have, use --across-data."
         )
     pair = (before.at(first), new.at(second))
     questions = equal_questions(pair, [str(base.path), str(new.run.path)], metrics, across_data=across_data)

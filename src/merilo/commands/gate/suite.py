@@ -47,7 +47,7 @@ class Suite:
     it does so in the best and the worst case.
     """
     cannot_tell: CannotTell | None = None
-    """How a gate that cannot tell counts in the end; None: neither as pass nor as fail."""
+    """The final verdict for a gate that cannot tell; None: "cannot tell"."""
     seed: int = SEED
     """Seed of the order in which `merilo run --until-decided` evaluates samples."""
 

@@ -54,9 +54,9 @@ class DefinitionRow:
 class CommonSamples:
     """The samples over which the definitions of a family are compared: those that all of them scored.
 
-    A definition without any score is not compared. A definition may be undefined for most samples. So while the common
-    samples are less than half of the largest number that one definition scored, the definitions with the fewest scores
-    are left out.
+    A definition without any score is not compared. Definitions with the fewest scores are left out as well, until the
+    common samples are at least half of the largest number that one definition scored. A definition may be undefined
+    for most samples, and would otherwise leave too few common ones.
     """
 
     count: int

@@ -74,7 +74,7 @@ def lineage_page(tables: LineageTables, width: int) -> Page:
 
 
 def lineage_sample_record(tables: LineageTables, sample: str) -> dict[str, Any]:  # Any: JSON
-    """How each definition arrives at its number for one sample. Raises RunError for an unknown id."""
+    """Return the computation of each definition for one sample as JSON. Raises RunError for an unknown id."""
     outcomes = tables.run.sample(sample).outcomes
     return {
         "run": str(tables.run.path),
@@ -87,7 +87,7 @@ def lineage_sample_record(tables: LineageTables, sample: str) -> dict[str, Any]:
 
 
 def lineage_sample_page(tables: LineageTables, sample: str, width: int) -> Page:
-    """How each definition arrives at its number for one sample. Raises RunError for an unknown id."""
+    """Return a page on the computation of each definition for one sample. Raises RunError for an unknown id."""
     page = Page(width)
     outcomes = tables.run.sample(sample).outcomes
     page.text(f"sample {sample} of {tables.run.manifest.data}, {_judges(tables.run)}", tone=Tone.STRONG)

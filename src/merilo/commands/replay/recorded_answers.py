@@ -93,7 +93,7 @@ class Recorded:
         """Return a recorded question with the same content, draw and judge, of any metric; None if there is none.
 
         A question may be recorded several times, judged in different packs. Then one with a verdict is preferred to a
-        failed one, and the smallest key among these, so the choice does not depend on the order of replies.
+        failed one, and a smaller key to a larger one. So the choice does not depend on the order of replies.
         """
         if self._index is None:
             self._index = self._indexed()
