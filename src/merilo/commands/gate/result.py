@@ -95,7 +95,7 @@ class Gates:
 
     @property
     def verdict(self) -> Verdict:
-        """Fail if any gate fails; else cannot tell, or the value of `cannot_tell`, if any gate cannot tell; else pass."""
+        """Fail if any gate fails; else cannot tell, or `cannot_tell`, if any gate cannot tell; else pass."""
         found = {gate.verdict for gate in self.gates}
         if Verdict.FAIL in found:
             return Verdict.FAIL
