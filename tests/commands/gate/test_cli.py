@@ -89,7 +89,7 @@ def test_the_page_says_what_would_decide(gated: Here) -> None:
     words = ("gate", "new", "--baseline", "old", "--max-drop")
     text = " ".join(gated.merilo(*words, "0.02").stdout.split())
     (gate,) = gated.json(*words, "0.02")["gates"]
-    assert f"A drop of more than {gate['excluded_drop']:.3f} can be excluded" in text
+    assert f"A drop of more than {gate['excluded_drop']:.3f} can be excluded." in text
     assert gate["deciding"] == []
     allowed = text.split("or allow a drop of ")[1].split()[0].removesuffix(".")
     assert gated.merilo(*words, allowed).returncode == 0

@@ -170,7 +170,7 @@ def test_a_drop_is_held_against_what_is_allowed(
     if verdict is CANNOT_TELL:
         excluded = gate.decision.excluded_drop
         assert excluded is not None
-        assert f"A drop of more than {excluded:.3f} can be excluded" in gate.reading
+        assert f"A drop of more than {excluded:.3f} can be excluded." in gate.reading
         assert (gate.deciding, gate.decision.would) == ((), None)
 
 
@@ -488,7 +488,7 @@ def test_a_sure_loss_is_named_even_if_it_is_allowed(tmp_path: Path, max_drop: fl
     warning = f"Significantly worse than the baseline, but not failed: {METRIC} (by at least {upper:.3f})."
     for text in (str(found), str(gates_page(found, 200)), junit_text(found)):
         assert warning in text
-    assert f"Significantly worse, by at least {upper:.3f}" in record["gates"][0]["reading"]
+    assert f"Significantly worse, by at least {upper:.3f}." in record["gates"][0]["reading"]
     same = gate_run(old, Suite(max_drop=max_drop), baseline=old)
     assert (same.losses, same.warning) == ((), "")
 

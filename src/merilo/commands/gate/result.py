@@ -189,12 +189,13 @@ def _drop_reading(gate: Gate, value: float, lower: float, upper: float) -> str:
         allowed += ", no significant drop"
     limits = _limits(gate, _change(low), _change(high))
     text = f"{gate.metric} {_change(sign * value)} vs. baseline ({limits}, {_samples(gate, 'pair')}; {allowed})"
+    more: list[str] = []
     excluded = gate.decision.excluded_drop
     if gate.verdict is Verdict.CANNOT_TELL and excluded is not None:
-        text += f". A drop of more than {excluded:.3f} can be excluded"
+        more.append(f"A drop of more than {excluded:.3f} can be excluded.")
     if gate.loss and gate.verdict is not Verdict.FAIL:
-        text += f". Significantly worse, by at least {_step(upper)}"
-    return text
+        more.append(f"Significantly worse, by at least {_step(upper)}.")
+    return " ".join([f"{text}.", *more]) if more else text
 
 
 def _unscored(gate: Gate) -> str:
