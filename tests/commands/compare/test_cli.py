@@ -139,7 +139,7 @@ def test_another_judge_is_refused(two: Here) -> None:
     assert "--across-judges" in refused.stderr
     done = two.merilo("compare", "runs/new", "runs/other", "--across-judges")
     assert done.returncode == 0
-    assert "Not the same yardstick: the judge is scripted" in done.stdout.partition("mean over the pairs")[0]
+    assert "Not comparable: the judge is scripted" in done.stdout.partition("mean over the pairs")[0]
 
 
 @pytest.mark.parametrize(

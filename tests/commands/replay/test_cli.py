@@ -90,7 +90,7 @@ def test_a_miss_is_one_sentence_and_wrong_use(recorded: Here) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     told = " ".join(done.stderr.split())
     assert "has no answer to a question of context_sufficiency about sample 'tower': sufficiency (" in told
-    assert "to record it: merilo run DATA --metrics" in told
+    assert "To record it: merilo run DATA --metrics" in told
     assert not (recorded.path / "kept").exists()
 
 
