@@ -489,7 +489,7 @@ def test_runs_of_earlier_versions_are_shown() -> None:
     ((label, text),) = cascade_rows([old])
     assert label == "cascade"
     assert "relevance: 120 questions, answered by embedded 80, openai:m 40" in text
-    assert "The thresholds of this run are from other data" in text
+    assert "The thresholds of this run come from other data" in text
     agreement = {"asked": 50, "without_verdict": 0, "agreeing": 45, "share": 0.9, "interval": [0.8, 0.96]}
     old["checked"] = {"wanted": 50, **agreement, "level": 0.95, "same_grade": 40, "graded": 50}
     summary = {"complete": True, "samples": 120, "metrics": [], "cascades": [old]}
@@ -554,7 +554,7 @@ async def test_a_forged_share_of_the_cheap_judge_is_found(
     seal_again(found.path)
     verified = verify_run(found.path)
     assert verified.state is State.DIFFERENT
-    assert "Who answered in a cascade does not follow from the store" in verified.other[0]
+    assert "The answers of a cascade's judges do not follow from the store" in verified.other[0]
 
 
 @pytest.mark.parametrize("says", [agrees, agrees_in_pilot])

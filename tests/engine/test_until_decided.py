@@ -189,7 +189,7 @@ def test_a_gate_on_it_takes_the_sequence(tmp_path: Path) -> None:
     )
     assert drop.samples == len(taken(run))
     other = evaluated(rows(), tmp_path / "other", Until({METRIC: 0.6}, seed=9))
-    with pytest.raises(UsageError, match=r"different orders \(seeds 9 and 0\)"):
+    with pytest.raises(UsageError, match=r"different sample orders \(seeds 9 and 0\)"):
         api.gate(run, baseline=other, max_drop=0.5)
 
 
@@ -197,7 +197,7 @@ def test_a_plain_comparison_of_it_carries_a_warning(tmp_path: Path) -> None:
     """`compare` says that its intervals do not hold for a run that could stop early."""
     run = evaluated(rows(), tmp_path / "run", Until({METRIC: 0.6}))
     (note,) = api.compare(run, evaluated(rows(), tmp_path / "base", None)).notes
-    assert note.startswith("run could stop as soon as its gates were decided")
+    assert note.startswith("run could stop early (--until-decided)")
 
 
 def test_it_replays_to_the_same_bytes(tmp_path: Path) -> None:
@@ -219,10 +219,10 @@ def test_another_suite_is_another_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("suite", "arguments", "sentence"),
     [
-        (f"max_drop = 0.1\n[minimums]\n{METRIC} = 0.5\n", {}, "by minimums only"),
-        (f'cluster = "d"\n[minimums]\n{METRIC} = 0.5\n', {}, "run to the end and use merilo gate"),
+        (f"max_drop = 0.1\n[minimums]\n{METRIC} = 0.5\n", {}, "Early stopping supports minimums only"),
+        (f'cluster = "d"\n[minimums]\n{METRIC} = 0.5\n', {}, "does not support clusters"),
         ("level = 0.9\n", {}, "this suite has none"),
-        ("[minimums]\nfaithfulness = 0.5\n", {}, r"a metric that it has not: faithfulness \(metrics: "),
+        ("[minimums]\nfaithfulness = 0.5\n", {}, r"metric 'faithfulness' is not part of this run \(metrics: "),
         (f"[minimums]\n{METRIC} = 50\n", {}, "50 decides nothing"),
         (f"[minimums]\n{METRIC} = 0.5\n", {"cluster": "user_input"}, "not clusters of them"),
     ],
@@ -291,7 +291,7 @@ def test_the_command_says_what_was_decided_and_saved(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     text = " ".join(done.stdout.split())
     found = json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))["until_decided"]
-    assert f"Every gate is decided after {found['samples']} samples of 300: {found['saved']} samples saved" in text
-    assert "pass id_recall: at least 0.6 was asked for" in text
+    assert f"All gates decided after {found['samples']} samples of 300: {found['saved']} samples saved" in text
+    assert "pass id_recall: minimum 0.6" in text
     assert STOPPED_NOTE in text
     assert here.json("show", "out")["until_decided"] == found

@@ -170,11 +170,11 @@ def test_hostile_ids_stay_within_their_line(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("-", "needs the name of a file"),
-        ("", "needs the name of a file"),
+        ("-", "needs a file name"),
+        ("", "needs a file name"),
         ("nowhere/events.jsonl", "No such file or directory"),
         (".", "Is a directory"),
-        ("data.jsonl", "no event log"),
+        ("data.jsonl", "is not an event log"),
         ("\0", "null byte"),
     ],
 )
@@ -233,8 +233,8 @@ def test_a_full_disk_ends_the_log_and_not_the_run(evaluated: Any, caplog: pytest
     told = [record.message for record in caplog.records if "event log" in record.message]
     (sentence,) = told
     assert sentence == (
-        "The event log /dev/full cannot be written any more ([Errno 28] No space left on device). "
-        "The run continues without it."
+        "Cannot write the event log /dev/full any more ([Errno 28] No space left on device). "
+        "The run goes on without it."
     )
 
 

@@ -50,7 +50,7 @@ def test_a_run_shows_its_means(run: merilo.Run) -> None:
     assert "scores: 3 samples, scores of scores.csv" in text
     assert "foreign:s0.375" in text
     assert "95 % interval" in text
-    assert "over questions; the scores come from elsewhere (scores.csv), and their own error is not in it" in text
+    assert "cover sampling of questions, not the error of the scores imported from scores.csv" in text
 
 
 def test_hostile_text_is_text(tmp_path: Path) -> None:

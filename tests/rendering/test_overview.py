@@ -89,7 +89,7 @@ def shown(run: merilo.Run) -> str:
 def test_flags_are_told(run: merilo.Run) -> None:
     """The page names each flag with the metric and on how many samples it stands."""
     page = shown(run)
-    assert "Scored all the same, and so in the means above" in page
+    assert "Scored anyway (included in the means above)" in page
     assert f"made:flagged {LOST} (3 samples); the reply has no verdict (3 samples)" in page
     assert f"made:flagged(shift=1) {LOST} (1 sample); the reply has no verdict (1 sample)" in page
 
@@ -120,7 +120,7 @@ def test_a_composite_without_a_value_says_why(run: merilo.Run) -> None:
 def test_without_flags_nothing_is_said(tmp_path: Path) -> None:
     """A run that has none has no such heading."""
     run = merilo.evaluate(rows(1), metrics=["context_relevance"], out=tmp_path / "run", cache=False)
-    assert "Scored all the same" not in shown(run)
+    assert "Scored anyway" not in shown(run)
 
 
 def test_less_is_better_is_told(tmp_path: Path) -> None:
@@ -128,10 +128,10 @@ def test_less_is_better_is_told(tmp_path: Path) -> None:
     judge = merilo.ScriptedJudge.by(verdict_for)
     metrics = ["faithfulness", "noise_sensitivity"]
     run = merilo.evaluate(rows(5), judge=judge, metrics=metrics, out=tmp_path / "run", cache=False)
-    assert "Less is better: noise_sensitivity." in shown(run)
-    assert "Less is better: noise_sensitivity." in run_html(run)
+    assert "Lower is better: noise_sensitivity." in shown(run)
+    assert "Lower is better: noise_sensitivity." in run_html(run)
     other = merilo.evaluate(rows(5), judge=judge, metrics=metrics[:1], out=tmp_path / "other", cache=False)
-    assert "Less is better" not in shown(other) + run_html(other)
+    assert "Lower is better" not in shown(other) + run_html(other)
 
 
 def test_a_statement_says_what_it_was_held_against(tmp_path: Path) -> None:
@@ -140,9 +140,9 @@ def test_a_statement_says_what_it_was_held_against(tmp_path: Path) -> None:
     metrics = ["context_recall", "answer_correctness"]
     run = merilo.evaluate(rows(5), judge=judge, metrics=metrics, out=tmp_path / "run", cache=False)
     page = str(case_page(Case.of(run, "s0"), 100, full=False))
-    assert "support against the response: " in page
-    assert "support against the reference: " in page or "support against the contexts" in page
-    assert "support against the response" in run_html(run)
+    assert "support, checked against the response: " in page
+    assert "support, checked against the reference: " in page or "support, checked against the contexts" in page
+    assert "support, checked against the response" in run_html(run)
 
 
 def test_what_a_reference_supports_says_so(tmp_path: Path) -> None:
@@ -151,8 +151,8 @@ def test_what_a_reference_supports_says_so(tmp_path: Path) -> None:
     judge = merilo.ScriptedJudge.by(verdict_for)
     run = merilo.evaluate([row], judge=judge, metrics=["noise_sensitivity"], out=tmp_path / "run", cache=False)
     page = str(case_page(Case.of(run, "s0"), 100, full=False))
-    assert "support against the contexts: not stated" in page
-    assert "support against the reference: supported" in page
+    assert "support, checked against the contexts: not stated" in page
+    assert "support, checked against the reference: supported" in page
 
 
 def test_a_statement_that_was_asked_about_twice_stands_once(tmp_path: Path) -> None:
@@ -170,8 +170,8 @@ def test_a_question_about_a_statement_says_what_it_was_held_against(tmp_path: Pa
     metrics = ["context_recall", "answer_correctness"]
     run = merilo.evaluate(rows(5), judge=judge, metrics=metrics, out=tmp_path / "run", cache=False)
     page = str(case_page(Case.of(run, "s1"), 100, full=False))
-    asked = [line.strip() for line in page.partition("What was asked")[2].splitlines() if "support of" in line]
-    assert any('." against the reference: ' in line for line in asked)
+    asked = [line.strip() for line in page.partition("Questions asked")[2].splitlines() if "support of" in line]
+    assert any('.", checked against the reference: ' in line for line in asked)
     assert any('."' in line and "against" not in line for line in asked)
     assert not any("against the re" in line and "by context" in line for line in asked)
 

@@ -103,8 +103,8 @@ def test_the_lineage_page_says_what_its_published_rows_reproduce(tmp_path: Path)
         lambda question: question.guess(), answers=frozenset(KINDS.values()) - {Sentences, Embeddings, Similarities}
     )
     for as_published, expected in (
-        (False, "formulas over our own verdicts: none of their prompts, steps or replies is reproduced."),
-        (True, f"the temperature; not {WORDING}."),
+        (False, "apply the published formula to merilo's verdicts; prompts, steps and replies are not reproduced."),
+        (True, f"the temperature, but not {WORDING}."),
     ):
         tables = merilo.lineage(
             [row],

@@ -173,7 +173,7 @@ def test_pages_serve_dark_narrow_and_paper() -> None:
 
 
 def test_the_numbers_of_a_comparison_are_on_its_page(tmp_path: Path) -> None:
-    """Means, difference, interval, reading and the samples that moved, with what each run said of them."""
+    """Means, difference, interval, reading and the samples that changed, with what each run said of them."""
     runs = [
         graded(tmp_path / name, {f"s{n}": [way[n % 4 > 0]] for n in range(30)})
         for name, way in (("a", (1, 2)), ("b", (1, 1)))
@@ -190,7 +190,7 @@ def test_the_numbers_of_a_comparison_are_on_its_page(tmp_path: Path) -> None:
     ):
         assert wanted in text
     assert text.count("What is s") == 20
-    assert "over questions; the judge's own error is not in it" in text
+    assert "cover sampling of questions, not judge error" in text
 
 
 def test_a_run_shows_the_worst_of_each_metric(tmp_path: Path) -> None:
@@ -200,11 +200,11 @@ def test_a_run_shows_the_worst_of_each_metric(tmp_path: Path) -> None:
     read = Reader(run_html(run))
     assert [each for each in re.findall(r"(\w+): context_\w+ [\d.]+", read.text) if each != "s"] == ["low", "turned"]
     assert "1 failed: It will not (1)" in read.text
-    assert "2 samples to look at first" in read.text
+    assert "2 samples to inspect first" in read.text
     only = Reader(run_html(run, metric="context_ranking", samples=1)).text
     assert "turned: context_ranking" in only
     assert "low: " not in only
-    assert "to look at first" not in Reader(run_html(run, samples=0)).text
+    assert "to inspect first" not in Reader(run_html(run, samples=0)).text
 
 
 def test_a_run_names_what_its_intervals_are_over(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_a_run_names_what_its_intervals_are_over(tmp_path: Path) -> None:
         out=tmp_path / "a",
         cache=False,
     )
-    assert "over 20 clusters of questions by doc" in Reader(run_html(run)).text
+    assert "sampling of 20 clusters of questions by doc" in Reader(run_html(run)).text
 
 
 def test_a_run_counts_rare_reasons_too(tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ def test_intervals_are_drawn_to_one_scale() -> None:
 
 def test_a_page_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     """A directory that is not there is an error with what to do, and nothing is left behind."""
-    with pytest.raises(RunError, match=r"cannot be written.*name another file"):
+    with pytest.raises(RunError, match=r"Cannot write .*choose another file"):
         write_page(tmp_path / "none" / "page.html", "text")
     write_page(tmp_path / "page.html", "text")
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
@@ -315,4 +315,4 @@ def test_markdown_fits_into_a_comment(tmp_path: Path) -> None:
     many_samples = [graded(tmp_path / name, many(400, grade)) for name, grade in (("c", 2), ("d", 0))]
     text = comparison_markdown(compare_runs(many_samples, Comparing(samples=400)), samples=400)
     assert 50_000 < len(text) <= 60_000
-    assert "of 400 samples that moved" in text
+    assert "of 400 samples that changed" in text

@@ -169,7 +169,7 @@ def test_clusters_are_the_units_where_they_are_named(told: Callable[..., merilo.
     assert only(run).interval == pytest.approx(known.interval.ends, abs=1e-8)
     assert only(run).clusters == known.clusters == 25
     assert run.manifest.cluster == "doc"
-    assert "Each interval is over 25 clusters of questions by doc; the judge's own error is not in it." in shown(run)
+    assert "Intervals cover sampling of 25 clusters of questions by doc, not judge error." in shown(run)
 
 
 @pytest.mark.parametrize(
@@ -338,7 +338,7 @@ def test_undefined_samples_may_count_as_the_worst(told: Callable[..., merilo.Run
     found = summarise(told([0.5, 1.0, None]), undefined="worst")["made:told"]
     assert found.mean == pytest.approx(0.5)
     assert (found.scored, found.undefined) == (3, 0)
-    assert "1 undefined count as the worst, 0" in found.remark
+    assert "1 undefined counted as the worst score, 0" in found.remark
 
 
 def test_no_worst_value_no_filling(told: Callable[..., merilo.Run]) -> None:

@@ -1,4 +1,4 @@
-"""One metric's aggregate: as a JSON object, and which direction is the good one."""
+"""The aggregate of one metric: as a JSON object, and the notes on it that pages share."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 
 def less_is_better(manifest: Manifest, aggregates: Sequence[Aggregate]) -> str:
-    """Which of the run's metrics are better the lower they are, as a sentence; empty where none is."""
+    """Return a sentence that names the run's metrics with lower scores as better; empty if there are none."""
     names = [each.metric for each in aggregates if not recorded_scale(manifest, each.metric).higher_is_better]
-    return f"Less is better: {', '.join(map(clean, names))}." if names else ""
+    return f"Lower is better: {', '.join(map(clean, names))}." if names else ""
 
 
 def weak_with_judge(manifest: Manifest, aggregates: Sequence[Aggregate]) -> str:
-    """Which of the run's metrics the judge itself calls weak, as a sentence; empty where it names none."""
+    """Return a sentence that names the run's metrics for which the judge reports weak agreement; empty if none."""
     named = manifest.judges.get("judge", {}).get("weak")
     weak = [each.metric for each in aggregates if isinstance(named, list) and each.metric in named]
-    return f"Weak with this judge, as it says below: {', '.join(map(clean, weak))}." if weak else ""
+    return f"Weak with this judge (see below): {', '.join(map(clean, weak))}." if weak else ""
 
 
 def aggregate_record(aggregate: Aggregate, correction: Correction | None) -> dict[str, Any]:  # Any: JSON
-    """The aggregate as a JSON-able object; `correction` is what labels of people make of its mean."""
+    """Return the aggregate as a JSON-able object; `correction`: the correction of its mean by human labels."""
     shares = aggregate.shares.items()
     return {
         "mean": aggregate.mean,
@@ -57,7 +57,10 @@ def aggregate_record(aggregate: Aggregate, correction: Correction | None) -> dic
 
 
 def missing_text(aggregate: Aggregate) -> str:
-    """How many samples are undefined and failed, and why: `2 undefined, 1 failed: the response is blank (2); ...`."""
+    """Return the numbers of undefined and failed samples with their reasons.
+
+    Example: `2 undefined, 1 failed: the response is blank (2); ...`.
+    """
     missing = aggregate.undefined + aggregate.failed
     parts = [("undefined", aggregate.undefined), ("failed", aggregate.failed)]
     reasons = [f"{reason.rstrip('.')} ({amount:,})" for reason, amount in aggregate.reasons.items()]

@@ -1,4 +1,4 @@
-"""Who answered the questions to a cascade, its pilot and its audit: as JSON for a summary, and as lines of a page."""
+"""The judges that answered in a cascade, its pilot and its audit: as JSON for a summary, and as lines of a page."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ClassAudit:
     asked: int
     errors: int
     lower_limit: float
-    """Of the error rate; valid however often it is looked at."""
+    """Lower confidence limit of the error rate; an anytime-valid one, so it may be computed after every answer."""
     failed: bool
 
 
@@ -64,7 +64,7 @@ class KindAudit:
 def cascade_record(
     cascade: Cascade, answered: Answered, pilots: Mapping[str, KindPilot], audits: Mapping[str, KindAudit]
 ) -> JSON:
-    """Return what a run's summary holds of a cascade, by kind of question."""
+    """Return the entry of a cascade in a run's summary, by kind of question."""
     names = [judge.name for judge in cascade.judges]
     kinds: JSON = {}
     for kind in sorted({*answered.questions, *pilots}):
@@ -137,7 +137,7 @@ def _rounded(record: JSON) -> JSON:
 
 
 def cascade_rows(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:  # Any: JSON
-    """Return what a run's page says of its cascades, as labels and texts."""
+    """Return the labels and texts about a run's cascades for its page."""
     return [("cascade", _text(each)) for each in records]
 
 
@@ -150,7 +150,7 @@ def _text(record: Mapping[str, Any]) -> str:  # Any: JSON
         lines.append(f"{kind}: {count(each['questions'], 'question')}, answered by {', '.join(parts)}{failed}")
         lines += _pilot_lines(record, each) + _audit_lines(record, kind, each)
     if "level" not in record:
-        lines.append("The thresholds of this run are from other data, which says nothing about these questions.")
+        lines.append("The thresholds of this run come from other data, so they promise nothing for these questions.")
     elif any(_chosen(each) for each in kinds.values()):
         lines.append(_promise(record))
     return "\n".join(lines)
@@ -206,5 +206,5 @@ def _audit_lines(record: Mapping[str, Any], kind: str, each: JSON) -> list[str]:
         line += f"; failed for {worst['judge']} {worst['verdict']} ({worst['errors']:,} of {worst['asked']:,}, lower "
         return [f"{line}limit {worst['lower_limit']:.1%}), so {last} answered all {kind} questions"]
     if audit["asked"] + audit["without_verdict"] < audit["wanted"]:
-        return [f"{line}; {audit['wanted']:,} are to be asked: run the same command to resume"]
+        return [f"{line}; {audit['wanted']:,} questions needed: run the same command to resume"]
     return [f"{line}; passed"]

@@ -1,4 +1,4 @@
-"""Corrected means and agreement with people in words, tables and JSON: the pieces that several pages share."""
+"""Corrected means and agreement with human labels, as text, tables and JSON that several pages share."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _REPORTED: Final = "reported"
 def correction_rows(
     correction: Correction, rate: CorrectedRate | None = None
 ) -> list[tuple[str, float | None, Interval, bool]]:
-    """The estimates of one mean: name, value, interval, and whether it is the one to report."""
-    named = (("judge alone", correction.raw, False), ("people alone", correction.human, True))
+    """Return the estimates of one mean: name, value, interval, and True for the reported one."""
+    named = (("judge alone", correction.raw, False), ("labels alone", correction.human, True))
     rows = [(name, each.value, each.interval, fit and correction.estimate is each) for name, each, fit in named]
     corrected = correction.corrected
     rows.append(("corrected", corrected.value, corrected.interval, correction.estimate is corrected))
@@ -38,7 +38,7 @@ def correction_rows(
 def corrected_aggregates(
     aggregates: Sequence[Aggregate], corrections: Mapping[str, Correction]
 ) -> tuple[Aggregate, ...]:
-    """Return the aggregates, with the mean, interval and bounds of those that human labels correct replaced."""
+    """Return the aggregates; if human labels correct one, its mean, interval and bounds are the corrected ones."""
     return tuple(_corrected(each, corrections.get(each.metric)) for each in aggregates)
 
 
@@ -89,20 +89,20 @@ def _moved(
 
 
 def label_rows(corrections: Mapping[str, Correction]) -> list[tuple[str, str]]:
-    """What the labels kept with a run do to each mean, in words; the judge's own mean beside it."""
+    """Return, for each metric, how attached labels change its mean, with the judge's own mean for comparison."""
     return [(metric, _by_labels(each)) for metric, each in corrections.items()]
 
 
 def _by_labels(correction: Correction) -> str:
-    own = f"the judge alone {number(correction.raw.value)} ({span(correction.raw.interval.ends)})"
+    own = f"judge alone: {number(correction.raw.value)} ({span(correction.raw.interval.ends)})"
     if correction.estimate is None:
         return correction.reason
-    which = "corrected" if correction.estimate is correction.corrected else "people's own"
+    which = "corrected" if correction.estimate is correction.corrected else "mean of the labels"
     return f"{which}, from {count(correction.labelled, 'labelled sample')}; {own}"
 
 
 def estimate_record(estimate: Estimate) -> dict[str, Any]:  # Any: JSON
-    """An estimate as a JSON-able object."""
+    """Return an estimate as a JSON-able object."""
     return {
         "value": estimate.value,
         "units": estimate.units,
@@ -112,7 +112,7 @@ def estimate_record(estimate: Estimate) -> dict[str, Any]:  # Any: JSON
 
 
 def interval_record(interval: Interval) -> dict[str, Any]:  # Any: JSON
-    """An interval as JSON-able fields; `note` says why there is none, `remark` what must be said beside it."""
+    """Return an interval as JSON-able fields; `note`: why there is none, `remark`: a caveat on it."""
     return {
         "interval": None if interval.ends is None else list(interval.ends),
         "level": interval.level,
@@ -123,7 +123,7 @@ def interval_record(interval: Interval) -> dict[str, Any]:  # Any: JSON
 
 
 def correction_record(correction: Correction) -> dict[str, Any]:  # Any: JSON
-    """A correction as a JSON-able object; `estimate` is the one to report, None for none."""
+    """Return a correction as a JSON-able object; `estimate` is the one to report, None if there is none."""
     estimate = correction.estimate
     return {
         "reported": correction.reported.value,
@@ -139,7 +139,7 @@ def correction_record(correction: Correction) -> dict[str, Any]:  # Any: JSON
 
 
 def rate_record(rate: CorrectedRate) -> dict[str, Any]:  # Any: JSON
-    """A rate by Rogan and Gladen as a JSON-able object."""
+    """Return a Rogan-Gladen rate as a JSON-able object."""
     return {
         "value": rate.rate,
         "judged": rate.judged,
@@ -151,12 +151,12 @@ def rate_record(rate: CorrectedRate) -> dict[str, Any]:  # Any: JSON
 
 
 def measured_record(measured: Measured) -> dict[str, Any]:  # Any: JSON
-    """A measure as a JSON-able object."""
+    """Return a measurement as a JSON-able object."""
     return {"value": measured.value, **interval_record(measured.interval)}
 
 
 def correction_table(page: Page, correction: Correction, rate: CorrectedRate | None = None) -> None:
-    """The estimates one under the other, the reported one marked, and why it is that one."""
+    """Add a table of the estimates to the page: one per row, the reported one marked, with the reason."""
     rows = correction_rows(correction, rate)
     level = f"{percent(correction.raw.interval.level)} interval"
     cells = [("", "mean", level, "")]
@@ -174,7 +174,7 @@ def correction_table(page: Page, correction: Correction, rate: CorrectedRate | N
 
 
 def agreement_lines(yes: Agreement | None, grades: GradeAgreement | None) -> Iterator[tuple[str, str]]:
-    """Names and figures of agreement, the most telling ones first; a measure without a value says why."""
+    """Yield names and values of agreement measures, the most informative first; if undefined, the reason."""
     if grades is not None:
         yield "weighted kappa", told(grades.kappa)
         yield "alpha (ordinal)", told(grades.alpha)
@@ -190,13 +190,13 @@ def agreement_lines(yes: Agreement | None, grades: GradeAgreement | None) -> Ite
 
 
 def annotator_lines(found: AnnotatorAgreement) -> Iterator[tuple[str, str]]:
-    """Names and figures of agreement among several annotators."""
+    """Yield names and values of the agreement among several annotators."""
     yield "alpha", told(found.alpha)
     yield "AC1", told(found.ac1)
 
 
 def told(measured: Measured) -> str:
-    """A measure with its interval; why there is no value, or no interval, where there is none."""
+    """Return a measurement with its interval; the reason if either is missing."""
     if measured.value is None:
         return f"{NONE} ({measured.interval.note})"
     ends = measured.interval.ends

@@ -1,4 +1,4 @@
-"""What a summary says of a run that could stop as soon as its gates were decided."""
+"""The section of a summary about early stopping (`--until-decided`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TONES = {Verdict.PASS: Tone.GOOD, Verdict.FAIL: Tone.BAD, Verdict.CANNOT_TELL: 
 
 
 def until_section(page: Page, run: Run) -> None:
-    """The gates, when each was decided and how many samples that saved; nothing for a run of another kind."""
+    """Add the gates, when each was decided, and the samples saved; nothing if the run could not stop early."""
     found = run.until_decided
     if found is None:
         return
@@ -25,7 +25,7 @@ def until_section(page: Page, run: Run) -> None:
     page.heading(_title(taken, saved, decided=bool(found["decided"])))
     for gate in cast("list[dict[str, Any]]", found["gates"]):  # Any: JSON that `merilo.results.early_stopping` made
         verdict = Verdict(gate["verdict"])
-        page.entry(verdict.value, _told(gate, verdict), column=15, indent=2, tone=_TONES[verdict])
+        page.entry(verdict.value, _gate_text(gate, verdict), column=15, indent=2, tone=_TONES[verdict])
     seed = cast("Mapping[str, object]", run.manifest.until or {}).get("seed")
     page.text(f"Samples were taken in random order (seed {seed}). {found['note']}", indent=2, tone=Tone.QUIET)
 
@@ -33,12 +33,12 @@ def until_section(page: Page, run: Run) -> None:
 def _title(taken: int, saved: int, *, decided: bool) -> str:
     of = f"{count(taken, 'sample')} of {taken + saved:,}"
     if decided:
-        return f"Every gate is decided after {of}: {count(saved, 'sample')} saved"
-    return f"Not every gate is decided after {of}"
+        return f"All gates decided after {of}: {count(saved, 'sample')} saved"
+    return f"Not all gates decided after {of}"
 
 
-def _told(gate: dict[str, Any], verdict: Verdict) -> str:  # Any: JSON
-    asked = f"at {'least' if gate['higher_is_better'] else 'most'} {gate['asked']:g}"
-    between = "" if gate["lower"] is None else f"; it lies between {gate['lower']:.3f} and {gate['upper']:.3f}"
+def _gate_text(gate: dict[str, Any], verdict: Verdict) -> str:  # Any: JSON
+    bound = f"{'minimum' if gate['higher_is_better'] else 'maximum'} {gate['asked']:g}"
+    limits = "" if gate["lower"] is None else f"; limits {gate['lower']:.3f} to {gate['upper']:.3f}"
     when = "" if verdict is Verdict.CANNOT_TELL else f", decided after {count(int(gate['samples']), 'sample')}"
-    return f"{gate['metric']}: {asked} was asked for{between}{when}."
+    return f"{gate['metric']}: {bound}{limits}{when}."

@@ -1,6 +1,6 @@
-"""The events of a run for machines: JSON Lines, as they happen. docs/how-to/progress.md lists them.
+"""The event log of a run: JSON Lines for programs, written as events happen. docs/how-to/progress.md lists them.
 
-No key, no text of a sample and no words of an endpoint are in it: an endpoint's message may repeat what it was sent.
+The log holds no API key, no text of a sample and no message of an endpoint, since such a message may echo the request.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 _FIRST: Final = b'{"event":"begin","at":'
 _MOST_HELD: Final = 2_000
-"""Lines; more than an idle second holds, so that a busy one does not fill the memory."""
+"""Maximum number of buffered lines; a full buffer is written at once, so bursts of events use little memory."""
 
 
 class EventLog:
-    """A `Progress` that appends to a file; a context manager. Raises UsageError where the file cannot take it.
+    """A `Progress` that appends to a file; a context manager. Raises UsageError if the file cannot be written.
 
-    Lines are gathered and written four times a second, whole ones only. One run at a time writes to a file.
+    Lines are buffered and written four times per second, whole lines only. Only one run at a time may write to a file.
     """
 
     def __init__(self, path: str | PathLike[str], limits: Mapping[str, object]) -> None:
-        """`limits` go into the first event as they are."""
+        """Open the file; `limits` are copied into the first event unchanged."""
         self._path = Path(path)
         self._limits = limits
         self._new = not self._path.exists()
@@ -55,7 +55,7 @@ class EventLog:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
-        if self._new and not self._began:  # nothing was begun: leave nothing behind
+        if self._new and not self._began:  # the run never began: leave no empty file
             self._path.unlink(missing_ok=True)
 
     def begin(self, run: Path, samples: int) -> None:
@@ -103,22 +103,22 @@ class EventLog:
         self._done += samples
 
     def note(self, text: str) -> None:
-        """See `Progress`; what comes after the end is not kept."""
+        """See `Progress`; notes after the end are dropped."""
         if not self._over:
             self._add("note", text=text)
 
     def quote(self, text: str) -> None:
-        """See `Progress`; an endpoint's words are not kept."""
+        """See `Progress`; messages of an endpoint are not logged."""
 
     def tick(self) -> None:
-        """Write what has gathered. Raises RunError when that is not possible."""
+        """Write the buffered lines. Raises RunError if that fails."""
         rest = memoryview("".join(self._lines).encode())
         self._lines.clear()
         try:
             while rest:
                 rest = rest[self._file.write(rest) :]
         except (OSError, ValueError) as error:
-            raise RunError(f"The event log {self._path} cannot be written any more ({error}).") from error
+            raise RunError(f"Cannot write the event log {self._path} any more ({error}).") from error
 
     def spent(self, usage: Mapping[str, object]) -> None:
         """See `Progress`."""
@@ -154,7 +154,7 @@ class EventLog:
         self._lines.append(f'{{"event":"{event}",{self._moment()},{rest[1:]}\n')
 
     def _moment(self) -> str:
-        """`at` and `time`, both by the clock that never jumps."""
+        """Return the fields `at` and `time`, both from the monotonic clock, so that they never jump."""
         at = time.monotonic() - self._began
         wall = self._wall + at
         second = int(wall)
@@ -164,35 +164,33 @@ class EventLog:
 
 
 def check_log_path(path: str | PathLike[str]) -> None:
-    """Raises UsageError for what is no name of a file."""
+    """Raise UsageError if the path is not the name of a file."""
     if os.fspath(path) in {"", "-"}:
         raise UsageError(
-            f"The event log (log_json, --log-json) needs the name of a file, got {os.fspath(path)!r}: standard output "
-            "is the summary's; /dev/stderr is a file."
+            f"The event log (log_json, --log-json) needs a file name, got {os.fspath(path)!r}. Standard output is for "
+            "the summary; use /dev/stderr to log to standard error."
         )
 
 
 def _opened(path: Path) -> FileIO:
-    """The file, ready to be appended to. Raises UsageError when it cannot be, or holds something else."""
+    """Open the file for appending. Raises UsageError if that fails or the file is not an event log."""
     try:
         cut_off = _is_cut_off(path)
-        file = path.open("ab", buffering=0)  # lines are gathered here, and never half of one is written later
+        file = path.open("ab", buffering=0)  # lines are buffered above; a buffer here could write half a line later
         if cut_off:
             file.write(b"\n")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(
-            f"The event log {path} cannot be written ({reason}); name another file (--log-json)."
-        ) from error
+        raise UsageError(f"Cannot write the event log {path} ({reason}); choose another file (--log-json).") from error
     return file
 
 
 def _is_cut_off(path: Path) -> bool:
-    """Whether the log that is there ends within a line, as a kill leaves it. Raises UsageError for another file."""
+    """Return True if an existing log ends within a line, as after a kill. Raises UsageError for any other file."""
     if not path.is_file() or not path.stat().st_size:
         return False
     with path.open("rb") as earlier:
         if earlier.read(len(_FIRST)) != _FIRST:
-            raise UsageError(f"{path} holds something that is no event log; name another file (--log-json).")
+            raise UsageError(f"{path} exists and is not an event log; choose another file (--log-json).")
         earlier.seek(-1, os.SEEK_END)
         return earlier.read(1) != b"\n"

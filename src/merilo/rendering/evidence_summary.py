@@ -1,4 +1,4 @@
-"""What stands behind one metric's score of one sample, in a few pieces: so that two runs can be read side by side."""
+"""A short summary of the evidence for one metric's score of one sample, to show two runs side by side."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Verdicts that say the same of one thing or of several."""
+    """Equal verdicts on one or several contexts, on a statement, or on the sample as a whole."""
 
     about: str
-    """Such as `context 1`, `contexts 2, 3`, `statement 4`; empty for the sample as a whole."""
+    """For example `context 1`, `contexts 2, 3`, `statement 4`; empty for the sample as a whole."""
     said: str
     text: str = ""
     """The statement; empty for contexts."""
@@ -30,7 +30,7 @@ class Piece:
 
 
 def behind(case: Case, metric: str) -> tuple[Piece, ...]:
-    """The verdicts behind the value, or why there is none. Contexts of which nothing is quoted are taken together."""
+    """Return the verdicts behind the value, or why there is none. Contexts without a quoted sentence are grouped."""
     outcome = case.result.outcomes.get(metric)
     match outcome:
         case None:
@@ -42,7 +42,7 @@ def behind(case: Case, metric: str) -> tuple[Piece, ...]:
         case Score():
             found = _pieces(case, outcome)
             counted = counts_text({name: each for name, each in outcome.counts.items() if each is not None})
-            own = "the score comes from elsewhere" if metric.startswith(FOREIGN) else "it is computed from the data"
+            own = "the score was imported" if metric.startswith(FOREIGN) else "the score is computed from the data"
             return found or (Piece("", counted or f"no verdict: {own}"),)
 
 
@@ -64,7 +64,7 @@ def _pieces(case: Case, outcome: Score) -> tuple[Piece, ...]:
 
 
 def _bare(verdict: Verdict) -> Verdict:
-    """Without its probability, which differs where the words are the same."""
+    """Return the verdict without its probability, which may differ between verdicts that read the same."""
     return replace(verdict, probability=None) if hasattr(verdict, "probability") else verdict  # type: ignore[call-arg]  # looked for on the line
 
 

@@ -1,4 +1,4 @@
-"""One sample as a page: its texts, what was said about each part, the values, and what was asked and replied."""
+"""One sample as a page: its texts, the verdicts on each part, the values, and the questions with raw replies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from merilo.runs.store import Asked
 
 ALL_SENTENCES = 20
-"""A context of at most so many sentences is shown whole."""
+"""Contexts with at most this many sentences are shown in full."""
 _AROUND = 1
 _MOST_EVIDENCE = 25
 _SENTENCE_CHARS = 500
@@ -37,7 +37,7 @@ MARK = ">"
 
 
 def case_page(case: Case, width: int, *, full: bool) -> Page:
-    """The sample explained; long texts are cut at the places that say so, unless `full`."""
+    """Return the page that explains the sample; long texts are truncated, with a note, unless `full`."""
     page = Page(width)
     sample = case.result.sample
     page.text(f"sample {sample.id}", tone=Tone.STRONG)
@@ -61,7 +61,7 @@ def case_page(case: Case, width: int, *, full: bool) -> Page:
     for name, outcome in case.result.outcomes.items():
         explain(page, name, outcome, sample)
     if case.whole:
-        page.heading("As a whole")
+        page.heading("Sample as a whole")
         _said(page, case.whole)
     for view in case.contexts:
         context(page, view, full=full)
@@ -73,7 +73,7 @@ def case_page(case: Case, width: int, *, full: bool) -> Page:
 
 
 def values(page: Page, case: Case) -> None:
-    """Each metric's value, or why it has none."""
+    """Add each metric's value, or why it has none."""
     page.heading("Values")
     outcomes = case.result.outcomes
     column = 4 + min(max((len(name) for name in outcomes), default=0), 40)
@@ -82,7 +82,7 @@ def values(page: Page, case: Case) -> None:
 
 
 def context(page: Page, view: ContextView, *, full: bool) -> None:
-    """One context: what was said about it, then its numbered sentences, evidence marked at the left."""
+    """Add one context: the verdicts on it, then its numbered sentences, evidence marked at the left."""
     page.heading(f"Context {view.index + 1}")
     page.text(_about(view), indent=2, tone=Tone.QUIET)
     _said(page, view.said)
@@ -106,7 +106,7 @@ def context(page: Page, view: ContextView, *, full: bool) -> None:
 
 
 def statements(page: Page, views: Sequence[StatementView]) -> None:
-    """Numbered statements, each with what was said about it."""
+    """Add numbered statements, each with the verdicts on it."""
     digits = len(str(len(views)))
     for place, view in enumerate(views, start=1):
         start = f"  {place:>{digits}}  "
@@ -138,13 +138,16 @@ def _about(view: ContextView) -> str:
 def _said(page: Page, answers: Sequence[Remark], indent: int = 2) -> None:
     for each in answers:
         reason = reason_of(each.answer)
-        against = f" against {each.against}" if each.against else ""
+        against = f", checked against {each.against}" if each.against else ""
         text = f"{each.kind}{against}: {said(each.answer)}" + (f". {reason}" if reason else "")
         page.text(text, indent=indent, tone=Tone.QUIET)
 
 
 def shown_sentences(view: ContextView, *, full: bool) -> list[int]:
-    """Indices of the sentences to show: all of a short context, else the first and the evidence with its neighbours."""
+    """Return the indices of the sentences to show.
+
+    A short context is shown in full; of a long one, its first two sentences and the evidence with its neighbours.
+    """
     size = len(view.sentences)
     if full or size <= ALL_SENTENCES:
         return list(range(size))
@@ -159,16 +162,16 @@ def _gap(page: Page, missing: int, digits: int) -> None:
 
 
 def _cut(text: str, most: int, *, full: bool) -> str:
-    if full or len(text) <= most * 5 // 4:  # a text a little longer is not worth the cut
+    if full or len(text) <= most * 5 // 4:  # truncating a text that is only a little longer saves nothing
         return text
     return f"{text[:most].rstrip()} ... {len(text) - most:,} characters not shown (--full)"
 
 
-# -- what was asked -----------------------------------------------------------------------------------
+# -- questions and replies ----------------------------------------------------------------------------
 
 
 def _asked(page: Page, case: Case, *, full: bool) -> None:
-    page.heading(f"What was asked: {count(len(case.asked), 'question')}")
+    page.heading(f"Questions asked: {len(case.asked):,}")
     common = {_carried(asked) for asked in case.asked}
     if len(common) == 1:
         page.text(f"each {common.pop()}", indent=2, tone=Tone.QUIET)
@@ -197,29 +200,33 @@ def _subject(case: Case, asked: Asked, width: int) -> str:
     if index is not None:
         return f" of context {index + 1}"
     about = [getattr(asked.question, name, None) for name in ("statement", "part", "name")]
-    subject = next((text for text in about if text is not None), None)  # what one question of a pack is about
+    subject = next((text for text in about if text is not None), None)  # identifies the question within its pack
     if subject is None:
         return ""
     apart = taken_apart(str(subject))
-    if apart is not None:  # the answer tells it from the others
+    if apart is not None:  # a short answer made into a statement: show the answer, the rest repeats the question
         return f' of "{cut(apart[1], max(width, 20))}" in answer'
     return f' of "{cut(str(subject), max(width, 20))}"'
 
 
 def _against(case: Case, asked: Asked) -> tuple[str, Answer]:
-    """What a statement was held against where that is not the contexts, and the answer, which then names no context."""
+    """Return the text that a statement was checked against, if not the contexts, and the answer to show with it.
+
+    An answer about another text has no context indices to show.
+    """
     question, answer = asked.question, asked.answer
     if not isinstance(question, Support):
         return "", answer
     named = named_texts(question.contexts, case.result.sample)
     if named == "the contexts":
         return "", answer
-    return (f" against {named}" if named else ""), bare(answer) if len(question.contexts) == 1 else answer
+    checked = f", checked against {named}" if named else ""
+    return checked, bare(answer) if len(question.contexts) == 1 else answer
 
 
 def _carried(asked: Asked) -> str:
     if asked.cached:
-        return "answered from the cache; the raw reply is kept by the run that asked"
+        return "answered from the cache; the raw reply is stored in the run that asked"
     parts = [f"answered by {asked.judge}"]
     if name := rubric_name(asked):
         parts.append(f"rubric {name}")

@@ -1,4 +1,4 @@
-"""Rows as a data frame, for people who go on in pandas."""
+"""Rows as a pandas data frame."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def frame(rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:
-    """A data frame with a column for each name. Raises UsageError where pandas is not installed."""
+    """Return a data frame with one column per name. Raises UsageError if pandas is not installed."""
     try:
         import pandas as pd
     except ImportError:
-        raise UsageError("to_frame() needs pandas, which is not installed: pip install pandas.") from None
+        raise UsageError("to_frame() needs pandas, which is not installed. Run: pip install pandas") from None
     return pd.DataFrame(list(rows))

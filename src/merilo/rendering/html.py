@@ -1,7 +1,7 @@
-"""Static pages: one file each, no script, nothing loaded from anywhere, everything in it escaped.
+"""Static pages: one file each, without scripts or external resources, everything escaped.
 
-What others wrote is text here, never markup: it is cleaned as for a terminal, so that nothing hides or turns the
-direction of writing, and then escaped. The policy in the head forbids all but our own style, by its digest.
+Text of data and models is never markup. It is cleaned as for a terminal, so that no character hides text or reverses
+its direction, and then escaped. The content security policy in the head allows only our own style sheet, by digest.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WIDTH, _EDGE = 120, 6
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A value and its interval as places in a drawing; None for what there is not."""
+    """A value and its interval as x coordinates in a drawing; None if missing."""
 
     low: str | None = None
     value: str | None = None
@@ -38,7 +38,7 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Intervals to draw beside a table's rows; they only repeat what the cells say."""
+    """Intervals to draw in the last column of a table; they repeat numbers that the cells show."""
 
     heading: str
     zero: str | None
@@ -46,7 +46,7 @@ class Plot:
 
 
 def rendered(template: str, **values: object) -> str:
-    """The page or piece that a template makes of these values."""
+    """Return the page or fragment that a template renders from these values."""
     style = files("merilo.rendering").joinpath("templates", "style.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return (
@@ -57,11 +57,11 @@ def rendered(template: str, **values: object) -> str:
 
 
 def write_page(path: Path, text: str) -> None:
-    """Write a page so that a reader sees the old or the new one. Raises RunError where it cannot be written."""
+    """Write a page atomically, so that a reader sees the old or the new one. Raises RunError if writing fails."""
     try:
         write_file(path, text)
     except OSError as error:
-        raise RunError(f"{path} cannot be written ({error.strerror}); name another file.") from error
+        raise RunError(f"Cannot write {path} ({error.strerror}); choose another file.") from error
 
 
 def plot(
@@ -71,7 +71,10 @@ def plot(
     ends: tuple[float, float] | None = None,
     zero: float | None = None,
 ) -> Plot:
-    """Values and their intervals, drawn to one scale: `ends`, or as far as they and `zero` reach."""
+    """Return values and their intervals on one common scale.
+
+    `ends`: the scale; None: from the smallest to the largest of the numbers and `zero`.
+    """
     found = list(rows)
     reach = [each for value, interval in found for each in (value, *(interval or ())) if each is not None]
     low, high = ends or (min([*reach, zero or 0.0]), max([*reach, zero or 0.0]))
@@ -102,5 +105,5 @@ def _environment() -> Environment:
 
 
 def _cleaned(value: object) -> object:
-    """Text as it may be shown; what a template has made already is escaped and stays."""
+    """Return text that is safe to show; markup that a template made is escaped already and is returned unchanged."""
     return harmless(value) if type(value) is str else value

@@ -1,4 +1,4 @@
-"""A sample as its static page shows it: what was said about each part, and the sentences with evidence marked."""
+"""One sample on a static page: the verdicts on each part, and the sentences with evidence marked."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STATEMENTS = 40
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A verdict in words."""
+    """A verdict as text."""
 
     kind: str
     words: str
@@ -32,7 +32,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class SentenceRow:
-    """A numbered sentence; or, where `skipped` is not empty, what stands for those that are not shown."""
+    """A numbered sentence; if `skipped` is not empty, a note on sentences that are not shown."""
 
     number: int = 0
     text: str = ""
@@ -47,7 +47,7 @@ class ContextPart:
     number: int
     id: str | None
     marked: bool
-    """Whether a verdict names a sentence of it."""
+    """True if a verdict names one of its sentences as evidence."""
     said: tuple[Told, ...]
     rows: tuple[SentenceRow, ...]
 
@@ -62,7 +62,7 @@ class StatementPart:
 
 @dataclass(frozen=True, slots=True)
 class StatementGroup:
-    """The statements that some metrics counted."""
+    """The statements that one or several metrics counted."""
 
     metrics: str
     statements: tuple[StatementPart, ...]
@@ -70,7 +70,7 @@ class StatementGroup:
 
 @dataclass(frozen=True, slots=True)
 class EvidencePart:
-    """What one run has of a sample."""
+    """The response, statements and contexts of a sample in one run, with their verdicts."""
 
     name: str
     response: str | None
@@ -88,13 +88,13 @@ class TextPart:
 
 
 def text_part(case: Case) -> TextPart:
-    """What was asked, and what should have been answered."""
+    """Return the user input and the reference."""
     sample = case.result.sample
     return TextPart(_cut(sample.user_input, _TEXT_CHARS), _cut(sample.reference, _TEXT_CHARS))
 
 
 def evidence_part(case: Case, name: str = "") -> EvidencePart:
-    """The response with its statements, and the contexts with their evidence."""
+    """Return the response with its statements, and the contexts with their evidence."""
     return EvidencePart(
         name=name,
         response=_cut(case.result.sample.response, _TEXT_CHARS),
@@ -105,7 +105,7 @@ def evidence_part(case: Case, name: str = "") -> EvidencePart:
 
 
 def value_cell(outcome: Outcome | None, *, counts: bool = False) -> str:
-    """A score, perhaps with the counts behind it, or why there is none, in a cell."""
+    """Return the text of a cell: a score, with `counts` also the counts it is based on, or why there is no score."""
     match outcome:
         case None:
             return NONE
@@ -114,8 +114,8 @@ def value_cell(outcome: Outcome | None, *, counts: bool = False) -> str:
         case Failed():
             return f"failed: {outcome.error.message}" if counts else "failed"
         case Score():
-            told = counts_text(outcome.counts) if counts and outcome.counts else ""
-            return f"{number(outcome.value)} ({told})" if told else number(outcome.value)
+            text = counts_text(outcome.counts) if counts and outcome.counts else ""
+            return f"{number(outcome.value)} ({text})" if text else number(outcome.value)
 
 
 def _group(metrics: Sequence[str], views: Sequence[StatementView]) -> StatementGroup:
@@ -154,7 +154,7 @@ def _sentences(view: ContextView) -> Iterable[SentenceRow]:
 def _told(remarks: Iterable[Remark]) -> tuple[Told, ...]:
     return tuple(
         Told(
-            f"{each.kind} against {each.against}" if each.against else each.kind,
+            f"{each.kind}, checked against {each.against}" if each.against else each.kind,
             said(each.answer),
             reason_of(each.answer),
         )

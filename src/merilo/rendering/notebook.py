@@ -1,4 +1,4 @@
-"""A run as a notebook shows it: a table, and a data frame to go on with."""
+"""A run in a notebook: its table of means, and its outcomes as a data frame."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
 
 def run_frame(run: Run) -> pd.DataFrame:
-    """One row for each sample and metric, in the run's order: sample, metric, outcome, value, reason.
+    """Return one row for each sample and metric, in the run's order: sample, metric, outcome, value, reason.
 
-    `value` is empty unless `outcome` is "score"; `reason` says why. Raises UsageError where pandas is not installed.
+    `value` is empty unless `outcome` is "score"; `reason` explains why. Raises UsageError if pandas is not installed.
     """
     return frame([_row(record) for record in run.records()])
 
 
 def run_table(run: Run) -> str:
-    """The run's means as an HTML table, everything in it escaped."""
+    """Return the run's means as an HTML table, everything in it escaped."""
     manifest, aggregates = run.manifest, tuple(run.metrics.values())
     by = manifest.origin or judge_name(run)
-    told = "" if by == NONE else f", {'scores of' if manifest.origin else 'judged by'} {by}"
+    made_by = "" if by == NONE else f", {'scores of' if manifest.origin else 'judged by'} {by}"
     stopped = "" if run.complete else f"; {STOPPED}"
     return rendered(
         "table",
-        caption=f"{manifest.data}: {count(manifest.samples, 'sample')}{told}{stopped}",
+        caption=f"{manifest.data}: {count(manifest.samples, 'sample')}{made_by}{stopped}",
         head=("metric", "mean", interval_heading(aggregates), "scored", "undefined", "failed"),
         rows=tuple(
             (

@@ -1,4 +1,4 @@
-"""A whole run at a glance: as one JSON object, and as a page with the summary table."""
+"""The summary of a run: as one JSON object, and as a page with a table of means."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from merilo.rendering.sanitize import clean
 from merilo.rendering.spent import spent_text
 from merilo.rendering.spring_ai_wording import interpret_means
 from merilo.rendering.wording import (
+    HUMAN_LABELS,
     NONE,
-    OWN_ERROR,
     REMARKS,
     STOPPED,
     UNSEALED,
     count,
-    foreign_error,
+    covers,
+    covers_imported,
     number,
     percent,
     span,
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
     from merilo.runs.run import Aggregate, Run
     from merilo.stats.correction import Correction
 
-_GAPS = (2, 2, 1, 1)  # the last three are apart enough by their headings
+_GAPS = (2, 2, 1, 1)  # the headings of the last three columns keep them apart already
 _SHOWN_SKIPPED = 3
-_NOT_TOLD = {"contradicted": "not told apart by this judge", "not_stated": "not told apart by this judge"}
+_NOT_DISTINGUISHED = dict.fromkeys(("contradicted", "not_stated"), "not distinguished by this judge")
 
 
 def overview_record(
@@ -46,16 +47,16 @@ def overview_record(
     metrics: Mapping[str, Aggregate] | None = None,
     corrections: Mapping[str, Correction] | None = None,
 ) -> dict[str, Any]:  # Any: JSON
-    """The run as a JSON-able object; `cost_usd` is None when it is unknown and 0.0 only when it was free.
+    """Return the run as a JSON-able object; `cost_usd` is None if unknown, and 0.0 only if the run was free.
 
-    `estimated_usd` is the part of it that no server reported. `unanswered` counts requests without a usable reply, and
-    `unanswered_usd` is what their replies may have cost in addition.
+    `estimated_usd` is the part of the cost that no server reported. `unanswered` counts requests without a usable
+    reply, and `unanswered_usd` is what their replies may have cost in addition.
 
-    `stopped`: the limit, the interruption or the error that ended its last call, as a sentence; None if nothing did.
+    `stopped`: the limit, interruption or error that ended the last command, as a sentence; None if nothing did.
     `raise_to`: the limit that was reached, with a value that probably suffices.
 
-    `metrics`: to be told in the place of those that the run keeps. `corrections`: what labels of people make of
-    means, by metric; their estimates are told in the place of the judge's own.
+    `metrics`: aggregates to report instead of the stored ones. `corrections`: corrections by human labels, by metric;
+    a corrected mean replaces the judge's own.
     """
     manifest, usage = run.manifest, run.usage
     known = corrections or {}
@@ -95,11 +96,11 @@ def overview_page(
     cluster: str | None = None,
     corrections: Mapping[str, Correction] | None = None,
 ) -> Page:
-    """The summary: the table, what stands behind and beside its numbers, who judged, and where to look next.
+    """Return the summary page: the table, counts and reasons, the judge and cost, and the next commands.
 
-    `again`: the command that would ask failed questions again; shown where there are any. `kept`: False for a run
-    that is gone once it was shown, so that nothing points at its directory. `metrics`: to be told in the place of
-    those that the run keeps, with samples clustered by `cluster`. `corrections`: as in `overview_record`.
+    `again`: the command that asks failed questions again; shown if there are failed samples. `kept`: False for a
+    temporary run, so that no line names its directory. `metrics`: aggregates to report instead of the stored ones,
+    with samples clustered by `cluster`. `corrections`: as in `overview_record`.
     """
     page = Page(width)
     known = corrections or {}
@@ -110,17 +111,17 @@ def overview_page(
     page.blank()
     by = run.manifest.cluster if cluster is None else cluster
     corrected = {metric for metric, each in known.items() if each.estimate is not None}
-    said = intervals_text(aggregates, by, corrected=corrected, origin=run.manifest.origin)
-    notes = (less_is_better(run.manifest, aggregates), weak_with_judge(run.manifest, aggregates), said)
+    covered = intervals_text(aggregates, by, corrected=corrected, origin=run.manifest.origin)
+    notes = (less_is_better(run.manifest, aggregates), weak_with_judge(run.manifest, aggregates), covered)
     for text in filter(None, notes):
         page.text(text, tone=Tone.QUIET)
     if known:
-        page.heading("By labels of people")
+        page.heading(HUMAN_LABELS)
         page.entries(label_rows(known))
     until_section(page, run)
     interpret_means(page, run)
-    _behind(page, aggregates, counts_heading(known))
-    _beside(page, run)
+    _details(page, aggregates, counts_heading(known))
+    _not_evaluated(page, run)
     _made_by(page, run, kept=kept)
     if kept:
         page.heading("Next")
@@ -130,7 +131,7 @@ def overview_page(
 
 
 def table(page: Page, aggregates: Sequence[Aggregate], *, corrections: Mapping[str, Correction] | None = None) -> None:
-    """One row for each metric: mean, interval, and how many samples are scored, undefined and failed."""
+    """Add one row per metric: mean, interval, and the numbers of scored, undefined and failed samples."""
     known = corrections or {}
     headings = ("metric", "mean", interval_heading(aggregates), "scored", "undef", "failed")
     tones = [Tone.STRONG, *(Tone.BAD if aggregate.failed else Tone.PLAIN for aggregate in aggregates)]
@@ -138,7 +139,7 @@ def table(page: Page, aggregates: Sequence[Aggregate], *, corrections: Mapping[s
 
 
 def interval_heading(aggregates: Sequence[Aggregate]) -> str:
-    """What the column of their intervals is called."""
+    """Return the heading of the column of their intervals."""
     return f"{percent(aggregates[0].level if aggregates else 0.95)} interval"
 
 
@@ -149,23 +150,25 @@ def intervals_text(
     corrected: Collection[str] = (),
     origin: str | None = None,
 ) -> str:
-    """What the intervals are over, in a sentence; empty where there is none.
+    """Return a sentence on the errors that the intervals cover; empty if there are no intervals.
 
-    `corrected`: metrics, by labels. `origin`: where the scores come from, if they were not computed here.
+    `corrected`: metrics whose means human labels correct. `origin`: the program that computed imported scores.
     """
     if all(each.interval is None for each in aggregates):
         return ""
     clusters = max((each.clusters for each in aggregates if each.clusters is not None), default=None)
-    over, _, error = (OWN_ERROR if origin is None else foreign_error(clean(origin))).partition("; ")
+    sampled = "questions"
     if clusters is not None:
-        by = f" by {cluster}" if cluster else ""
-        over = f"over {count(clusters, 'cluster')} of questions{by}"
+        sampled = f"{count(clusters, 'cluster')} of questions{f' by {cluster}' if cluster else ''}"
     own = [clean(each.metric) for each in aggregates if each.interval is not None and each.metric in corrected]
     if len(own) == sum(each.interval is not None for each in aggregates):
-        error = "the judge's own error is in it, by labels of people"
-    elif own:
-        error = f"the judge's own error is in those of {', '.join(own)} alone, by labels of people"
-    return f"Each interval is {over}; {error}."
+        return f"Intervals cover sampling of {sampled} and, based on human labels, judge error."
+    if own:
+        return (
+            f"Intervals cover sampling of {sampled}. Only those of {', '.join(own)} also cover judge error, based on "
+            "human labels."
+        )
+    return f"Intervals {covers(sampled) if origin is None else covers_imported(clean(origin), sampled)}."
 
 
 def _row(aggregate: Aggregate, correction: Correction | None) -> tuple[str, ...]:
@@ -175,23 +178,23 @@ def _row(aggregate: Aggregate, correction: Correction | None) -> tuple[str, ...]
 
 
 def judge_name(run: Run) -> str:
-    """Who answered in the role `judge`."""
+    """Return the name of the judge in the role `judge`; `-` if there is none."""
     return str(run.manifest.judges.get("judge", {}).get("name", NONE))
 
 
 def agreement(run: Run) -> str | None:
-    """How well the judge agrees with people, in its own words; None where it is not known."""
+    """Return the judge's own note on its agreement with human labels; None if unknown."""
     rates = run.manifest.judges.get("judge", {}).get("rates")
     return None if rates is None else str(rates)
 
 
 def command(*words: str) -> str:
-    """A command line that can be typed as it stands."""
+    """Return a quoted command line that the user can copy and run."""
     return shlex.join([_program(), *words])
 
 
 def _program() -> str:
-    """How this very program is typed here: its name where the shell finds it, else its path."""
+    """Return how to call this program: its name if it is on PATH, otherwise its path."""
     typed = Path(sys.argv[0])
     if typed.name != "merilo" or shutil.which("merilo"):
         return "merilo"
@@ -200,15 +203,15 @@ def _program() -> str:
 
 
 def counts_text(counts: Mapping[str, int | None]) -> str:
-    """Named counts in one line; a count that the judge cannot give, or the definition does not make, says so."""
+    """Return named counts in one line; a missing count says that the judge or the definition does not provide it."""
     return ", ".join(
-        f"{name.replace('_', ' ')} {_NOT_TOLD.get(name, 'not counted') if amount is None else f'{amount:,}'}"
+        f"{name.replace('_', ' ')} {_NOT_DISTINGUISHED.get(name, 'not counted') if amount is None else f'{amount:,}'}"
         for name, amount in counts.items()
     )
 
 
 def _counted(aggregate: Aggregate) -> str:
-    """Counts, of which those that are shares of another have a line with their interval."""
+    """Return the counts in one line, then one line with an interval for each count that is a fraction of another."""
     rest, lines = dict(aggregate.counts), list[str]()
     for name, share in aggregate.shares.items():
         part, _, whole = name.partition("/")
@@ -235,24 +238,24 @@ def _title(page: Page, run: Run) -> None:
         page.line("  " + command("verify", str(run.path)))
 
 
-def _behind(page: Page, aggregates: Sequence[Aggregate], heading: str) -> None:
+def _details(page: Page, aggregates: Sequence[Aggregate], heading: str) -> None:
     counted = [(each.metric, _counted(each)) for each in aggregates if each.counts]
     if counted:
         shares = " and shares with their intervals" * any(each.shares for each in aggregates)
         page.heading(f"{heading}{shares}")
         page.entries(counted)
-    own = [each for each in aggregates if not each.parts]  # what a composite lacks, its parts lack
+    own = [each for each in aggregates if not each.parts]  # samples that a composite lacks are listed at its parts
     missing = [(each.metric, missing_text(each)) for each in own if each.undefined or each.failed]
     if missing:
-        page.heading("Not scored, and so not in the means above")
+        page.heading("Not scored (excluded from the means above)")
         _grouped(page, missing)
     bounded = [(each.metric, text) for each in own if (text := _bounded(each))]
     if bounded:
-        page.heading("The means, if what is not scored had the worst or the best value")
+        page.heading("Bounds of the means, if unscored samples had the worst or the best value")
         page.entries(bounded)
     flagged = [(each.metric, _flagged(each)) for each in aggregates if each.flagged]
     if flagged:
-        page.heading("Scored all the same, and so in the means above")
+        page.heading("Scored anyway (included in the means above)")
         _grouped(page, flagged)
     valueless = [(each.metric, each.note) for each in aggregates if each.parts and each.mean is None]
     if valueless:
@@ -262,14 +265,14 @@ def _behind(page: Page, aggregates: Sequence[Aggregate], heading: str) -> None:
     if remarked:
         page.heading(REMARKS)
         _grouped(page, remarked)
-    untold = [(each.metric, each.note) for each in aggregates if each.note and each.scored and each.mean is not None]
-    if untold:
+    without = [(each.metric, each.note) for each in aggregates if each.note and each.scored and each.mean is not None]
+    if without:
         page.heading("No interval")
-        _grouped(page, untold)
+        _grouped(page, without)
 
 
 def _grouped(page: Page, rows: Sequence[tuple[str, str]]) -> None:
-    """Metrics with what there is to say of each; what holds for several is said once."""
+    """Add metrics with a text each; metrics with the same text are listed together."""
     metrics: dict[str, list[str]] = {}
     for metric, text in rows:
         metrics.setdefault(text, []).append(metric)
@@ -282,29 +285,28 @@ def _grouped(page: Page, rows: Sequence[tuple[str, str]]) -> None:
 
 
 def _bounded(aggregate: Aggregate) -> str:
-    """What the mean could be with what is missing in it; empty where nothing is missing."""
+    """Return the bounds of the mean over failed and undefined samples; empty if no sample is missing."""
     parts: list[str] = []
     if aggregate.scored and aggregate.failed:
-        parts.append(f"{span(aggregate.bounds)} with the failed ones")
+        parts.append(f"{span(aggregate.bounds)} with failed samples")
     if aggregate.scored and aggregate.undefined and aggregate.bounds_with_undefined is not None:
         also = " too" if parts else ""
-        parts.append(f"{span(aggregate.bounds_with_undefined)} with the undefined ones{also}")
+        parts.append(f"{span(aggregate.bounds_with_undefined)} with undefined samples{also}")
     return ", ".join(parts)
 
 
 def _flagged(aggregate: Aggregate) -> str:
-    """What was scored all the same, and on how many samples."""
-    told = [f"{flag} ({count(amount, 'sample')})" for flag, amount in aggregate.flags.items()]
-    return "; ".join(told)
+    """Return the flags of scored samples, each with its number of samples."""
+    return "; ".join(f"{flag} ({count(amount, 'sample')})" for flag, amount in aggregate.flags.items())
 
 
-def _beside(page: Page, run: Run) -> None:
+def _not_evaluated(page: Page, run: Run) -> None:
     manifest = run.manifest
     if manifest.left_out:
         page.heading("Left out")
         page.entries(manifest.left_out.items())
     if manifest.skipped:
-        page.heading(f"Skipped: {count(len(manifest.skipped), 'bad record')}")
+        page.heading(f"Skipped: {count(len(manifest.skipped), 'invalid record')}")
         for sentence in manifest.skipped[:_SHOWN_SKIPPED]:
             page.text(sentence, indent=2)
         more = len(manifest.skipped) - _SHOWN_SKIPPED
@@ -317,10 +319,10 @@ def _made_by(page: Page, run: Run, *, kept: bool) -> None:
     page.heading("This run")
     if manifest.origin:
         rows = [
-            ("scores", f"of {manifest.origin}; nothing was judged here"),
+            ("scores", f"imported from {manifest.origin}; no judge was asked"),
             *(("data", note) for note in manifest.notes),
         ]
-        page.entries([*rows, *([("kept in", str(run.path))] if kept else [])])
+        page.entries([*rows, *([("stored in", str(run.path))] if kept else [])])
         return
     rows = [("judge", f"{judge_name(run)}; {_agreement_text(run)}")]
     rows += [(role, _named(role, judge)) for role, judge in manifest.judges.items() if role != "judge"]
@@ -330,18 +332,18 @@ def _made_by(page: Page, run: Run, *, kept: bool) -> None:
     rows += [("data", note) for note in manifest.notes]
     adaptations: dict[str, dict[str, str]] = run.usage.get("adaptations") or {}
     rows += [("adapted", f"{name}: {what}") for done in adaptations.values() for name, what in done.items()]
-    rows += [("kept in", str(run.path))] if kept else []
+    rows += [("stored in", str(run.path))] if kept else []
     page.entries(rows)
 
 
 def _unpriced(run: Run) -> list[str]:
-    """What to do where the cost is not known, once; nothing where it is, or where no model was asked."""
+    """Return one line on how to provide prices; empty if the cost is known or no model was asked."""
     usage = run.usage
     if not usage.get("requests") or usage.get("cost_usd") is not None:
         return []
     marks = [_fields(_fields(judge.get("fingerprint")).get("provider")) for judge in run.manifest.judges.values()]
     models = dict.fromkeys(str(mark["model"]) for mark in marks if "model" in mark)
-    return [f"not known of {', '.join(models)}; name it in a file (--prices FILE)"] if models else []
+    return [f"unknown for {', '.join(models)}; give prices in a file (--prices FILE)"] if models else []
 
 
 def _fields(value: object) -> Mapping[str, Any]:  # Any: JSON
@@ -349,14 +351,14 @@ def _fields(value: object) -> Mapping[str, Any]:  # Any: JSON
 
 
 def _named(role: str, judge: Mapping[str, Any]) -> str:  # Any: JSON
-    """A judge beside the first; of the embedded one what stands behind its vectors."""
+    """Return the name of an additional judge; for the embedded one also how its vectors are made."""
     vectors = judge.get("fingerprint", {}).get("vectors") if role in {"embedder", "similarity"} else None
     return f"{judge.get('name')} ({vectors})" if vectors else str(judge.get("name"))
 
 
 def _agreement_text(run: Run) -> str:
     found = agreement(run)
-    return "how well it agrees with people is not known" if found is None else found
+    return "agreement with human labels unknown" if found is None else found
 
 
 def _next(run: Run, again: str) -> list[str]:

@@ -1,7 +1,7 @@
-"""A page of text as people read it: toned lines, laid out to a width, the same for a terminal and a file.
+"""A page of text: lines with tones, laid out to a width, the same for a terminal and a file.
 
-Everything that comes onto a page is cleaned on its way, so hostile text cannot pass. The page's own words are
-plain ASCII; a tone only repeats what the words say, so a page without colours says as much.
+Every text is cleaned when it is added, so no text of data or models can control the terminal. merilo's own words are
+plain ASCII. A tone never adds information, so a page without colours reads the same.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NARROWEST = 40
 
 
 class Tone(StrEnum):
-    """How a piece of text is set apart where colours are shown."""
+    """The emphasis of a piece of text, shown as a colour or weight on terminals with colours."""
 
     PLAIN = "plain"
     STRONG = "strong"
@@ -43,7 +43,7 @@ Line = tuple[Span, ...]
 
 
 class Page:
-    """Lines, added from top to bottom; none is wider than `width` cells unless it must not be broken."""
+    """Lines, added from top to bottom; no line is wider than `width` cells, except those added by `line`."""
 
     def __init__(self, width: int) -> None:
         self.width = max(width, NARROWEST)
@@ -53,27 +53,27 @@ class Page:
         return "".join("".join(span.text for span in line).rstrip() + "\n" for line in self.lines)
 
     def line(self, *spans: Span | str) -> None:
-        """A line that is not broken. Blanks at the ends of spans are kept, they are the layout."""
+        """Add a line that is never wrapped. Blanks at the ends of spans are preserved, since they are layout."""
         self.lines.append(tuple(_cleaned(span) for span in spans))
 
     def blank(self) -> None:
-        """An empty line, but never two."""
+        """Add an empty line, unless the page is empty or already ends with one."""
         if self.lines and self.lines[-1]:
             self.lines.append(())
 
     def heading(self, text: str) -> None:
-        """A heading with room above it."""
+        """Add a heading with an empty line above it."""
         self.blank()
         self.line(Span(text, Tone.STRONG))
 
     def text(self, text: str, *, indent: int = 0, tone: Tone = Tone.PLAIN) -> None:
-        """Running text, broken to the width; its own line ends stay."""
+        """Add running text, wrapped to the width; its own line breaks are preserved."""
         for paragraph in clean_lines(text):
             for row in wrap(paragraph, self.width - indent):
                 self.line(" " * indent, Span(row, tone))
 
     def entry(self, label: str, text: str, *, column: int, indent: int = 0, tone: Tone = Tone.PLAIN) -> None:
-        """A label with text that hangs in the column `column`; a label too long for it has its own line."""
+        """Add a label with a text indented to `column`; a label that does not fit before it gets its own line."""
         label = clean(label)
         rows = [row for part in clean_lines(text) for row in wrap(part, self.width - column)] or [""]
         if indent + cell_len(label) + GAP > column:
@@ -84,16 +84,16 @@ class Page:
             label = ""
 
     def entries(self, rows: Iterable[tuple[str, str]], *, widest: int = 28, indent: int = 2) -> None:
-        """Labels with hanging texts, one under the other in a common column."""
+        """Add labels with texts that start in a common column; labels wider than `widest` get their own line."""
         found = [(clean(label), text) for label, text in rows]
         column = indent + GAP + max([cell_len(label) for label, _ in found if cell_len(label) <= widest] or [widest])
         for label, text in found:
             self.entry(label, text, column=column, indent=indent)
 
     def table(self, rows: Sequence[Sequence[str]], tones: Sequence[Tone], *, gaps: Sequence[int] = ()) -> None:
-        """Names at the left, cells at the right, the headings in the first row, each row in its tone.
+        """Add a table: names on the left, cells on the right, headings in the first row, each row in its tone.
 
-        A name too long for its column has a line of its own. `gaps`: as in `columns`, of the cells.
+        A name that is too long for its column gets its own line. `gaps`: as in `columns`, for the cells.
         """
         names = [clean(row[0]) for row in rows]
         cells = columns([row[1:] for row in rows], left=frozenset(), gaps=gaps)
@@ -108,13 +108,13 @@ class Page:
 
 
 def pad(text: str, width: int, *, right: bool = False) -> str:
-    """The text filled with blanks to `width` cells, at its left side with `right`; longer text stays as it is."""
+    """Return the text padded to `width` cells, on the left if `right`; longer text is returned unchanged."""
     blanks = " " * (width - cell_len(text))
     return blanks + text if right else text + blanks
 
 
 def cut(text: str, width: int) -> str:
-    """Text on one line of at most `width` cells, its end replaced by "..." where it is longer."""
+    """Return the text on one line of at most `width` cells; longer text ends in "..."."""
     text = clean(text)
     if cell_len(text) <= width:
         return text
@@ -125,7 +125,7 @@ def cut(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """One cleaned line broken into rows of at most `width` cells: at blanks, and inside what has none."""
+    """Return one cleaned line as rows of at most `width` cells: wrapped at blanks, and inside words that are wider."""
     width = max(width, 10)
     rows: list[str] = []
     row, used = "", 0
@@ -143,9 +143,9 @@ def wrap(text: str, width: int) -> list[str]:
 
 
 def columns(rows: Sequence[Sequence[str]], *, left: frozenset[int], gaps: Sequence[int] = ()) -> list[str]:
-    """Rows of cells as lines, each column as wide as its widest cell, cells at the right but for columns in `left`.
+    """Return rows of cells as lines; a column is as wide as its widest cell, right-aligned unless listed in `left`.
 
-    `gaps`: blanks before each column but the first; two where it says nothing.
+    `gaps`: blanks before each column except the first; two for columns after its end.
     """
     widths = [max(cell_len(cell) for cell in column) for column in zip(*rows, strict=True)]
     before = [0, *gaps, *[GAP] * (len(widths) - 1 - len(gaps))]

@@ -1,7 +1,7 @@
-"""Progress for people, on standard error: one line that stays in its place on a terminal, else a line now and then.
+"""Progress for the user, on standard error: one line that is redrawn on a terminal, otherwise a line every N seconds.
 
-The line is drawn by a carriage return and blanks alone: no cursor is hidden that a kill would leave hidden, no thread
-draws, and nothing has to be imported (design/progress-line.md).
+The line is drawn with a carriage return and blanks only (design/progress-line.md): the cursor is never hidden, so a
+killed run cannot leave it hidden. There is no drawing thread, and no library to import.
 """
 
 from __future__ import annotations
@@ -24,25 +24,26 @@ if TYPE_CHECKING:
     from merilo.engine.traffic import Traffic
 
 LINE_EVERY_S: Final = 10.0
-"""Between two plain lines; longer the longer a run takes, up to a minute."""
+"""Seconds between two plain lines, until a run takes 100 s; from then on a tenth of its time, at most a minute."""
 LINE_EVERY_SHARE: Final = 0.1
+"""Fraction of the samples that, once finished since the last plain line, makes the next one due early."""
 LEAST_SILENT_S: Final = 2.0
-"""Between two plain lines, so that a quick run does not print ten."""
+"""Minimum seconds between two plain lines, so that a quick run does not print ten."""
 _LONGEST_SILENT_S: Final = 60.0
 _SHOWN_PAUSE_S: Final = 1.0
 _ROUGH_USD: Final = 10
-"""Cents of an estimate from here on would only look exact."""
+"""Estimated costs from this amount on are shown without cents, which would suggest precision they do not have."""
 _GREEN, _DIM, _RESET = "\x1b[32m", "\x1b[2m", "\x1b[0m"
 
 
 class Watch:
-    """A `Progress` for people. `plain`: lines also on a terminal, for where others write to it too."""
+    """A `Progress` for the user. `plain`: print plain lines even on a terminal, for output shared with others."""
 
     def __init__(self, *, quiet: bool = False, plain: bool = False) -> None:
         self.run: Path | None = None
         """The directory of the run, once it has begun."""
         self.usage: Mapping[str, object] = {}
-        """What the run has used, once it has ended; empty before."""
+        """The usage of the run once it has ended; empty before."""
         self._quiet = quiet
         self._plain = plain
         self._line: Line | None = None
@@ -95,7 +96,7 @@ class Watch:
         self.usage = usage
 
     def end(self) -> None:
-        """See `Progress`; may be called at any time, and more than once."""
+        """See `Progress`; may be called at any time and repeatedly."""
         self._over, self._traffic = True, None
         line, self._line = self._line, None
         if line is not None:
@@ -116,18 +117,18 @@ class Watch:
 
 
 class Line:
-    """One line of a terminal, drawn over itself; the cursor rests at its beginning."""
+    """One line of a terminal that is overwritten in place; the cursor rests at its beginning."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._drawn = 0
-        self._signs = "━─" if (stream.encoding or "").lower().startswith("utf") else "=-"
-        self._coloured = colours(stream) and os.name != "nt"  # an old console there would show the codes
+        self._chars = "━─" if (stream.encoding or "").lower().startswith("utf") else "=-"
+        self._coloured = colours(stream) and os.name != "nt"  # old Windows consoles print the escape codes
         self._levels: dict[tuple[int, bool], int] = {}
 
     def draw(self, pace: Pace) -> None:
-        """Show where the run is."""
-        width = _width(self._stream) - 1  # the last column would break the line
+        """Show the progress of the run."""
+        width = _width(self._stream) - 1  # a character in the last column would wrap the line
         state = width, pace.paused_s >= _SHOWN_PAUSE_S
         level, text, bar = fitting(pace, width, self._levels.get(state, 0))
         self._levels[state] = level
@@ -136,7 +137,7 @@ class Line:
         self._drawn = len(text) + bar
 
     def clear(self) -> None:
-        """Leave nothing behind."""
+        """Erase the line."""
         if self._drawn:
             self._write(" " * self._drawn)
             self._drawn = 0
@@ -147,7 +148,7 @@ class Line:
 
     def _bar(self, pace: Pace, width: int) -> str:
         full = round((width - 1) * pace.done / pace.samples) if pace.samples else 0
-        done, rest = self._signs[0] * full, self._signs[1] * (width - 1 - full)
+        done, rest = self._chars[0] * full, self._chars[1] * (width - 1 - full)
         return f"{_GREEN}{done}{_DIM}{rest}{_RESET} " if self._coloured else f"{done}{rest} "
 
 
@@ -168,11 +169,11 @@ _FORMS: Final = (
     _Form(0, ("samples", "left")),
     _Form(0, ("samples",)),
 )
-"""From the fullest to the barest: the width of the bar with its blank, and what follows it."""
+"""Layouts from the widest to the narrowest: the width of the bar with its blank, and the facts after it."""
 
 
 def fitting(pace: Pace, width: int, level: int = 0) -> tuple[int, str, int]:
-    """The first form from `level` on that fits into so many columns: its number, its text, the width of its bar."""
+    """Return the first layout, from `level` on, that fits into `width` columns: its number, text and bar width."""
     facts = _facts(pace)
     for number, form in enumerate(_FORMS[level:], level):
         text = " " + ", ".join(filter(None, (facts[name] for name in form.facts)))
@@ -182,7 +183,7 @@ def fitting(pace: Pace, width: int, level: int = 0) -> tuple[int, str, int]:
 
 
 def sentence(pace: Pace) -> str:
-    """The same facts as a plain line."""
+    """Return the same facts as a plain line."""
     facts = _facts(pace)
     share = pace.done / pace.samples if pace.samples else 1.0
     parts = [f"{pace.done:,} of {count(pace.samples, 'sample')} ({share:.0%})", facts["requests"]]
@@ -193,7 +194,7 @@ def sentence(pace: Pace) -> str:
 
 
 def _facts(pace: Pace) -> dict[str, str]:
-    """Each thing to be told in its words; empty where there is nothing to tell."""
+    """Return each fact as text; empty if there is nothing to report."""
     rate = pace.requests_per_s
     return {
         "samples": f"{pace.done:,}/{pace.samples:,}",
@@ -230,15 +231,15 @@ def _left(pace: Pace) -> str:
 
 
 def _takes_a_line(stream: TextIO) -> bool:
-    """Whether a line may be drawn over itself: on a terminal that is not dumb, and not where a machine keeps a log."""
+    """Return True if a line can be overwritten: on a terminal that is not dumb, and not in CI, which logs output."""
     return stream.isatty() and os.environ.get("TERM") != "dumb" and os.environ.get("CI", "") in {"", "0", "false"}
 
 
 def _width(stream: TextIO) -> int:
-    """Columns of the terminal: COLUMNS, else its own, at most 80."""
+    """Return the columns to use: the variable COLUMNS, otherwise the terminal's width; at most 80."""
     if (given := width_given()) is not None:
         return min(given, DEFAULT_WIDTH)
     with suppress(OSError, ValueError):
-        if (own := os.get_terminal_size(stream.fileno()).columns) > 0:  # a terminal may claim to have none
+        if (own := os.get_terminal_size(stream.fileno()).columns) > 0:  # some terminals report 0 columns
             return min(own, DEFAULT_WIDTH)
     return DEFAULT_WIDTH

@@ -1,4 +1,4 @@
-"""How fast a run goes, what it costs, and how long it still takes, from what was seen of it so far."""
+"""The rate, cost and remaining time of a run, estimated from its progress so far."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ if TYPE_CHECKING:
     from merilo.engine.traffic import Traffic
 
 _SPAN_S: Final = 60.0
-"""Samples finished within it say how fast the run is; where that are few, it is longer."""
+"""Seconds of history that the rate is computed from; longer while it holds fewer than two blocks of samples."""
 _RATE_SPAN_S: Final = 10.0
 _APART_S: Final = 1.0
+"""Minimum seconds between two entries of the history of requests, and that a rate is computed from."""
 _SETTLED_S: Final = 5.0
+"""Seconds before the first estimate of the remaining time."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pace:
-    """Where a run is; None for what cannot be told yet, or at all."""
+    """The progress of a run; None for what is unknown, or not known yet."""
 
     done: int
     samples: int
     seconds: float
-    """Since the run began, in this call."""
+    """Seconds since this command began the run."""
     requests_per_s: float | None = None
     in_flight: int = 0
     retries: int = 0
@@ -42,7 +44,7 @@ class _Seen(NamedTuple):
 
 
 class Pacer:
-    """Looks at a run some times a second; `now` is any clock in seconds."""
+    """Estimates the pace of a run; `look` is called several times per second. `now` is any clock in seconds."""
 
     def __init__(self, samples: int, now: float) -> None:
         self._samples = samples
@@ -53,7 +55,7 @@ class Pacer:
         self._asking = False
 
     def look(self, now: float, done: int, traffic: Traffic | None) -> Pace:
-        """The pace at this moment; `done` samples are finished."""
+        """Return the pace at this moment; `done` samples are finished."""
         sent, cost = (0, None) if traffic is None else (traffic.sent, traffic.cost_usd)
         self._remember(now, done, cost or 0.0, sent)
         seconds, left_s = now - self._began, self._left_s(now, done)
@@ -73,7 +75,7 @@ class Pacer:
         )
 
     def _remember(self, now: float, done: int, cost_usd: float, sent: int) -> None:
-        if sent and not self._asking:  # what was known before takes no time: count from the first request
+        if sent and not self._asking:  # stored and cached answers take no time: count from the first request
             self._asking = True
             self._first = _Seen(now, done, 0.0)
             self._seen = deque([self._first])
@@ -85,7 +87,7 @@ class Pacer:
 
     @property
     def _needed(self) -> int:
-        """Finished samples that say enough."""
+        """The minimum number of finished samples for an estimate."""
         return min(BLOCK, max(1, self._samples // 4))
 
     def _requests_per_s(self, now: float, sent: int) -> float | None:
@@ -97,7 +99,7 @@ class Pacer:
         return (sent - before) / (now - since) if now - since >= _APART_S else None
 
     def _left_s(self, now: float, done: int) -> float | None:
-        """Counted down from when a sample was finished last; up again where the next block is late."""
+        """Return the seconds left; they count down between samples, and up again if the next block is late."""
         since, last = self._seen[0], self._seen[-1]
         if now - since.at < _SETTLED_S or last.at <= since.at or done - since.done < self._needed:
             return None
@@ -107,10 +109,10 @@ class Pacer:
         return max(0.0, (self._samples - done) * sample_s - waited_s + 2 * late_s)
 
     def _in_all_usd(self, done: int, cost_usd: float) -> float | None:
-        """What the run costs in the end, from the cost of a finished sample.
+        """Return the estimated final cost of the run, from the cost per finished sample.
 
-        Samples that are not finished are paid in part. Blocks of them end together, and just then that part is
-        least, so the lowest cost of a sample that was seen of late is nearest to the truth.
+        Unfinished samples are partly paid for, which inflates the cost per finished one. Samples finish in blocks, and
+        right after a block the inflation is smallest. So the lowest recent cost per sample is the best estimate.
         """
         if done == self._samples:
             return cost_usd

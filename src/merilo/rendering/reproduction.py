@@ -1,4 +1,4 @@
-"""What a published definition reproduces of its system, and what it does not, in sentences for its card."""
+"""The parts of a published system that a definition reproduces, and those that it does not, for its metric card."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ _NO_SAMPLING: Final = "sampling parameters, the temperature among them, which ar
 
 
 class Sampling(NamedTuple):
-    """What one kind of request of a definition carries."""
+    """The sampling parameters of one kind of request."""
 
     temperature: float | None
-    """None leaves it to the judge."""
+    """None: the judge's own temperature."""
     replies: int
-    """How many replies one request asks for."""
+    """Number of replies that one request asks for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reproduction:
-    """What one definition reproduces, what it does not, and what it was compared with."""
+    """The reproduced and missing parts of one definition, and what it was compared with."""
 
     reproduced: tuple[str, ...]
     not_reproduced: tuple[str, ...]
     checked: str
     sampling: str
-    """What its requests carry, as text; empty without requests."""
+    """The sampling parameters of its requests, as text; empty without requests."""
 
 
 def reproduction(name: str) -> Reproduction | None:
-    """What a definition reproduces by its defaults; None for one of no published system. Raises UsageError."""
+    """Return what a definition reproduces with its defaults; None if it is not a published one. Raises UsageError."""
     definition = find_metric(name)
     family = fidelity_of(definition.name)
     if family is None:
@@ -74,7 +74,7 @@ def reproduction(name: str) -> Reproduction | None:
 
 
 def sampling_of(metric: Metric) -> list[Sampling]:
-    """The kinds of requests that a definition sends about a synthetic sample, in the order of their first use."""
+    """Return the kinds of requests that a definition sends about a synthetic sample, in the order of first use."""
     found: dict[Sampling, None] = {}
     answers = specimens.Answers()
     plan = metric.plan(specimens.sample(_SPECIMEN))
@@ -84,12 +84,12 @@ def sampling_of(metric: Metric) -> list[Sampling]:
             for group in step:
                 found |= dict.fromkeys(_of_group(group))
             step = plan.send(tuple([answers(question) for group in step for question in group]))
-    except (StopIteration, MeriloError):  # a made-up reply need not be readable to the end
+    except (StopIteration, MeriloError):  # a plan may reject a synthetic reply; the requests so far are enough
         return [*found]
 
 
 _SPECIMEN: Final = 2
-"""The number of a synthetic sample of three contexts, in which every field is present."""
+"""The index of a synthetic sample with three contexts and all fields."""
 
 
 def _of_group(group: Group) -> list[Sampling]:
@@ -110,8 +110,8 @@ def _sampling_text(found: list[Sampling]) -> str:
 
 
 def _metrics(name: str) -> list[Metric]:
-    """The metric with this name, or those that a composite is made of."""
+    """Return the metric with this name, or the parts of a composite."""
     definition = parse_metric(name)
     if not is_composite(definition):
-        return [cast("Metric", definition)]  # what is no composite is a metric
+        return [cast("Metric", definition)]  # every definition is a composite or a metric
     return [metric for part in definition.parts for metric in _metrics(part)]

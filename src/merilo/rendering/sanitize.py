@@ -1,4 +1,4 @@
-"""Text that was written by others, made safe to show: nothing in it can steer a terminal or hide from a reader."""
+"""Makes text of data and models safe to show: no character can control a terminal or hide from a reader."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _LAST_OF_PLANE_0 = 0xFFFF
 
 
 def clean(text: str) -> str:
-    r"""The text on one line: white space folded, and what a terminal would obey or hide as its code.
+    r"""Return the text on one line, with white space collapsed and unsafe characters replaced by their codes.
 
-    Escape sequences, controls, marks that turn the direction of writing and invisible signs are shown as
-    `\x1b`, `\u202e`: a reader sees that they are there. Joiners inside words and emoji stay.
+    Escape sequences, control characters, bidirectional controls and invisible characters are shown as `\x1b` or
+    `\u202e`, so a reader sees them. Joiners inside words and emoji are unchanged.
     """
     return _SPACE.sub(" ", harmless(text)).strip()
 
 
 def harmless(text: str) -> str:
-    """As `clean`, but with its blanks as they are, for text that is laid out already."""
+    """Return the text as `clean` does, but with its blanks unchanged, for text that is already laid out."""
     return _SHOWN_AS_CODE.sub(_code, _BREAK.sub(" ", text))
 
 
 def clean_lines(text: str) -> list[str]:
-    """The lines of a text, each as `clean` gives it, without blank ones at the ends and doubled ones."""
+    """Return the lines of a text, each as `clean` returns it; blank lines at the ends and repeated ones are dropped."""
     lines: list[str] = []
     for line in map(clean, _LINE_END.split(text)):
         if line or (lines and lines[-1]):
@@ -42,7 +42,7 @@ def clean_lines(text: str) -> list[str]:
 
 
 def json_text(value: object) -> str:
-    """A value as JSON for people and programs: readable, yet without a sign that a terminal would obey."""
+    """Return a value as indented JSON in which characters that could control a terminal are escaped."""
     text = json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)
     return _ESCAPED_IN_JSON.sub(_json_code, text)
 

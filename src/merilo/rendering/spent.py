@@ -1,4 +1,4 @@
-"""What a run has used, in one line: requests, tokens, money and time."""
+"""The usage of a run in one line: requests, tokens, money and time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def spent_so_far(usage: Mapping[str, Any]) -> str:  # Any: numbers and nulls
-    """Return a sentence for a run that was stopped; nothing if it has sent no request."""
+    """Return a sentence for a run that was stopped; empty if it has sent no request."""
     return f"Spent so far: {spent_text(usage)}." if usage.get("requests") else ""
 
 

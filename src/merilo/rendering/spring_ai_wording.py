@@ -1,6 +1,6 @@
-"""The words in which spring-ai-ragas' context relevance is told to people: ratings, bands and results, by language.
+"""The wording of spring-ai-ragas' context relevance: names of ratings, bands and results, by language.
 
-Pure ASCII is kept by the page's own words; these are the metric's, and have dashes and Cyrillic letters.
+merilo's own text is plain ASCII. This text belongs to the metric, so it has dashes and Cyrillic letters.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from merilo.runs.run import Run
 
 METRIC: Final = "spring-ai-ragas:context_relevance"
-"""The metric that has these words."""
+"""The metric with this wording."""
 
 
 class Band(NamedTuple):
-    """A stretch of the scale, from its lowest score up to the next band."""
+    """A range of scores, from its lowest score up to the next band."""
 
     lowest: float
     title: str
     meaning: str
     result: str
-    """What a result in this band is called."""
+    """The name of a result in this band."""
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What things are called in one language."""
+    """The wording in one language."""
 
     context: str
     user_input: str
@@ -48,17 +48,17 @@ class Words:
     interpretation: str
     unscored: str
     ratings: tuple[str, str, str]
-    """Of the ratings 0, 1 and 2."""
+    """Names of the ratings 0, 1 and 2."""
     bands: tuple[Band, ...]
-    """Best first; the last begins at 0."""
+    """Best first; the last one starts at 0."""
 
 
 class ContextRating(NamedTuple):
-    """What was said of one context: ratings on the scale 0 to 2, one for each model, and their score in [0, 1]."""
+    """The ratings of one context on the scale 0 to 2, one per model, and their score in [0, 1]."""
 
     raw: tuple[float, ...]
     normalised: float | None
-    """None where no model gave a rating."""
+    """None if no model gave a rating."""
 
 
 WORDS: Final[Mapping[str, Words]] = {
@@ -100,41 +100,44 @@ WORDS: Final[Mapping[str, Words]] = {
         ),
     ),
 }
-"""By primary language tag; English serves for all others."""
+"""By primary language tag; all other languages use English."""
 
 
 def words(language: str) -> Words:
-    """The words of a language (BCP 47), English where there are none."""
+    """Return the wording of a language (BCP 47); English if there is none."""
     return WORDS.get(re.split("[-_]", language)[0].lower(), WORDS["en"])
 
 
 def band(score: float, language: str) -> str:
-    """What a score in [0, 1] means: `Medium — mixed relevance of contexts`. The score is not rounded first."""
+    """Return the meaning of a score in [0, 1]: `Medium — mixed relevance of contexts`. The score is not rounded."""
     found = _band(score, language)
     return f"{found.title} — {found.meaning}"
 
 
 def result_line(score: float, language: str) -> str:
-    """A score in [0, 1] as one line: `0.5 (50%) — Mixed relevance`. Cut, not rounded, so as not to enter a band."""
+    """Return a score in [0, 1] as one line: `0.5 (50%) — Mixed relevance`.
+
+    Numbers are truncated: rounding could move the shown score into the next band.
+    """
     return f"{_short(score)} ({_cut(100 * score, 1):g}%) — {_band(score, language).result}"
 
 
 def explain_contexts(contexts: Sequence[ContextRating], language: str) -> list[tuple[str, str]]:
-    """For each context its name, and two lines: what its ratings are called, and the ratings with their score."""
+    """Return, for each context, its name and two lines: the names of its ratings, and the ratings with their score."""
     known = words(language)
     rows: list[tuple[str, str]] = []
     for place, context in enumerate(contexts, start=1):
-        told = known.unscored
+        text = known.unscored
         if context.normalised is not None:
-            called = ", ".join(_rating(rating, known) for rating in context.raw)
+            names = ", ".join(_rating(rating, known) for rating in context.raw)
             raw = ", ".join(f"{rating:g}" for rating in context.raw)
-            told = f"{called}\n{known.raw}: {raw}, {known.normalised}: {_short(context.normalised)}"
-        rows.append((f"{known.context} {place}", told))
+            text = f"{names}\n{known.raw}: {raw}, {known.normalised}: {_short(context.normalised)}"
+        rows.append((f"{known.context} {place}", text))
     return rows
 
 
 def explain(page: Page, metric: str, outcome: Outcome, sample: Sample) -> None:
-    """A sample's score in the words of its language; nothing for other metrics and where there is no score."""
+    """Add a sample's score in the wording of its language; nothing for other metrics or without a score."""
     if not _has_words(metric) or not isinstance(outcome, Score):
         return
     language = sample.resolved_language
@@ -147,7 +150,7 @@ def explain(page: Page, metric: str, outcome: Outcome, sample: Sample) -> None:
 
 
 def interpret_means(page: Page, run: Run) -> None:
-    """The mean over a run's samples in the words of its language, for each metric that has words and a mean."""
+    """Add the mean over a run's samples in the wording of its language, for each metric with wording and a mean."""
     found = {text: each.mean for text, each in run.metrics.items() if _has_words(text) and each.mean is not None}
     if not found:
         return
@@ -163,7 +166,7 @@ def _has_words(metric: str) -> bool:
 
 
 def _ratings(metric: str, outcome: Score, size: int) -> list[ContextRating]:
-    """What the evidence says of each context, combined over the models as the metric does."""
+    """Return the ratings of each context in the evidence, combined over the models as the metric does."""
     from merilo.metrics.published.spring_ai_ragas.metrics import ContextRelevance, normalised
 
     built = parse_metric(metric)
@@ -185,11 +188,11 @@ def _rating(rating: float, known: Words) -> str:
 
 
 def _short(score: float) -> str:
-    """At most three decimals and at least one: `0.5`, `0.666`, `1.0`."""
+    """Return the score with at most three decimals and at least one: `0.5`, `0.666`, `1.0`."""
     return repr(_cut(score, 3))
 
 
 def _cut(number: float, digits: int) -> float:
-    """The number without further decimals; what misses one by the inexactness of floats alone has it."""
+    """Return the number truncated to `digits` decimals; a rounding error of floats does not lower the last digit."""
     scale = 10.0**digits
     return math.floor(number * scale + 1e-9) / scale

@@ -1,4 +1,4 @@
-"""Where pages and messages meet the outside: standard output and error, with rich where they are terminals."""
+"""Writes pages and messages to standard output and standard error, with rich if they are terminals."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 DEFAULT_WIDTH = 80
 WIDEST = 100
-"""Longer lines are hard to read."""
+"""Maximum width of a page in columns; longer lines are hard to read."""
 
 _STYLES: Final = {Tone.STRONG: "bold", Tone.QUIET: "dim", Tone.GOOD: "green", Tone.BAD: "red"}
-"""Readable on light and dark grounds alike; no white, no yellow, no ground of our own."""
+"""Readable on light and dark backgrounds: no white, no yellow, no background colour."""
 
 
 def page_width() -> int:
-    """How wide a page on standard output may be: COLUMNS, else the terminal's, else 80; at most 100."""
+    """Return the width for standard output: COLUMNS if set, otherwise the terminal's (at most 100) or 80."""
     if (given := width_given()) is not None:
         return given
     if not sys.stdout.isatty():
@@ -34,7 +34,7 @@ def page_width() -> int:
 
 
 def width_given() -> int | None:
-    """The width that the variable COLUMNS gives; None where it gives none."""
+    """Return the width in the variable COLUMNS; None if it is not set to a positive number."""
     with suppress(ValueError):
         if (given := int(os.environ.get("COLUMNS", "0"))) > 0:
             return given
@@ -42,7 +42,7 @@ def width_given() -> int | None:
 
 
 def show(page: Page) -> None:
-    """Write a page to standard output, with colours where a terminal takes them."""
+    """Write a page to standard output, with colours if the terminal supports them."""
     if not colours(sys.stdout):
         write(str(page))
         return
@@ -58,14 +58,14 @@ def show(page: Page) -> None:
 
 
 def write(text: str) -> None:
-    """Write text as it is to standard output, and see it gone; what the encoding lacks is written as its code."""
+    """Write text unchanged to standard output and flush; characters that it cannot encode are written as codes."""
     _encodable(sys.stdout)
     sys.stdout.write(text)
     sys.stdout.flush()
 
 
 def tell(text: str) -> None:
-    """A message to the user on standard error, each line of it cleaned."""
+    """Write a message to the user on standard error, each line cleaned."""
     _encodable(sys.stderr)
     for line in text.split("\n"):
         sys.stderr.write(clean(line) + "\n")
@@ -73,7 +73,7 @@ def tell(text: str) -> None:
 
 
 def colours(stream: TextIO) -> bool:
-    """Whether the stream takes colours: a terminal that is not dumb, unless NO_COLOR or FORCE_COLOR say otherwise."""
+    """Return True if the stream gets colours: a terminal that is not dumb; NO_COLOR and FORCE_COLOR override that."""
     if os.environ.get("NO_COLOR"):
         return False
     return bool(os.environ.get("FORCE_COLOR")) or (stream.isatty() and os.environ.get("TERM") != "dumb")
@@ -86,7 +86,7 @@ def _console(stream: TextIO) -> Console:
 
 
 def _encodable(stream: TextIO) -> None:
-    """Make a stream write what its encoding lacks as codes instead of raising."""
-    reconfigure = getattr(stream, "reconfigure", None)  # not every stand-in for a stream has it
+    """Make a stream write characters that its encoding lacks as codes instead of raising."""
+    reconfigure = getattr(stream, "reconfigure", None)  # a replaced sys.stdout may not have it
     if reconfigure is not None and getattr(stream, "errors", "") != "backslashreplace":
         reconfigure(errors="backslashreplace")

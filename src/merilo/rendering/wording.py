@@ -1,4 +1,4 @@
-"""Verdicts and numbers in words, the same in every report."""
+"""Verdicts and numbers as text, the same in every report."""
 
 from __future__ import annotations
 
@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     from merilo.runs.run import Run
 
 NONE = "-"
-"""What stands where a number is not known or makes no sense."""
-OWN_ERROR = "over questions; the judge's own error is not in it"
-"""What an interval does not hold, until labels of people are attached."""
+"""Shown in place of a number that is unknown or undefined."""
 _DIME = 0.1
 _MINUTE, _HOUR = 60, 3_600
 _YES: dict[type, str] = {
@@ -54,65 +52,76 @@ _SUPPORT = {
 }
 
 
-STOPPED = "stopped before its last sample; the numbers are of the samples so far"
-"""What a run was that has not come to its end."""
-UNSEALED = "This run is unsealed: merilo 0.1.0 wrote it, so a change to its files would not be noticed."
-REMARKS = "To know of intervals"
-"""The heading over what must be said beside some intervals."""
+STOPPED = "stopped before its last sample; the numbers cover only the samples so far"
+"""Describes an incomplete run (after "This run was")."""
+UNSEALED = "This run is unsealed: merilo 0.1.0 wrote it, so changes to its files cannot be detected."
+REMARKS = "Notes on intervals"
+"""The heading of caveats on some intervals."""
+HUMAN_LABELS = "Human labels"
+"""The heading of corrections by human labels."""
 
 
 def unsealed_notes(runs: Iterable[Run]) -> list[str]:
     """Return a sentence for each run without a seal, with the command that checks and seals it."""
     paths = dict.fromkeys(str(run.path) for run in runs if not run.sealed)
     return [
-        f"{path} is unsealed: a change to its files would not be noticed. Check and seal it with merilo verify {path}."
+        f"{path} is unsealed: changes to its files cannot be detected. Check and seal it with merilo verify {path}."
         for path in paths
     ]
 
 
-def foreign_error(origin: str = "") -> str:
-    """As OWN_ERROR, of scores that merilo did not compute; `origin`: where they come from, where that is told."""
-    where = f" ({origin})" if origin else ""
-    return f"over questions; the scores come from elsewhere{where}, and their own error is not in it"
+def covers(sampled: str) -> str:
+    """Return which errors intervals cover without human labels; `sampled`: for example "questions"."""
+    return f"cover sampling of {sampled}, not judge error"
+
+
+OWN_ERROR = covers("questions")
+"""Follows the subject "Intervals" or "Limits"."""
+
+
+def covers_imported(origin: str = "", sampled: str = "questions") -> str:
+    """Return which errors intervals of imported scores cover; `origin`: the program that computed them, if known."""
+    scores = f"the scores imported from {origin}" if origin else "the imported scores"
+    return f"cover sampling of {sampled}, not the error of {scores}"
 
 
 def said(answer: Answer) -> str:
-    """What a judge answered, in a few words, and its probability of a "yes" where it gives one."""
+    """Return a judge's answer in a few words, with its probability of a "yes" if it gives one."""
     if isinstance(answer, Failure):
         return f"no verdict ({answer.kind.value}): {answer.message}"
-    probability = getattr(answer, "probability", None)  # every verdict type has it, their base has not
+    probability = getattr(answer, "probability", None)  # every verdict type has it, but their base class does not
     yes = _YES.get(type(answer), "yes")
     tail = "" if probability is None else f", p({yes}) = {probability:.2f}"
     return _verdict(answer) + tail
 
 
 def reason_of(answer: Answer) -> str:
-    """The reason that a judge gave for its verdict; empty where it gave none."""
+    """Return the reason that a judge gave for its verdict; empty if it gave none."""
     return "" if isinstance(answer, Failure) else str(getattr(answer, "reason", ""))
 
 
 def number(value: float | None) -> str:
-    """A score with three decimals."""
+    """Return a score with three decimals."""
     return NONE if value is None else f"{value:.3f}"
 
 
 def span(ends: tuple[float | None, float | None] | None) -> str:
-    """An interval, such as `0.361 - 0.463`; `any` at an end without a limit."""
+    """Return an interval, such as `0.361 - 0.463`; `any` at an end without a limit."""
     return NONE if ends is None else " - ".join("any" if end is None else f"{end:.3f}" for end in ends)
 
 
 def count(amount: int, thing: str, plural: str = "") -> str:
-    """`1 sample`, `1,200 samples`."""
+    """Return a number of things: `1 sample`, `1,200 samples`."""
     return f"{amount:,} {thing if amount == 1 else plural or thing + 's'}"
 
 
 def percent(share: float) -> str:
-    """A share such as a level of confidence: `95 %`, `97.5 %`."""
+    """Return a fraction, such as a confidence level, as a percentage: `95 %`, `97.5 %`."""
     return f"{100 * share:g} %"
 
 
 def money(usd: float | None) -> str:
-    """USD in cents, or with two digits that count where that is less than a dime: `0.0042`, `1.20`; `unknown`."""
+    """Return USD with two decimals, or two significant digits below 0.10: `1.20`, `0.0042`; `unknown` for None."""
     if usd is None:
         return "unknown"
     if usd == 0 or usd >= _DIME:
@@ -121,14 +130,14 @@ def money(usd: float | None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """`40 s`, `12 min`, `3.5 h`."""
+    """Return a duration in a suitable unit: `40 s`, `12 min`, `3.5 h`."""
     if seconds < 2 * _MINUTE:
         return f"{seconds:.0f} s"
     return f"{seconds / _MINUTE:.0f} min" if seconds < 2 * _HOUR else f"{seconds / _HOUR:.1f} h"
 
 
 def listed(indices: Sequence[int], thing: str) -> str:
-    """Things by their 0-based indices, as people count them: `context 2`, `contexts 1, 3`."""
+    """Return things by their 0-based indices, counted from 1: `context 2`, `contexts 1, 3`."""
     return f"{thing}{'s' if len(indices) > 1 else ''} {', '.join(str(index + 1) for index in indices)}"
 
 
@@ -159,7 +168,7 @@ def _verdict(answer: Answer) -> str:
 
 
 def _more(answer: Answer) -> str:
-    """As `_verdict`, for the kinds that fewer metrics ask."""
+    """Return the text of a verdict of the less common kinds (continues `_verdict`)."""
     match answer:
         case PartsVerdict():
             return count(len(answer.parts), "part")

@@ -1,4 +1,4 @@
-"""Whether two runs were measured with the same yardstick, so that their numbers may be held against each other."""
+"""Checks that two runs are comparable: same judges, rubrics, metric versions, sentence splitter and language."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ if TYPE_CHECKING:
     Judge = Mapping[str, object]
 
 _READS_RUBRICS = "llm"
-"""How the fingerprint of a judge calls itself that is asked through our rubrics."""
+"""The value of `judge` in the fingerprint of judges that read our rubrics."""
 
 
 def differences_that_move_numbers(first: Manifest, second: Manifest, *, metrics: Sequence[str]) -> tuple[str, ...]:
-    """What differs between two runs that can move the numbers of these metrics, a phrase for each; empty for nothing.
+    """Return a phrase for each difference between two runs that can change the scores of these metrics.
 
-    `metrics`: whole texts, in both runs. Looked at: the version of each metric, the judges that it asks, the rubrics
-    of a language model's questions, the splitter of sentences and the language that was forced on the data. What a
-    metric does not ask is not looked at: one that only compares ids has no judge. What is not known of a metric
-    (it is no metric of this merilo) is taken to ask everybody.
+    `metrics`: full metric texts, present in both runs. The function compares metric versions, judges, rubrics of
+    language models, the sentence splitter and a language forced on the data. Judges that no metric asks are ignored:
+    a metric that only compares ids has no judge. A metric unknown to this merilo is assumed to ask all judges.
     """
     found = [
         f"{text} has version {first.metrics[text]} there and {second.metrics[text]} here"
@@ -49,27 +48,25 @@ def differences_that_move_numbers(first: Manifest, second: Manifest, *, metrics:
 
 
 def unlike(who: str, differences: Sequence[str], *, advice: str = "") -> UsageError:
-    """What to say of runs whose numbers cannot be held against each other.
+    """Return the error for runs that are not comparable.
 
-    `who`: the subject of the sentence. `advice`: how it goes on behind "Run one of them again".
+    `who`: the subject of the sentence. `advice`: more advice, appended to "Re-run one of them".
     """
-    return UsageError(
-        f"{who} were not measured with the same yardstick: {'; '.join(differences)}. Run one of them again{advice}."
-    )
+    return UsageError(f"{who} are not comparable: {'; '.join(differences)}. Re-run one of them{advice}.")
 
 
 def stopped_early(runs: Sequence[Run], names: Sequence[str]) -> tuple[str, ...]:
-    """A warning for each run that could stop as soon as its gates were decided: its plain intervals are not valid."""
+    """Return a warning for each run with early stopping, whose intervals for a fixed sample size are not valid."""
     return tuple(
-        f"{name} could stop as soon as its gates were decided (--until-decided), so intervals and readings for a fixed "
-        "number of samples are not valid for it; use merilo gate, which takes confidence sequences."
+        f"{name} could stop early (--until-decided), so intervals and conclusions for a fixed number of samples are "
+        "not valid for it. Use merilo gate, which uses confidence sequences."
         for run, name in zip(runs, names, strict=True)
         if run.manifest.until is not None
     )
 
 
 def _asked(metrics: Iterable[str], roles: Collection[str]) -> list[str]:
-    """Those of the roles that the metrics may ask, in order of names; all where a metric is not known."""
+    """Return the roles that the metrics may ask, sorted by name; all roles if a metric is unknown."""
     wanted: set[str] = set()
     for text in metrics:
         metric = known_metric(text)
@@ -84,7 +81,7 @@ def _asked(metrics: Iterable[str], roles: Collection[str]) -> list[str]:
 def _judges_differ(role: str, first: Judge | None, second: Judge | None) -> str | None:
     called = "the judge" if role == "judge" else f"the {role}" if role in SPECIAL.values() else f"the judge {role}"
     if first is None or second is None:
-        return f"{called} is there in one run only"
+        return f"{called} is present in one run only"
     difference = judge_difference(first, second)
     return None if difference is None else f"{called} {difference}"
 
@@ -95,7 +92,7 @@ def _has_rubrics(manifest: Manifest, roles: Iterable[str]) -> bool:
 
 
 def _changed(what: str, first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
-    """The names in both whose values differ, each as a phrase."""
+    """Return a phrase for each name that is in both and whose values differ."""
     return [
         f"{what} {name} is {first[name]} there and {second[name]} here".strip()
         for name in first

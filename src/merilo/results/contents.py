@@ -1,4 +1,4 @@
-"""What the samples of several runs hold: whether equal ids name equal questions, and whether the outputs are equal.
+"""Compares the samples of several runs by content: do equal ids name equal questions, and are the outputs equal?
 
 A *question* is what a sample asks, and the truth it is judged against: `user_input`, and of `reference`,
 `reference_contexts`, `reference_context_ids` and the metadata's `qrels` what the metrics use. *Outputs* are what the
@@ -43,9 +43,9 @@ class EqualQuestions:
     """The samples whose question is equal in all runs."""
 
     positions: tuple[int, ...]
-    """Among the common samples, in their order."""
+    """Positions among the common samples, in their order."""
     other: int
-    """How many common samples are left out, since their questions differ."""
+    """Number of common samples that are left out because their questions differ."""
     notes: tuple[str, ...]
     """A sentence for each run whose questions differ from the first run's."""
 
@@ -82,8 +82,7 @@ def equal_questions(
     if other > MOST_OTHER * len(ids) and not across_data:
         raise UsageError(
             f"{'; '.join(messages)}. More than one in ten differ, so the runs are not comparable. Give each question "
-            "an id that stays the same, or use --across-data to compare only the samples with equal questions "
-            f"({len(kept):,})."
+            f"an id that stays the same. To compare only the {len(kept):,} equal questions, use --across-data."
         )
     return EqualQuestions(tuple(kept), other, tuple(f"{each}. They are not compared." for each in messages))
 
@@ -91,9 +90,9 @@ def equal_questions(
 def equal_inputs(first: RunScores, second: RunScores, metrics: Sequence[str]) -> frozenset[str]:
     """Return the metrics whose inputs are equal by content in both runs, on every one of the samples.
 
-    The inputs of a metric are the whole question, the language, and the outputs that the metric needs; of a metric that
-    is not known here, everything that the sample holds. A sample without any such output proves nothing: it counts as
-    different, as do scores from elsewhere that came without the texts.
+    The inputs of a metric are the whole question, the language, and the outputs that the metric needs; for a metric
+    that is not known here, everything in the sample. A sample without any such output counts as different, because
+    nothing can be compared. So do imported scores without texts.
     """
     if first.run.path.resolve() == second.run.path.resolve():
         return frozenset(metrics)
@@ -126,7 +125,7 @@ def _input_digest(record: Record, needs: frozenset[str] | None) -> bytes | None:
 
 
 def _question_fields(metrics: Sequence[str]) -> tuple[str, ...]:
-    """The fields that make the question of these metrics."""
+    """Return the fields that make up the question of these metrics."""
     known = [known_metric(text) for text in metrics]
     used = {name for metric in known for name in (_TRUTH if metric is None else metric.needs)}
     return tuple(name for name in _QUESTION if name == "user_input" or name in used)
@@ -137,7 +136,7 @@ def _values(record: Record, fields: Sequence[str]) -> list[object]:
 
 
 def _value(record: Record, field: str) -> object:
-    """The content of a field without what no metric reads, such as a retriever's own scores."""
+    """Return the content of a field without parts that no metric reads, such as a retriever's own scores."""
     value = record.get(field)
     if field in {"retrieved_contexts", "reference_contexts"}:
         return None if value is None else [_context(item) for item in cast("list[Any]", value)]

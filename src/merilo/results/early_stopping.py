@@ -1,8 +1,8 @@
-"""When a run may stop before its last sample: as soon as every minimum asked for is shown to be met, or not met.
+"""Early stopping (`--until-decided`): a run ends once every minimum is shown to be met or to be missed.
 
-Samples are then taken in an order drawn by their ids and a seed, and each gate looks after every sample at a
-confidence sequence (`merilo.stats.sequential`), which holds however often one looks. Outcomes stream in that order
-whatever arrived first, so that the run stops at the same sample each time.
+Samples are then evaluated in a random order that depends on their ids and a seed. After every sample each gate checks
+a confidence sequence (`merilo.stats.sequential`), which is valid however often it is checked. Outcomes are processed
+in that order, whichever reply arrives first, so the run stops at the same sample each time.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from merilo.errors import UsageError
 from merilo.metrics.base import Score, Undefined
+from merilo.metrics.text import is_called
 from merilo.runs.run import ByMetric
 from merilo.runs.scales import check_asked
 from merilo.stats.compare import Policy
@@ -44,46 +45,49 @@ class Until:
     """The minimums that end a run once they are decided."""
 
     minimums: Mapping[str, float]
-    """Metric, by whole text or name → the mean asked for: at least so much, at most where lower is better."""
+    """Metric, by full text or name → its minimum mean; its maximum mean if lower is better."""
     level: float = LEVEL
-    """Confidence of each one-sided limit, over all looks together."""
+    """Confidence of each one-sided limit, valid over all checks together."""
     undefined: Policy | None = None
-    """What Undefined outcomes count as; None: the worst for passing and the best for failing."""
+    """The treatment of Undefined outcomes; None: as the worst score for passing and the best for failing."""
     seed: int = SEED
-    """Of the order in which samples are taken."""
+    """Seed of the order of the samples."""
 
     def __post_init__(self) -> None:
         if not self.minimums:
-            raise UsageError("A run is stopped by minimums, and none is named; give at least one, as in m = 0.8.")
+            raise UsageError("Early stopping needs at least one minimum, for example m = 0.8.")
 
     def place(self, sample_id: str) -> bytes:
-        """Where a sample stands in the order: the smaller the sooner. It depends on id and seed alone."""
+        """Return the sort key of a sample in the random order; it depends on its id and the seed only."""
         return sha256(f"{self.seed}:".encode() + sample_id.encode("utf-8", "surrogatepass")).digest()
 
     def record(self) -> dict[str, object]:
-        """This as the manifest keeps it."""
+        """Return the record that the manifest stores."""
         return {**asdict(self), "minimums": dict(self.minimums)}
 
     @classmethod
     def of_record(cls, record: Mapping[str, object]) -> Until:
-        """What a manifest keeps."""
+        """Return the object that `record` wrote into a manifest."""
         known = cast("dict[str, Any]", record)  # Any: JSON that `record` made
         policy = known["undefined"]
         return cls(known["minimums"], known["level"], None if policy is None else Policy(policy), known["seed"])
 
     def deciding(self, metrics: Mapping[str, Metric], *, lenient: bool = False) -> Deciding:
-        """What takes in the outcomes of these metrics. Raises UsageError where a minimum cannot be looked at.
+        """Return the object that decides the gates from the outcomes of these metrics.
 
-        `lenient`: leave out the minimums of metrics that are not there.
+        `lenient`: ignore minimums of metrics that are not in the run. Raises UsageError if a minimum cannot be checked.
         """
         gates: list[_Gate] = []
         for name, asked in self.minimums.items():
             try:
                 text = ByMetric({text: text for text in metrics})[name]
-            except KeyError as error:
+            except KeyError:
                 if lenient:
                     continue
-                raise UsageError(f"The run is to stop by a metric that it has not: {error.args[0]}.") from None
+                same = [text for text in metrics if is_called(text, name)]
+                problem = "not unique" if same else "not part of this run"
+                listed = ", ".join(same or metrics)
+                raise UsageError(f"--until-decided: metric {name!r} is {problem} (metrics: {listed}).") from None
             gates.append(_gate(text, asked, metrics[text], self.level))
         return Deciding(self, metrics, gates)
 
@@ -93,9 +97,9 @@ def after_stopping(
     values: Sequence[float] | NDArray[np.float64] | None = None,
     span: tuple[float, float] = (-inf, inf),
 ) -> Aggregate:
-    """An aggregate of a run that could stop early: a confidence sequence in place of the interval, none of shares.
+    """Return the aggregate of a run with early stopping: with a confidence sequence, and no intervals of fractions.
 
-    `values`: the scores in the order in which samples were taken; None for a composite.
+    `values`: the scores in the order in which samples were evaluated; None for a composite.
     """
     shares = {
         name: replace(share, interval=None, note=_NO_SHARE, remark="", method=None)
@@ -118,12 +122,13 @@ class _Gate:
     higher: bool
     looking: Looking
     least: array[float] = field(default_factory=lambda: array("d"))
-    """The scores; where one is missing, the worst that it may be."""
+    """Lowest possible score of each sample; equal to the score if it has one."""
     most: array[float] = field(default_factory=lambda: array("d"))
+    """Highest possible score of each sample."""
 
 
 class Deciding:
-    """The gates of one run as its outcomes stream by."""
+    """Decides the gates of one run while its outcomes arrive in order."""
 
     def __init__(self, until: Until, metrics: Mapping[str, Metric], gates: Sequence[_Gate]) -> None:
         self._until = until
@@ -134,11 +139,11 @@ class Deciding:
 
     @property
     def decided(self) -> bool:
-        """Whether every gate has been decided."""
+        """True if every gate has been decided."""
         return all(gate.looking.verdict is not Verdict.CANNOT_TELL for gate in self._gates)
 
     def add(self, results: Sequence[Result]) -> None:
-        """Take in the outcomes of the next sample."""
+        """Add the outcomes of the next sample."""
         self._samples += 1
         outcomes = {result.metric: result.outcome for result in results}
         for text, outcome in outcomes.items():
@@ -152,23 +157,23 @@ class Deciding:
                 gate.looking.add(*(ends if gate.higher else (-ends[1], -ends[0])))
 
     def record(self, samples: int) -> dict[str, object]:
-        """What was decided, for the summary of a run that could have taken so many samples."""
+        """Return the decisions for the summary; `samples`: the number that the run could have evaluated."""
         return {
             "decided": self.decided,
             "samples": self._samples,
             "saved": samples - self._samples,
-            "gates": [self._told(gate) for gate in self._gates],
+            "gates": [self._gate_record(gate) for gate in self._gates],
             "note": STOPPED_NOTE,
         }
 
     def valid(self, aggregate: Aggregate) -> Aggregate:
-        """The aggregate with what holds after stopping early."""
+        """Return the aggregate with intervals that are valid after early stopping."""
         metric = self._metrics.get(aggregate.metric)
         if metric is None:
             return after_stopping(aggregate)
         return after_stopping(aggregate, self._values[aggregate.metric], _span(metric))
 
-    def _told(self, gate: _Gate) -> dict[str, object]:
+    def _gate_record(self, gate: _Gate) -> dict[str, object]:
         span, level = _span(self._metrics[gate.metric]), 2 * self._until.level - 1
         low, high = (sequential_interval(values, span, level=level).ends for values in (gate.least, gate.most))
         return {
@@ -187,8 +192,8 @@ def _gate(text: str, asked: float, metric: Metric, level: float) -> _Gate:
     low, high = _span(metric)
     if not (isfinite(low) and isfinite(high)):
         raise UsageError(
-            f"{text} has an infinite range, in which nothing can be decided early; take it out of the suite of "
-            "--until-decided, and hold the finished run against it with merilo gate."
+            f"{text} has an infinite range, so it cannot be decided early. Remove it from the suite of "
+            "--until-decided and check it with merilo gate after the run."
         )
     check_asked(text, asked, (low, high))
     higher = metric.higher_is_better
@@ -198,7 +203,7 @@ def _gate(text: str, asked: float, metric: Metric, level: float) -> _Gate:
 
 
 def _ends(outcome: Outcome, metric: Metric, policy: Policy | None) -> tuple[float, float] | None:
-    """The least and the most that a score may be; None where it does not count."""
+    """Return the lowest and the highest possible score of an outcome; None if the outcome is ignored."""
     if isinstance(outcome, Score):
         return outcome.value, outcome.value
     low, high = _span(metric)

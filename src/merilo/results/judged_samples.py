@@ -1,7 +1,7 @@
-"""What the judge was asked about a few samples, and what a metric makes of other answers to the same questions.
+"""The judge's questions about a few samples, and the value of a metric with human labels as answers to them.
 
-A metric is asked itself: its plan is driven again, answered with what the run recorded, and with labels of people in
-the place of the judge's verdicts (design/labels.md).
+The value is computed by the metric itself: its plan is run again with the recorded answers, and with human labels in
+place of the judge's verdicts (design/labels.md).
 """
 
 from __future__ import annotations
@@ -37,50 +37,51 @@ if TYPE_CHECKING:
 
 _NEAR: Final = 1e-9
 _PREPARING: Final = frozenset({kind.kind for kind in (Noncommittal, Statements, Parts, Entities)})
-"""Questions that only say what there is to judge."""
+"""Kinds of questions that only prepare what is judged, such as the extraction of statements."""
 _PROBES: Final = 6
+"""Number of label combinations that are tried to see how a metric depends on labels."""
 _START: Final = re.compile(rb'\{"sample":("[^"\\]*(?:\\.[^"\\]*)*"),"metric":("[^"\\]*(?:\\.[^"\\]*)*"),')
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One question about a sample that people can answer too."""
+    """One question about a sample that annotators can answer too."""
 
     mark: str
-    """32 hexadecimal digits that name its words, whoever is asked."""
+    """32 hexadecimal digits that identify the question's text, independent of who is asked."""
     question: Question[Any]
     form: Form
     judge: str
     """The judge's verdict as a label."""
     probability: float | None
-    """The judge's own of yes; None where it gives none."""
+    """The judge's own probability of a yes; None if it gives none."""
 
 
 @dataclass(slots=True)
 class JudgedSample:
-    """One sample as a metric scored it, and what its value would be with other labels."""
+    """One sample scored by a metric, which can compute its value with other labels."""
 
     sample: Sample
     metric: Metric | None
-    """None where it cannot be made here, so that its value cannot be computed from labels."""
+    """None if the metric cannot be built here; then its value cannot be computed from labels."""
     value: float
     items: tuple[Item, ...]
-    """Empty where there is nothing that people could be asked."""
+    """Empty if the sample has no question that annotators could answer."""
     by_rule: bool
-    """True where nothing was left to judge, since no context can be read, for instance."""
+    """True if there was nothing to judge, for example because every context is blank."""
     text: str
-    """The metric's whole text."""
+    """The metric's full text."""
     answers: Mapping[tuple[bytes, int, str], Answer]
-    """What the run recorded, by words, draw and role; with a blank role, whoever was asked first."""
+    """The recorded answers, by content, draw and role; under a blank role, the answer of the role asked first."""
     _values: dict[tuple[bool | str, ...], float | str] = field(
         default_factory=dict[tuple[bool | str, ...], "float | str"]
     )
 
     def with_labels(self, labels: Mapping[str, str], *, evidence: bool = False) -> float | str:
-        """The metric's value where items, by their mark, have these labels; a text that says why there is none.
+        """Return the metric's value if items, by their mark, have these labels; or a text on why it has none.
 
-        Items that are not named keep the judge's verdict. `evidence`: labels stand for verdicts that name all there
-        is as their evidence, instead of none.
+        Other items keep the judge's verdict. `evidence`: convert labels to verdicts that name everything as their
+        evidence, instead of nothing.
         """
         key: tuple[bool | str, ...] = (evidence, *[labels.get(item.mark, "") for item in self.items])
         if key not in self._values:
@@ -96,7 +97,7 @@ class JudgedSample:
             known = [each for each in answers if each is not None]
             if len(known) < len(answers):
                 walk.close()
-                return "with these labels the metric asks what the judge was not asked"
+                return "with these labels the metric asks questions that the judge was not asked"
             walk.send([(b"", each) for each in known])
         outcome = walk.result().outcome
         match outcome:
@@ -108,14 +109,17 @@ class JudgedSample:
                 return outcome.error.message
 
     def reads_labels(self) -> bool:
-        """Whether labels decide the value: the judge's own give its value, and what else a verdict names is nothing."""
+        """Return True if labels alone determine the value.
+
+        The judge's own labels must reproduce the value, and the evidence that a verdict names must not change it.
+        """
         own = self.with_labels({item.mark: item.judge for item in self.items})
         if isinstance(own, str) or abs(own - self.value) > _NEAR:
             return False
         return all(self.with_labels(probe) == self.with_labels(probe, evidence=True) for probe in self._probes())
 
     def adds_up(self) -> bool:
-        """Whether the value is a sum over the items, so that labels of some of them tell something of it."""
+        """Return True if the value is a sum over the items, so it can be estimated from labels of some of them."""
         if len(self.items) == 1:
             return True
         for probe in [{item.mark: item.judge for item in self.items}, *self._probes()]:
@@ -129,9 +133,10 @@ class JudgedSample:
         return True
 
     def from_some(self, said: Mapping[str, Sequence[str]]) -> float:
-        """The value as it is told by labels of some items (by mark, one label of each annotator): their mean.
+        """Return the value estimated from labels of some items (by mark, one label per annotator).
 
-        Only where `adds_up`; exactly the value where all items are labelled. The items' shares of the value count.
+        Requires `adds_up`. Items are weighted by how much they can change the value. With labels for all items, the
+        result is exact.
         """
         total = part = found = 0.0
         for item in self.items:
@@ -155,7 +160,7 @@ class JudgedSample:
         return 0.0 if isinstance(found, str) else found
 
     def _worth(self, item: Item, label: str) -> float | None:
-        """What the label adds to the value with every item at its first label; None where there is no value."""
+        """Return the change of the value by this label, all other items at their first label; None if undefined."""
         lowest = self._lowest()
         low, found = self.with_labels(lowest), self.with_labels({**lowest, item.mark: label})
         return None if isinstance(low, str) or isinstance(found, str) else found - low
@@ -164,7 +169,7 @@ class JudgedSample:
         return {item.mark: item.form.labels[0] for item in self.items}
 
     def _probes(self) -> Iterator[dict[str, str]]:
-        """Labels to try: all first, all last, and some that are dealt out by the marks."""
+        """Yield labels to try: the first label for all, the last for all, and some combinations derived by hashing."""
         for number in range(_PROBES):
             yield {item.mark: item.form.labels[_dealt(item, number, len(item.form.labels))] for item in self.items}
 
@@ -176,7 +181,7 @@ def _dealt(item: Item, number: int, labels: int) -> int:
 
 
 class Judged:
-    """The samples of a run as its judge saw them; a context manager that holds the run's store open."""
+    """The judged samples of a run; a context manager that keeps the run's store open."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -193,7 +198,7 @@ class Judged:
             self._store.close()
 
     def samples(self, metrics: Collection[str], ids: Collection[str]) -> dict[tuple[str, str], JudgedSample]:
-        """By sample and metric: the samples with these ids that these metrics scored. Raises RunError."""
+        """Return, by sample and metric, the samples with these ids that these metrics scored. Raises RunError."""
         built = {text: _metric(text) for text in metrics}
         found: dict[tuple[str, str], JudgedSample] = {}
         for record in scored_records(self._run, frozenset(metrics), frozenset(ids)):
@@ -223,7 +228,7 @@ class Judged:
 
 
 def scored_records(run: Run, metrics: frozenset[str], ids: frozenset[str]) -> Iterator[OutcomeRecord]:
-    """The records of scores by these metrics of these samples, in the run's order; the rest is not decoded."""
+    """Yield the records of scores by these metrics of these samples, in the run's order; others are not decoded."""
     path = run.file(OUTCOMES)
     try:
         with path.open("rb") as lines:
@@ -235,13 +240,13 @@ def scored_records(run: Run, metrics: frozenset[str], ids: frozenset[str]) -> It
                 if record["sample"] in ids and record["metric"] in metrics and record["outcome"] == "score":
                     yield record
     except FileNotFoundError:
-        raise RunError(f"{path} does not exist: the run was stopped before it wrote it; run it again.") from None
+        raise RunError(f"No such file: {path}. The run was stopped before it wrote the file; run it again.") from None
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise RunError(f"{path} is damaged ({error}); run it again with the same directory.") from error
+        raise RunError(f"{path} is damaged ({error}); repeat the run with the same directory.") from error
 
 
 def mark_of(question: Question[Any]) -> str:
-    """32 hexadecimal digits that name the words of a question, whoever is asked."""
+    """Return 32 hexadecimal digits that identify a question's text, independent of who is asked."""
     return question.content.hex()
 
 
@@ -258,6 +263,6 @@ def _items(asked: Sequence[Asked], kinds: Collection[str]) -> Iterator[Item]:
 
 
 def _metric(text: str) -> Metric | None:
-    """The metric of this text; None for one that is not known here, or that is bound to the names of its judges."""
+    """Return the metric of this text; None if it is unknown here or bound to the names of its judges."""
     found = known_metric(text)
     return None if hasattr(found, "for_judges") else found

@@ -1,4 +1,4 @@
-"""What people are asked in the place of a judge: the same texts, a closed list of labels, and the verdict of each."""
+"""The forms for annotators: the same texts that the judge reads, a closed list of labels, and their verdicts."""
 
 from __future__ import annotations
 
@@ -41,48 +41,48 @@ _FALSE: Final = frozenset({"no", "n", "false", "0"})
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One question as it is put to people."""
+    """One question in the form that annotators answer."""
 
     kind: str
     asked: str
     """The question itself."""
     texts: tuple[tuple[str, str], ...]
-    """What there is to read, each with its name, such as ("context", "...")."""
+    """The texts to read, each with its name, such as ("context", "...")."""
     labels: tuple[str, ...]
-    """The possible answers; in ascending order where they have one."""
+    """The possible answers; in ascending order if they are ordered."""
     meanings: tuple[str, ...]
-    """What each label means; blank where it says it all."""
+    """The meaning of each label; blank if the label is clear by itself."""
     ordered: bool = True
-    """Whether a label further on means more than one before it."""
+    """True if the labels are in ascending order."""
 
     def label(self, given: str) -> str | None:
-        """The label that was meant, whatever its case; None for none of them."""
+        """Return the label that a text means, ignoring case; None if it is not one of the labels."""
         text = given.strip().casefold()
         if {*self.labels} == {NO, YES}:
             return YES if text in _TRUE else NO if text in _FALSE else None
-        if self.kind == Relevance.kind and text.endswith(".0"):  # a spreadsheet's way to write a whole number
+        if self.kind == Relevance.kind and text.endswith(".0"):  # some spreadsheets write 2 as 2.0
             text = text[:-2]
         return next((each for each in self.labels if each.casefold() == text), None)
 
     def explained(self) -> str:
-        """The labels with their meanings, in one line."""
+        """Return the labels with their meanings, in one line."""
         pairs = zip(self.labels, self.meanings, strict=True)
         return "; ".join(f"{label}: {meaning}" if meaning else label for label, meaning in pairs)
 
 
 def form_of(question: Question[Any]) -> Form | None:
-    """How a question is put to people; None for kinds to which a label is no answer (statements, free text ...)."""
+    """Return the form of a question; None for kinds that a label cannot answer (statements, free text, ...)."""
     maker = _MAKERS.get(type(question))
     return None if maker is None else maker(question)
 
 
 def verdict_of(question: Question[Any], label: str, *, evidence: bool = False) -> Verdict:
-    """The verdict that a label stands for; it names no evidence, as a label does not, unless all is to be named.
+    """Return the verdict that a label means. It names no evidence, unless `evidence`; then it names everything.
 
-    `label`: one of the form's. Raises ValueError for a question that has no form.
+    `label`: one of the form's labels. Raises ValueError for a question without a form.
     """
     if type(question) not in _MAKERS:
-        raise ValueError(f"a {question.kind} question is not asked of people")
+        raise ValueError(f"a {question.kind} question has no label form")
     named = _everything(question) if evidence and label not in _NAMES_NOTHING else ()
     match question:
         case Relevance():
@@ -107,7 +107,7 @@ def verdict_of(question: Question[Any], label: str, *, evidence: bool = False) -
 
 
 def label_of(verdict: Verdict) -> str:
-    """What a judge's verdict would be as a label. Raises ValueError for a verdict that no label stands for."""
+    """Return a judge's verdict as a label. Raises ValueError for a verdict without a label."""
     match verdict:
         case RelevanceVerdict():
             return str(verdict.grade)
@@ -118,7 +118,7 @@ def label_of(verdict: Verdict) -> str:
         case UsefulnessVerdict() | SupportVerdict() | AddressesVerdict() | AnsweredVerdict() | MentionsVerdict():
             return YES if says_yes(verdict) else NO
         case _:
-            raise ValueError(f"no label stands for a {type(verdict).__name__}")
+            raise ValueError(f"a {type(verdict).__name__} has no label")
 
 
 _NAMES_NOTHING: Final = frozenset({"0", NO})
@@ -127,7 +127,7 @@ _YES_NO: Final = (NO, YES)
 
 
 def _everything(question: Question[Any]) -> tuple[int, ...]:
-    """All that a verdict on this question may name as its evidence."""
+    """Return the indices of everything that a verdict on this question may name as evidence."""
     parts: tuple[str, ...] = getattr(question, "sentences", getattr(question, "contexts", ()))
     return tuple(range(len(parts)))
 
@@ -210,7 +210,7 @@ def _numbered(contexts: Iterable[str]) -> str:
     return "\n\n".join(f"[{number}] {text}" for number, text in enumerate(contexts, start=1))
 
 
-_MAKERS: Final[Mapping[type[Question[Any]], Callable[[Any], Form]]] = {  # Any: each takes the type it stands under
+_MAKERS: Final[Mapping[type[Question[Any]], Callable[[Any], Form]]] = {  # Any: each takes the type that is its key
     Relevance: _relevance,
     Usefulness: _usefulness,
     Support: _support,
@@ -221,4 +221,4 @@ _MAKERS: Final[Mapping[type[Question[Any]], Callable[[Any], Form]]] = {  # Any: 
     Choice: _choice,
 }
 ASKED_OF_PEOPLE: Final = frozenset(kind.kind for kind in _MAKERS)
-"""The kinds of questions that people can answer by a label."""
+"""The kinds of questions that annotators can answer with a label."""

@@ -1,4 +1,4 @@
-"""One sample of a run with everything that is kept about it: outcomes, verdicts, questions and raw replies."""
+"""One sample of a run with everything that is stored about it: outcomes, verdicts, questions and raw replies."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """One answer about a context or a statement, and the metrics whose value it went into."""
+    """One answer about a context or a statement, and the metrics whose value uses it."""
 
     kind: str
     answer: Answer
     metrics: tuple[str, ...]
     against: str = ""
-    """What a statement was held against, where that is known and not the contexts in all its remarks."""
+    """The text that a statement was checked against; empty if unknown, or if all its remarks used the contexts."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContextView:
-    """A retrieved context with what was said about it."""
+    """A retrieved context with the answers about it."""
 
     index: int
     context: Context
     sentences: tuple[str, ...]
-    """As the judge saw them."""
+    """The sentences that the judge saw."""
     evidence: frozenset[int]
-    """Indices of the sentences that a verdict names."""
+    """Indices of the sentences that a verdict names as evidence."""
     said: tuple[Remark, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class StatementView:
-    """A statement with what was said about it."""
+    """A statement with the answers about it."""
 
     text: str
     said: tuple[Remark, ...]
@@ -56,14 +56,14 @@ class StatementView:
 
 @dataclass(frozen=True)
 class Case:
-    """One sample of a run; `asked` are the questions behind all its outcomes, each once, in ask order."""
+    """One sample of a run; `asked`: the questions of all its outcomes, each once, in the order asked."""
 
     result: SampleResult
     asked: tuple[Asked, ...]
 
     @classmethod
     def of(cls, run: Run, sample_id: str) -> Case:
-        """The case of this sample. Raises RunError when the run has no outcome of it."""
+        """Return the case of this sample. Raises RunError if the run has no outcome of it."""
         result = run.sample(sample_id)
         trails = (record.get("trail", []) for record in result.records.values())
         keys = dict.fromkeys(key for trail in trails for key in trail)
@@ -71,14 +71,14 @@ class Case:
 
     @cached_property
     def contexts(self) -> tuple[ContextView, ...]:
-        """The retrieved contexts in their order, blank and unjudged ones too."""
+        """The retrieved contexts in their order, including blank and unjudged ones."""
         return tuple(
             self._context(index, context) for index, context in enumerate(self.result.sample.retrieved_contexts or ())
         )
 
     @cached_property
     def statements(self) -> Mapping[tuple[str, ...], tuple[StatementView, ...]]:
-        """Distinct statements by the metrics that counted them; metrics with the same ones share one list."""
+        """Distinct statements, by the metrics that counted them; metrics with the same statements share one list."""
         by_texts: dict[tuple[str, ...], list[str]] = {}
         for metric, pieces in self._pieces(About.STATEMENT):
             by_texts.setdefault(tuple(dict.fromkeys(text for _, text, _, _ in pieces)), []).append(metric)
@@ -90,13 +90,13 @@ class Case:
 
     @cached_property
     def whole(self) -> tuple[Remark, ...]:
-        """What was said about the sample as a whole, such as whether the contexts are sufficient."""
+        """The answers about the sample as a whole, for example on the sufficiency of its contexts."""
         return self._merged(
             [(kind, verdict, metric) for metric, pieces in self._pieces(About.TEXT) for _, _, kind, verdict in pieces]
         )
 
     def context_of(self, asked: Asked) -> int | None:
-        """The index of the context that a question is about; None when it is about no single one."""
+        """Return the index of the context that a question is about; None if it is not about a single context."""
         question = asked.question
         return self._places.get(question.sentences) if isinstance(question, Relevance | Usefulness) else None
 
@@ -149,12 +149,12 @@ class Case:
         return tuple(replace(each, against=against) for each, against in zip(remarks, found, strict=True))
 
     def _behind(self, metrics: Sequence[str]) -> list[Asked]:
-        """The questions behind the outcomes of these metrics."""
+        """Return the questions of the outcomes of these metrics."""
         keys = {key for metric in metrics for key in self.result.records[metric].get("trail", [])}
         return [each for each in self.asked if each.key.hex() in keys]
 
     def _pieces(self, about: About) -> Iterator[tuple[str, list[tuple[int, str, str, Verdict]]]]:
-        """For each scored metric: index, statement, question kind and verdict of its evidence."""
+        """Yield, for each scored metric, the index, statement, question kind and verdict of its evidence."""
         for metric, outcome in self.result.outcomes.items():
             if isinstance(outcome, Score):
                 records = self.result.records[metric].get("evidence", [])
@@ -178,7 +178,7 @@ class Case:
 
 
 def rubric_name(asked: Asked) -> str:
-    """The name of the rubric that a question was asked through; empty when there was none or it is not ours."""
+    """Return the name of the rubric of a question; empty if it had none or it is not one of merilo's."""
     for question in (asked.question, Pack((asked.question,))):
         try:
             rubric = rubric_for(question)
@@ -190,7 +190,7 @@ def rubric_name(asked: Asked) -> str:
 
 
 def case_record(run: Run, case: Case) -> dict[str, Any]:  # Any: JSON
-    """Everything about the sample as a JSON-able object."""
+    """Return everything about the sample as a JSON-able object."""
     return {
         "run": str(run.path),
         "sample": case.result.sample.to_record(),

@@ -1,4 +1,4 @@
-"""The cases of a few samples of a run, found in one pass over its outcomes, however many there are."""
+"""The details of several samples of a run, read in one pass over its outcomes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def cases_of(run: Run, samples: Sequence[str]) -> dict[str, Case]:
-    """By id, these samples of the run with their outcomes and the questions behind them.
+    """Return these samples of the run by id, with their outcomes and questions.
 
-    Raises RunError where the run has no outcome of one.
+    Raises RunError if the run has no outcome of one of them.
     """
     if not samples:
         return {}
@@ -33,7 +33,7 @@ def cases_of(run: Run, samples: Sequence[str]) -> dict[str, Case]:
     for sample in samples:
         text = texts.get(sample)
         if text is None:
-            found[sample] = Case.of(run, sample)  # stored in another way, or not there: it says so
+            found[sample] = Case.of(run, sample)  # reads lines that are laid out differently; raises if there are none
             continue
         keys = dict.fromkeys(key for record in records[sample] for key in record.get("trail", []))
         found[sample] = Case(SampleResult.of(text, records[sample]), tuple(run.asked(list(keys))))
@@ -41,7 +41,7 @@ def cases_of(run: Run, samples: Sequence[str]) -> dict[str, Case]:
 
 
 def _records(run: Run, samples: Sequence[str]) -> dict[str, list[OutcomeRecord]]:
-    """The outcomes of these samples, from the lines that begin as theirs do when merilo writes them."""
+    """Return the outcomes of these samples, found by the beginning of their lines as merilo writes them."""
     starts = tuple(f'{{"sample":{encode_basestring(sample)},'.encode("utf-8", "replace") for sample in samples)
     path = run.file(OUTCOMES)
     found: dict[str, list[OutcomeRecord]] = {}
@@ -52,5 +52,5 @@ def _records(run: Run, samples: Sequence[str]) -> dict[str, list[OutcomeRecord]]
                     record = run.record(line)
                     found.setdefault(record["sample"], []).append(record)
     except (OSError, ValueError) as error:
-        raise RunError(f"{path} is damaged ({error}); run it again with the same directory.") from error
+        raise RunError(f"{path} is damaged ({error}); repeat the run with the same directory.") from error
     return found

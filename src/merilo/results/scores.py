@@ -47,22 +47,22 @@ _STATES: Final = {"score": _SCORED, "undefined": _UNDEFINED, "failed": _FAILED}
 
 @dataclass(frozen=True, eq=False)
 class RunScores:
-    """What a run says of its samples, metric by metric, as columns of numbers in one order of samples."""
+    """The scores of a run, one column of numbers per metric, all in the same order of samples."""
 
     run: Run
     ids: tuple[str, ...]
     """The samples' ids, in dataset order."""
     columns: Mapping[str, Column]
-    """By the metric's whole text, in the run's order; composites, which have no value of a sample, are not there."""
+    """By the metric's full text, in the run's order; without composites, which have no value per sample."""
     clusters: tuple[Hashable, ...] | None
-    """The name of each sample's cluster; None where each stands alone."""
+    """The name of each sample's cluster; None if samples are not clustered."""
     counts: Mapping[str, Mapping[str, NDArray[np.float64]]]
-    """By metric and name of the count, one for each sample, 0 where it has no score; without those that some score
-    could not give. Empty unless asked for.
+    """By metric and name of the count, one number per sample, 0 for samples without a score. A count that is unknown
+    for some score is left out. Empty unless requested.
     """
 
     def at(self, positions: Sequence[int]) -> RunScores:
-        """The same of the samples in these places, in this order."""
+        """Return the scores of the samples at these positions, in this order."""
         import numpy as np
 
         places = np.asarray(positions, dtype=np.intp)
@@ -91,18 +91,18 @@ def read_scores(
     cluster: str | None = None,
     with_counts: bool = False,
 ) -> RunScores:
-    """The scores of a run; of an interrupted one those of the samples so far.
+    """Return the scores of a run; for an interrupted run, those of the samples so far.
 
-    `metrics`: whole texts, or names where one metric alone is called so; None: all. `cluster`: a field of the samples
-    or a key of their metadata; None: the one that the run was made with, if any; "": none.
-    Raises UsageError for a metric that the run has not, DataError where samples are in no cluster, RunError where
-    the run cannot be read or has no outcome.
+    `metrics`: full texts, or unambiguous names; None: all. `cluster`: a field of the samples or a key of their
+    metadata; None: the one that the run was made with, if any; "": none.
+    Raises UsageError for a metric that the run does not have, and DataError if samples have no cluster. Raises
+    RunError if the run cannot be read or has no outcome.
     """
     this = opened(run)
     wanted = _wanted(this, metrics)
     ids, gathered = _read(this.file(OUTCOMES), wanted, with_counts=with_counts)
     if not ids:
-        raise RunError(f"{this.path} has no outcome yet; run it to its end.")
+        raise RunError(f"{this.path} has no outcomes yet. To resume the run, repeat its command.")
     if len(ids) != this.done:
         raise cut_short(this.path, this.done, len(ids))
     columns = {
@@ -120,16 +120,16 @@ def read_scores(
 
 @dataclass(slots=True)
 class _Gathered:
-    """The outcomes of one metric."""
+    """The outcomes of one metric while they are read."""
 
     values: array[float] = field(default_factory=lambda: array("d"))
     states: bytearray = field(default_factory=bytearray)
     counts: dict[str, array[float]] = field(default_factory=dict[str, "array[float]"])
     unknown: set[str] = field(default_factory=set[str])
-    """Counts that some score could not give."""
+    """Names of counts that are unknown for some score."""
 
     def count(self, counts: Mapping[str, int | None]) -> None:
-        """Take in the counts of the sample whose outcome was taken in last."""
+        """Add the counts of the sample whose outcome was added last."""
         place = len(self.values) - 1
         for name, amount in counts.items():
             if amount is None:
@@ -141,7 +141,7 @@ class _Gathered:
             found.append(amount)
 
     def known_counts(self, samples: int) -> dict[str, NDArray[np.float64]]:
-        """Each count that every score could give, one number for each sample."""
+        """Return each count that is known for every score, one number per sample."""
         import numpy as np
 
         found: dict[str, NDArray[np.float64]] = {}
@@ -153,18 +153,18 @@ class _Gathered:
 
 
 def _read(path: Path, wanted: Sequence[str], *, with_counts: bool) -> tuple[tuple[str, ...], dict[str, _Gathered]]:
-    """The ids of all samples, and the outcomes of the wanted metrics. Raises RunError."""
+    """Return the ids of all samples, and the outcomes of the wanted metrics. Raises RunError."""
     try:
         with path.open("rb") as lines:
             return _gather(_outcomes(lines, frozenset(wanted), with_counts=with_counts), wanted)
     except FileNotFoundError:
-        raise RunError(f"{path} does not exist: the run was stopped before it wrote it; run it again.") from None
+        raise RunError(f"No such file: {path}. The run was stopped before it wrote the file; run it again.") from None
     except (OSError, ValueError) as error:
-        raise RunError(f"{path} is damaged ({error}); run it again with the same directory.") from error
+        raise RunError(f"{path} is damaged ({error}); repeat the run with the same directory.") from error
 
 
 def _gather(outcomes: Iterator[_Outcome], wanted: Sequence[str]) -> tuple[tuple[str, ...], dict[str, _Gathered]]:
-    """What `_read` gives. Raises ValueError unless each sample has one outcome of each metric."""
+    """Return ids and outcomes for `_read`. Raises ValueError unless each sample has one outcome of each metric."""
     gathered = {metric: _Gathered() for metric in wanted}
     ids: list[str] = []
     for sample, metric, state, value, counts in outcomes:
@@ -174,32 +174,33 @@ def _gather(outcomes: Iterator[_Outcome], wanted: Sequence[str]) -> tuple[tuple[
             continue
         found = gathered[metric]
         if len(found.states) != len(ids) - 1:
-            raise ValueError(f"sample {sample!r}, or the one before it, has not one outcome of {metric}")
+            raise ValueError(f"sample {sample!r}, or the one before it, does not have exactly one outcome of {metric}")
         found.values.append(value)
         found.states.append(state)
         if counts:
             found.count(counts)
     if len(set(ids)) < len(ids):
         twice = next(sample for sample, times in Counter(ids).items() if times > 1)
-        raise ValueError(f"sample {twice!r} is there twice")
+        raise ValueError(f"sample {twice!r} occurs twice")
     if any(len(each.states) != len(ids) for each in gathered.values()):
-        raise ValueError(f"the last sample, {ids[-1] if ids else ''!r}, has not one outcome of each metric")
+        last = ids[-1] if ids else ""
+        raise ValueError(f"the last sample, {last!r}, does not have exactly one outcome of each metric")
     return tuple(ids), gathered
 
 
 class _Outcome(NamedTuple):
-    """What is needed of a line."""
+    """The parts of a line that are used."""
 
     sample: str
     metric: str | None
-    """None for one that is not wanted; nothing of it is read."""
+    """None for a metric that is not wanted; the rest is then not read."""
     state: int
     value: float
     counts: Mapping[str, int | None] | None
 
 
 def _outcomes(lines: Iterable[bytes], wanted: frozenset[str], *, with_counts: bool) -> Iterator[_Outcome]:
-    """What each line says. Raises ValueError for one that is no outcome."""
+    """Yield the outcome in each line. Raises ValueError for a line that is not an outcome."""
     metrics: dict[bytes, str | None] = {}
     raw, sample = b"", ""
     for line in lines:
@@ -226,33 +227,33 @@ def _outcomes(lines: Iterable[bytes], wanted: frozenset[str], *, with_counts: bo
 
 @lru_cache(maxsize=4_096)
 def _counts(text: bytes) -> dict[str, int | None]:
-    """Counts as JSON; most samples have the same few."""
+    """Parse counts; cached, because many samples have the same counts."""
     found: dict[str, int | None] = json.loads(text)
     return found
 
 
 def _text(quoted: bytes) -> str:
-    """The text that stands in quotation marks."""
+    """Return the text of a JSON string."""
     return str(json.loads(quoted)) if b"\\" in quoted else quoted[1:-1].decode()
 
 
 def _from_json(line: bytes, wanted: frozenset[str]) -> _Outcome:
-    """What a line says that is not laid out as ours are. Raises ValueError."""
+    """Return the outcome in a line that this merilo would lay out differently. Raises ValueError."""
     try:
-        record: dict[str, Any] = json.loads(line)  # Any: JSON that nobody has looked at yet
+        record: dict[str, Any] = json.loads(line)  # Any: JSON that has not been checked
         sample, metric = str(record["sample"]), str(record["metric"])
         state = _STATES[record["outcome"]]
         value = float(record["value"]) if state == _SCORED else 0.0
         counts: dict[str, int | None] | None = record.get("counts")
     except (KeyError, TypeError, RecursionError) as error:
-        raise ValueError(f"a line is no outcome: {type(error).__name__} {error}") from error
+        raise ValueError(f"a line is not an outcome: {type(error).__name__} {error}") from error
     if counts is not None and (bad := shapes.COUNTS(counts)):
         raise ValueError(f"the count {bad} of a score is not a number")
     return _Outcome(sample, metric if metric in wanted else None, state, value, counts)
 
 
 def _wanted(run: Run, metrics: Sequence[str] | None) -> tuple[str, ...]:
-    """The whole texts of the metrics asked for, in the run's order. Raises UsageError."""
+    """Return the full texts of the requested metrics, in the run's order. Raises UsageError."""
     there = tuple(run.manifest.metrics)
     if metrics is None:
         return there
@@ -261,25 +262,25 @@ def _wanted(run: Run, metrics: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def _whole(name: str, there: Sequence[str], run: Run) -> str:
-    """The whole text of the one metric that is called so."""
+    """Return the full text of the only metric with this name. Raises UsageError."""
     if name in there:
         return name
     same = [text for text in there if is_called(text, name)]
     if len(same) == 1:
         return same[0]
     if same:
-        raise UsageError(f"Several metrics of {run.path} are called {name}; write one of {', '.join(same)}.")
+        raise UsageError(f"No unique metric {name!r} in {run.path}; did you mean {' or '.join(same)}?")
     composites = run.manifest.composites
     if any(is_called(text, name) for text in composites):
-        raise UsageError(f"{name} is made of means and has no value for a sample; name the metrics it is made of.")
+        raise UsageError(f"{name} is a composite, which has no value per sample; name the metrics it combines.")
     near = get_close_matches(name, there, n=3)
-    advice = f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(there[:_SHOWN])}"
-    more = "" if near else f"{f' and {len(there) - _SHOWN} more' * (len(there) > _SHOWN)}."
-    raise UsageError(f"{run.path} has no metric {name!r}; {advice}{more}")
+    more = f" and {len(there) - _SHOWN} more" * (len(there) > _SHOWN)
+    advice = f"did you mean {' or '.join(near)}?" if near else f"its metrics: {', '.join(there[:_SHOWN])}{more}."
+    raise UsageError(f"No metric {name!r} in {run.path}; {advice}")
 
 
 def _column(gathered: _Gathered, scale: Scale, metric: str, ids: Sequence[str]) -> Column:
-    """The outcomes as a column. Raises RunError where a score is not finite or lies outside the metric's range."""
+    """Return the outcomes as a column. Raises RunError if a score is not finite or outside the metric's range."""
     import numpy as np
 
     values = np.frombuffer(gathered.values, dtype=np.float64)
@@ -291,21 +292,21 @@ def _column(gathered: _Gathered, scale: Scale, metric: str, ids: Sequence[str]) 
     if wrong.any():
         place = int(np.argmax(wrong))
         raise RunError(
-            f"{metric} of sample {ids[place]!r} is {values[place]}, which is no finite number from {low:g} to "
-            f"{high:g}; nothing can be concluded from it: mend the metric and run it again, or name other metrics."
+            f"{metric} of sample {ids[place]!r} is {values[place]}, not a finite number from {low:g} to {high:g}. "
+            "Fix the metric and run it again, or choose other metrics."
         )
     return Column(values, scored, states == _FAILED, scale.span, scale.higher_is_better)
 
 
 def _clusters(run: Run, name: str, ids: Sequence[str]) -> tuple[Hashable, ...]:
-    """The cluster of each sample. Raises DataError where one has none, RunError where the run is damaged."""
+    """Return the cluster of each sample. Raises DataError if one has none, RunError if the run is damaged."""
     store = open_store(run)
     try:
         found = list(islice(clusters(store, name), len(ids)))
     finally:
         store.close()
     if len(found) != len(ids) or any(each.sample != known for each, known in zip(found, ids, strict=True)):
-        raise RunError(f"{run.path} is damaged: its outcomes are not those of its samples; run it again.")
+        raise RunError(f"{run.path} is damaged: its outcomes do not match its samples. Run it again.")
     missing = [each.sample for each in found if each.cluster is None]
     if missing:
         raise without_cluster(name, len(missing), missing[:_SHOWN])

@@ -1,4 +1,4 @@
-"""Which of the counts behind scores are shares of others, and these shares as outcomes stream by."""
+"""Counts that are fractions of other counts, such as relevant of all contexts, summed up while outcomes arrive."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ PARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "relevant": ("found",),
 }
 """Name of a count → names of the counts that are parts of it."""
-_BESIDE: Final[Mapping[tuple[str, str], str]] = {("contexts", "relevant"): "statements"}
-"""Pairs that are none where this count stands beside them: what is relevant there are the statements."""
+_NOT_WITH: Final[Mapping[tuple[str, str], str]] = {("contexts", "relevant"): "statements"}
+"""Pairs that do not form a share if this third count is present: there, `relevant` counts statements."""
 _UNIT: Final = (0.0, 1.0)
 
 
 def shares_in(counts: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """The pairs (part, whole) among named counts."""
+    """Yield the pairs (part, whole) among named counts."""
     for whole, parts in PARTS.items():
         if whole in counts:
             for part in parts:
-                if part in counts and _BESIDE.get((whole, part)) not in counts:
+                if part in counts and _NOT_WITH.get((whole, part)) not in counts:
                     yield part, whole
 
 
 @dataclass(slots=True)
 class RunningShares:
-    """The shares among the counts of one metric's scores."""
+    """The shares in the counts of one metric's scores, summed up over samples."""
 
     ratios: dict[tuple[str, str], RunningRatio] = field(default_factory=dict[tuple[str, str], RunningRatio])
     none: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-    """Pairs that are no shares after all: a count was not known, or the part was larger than the whole."""
+    """Pairs that turned out not to be shares: a count was unknown, or the part was larger than the whole."""
 
     def add(self, counts: Mapping[str, int | None], cluster: int | None) -> None:
-        """Take in the counts of one score, of a sample in the cluster of this number if any."""
+        """Add the counts of one score; `cluster`: the number of the sample's cluster, if any."""
         for pair in shares_in(counts):
             if pair in self.none:
                 continue
@@ -62,7 +62,7 @@ class RunningShares:
             self.ratios[pair].add(part, whole, cluster)
 
     def shares(self) -> dict[str, Share]:
-        """Each share with its interval, by `part/whole`; without those of nothing."""
+        """Return each share with its interval, by `part/whole`; shares of a total of 0 are left out."""
         found: dict[str, Share] = {}
         for (part, whole), ratio in self.ratios.items():
             value = ratio.value
@@ -72,10 +72,10 @@ class RunningShares:
 
 
 def share(value: float, interval: Interval) -> Share:
-    """A share as an aggregate has it."""
+    """Return a share in the form that an aggregate stores."""
     return Share(value, ends(interval), interval.note, interval.remark, interval.method)
 
 
 def ends(interval: Interval) -> tuple[float, float] | None:
-    """The ends of an interval to nine digits: the last ones of a resampled one depend on the machine."""
+    """Return the ends of an interval with nine digits, because the last bits of a bootstrap depend on the machine."""
     return None if interval.ends is None else (float(f"{interval.ends[0]:.9g}"), float(f"{interval.ends[1]:.9g}"))

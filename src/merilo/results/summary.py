@@ -1,6 +1,6 @@
-"""From outcomes to aggregates, in one pass over a run.
+"""Computes aggregates from outcomes, in one pass over a run.
 
-Nothing is collected but two sums for each cluster, and the values that a composite combines.
+Only running sums (two per cluster) and the values that a composite combines are held in memory.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DISTINCT = 1_000
 
 
 class Tallies:
-    """The outcomes of all metrics and composites of a run as they stream by, sample by sample."""
+    """Sums up the outcomes of all metrics and composites of a run, sample by sample."""
 
     __slots__ = ("_composites", "_metrics")
 
@@ -41,7 +41,7 @@ class Tallies:
         composites: Mapping[str, tuple[Composite, tuple[str, ...]]],
         fingerprint: str,
     ) -> None:
-        """`composites`: each with the texts of its parts. `fingerprint`: of the run's samples."""
+        """Prepare tallies; `composites`: each with the texts of its parts, `fingerprint`: that of the run's samples."""
         self._metrics = {text: Tally(metric.range, text) for text, metric in metrics.items()}
         self._composites = [
             CompositeTally(composite, text, parts, composite_seed(fingerprint, text))
@@ -49,27 +49,27 @@ class Tallies:
         ]
 
     def add(self, outcomes: Mapping[str, Outcome], cluster: int | None = None) -> None:
-        """Take in the outcomes of one sample, by the metric's text; it is in the cluster of this number if any."""
+        """Add the outcomes of one sample, by metric text; `cluster`: the number of its cluster, if any."""
         for text, tally in self._metrics.items():
             tally.add(outcomes[text], cluster)
         for composite in self._composites:
             composite.add(outcomes, cluster)
 
     def aggregates(self) -> list[Aggregate]:
-        """One of each metric, then one of each composite, in their order."""
+        """Return the aggregates of the metrics, then of the composites, in their order."""
         return [each.aggregate() for each in self._metrics.values()] + [each.aggregate() for each in self._composites]
 
 
 @dataclass(slots=True)
 class Tally:
-    """One metric's outcomes as they stream by."""
+    """Sums up one metric's outcomes."""
 
     span: tuple[float, float]
     """The metric's range."""
     text: str
     mean: RunningMean = field(init=False)
     grouped: RunningRatio = field(init=False)
-    """The same mean, where samples are in clusters."""
+    """The same mean for clustered samples."""
     undefined: int = 0
     failed: int = 0
     counts: dict[str, int | None] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Tally:
         self.grouped = RunningRatio(self.span)
 
     def add(self, outcome: Outcome, cluster: int | None = None) -> None:
-        """Take in one outcome, of a sample in the cluster of this number if any."""
+        """Add one outcome; `cluster`: the number of the sample's cluster, if any."""
         match outcome:
             case Score():
                 self.mean.add(outcome.value)
@@ -104,7 +104,7 @@ class Tally:
                 _count(self.reasons, outcome.error.message)
 
     def aggregate(self) -> Aggregate:
-        """The aggregate of what was taken in."""
+        """Return the aggregate of all added outcomes."""
         scored = self.mean.moments.count
         mean = self.mean.moments.mean if scored else None
         clusters = None
@@ -138,12 +138,12 @@ class Tally:
 
 
 def composite_seed(fingerprint: str, text: str) -> int:
-    """A number that the data and the composite decide, so that its interval is the same each time."""
+    """Return a seed derived from the data and the composite, so that its interval is reproducible."""
     return int.from_bytes(digest_of(fingerprint.encode(), text.encode())[:8], "little")
 
 
 def combined(composite: Composite, means: Sequence[float]) -> float | None:
-    """The composite's value from the means of its parts; None also where it is infinite or a division by zero."""
+    """Return the composite's value from the means of its parts; None also if it is infinite or divides by zero."""
     try:
         value = composite.combine(means)
     except ArithmeticError:
@@ -153,7 +153,7 @@ def combined(composite: Composite, means: Sequence[float]) -> float | None:
 
 @dataclass(slots=True)
 class CompositeTally:
-    """What a composite combines, as it streams by; holds one number for each sample and part."""
+    """Collects the values that a composite combines: one number per sample and part."""
 
     composite: Composite
     text: str
@@ -161,7 +161,7 @@ class CompositeTally:
     seed: int
     columns: tuple[array[float], ...] = field(init=False)
     clusters: array[int] = field(default_factory=lambda: array("q"))
-    """The number of each sample's cluster; empty where each stands alone."""
+    """The number of each sample's cluster; empty if samples are not clustered."""
     lacking: Counter[str] = field(default_factory=Counter)
     undefined: int = 0
     failed: int = 0
@@ -171,7 +171,7 @@ class CompositeTally:
         self.columns = tuple(array("d") for _ in self.parts)
 
     def add(self, outcomes: Mapping[str, Outcome], cluster: int | None = None) -> None:
-        """Take in the outcomes of one sample, by the metric's text; it is in the cluster of this number if any."""
+        """Add the outcomes of one sample, by metric text; `cluster`: the number of its cluster, if any."""
         own = [outcomes[part] for part in self.parts]
         values = [outcome.value for outcome in own if isinstance(outcome, Score)]
         if len(values) == len(own):
@@ -189,7 +189,7 @@ class CompositeTally:
         _count(self.reasons, f"{part} {_why(outcome)}")
 
     def aggregate(self) -> Aggregate:
-        """The aggregate of what was taken in: no value where any sample lacks a part."""
+        """Return the aggregate of all added outcomes; without a value if any sample lacks a part."""
         scored = len(self.columns[0]) if self.columns else 0
         mean, interval = None, Interval(None, "")
         if not self.lacking and scored:
@@ -218,7 +218,7 @@ class CompositeTally:
         )
 
     def _note(self, scored: int) -> str:
-        """Why there is no value."""
+        """Return the reason for a missing value."""
         if self.lacking:
             counted = "; ".join(f"{count:,} without {part}" for part, count in sorted(self.lacking.items()))
             return f"no value, because it is made of means over all samples and not every sample is scored: {counted}"

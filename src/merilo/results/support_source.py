@@ -1,4 +1,4 @@
-"""What a statement was held against: the contexts, the reference or the response."""
+"""The text that a statement was checked against: the contexts, the reference or the response."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def held_against(statement: str, answer: Answer, asked: Sequence[Asked], sample: Sample) -> str:
-    """In words, `the contexts and the response` where the answer was the same for both; empty where it is not known.
+    """Return the text as a phrase, such as `the contexts and the response` if the answer was the same for both.
 
-    `asked`: the questions behind the metrics whose evidence the answer is.
+    Empty if unknown. `asked`: the questions of the metrics whose evidence the answer is.
     """
     questions = (each.question for each in asked if bare(each.answer) == bare(answer))
     found = [
@@ -32,12 +32,12 @@ def held_against(statement: str, answer: Answer, asked: Sequence[Asked], sample:
 
 
 def bare(answer: Answer) -> Answer:
-    """An answer without its evidence: a metric leaves out what is no context."""
+    """Return an answer without its evidence; a metric's evidence omits indices that are not contexts."""
     return replace(answer, evidence=()) if isinstance(answer, SupportVerdict) else answer
 
 
 def named_texts(texts: Collection[str], sample: Sample) -> str:
-    """What a sample calls these texts: `the contexts`, `context 2`, `the reference`; empty for others."""
+    """Return the name of these texts in the sample: `the contexts`, `context 2`, `the reference`; empty for others."""
     contexts = [each.text for each in sample.retrieved_contexts or ()]
     if len(texts) == 1 and len(contexts) > 1 and (only := next(iter(texts))) in contexts:
         return f"context {contexts.index(only) + 1}"

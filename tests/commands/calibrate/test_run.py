@@ -398,7 +398,7 @@ def test_corrected_means_lie_within_their_bounds(labels: Path, tmp_path: Path) -
 def test_the_summary_reports_the_corrected_mean_once_labels_are_attached(labels: Path, tmp_path: Path) -> None:
     """Page, JSON and browser page give the corrected mean, the judge's own beside it, and no longer the remark."""
     run = judged_run(tmp_path / "run", ROWS, ["context_relevance"])
-    remark = "the judge's own error is not in it"
+    remark = "not judge error"
     assert remark in " ".join(str(overview_page(run, 100)).split())
     calibrate_run(run, labels, attach=True)
     corrections = corrected_of(run)
@@ -406,13 +406,13 @@ def test_the_summary_reports_the_corrected_mean_once_labels_are_attached(labels:
     page = " ".join(str(overview_page(run, 100, corrections=corrections)).split())
     assert remark not in page
     assert f"context_relevance (corrected) {estimate.value:.3f}" in page
-    assert f"corrected, from 40 labelled samples; the judge alone {run.metrics['context_relevance'].mean:.3f}" in page
+    assert f"corrected, from 40 labelled samples; judge alone: {run.metrics['context_relevance'].mean:.3f}" in page
     record = overview_record(run, corrections=corrections)["metrics"]["context_relevance"]
     assert record["mean"] == estimate.value
     assert record["correction"]["judge"]["value"] == pytest.approx(run.metrics["context_relevance"].mean)
     html = run_html(run, samples=1, corrections=corrections)
-    assert "By labels of people" in html
-    assert "own error is not in it" not in html
+    assert "Human labels" in html
+    assert remark not in html
 
 
 def test_metrics_without_labels_keep_the_remark(run: merilo.Run, labels: Path) -> None:
@@ -420,7 +420,7 @@ def test_metrics_without_labels_keep_the_remark(run: merilo.Run, labels: Path) -
     found = calibrate_run(run, labels)
     corrections = {text: each.correction for text, each in found.metrics.items()}
     page = " ".join(str(overview_page(run, 100, corrections=corrections)).split())
-    assert "own error is in those of context_relevance, context_relevance(unit=context) alone" in page
+    assert "Only those of context_relevance, context_relevance(unit=context) also cover judge error" in page
 
 
 def test_damaged_labels_of_a_run_are_told(tmp_path: Path) -> None:

@@ -40,29 +40,29 @@ def two(here: Here) -> Here:
 
 
 PAGE = """\
-new against old: 10 samples in common, judged by scripted:script.jsonl
+new vs. old: 10 samples in common, judged by scripted:script.jsonl
 
 mean over the pairs    new    old  difference, 95 % interval
 context_relevance    0.700  0.000   +0.700, +0.333 to +1.000
 
-Differences are new less old. Intervals are at 95 %, over questions; the judge's
-own error is not in it.
+Differences are new minus old. Intervals (95 %) cover sampling of questions, not
+judge error.
 
-What may be said
+Conclusions
   new is better
     context_relevance
 
-Behind it
+Statistics
                        p  corrected  higher  equal  lower  diff/sd     P  finds
 context_relevance  0.016      0.016       7      3      0    +1.45  0.85  0.481
-p: how often chance alone would bring a difference this large if there were
-none; corrected: the same, for looking at so many metrics (Holm). higher, equal,
-lower: samples on which the first run's score is so. diff/sd: the difference in
-standard deviations of single differences. P: the chance that the first is
-higher on a sample, ties half. finds: the smallest true difference that would
-show in 80 % of such comparisons.
+p: probability of a difference at least this large if there is none; corrected:
+p corrected for several tests (Holm). higher, equal, lower: number of samples on
+which the first run scores higher, equal or lower. diff/sd: the difference
+divided by the standard deviation of the differences per sample. P: probability
+that the first run scores higher on a sample (ties count half). finds: smallest
+true difference that 80 % of such comparisons show.
 
-1 of 7 samples that moved, by context_relevance
+1 of 7 samples that changed, by context_relevance
 
   q0  +1.000
   How long is river 0?
@@ -110,7 +110,7 @@ def test_files_for_others(two: Here) -> None:
     """--html and --markdown write files and say so; `--markdown -` prints nothing else."""
     done = two.merilo("compare", "runs/new", "runs/old", "--html", "c.html", "--markdown", "c.md")
     written, _, following = done.stdout.partition("\nNext\n")
-    assert written.endswith("\n\nkept in c.html\nkept in c.md\n")
+    assert written.endswith("\n\nsaved in c.html\nsaved in c.md\n")
     assert "--html" not in following
     page = (two.path / "c.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
@@ -139,19 +139,19 @@ def test_another_judge_is_refused(two: Here) -> None:
     assert "--across-judges" in refused.stderr
     done = two.merilo("compare", "runs/new", "runs/other", "--across-judges")
     assert done.returncode == 0
-    assert "Not the same yardstick: the judge is scripted" in done.stdout.partition("mean over the pairs")[0]
+    assert "Not comparable: the judge is scripted" in done.stdout.partition("mean over the pairs")[0]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "needs two runs or more, got 0"),
-        (("runs/new",), "needs two runs or more, got 1"),
+        ((), "needs at least two runs, got 0"),
+        (("runs/new",), "needs at least two runs, got 1"),
         (("runs/new", "runs/none"), "Not a run directory"),
         (("runs/new", "runs/old", "--level", "95"), "write 0.95 for 95 %"),
-        (("runs/new", "runs/old", "--undefined", "best"), "to drop or to count as worst"),
-        (("runs/new", "runs/old", "--primary", "faithfulness"), "write context_relevance"),
-        (("runs/new", "runs/old", "--html", "none/c.html"), "none/c.html cannot be written"),
+        (("runs/new", "runs/old", "--undefined", "best"), "undefined must be drop or worst"),
+        (("runs/new", "runs/old", "--primary", "faithfulness"), "did you mean context_relevance?"),
+        (("runs/new", "runs/old", "--html", "none/c.html"), "Cannot write none/c.html"),
     ],
 )
 def test_wrong_use(two: Here, arguments: tuple[str, ...], message: str) -> None:
@@ -164,7 +164,7 @@ def test_wrong_use(two: Here, arguments: tuple[str, ...], message: str) -> None:
 def test_a_run_as_a_page(two: Here) -> None:
     """`show --html` writes summary and worst samples; with --metric and --worst those of one metric."""
     done = two.merilo("show", "runs/new", "--html", "run.html")
-    assert done.stdout.endswith("  kept in run.html\n")
+    assert done.stdout.endswith("  saved in run.html\n")
     page = (two.path / "run.html").read_text(encoding="utf-8")
     assert re.findall(r"<h3>(\w+): context_relevance 0.000</h3>", page) == ["q7", "q8", "q9"]
     two.merilo("show", "runs/new", "--html", "run.html", "--worst", "1", "--metric", "context_relevance")

@@ -29,33 +29,33 @@ context_relevance  0.250  0.027 - 0.802       2     1      1
 faithfulness       0.167  0.018 - 0.690       3     1      0
 context_precision  0.500  0.095 - 0.905       2     1      1
 
-Each interval is over questions; the judge's own error is not in it.
+Intervals cover sampling of questions, not judge error.
 
 Counts over all scored samples and shares with their intervals
   context_relevance  relevant: 1 of 3 contexts, 0.333 (0.042 - 0.852)
                      fully relevant: 1 of 3 contexts, 0.333 (0.042 - 0.852)
                      evidence sentences: 1 of 4 sentences, 0.250 (0.022 - 0.831)
-  faithfulness       contradicted not told apart by this judge
+  faithfulness       contradicted not distinguished by this judge
                      supported: 1 of 4 statements, 0.250 (0.034 - 0.761)
   context_precision  relevant: 1 of 3 contexts, 0.333 (0.042 - 0.852)
 
-Not scored, and so not in the means above
+Not scored (excluded from the means above)
   context_relevance, context_precision
       1 undefined, 1 failed: It will not (1); no context was retrieved (1)
   faithfulness
       1 undefined: the response declines to answer and makes no claim (1)
 
-The means, if what is not scored had the worst or the best value
-  context_relevance  0.167 - 0.500 with the failed ones, 0.125 - 0.625 with the
-                     undefined ones too
-  faithfulness       0.125 - 0.375 with the undefined ones
-  context_precision  0.333 - 0.667 with the failed ones, 0.250 - 0.750 with the
-                     undefined ones too
+Bounds of the means, if unscored samples had the worst or the best value
+  context_relevance  0.167 - 0.500 with failed samples, 0.125 - 0.625 with
+                     undefined samples too
+  faithfulness       0.125 - 0.375 with undefined samples
+  context_precision  0.333 - 0.667 with failed samples, 0.250 - 0.750 with
+                     undefined samples too
 
 This run
-  judge    scripted:script.jsonl; how well it agrees with people is not known
-  cost     0 requests, free of charge, 0.0 s
-  kept in  out
+  judge      scripted:script.jsonl; agreement with human labels unknown
+  cost       0 requests, free of charge, 0.0 s
+  stored in  out
 
 Next
   merilo show out --worst 5 --metric context_relevance
@@ -145,7 +145,7 @@ def test_bad_records_refuse_the_data_or_are_named(here: Here) -> None:
     assert "--skip-invalid" in refused.stderr
     found = here.json("run", "data.jsonl", "--out", "out", "--skip-invalid")
     assert (found["samples"], found["skipped"], len(found["skipped_records"])) == (1, 2, 2)
-    assert "Skipped: 2 bad records" in here.merilo("show", "out").stdout
+    assert "Skipped: 2 invalid records" in here.merilo("show", "out").stdout
 
 
 def test_data_from_standard_input_and_a_mapped_column(here: Here) -> None:

@@ -286,12 +286,12 @@ def test_imported_runs_are_shown_and_summarised(here: Path) -> None:
     page = str(overview_page(run, 100))
     assert "scores: 80 samples, scores of scores.csv" in page
     assert "judged by" not in page
-    assert "nothing was judged here" in page
+    assert "no judge was asked" in page
     for text in (" ".join(page.split()), run_html(run)):
-        assert "the scores come from elsewhere (scores.csv)" in text
+        assert "the scores imported from scores.csv" in text
         assert "the judge" not in text
     (piece,) = behind(Case.of(run, "q1"), "foreign:s")
-    assert piece.said == "no verdict: the score comes from elsewhere"
+    assert piece.said == "no verdict: the score was imported"
     assert summarise(run, cluster="doc")["foreign:s"].clusters == 8
     clustered = import_scores(file, scores=["s"], cluster="doc", out=here / "clustered")
     assert summarise(run, cluster="doc")["foreign:s"] == clustered.metrics["foreign:s"]
@@ -315,14 +315,14 @@ def test_imported_runs_are_compared(here: Path) -> None:
     ]
     for page in pages:
         text = unescape(" ".join(page.split()))
-        assert "the scores come from elsewhere, and their own error is not in " in text
-        assert "judge's own error" not in text
+        assert "not the error of the imported scores" in text
+        assert "judge error" not in text
 
 
 def test_there_is_nothing_to_replay(here: Path) -> None:
     """Scores that merilo did not compute cannot be computed again; the error says whose they are."""
     run = import_scores(FILES / "ragas-0.4.csv", out=here / "run")
-    with pytest.raises(UsageError, match=r"holds scores of ragas, ragas-0.4.csv"):
+    with pytest.raises(UsageError, match=r"its scores were imported from ragas, ragas-0.4.csv"):
         merilo.replay(run.path)
 
 

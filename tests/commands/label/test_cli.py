@@ -266,6 +266,6 @@ def test_attached_labels_are_said_to_be_kept(tasks: Here) -> None:
     assert "The labels are kept with the run" in done.stdout
     assert Path(tasks.path / "out" / "labels.jsonl").is_file()
     shown = tasks.merilo("show", "out")
-    assert "By labels of people" in shown.stdout
+    assert "Human labels" in shown.stdout
     assert "at least 10 labelled samples are needed" in " ".join(shown.stdout.split())
     assert tasks.json("show", "out")["metrics"]["faithfulness"]["correction"]["reported"] == "nothing"

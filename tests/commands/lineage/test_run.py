@@ -292,7 +292,7 @@ def test_a_definition_with_few_scores_is_named_and_not_compared(tmp_path: Path) 
         assert row.aggregate.scored == 1
     text = str(lineage_page(tables, 200))
     named = "axion:faithfulness (1), deepeval-4.3.1:faithfulness (1)"
-    assert f"Not compared, since they scored too few: {named}." in text
+    assert f"Not compared, because they scored too few samples: {named}." in text
     assert "over the 6 of 7 samples that every other definition scored" in text
 
 

@@ -78,7 +78,7 @@ def test_below_the_table_stands_why_samples_are_not_scored_and_what_was_scored_a
     )
     assert flags
     told = "; ".join(f"{flag} ({amount})" for flag, amount in flags.items())
-    assert f"  axion:contextual_relevancy\n    scored all the same: {told}\n" in text
+    assert f"  axion:contextual_relevancy\n    scored anyway: {told}\n" in text
 
 
 def test_a_count_that_a_definition_does_not_make_is_not_laid_to_the_judge(published: LineageTables) -> None:

@@ -39,7 +39,7 @@ def test_a_replay_says_that_it_is_bit_equal(recorded: Here, source: str) -> None
     shown = recorded.merilo("show", "out").stdout
     assert done.stdout.split("\n\n")[1] == shown.split("\n\n")[1]  # the table
     assert "all 12 are bit-equal to the recorded ones" in done.stdout
-    assert "kept in" not in done.stdout
+    assert "stored in" not in done.stdout
     assert sorted(path.name for path in recorded.path.iterdir()) == before
 
 
@@ -78,7 +78,9 @@ def test_a_new_metric_is_told_as_new(recorded: Here) -> None:
     """Metrics that the run did not have are computed, said to be new, and no difference; a name takes its data."""
     done = recorded.merilo("replay", "out", "--metrics", "context_relevance(unit=context),context_relevance")
     assert done.returncode == 0
-    assert "context_relevance(unit=context): not in the run, so compared with nothing" in " ".join(done.stdout.split())
+    assert "context_relevance(unit=context): not in the run, so there is nothing to compare with" in " ".join(
+        done.stdout.split()
+    )
     assert "all 4 are bit-equal" in done.stdout
 
 
@@ -87,8 +89,8 @@ def test_a_miss_is_one_sentence_and_wrong_use(recorded: Here) -> None:
     done = recorded.merilo("replay", "tape.jsonl.gz", "--metrics", "context_sufficiency", "--out", "kept")
     assert (done.returncode, done.stdout) == (2, "")
     told = " ".join(done.stderr.split())
-    assert "holds no answer to a question that context_sufficiency asks of sample 'tower': sufficiency (" in told
-    assert "to record it: merilo run DATA --metrics" in told
+    assert "has no answer to a question of context_sufficiency about sample 'tower': sufficiency (" in told
+    assert "To record it: merilo run DATA --metrics" in told
     assert not (recorded.path / "kept").exists()
 
 

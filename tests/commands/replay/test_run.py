@@ -290,7 +290,7 @@ def test_a_miss_names_the_question_and_the_command(tmp_path: Path) -> None:
     assert "\x1b" not in told
     assert len(told.splitlines()) == 1
     assert (
-        "faithfulness asks of sample 's0': noncommittal (user_input 'How long is river 0?'; response 'Red \\x1b" in told
+        "faithfulness about sample 's0': noncommittal (user_input 'How long is river 0?'; response 'Red \\x1b" in told
     )
     assert "long long...')" in told
     assert "merilo run DATA --metrics context_relevance,faithfulness --judge " in told
@@ -351,7 +351,7 @@ def test_a_metric_without_its_fields_is_refused(tmp_path: Path, judge: ScriptedJ
 def test_a_metric_that_is_not_known_here_is_named(tmp_path: Path, judge: ScriptedJudge) -> None:
     """A run with a metric that cannot be made from its text says so, and takes the object instead."""
     merilo.evaluate(rows(2), out=tmp_path / "r", metrics=[First(), "context_relevance"], judge=judge, cache=False)
-    with pytest.raises(merilo.UsageError, match="has the metric made:first, which cannot be made here"):
+    with pytest.raises(merilo.UsageError, match="has the metric made:first, which cannot be built here"):
         merilo.replay(tmp_path / "r")
     assert merilo.replay(tmp_path / "r", metrics=["context_relevance"]).same
 

@@ -26,8 +26,8 @@ response       It was completed in 1889. It is made of stone.
 Values
   context_relevance  0.500 (contexts 2, relevant 1, fully relevant 1, sentences
                      3, evidence sentences 1)
-  faithfulness       0.500 (statements 2, supported 1, contradicted not told
-                     apart by this judge)
+  faithfulness       0.500 (statements 2, supported 1, contradicted not
+                     distinguished by this judge)
   context_precision  1.000 (contexts 2, relevant 1)
 
 Context 1
@@ -47,7 +47,7 @@ Statements counted by faithfulness
   2  The tower is made of stone.
      support: not supported
 
-What was asked: 6 questions
+Questions asked: 6
   each answered by scripted:script.jsonl, no request was needed
   1.  relevance of context 1: grade 2 of 2, p(relevant) = 0.90
   2.  relevance of context 2: grade 0 of 2
@@ -83,7 +83,7 @@ def test_a_sample_as_json(run: Here) -> None:
 def test_the_worst_samples(run: Here) -> None:
     """--worst lists the lowest values first, and says how many samples have none."""
     shown = run.merilo("show", "out", "--worst", "2", "--metric", "faithfulness").stdout
-    assert shown.startswith("faithfulness: the 2 lowest of 3 scored\nNot among them: 1 undefined and 0 failed")
+    assert shown.startswith("faithfulness: the 2 lowest of 3 scored\nNot listed: 1 undefined and 0 failed")
     assert "0.000  river   How long is the river?\n0.000  lost    What is lost?\n" in shown
     assert shown.endswith("merilo show out --sample river\n")
     found = run.json("show", "out", "--worst", "5", "--metric", "context_precision")

@@ -162,7 +162,7 @@ def test_a_sealed_run_of_an_older_format_keeps_its_copy(copy: Path) -> None:
     seal_again(copy)
     code, found = verified(copy)
     assert code == 1
-    assert "lost its copy of the manifest" in " ".join(found["other"])
+    assert "lacks its copy of the manifest" in " ".join(found["other"])
 
 
 OF_0_1_0: dict[str, tuple[Callable[[Path], None], int]] = {

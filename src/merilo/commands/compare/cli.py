@@ -1,4 +1,4 @@
-"""`merilo compare`: do runs differ, and on which samples?"""
+"""`merilo compare`: show the differences between runs, and the samples that changed most."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 HELP = """Compare runs of the same questions: differences, intervals, and the samples that changed most.
 
 Every run is compared with the first one, over the samples that all runs share: same id and equal question. Runs whose
-judge, rubrics or metric versions differ are refused, with a list of the differences.
+judge, rubrics or metric versions differ are rejected, with a list of the differences.
 """
 EXAMPLES = """\b
 Examples:
@@ -41,14 +41,14 @@ def compare(
         typer.Option(metavar="M,...", help="Draw conclusions for these metrics only (Holm-corrected). [default: all]"),
     ] = None,
     by: Annotated[
-        str | None, typer.Option(metavar="M", help="Show the samples that moved most by this metric.")
+        str | None, typer.Option(metavar="M", help="Show the samples that changed most by this metric.")
     ] = None,
     samples: Annotated[
         int | None,
         typer.Option(
             metavar="N",
             min=0,
-            help=f"Number of these samples. [default: {_SHOWN}; {SHOWN} with --html]",
+            help=f"Number of samples to show. [default: {_SHOWN}; {SHOWN} with --html]",
             show_default=False,
         ),
     ] = None,
@@ -61,9 +61,9 @@ def compare(
         bool, typer.Option("--across-judges", help="Compare even if judges, rubrics or versions differ.")
     ] = False,
     across_data: AcrossData = False,
-    html: Annotated[str | None, typer.Option(metavar="FILE", help="Write one static page there.")] = None,
+    html: Annotated[str | None, typer.Option(metavar="FILE", help="Write the comparison as one HTML file.")] = None,
     markdown: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write a comment for a pull request there; - for the output.")
+        str | None, typer.Option(metavar="FILE", help="Write a comment for a pull request; - for standard output.")
     ] = None,
     json: Json = False,
     debug: Debug = False,
@@ -71,7 +71,7 @@ def compare(
     """Compare runs."""
     del debug  # main reads it
     if json and markdown == "-":
-        raise UsageError("--json and --markdown - both want the output; give one of them a file.")
+        raise UsageError("--json and --markdown - both write to standard output; give --markdown a file.")
     from merilo.commands.compare.run import Comparing, compare_runs
 
     found = compare_runs(

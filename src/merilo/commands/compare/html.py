@@ -1,4 +1,4 @@
-"""Runs held against each other as a static page, and as the table that a notebook shows."""
+"""A comparison of runs as a static page, and as the table that a notebook shows."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Pair:
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     text: tuple[int, ...] = ()
-    """Numbers of the columns that hold words."""
+    """Indices of the columns that hold text."""
     plot: Plot | None = None
 
 
 def comparison_html(found: RunComparison) -> str:
-    """The whole comparison with all samples that were looked up, as one file."""
+    """Return the whole comparison with all samples in it as one HTML file."""
     return rendered(
         "comparison",
         title=words.title(found),
@@ -46,7 +46,7 @@ def comparison_html(found: RunComparison) -> str:
 
 
 def comparison_table(found: RunComparison) -> str:
-    """The paired tables alone, without a style of their own."""
+    """Return only the paired tables, without a style sheet."""
     return "\n".join(
         rendered(
             "table",
@@ -70,7 +70,7 @@ def _pair(found: RunComparison, other: int) -> Pair:
     return Pair(
         heading="Differences" if len(found.sides) == 2 else words.pair_title(found, other),
         caption=f"{words.pair_title(found, other)}: means over the pairs, and their difference",
-        head=("metric", found.names[0], found.names[other], "difference", f"{level} interval", "pairs", "reading"),
+        head=("metric", found.names[0], found.names[other], "difference", f"{level} interval", "pairs", "conclusion"),
         rows=tuple(
             (
                 words.marked(row),
@@ -85,7 +85,7 @@ def _pair(found: RunComparison, other: int) -> Pair:
         ),
         text=(6,),
         plot=plot(
-            "drawn, 0 dashed", ((row.comparison.difference, row.comparison.interval.ends) for row in rows), zero=0.0
+            "plot, 0 dashed", ((row.comparison.difference, row.comparison.interval.ends) for row in rows), zero=0.0
         ),
     )
 
@@ -93,7 +93,7 @@ def _pair(found: RunComparison, other: int) -> Pair:
 def _measured(found: RunComparison, other: int) -> Pair:
     return Pair(
         heading="",
-        caption=f"{words.pair_title(found, other)}: numbers behind the readings",
+        caption=f"{words.pair_title(found, other)}: statistics",
         head=("metric", *words.MEASURES),
         rows=tuple((words.marked(row), *words.measures(row)) for row in _rows(found, other)),
     )

@@ -1,7 +1,7 @@
-"""A comparison as Markdown for a comment on a pull request: everything of others is code, so that nothing acts.
+"""A comparison as Markdown for a comment on a pull request.
 
-In code no mention calls anybody, no link is made, no picture loaded and no markup read. A comment holds 65,536 signs;
-samples are left out from the end until it fits.
+Text of data and models is always shown as code: in code, mentions notify no user, and links, images and markup have
+no effect. A comment may have 65,536 characters; samples are left out from the end until it fits.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from merilo.commands.compare.result import Row, RunComparison
 
 SHOWN = 5
-_MOST_SIGNS = 60_000
-_HEADING_SIGNS = 200
+_MAX_CHARS = 60_000
+_HEADING_CHARS = 200
 _WIDTH = 100
 
 
 def comparison_markdown(found: RunComparison, *, samples: int = SHOWN) -> str:
-    """The comparison with so many of the samples that moved most, as far as 60,000 signs hold them."""
+    """Return the comparison with at most `samples` of the samples that changed most, within 60,000 characters."""
     text = "\n\n".join(_blocks(found)) + "\n"
     shown: list[str] = []
-    room = _MOST_SIGNS - len(text) - _HEADING_SIGNS
+    room = _MAX_CHARS - len(text) - _HEADING_CHARS
     for place in range(min(samples, len(found.moved))):
         shown.append(_moved(found, place))
         room -= len(shown[-1]) + 2
@@ -40,13 +40,13 @@ def comparison_markdown(found: RunComparison, *, samples: int = SHOWN) -> str:
             break
     if not shown:
         return text
-    heading = f"**{len(shown):,} of {count(found.movers, 'sample')} that moved**, by {code(found.moved_by or '')}"
+    heading = f"**{len(shown):,} of {count(found.movers, 'sample')} that changed**, by {code(found.moved_by or '')}"
     return text + "\n" + "\n\n".join([heading, *shown]) + "\n"
 
 
 def code(text: str) -> str:
-    """Text of others as a code span that also stands in the cell of a table."""
-    text = clean(text).replace("|", "\u2502")  # no escape of a bar holds both in and out of tables
+    """Return text as a code span that is also valid in a table cell."""
+    text = clean(text).replace("|", "\u2502")  # no way to escape a bar works both inside and outside tables
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * (longest + 1)
     blank = " " if text.startswith("`") or text.endswith("`") or not text else ""
@@ -54,17 +54,17 @@ def code(text: str) -> str:
 
 
 def fenced(text: str) -> str:
-    """Lines of others as a block of code."""
+    """Return lines as a fenced code block."""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{text}{fence}\n"
 
 
 def _blocks(found: RunComparison) -> list[str]:
-    """All but the samples."""
+    """Return all parts except the samples."""
     first, *others = (code(name) for name in found.names)
-    blocks = [f"### {first} against {' and '.join(others)}: {count(found.common, 'sample')} in common"]
-    blocks += [f"> **Mind:** {code(sentence)}" for sentence in words.beware(found)]
+    blocks = [f"### {first} vs. {' and '.join(others)}: {count(found.common, 'sample')} in common"]
+    blocks += [f"> **Warning:** {code(sentence)}" for sentence in words.beware(found)]
     for other in range(1, len(found.sides)):
         blocks.append(_table(found, [row for row in found.rows if row.other == other], other))
     blocks.append(_basis(found))
@@ -77,7 +77,7 @@ def _blocks(found: RunComparison) -> list[str]:
 
 def _table(found: RunComparison, rows: Sequence[Row], other: int) -> str:
     level = words.level_text(found)
-    head = ("metric", code(found.names[0]), code(found.names[other]), "difference", f"{level} interval", "reading")
+    head = ("metric", code(found.names[0]), code(found.names[other]), "difference", f"{level} interval", "conclusion")
     lines = [_line(head), "|---|---:|---:|---:|---:|---|"]
     for row in rows:
         each = row.comparison
@@ -91,10 +91,10 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _basis(found: RunComparison) -> str:
-    other = code(found.names[1]) if len(found.sides) == 2 else "the other"
-    units = "" if found.cluster is None else f" Samples with the same {code(found.cluster)} count together."
+    other = code(found.names[1]) if len(found.sides) == 2 else "the other run"
+    units = "" if found.cluster is None else f" Samples with the same {code(found.cluster)} form one cluster."
     return (
-        f"Differences are {code(found.names[0])} less {other}. Intervals are at {words.level_text(found)}, "
+        f"Differences are {code(found.names[0])} minus {other}. Intervals ({words.level_text(found)}) "
         f"{words.over(found)}.{units}"
     )
 
@@ -102,12 +102,12 @@ def _basis(found: RunComparison) -> str:
 def _reading(each: words.Said) -> str:
     against = f", {code(each.against)}" if each.against else ""
     metrics = ", ".join(code(metric) for metric in each.metrics)
-    why = f" ({each.why})" if each.why else ""  # in our words alone
+    why = f" ({each.why})" if each.why else ""  # merilo's own words, so it needs no code span
     return f"- **{code(each.reading)}**{against}: {metrics}{why}"
 
 
 def _moved(found: RunComparison, place: int) -> str:
-    """A sample behind a line that opens it."""
+    """Return a sample in a collapsible block."""
     each = found.moved[place]
     values = ", ".join(number(value) for value in each.values)
     page = Page(_WIDTH)

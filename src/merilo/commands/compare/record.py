@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def comparison_record(found: RunComparison) -> dict[str, Any]:  # Any: JSON
-    """The comparison as a JSON-able object; differences are first - second."""
+    """Return the comparison as a JSON-able object; differences are first minus second."""
     return {
         "runs": [
             {
@@ -47,7 +47,7 @@ def comparison_record(found: RunComparison) -> dict[str, Any]:  # Any: JSON
 
 
 def flat_row(found: RunComparison, row: Row) -> dict[str, object]:
-    """One comparison without what is nested; the interval's ends are `low` and `high`."""
+    """Return one comparison as a flat record, without nested values; the interval's ends are `low` and `high`."""
     record = _row(found, row)
     low, high = record.pop("interval") or (None, None)
     for name in ("least", "most", "one_sided_ids"):

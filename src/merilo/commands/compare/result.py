@@ -1,4 +1,4 @@
-"""Runs held against each other: what there is to show of it, whoever shows it."""
+"""The result of a comparison of runs, independent of how it is shown."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from merilo.stats.compare import Comparison
 
 SHOWN = 20
-"""So many of the samples that moved most are looked up, unless more or fewer are asked for."""
+"""Default number of samples that changed most in a comparison."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +27,15 @@ class Side:
     """One of the runs."""
 
     name: str
-    """How it is called here; no two are called alike."""
+    """The name of the run in this comparison; unique."""
     run: Run
     scored: int
-    """How many samples it has outcomes of."""
+    """Number of samples with outcomes."""
     absent: tuple[str, ...]
-    """The ids of its samples that are not in every other run; the first ones."""
+    """The first ids of its samples that are not in every other run."""
 
     absences: int
-    """How many there are of them."""
+    """Number of samples that are not in every other run."""
     complete: bool
     """False for a run that was stopped before its last sample."""
 
@@ -46,15 +46,15 @@ class Row:
 
     metric: str
     other: int
-    """The number of the other run, from 1."""
+    """The index of the other run, from 1."""
     higher_is_better: bool
     comparison: Comparison
     one_sided: tuple[str, ...] = ()
-    """The ids of the samples that are scored in one of the two only; the first ones."""
+    """The first ids of the samples that are scored in one of the two runs only."""
 
     @property
     def ahead(self) -> int | None:
-        """The number of the run that the reading says is better; None where it says nothing of the kind."""
+        """The index of the run that is better by the conclusion; None if the conclusion names none."""
         reading = self.comparison.reading
         if reading not in {Reading.FIRST_HIGHER, Reading.SECOND_HIGHER}:
             return None
@@ -63,70 +63,70 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A sample whose scores lie far apart, with what every run keeps of it."""
+    """A sample whose scores differ between runs, with its details in every run."""
 
     sample: str
     values: tuple[float | None, ...]
-    """Its scores, one for each run; None where there is none."""
+    """Its scores, one per run; None if it has none."""
     step: float
-    """The score of the first run less that of the run from which it lies farthest."""
+    """The score of the first run minus that of the run with the largest distance from it."""
     cases: tuple[Case, ...]
-    """One for each run."""
+    """One per run."""
 
 
 @dataclass(frozen=True)
 class RunComparison:
-    """Runs over the samples that all of them have; each but the first is compared with the first.
+    """A comparison of runs over their common samples; every other run is compared with the first.
 
-    Differences are first - other. Readings hold for all `primary` metrics and runs together.
+    Differences are first minus other. Conclusions hold for all `primary` metrics and runs together.
     """
 
     sides: tuple[Side, ...]
     common: int
-    """How many samples all runs have, with an equal question."""
+    """Number of samples that all runs have, with an equal question."""
     rows: tuple[Row, ...]
     """By other run, then by metric in the first run's order."""
     primary: tuple[str, ...]
-    """The metrics that get a reading."""
+    """The metrics that conclusions are drawn for."""
     chosen: bool
-    """Whether the primary metrics were named; if not, they are all."""
+    """True if primary metrics were named; False if all metrics are primary."""
     moved_by: str | None
-    """The metric by which the samples moved; None where no two scores differ."""
+    """The metric that ranks the samples that changed; None if no two scores differ."""
     moved: tuple[Moved, ...]
-    """The samples that moved most, the farthest first."""
+    """The samples that changed most, the largest change first."""
     movers: int
-    """How many samples have different scores of that metric."""
+    """Number of samples with different scores of that metric."""
     left_out: Mapping[str, str] = field(default_factory=dict[str, str])
     """Metrics that cannot be compared → why."""
     other_questions: int = 0
-    """How many common ids name other questions in some run; they are not compared."""
+    """Number of common ids that name another question in some run; they are not compared."""
     differing: tuple[str, ...] = ()
-    """What of the yardstick differs between the runs, a phrase each; only where that was allowed."""
+    """A phrase for each difference in judge, rubrics or versions; empty unless such differences were allowed."""
     notes: tuple[str, ...] = ()
-    """What has to be known before the numbers are believed, a sentence each."""
+    """Warnings on the interpretation of the numbers, a sentence each."""
     level: float = LEVEL
     undefined: Policy = Policy.DROP
     cluster: str | None = None
-    """What the samples were grouped by."""
+    """The field that clusters the samples; None: no clusters."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """How the runs are called."""
+        """The names of the runs."""
         return tuple(side.name for side in self.sides)
 
     @property
     def metrics(self) -> dict[str, Comparison]:
-        """By metric, the comparison of the first two runs."""
+        """The comparison of the first two runs, by metric."""
         return {row.metric: row.comparison for row in self.rows if row.other == 1}
 
     def to_frame(self) -> pd.DataFrame:
-        """One row for each metric and other run, with the fields of the JSON. Needs pandas."""
+        """Return one row per metric and other run, with the fields of the JSON. Raises UsageError without pandas."""
         return cast("pd.DataFrame", render(self, "frame"))
 
     def _repr_html_(self) -> str:
-        """The paired table, as a notebook shows it."""
+        """Return the paired table for a notebook."""
         return str(render(self, "html"))
 
     def __str__(self) -> str:
-        """The page that `merilo compare` prints, 80 columns wide."""
+        """Return the page that `merilo compare` prints, 80 columns wide."""
         return str(render(self, "text"))

@@ -1,4 +1,4 @@
-"""From finished runs to what may be said of the differences between them."""
+"""Compares finished runs: pairs their samples, computes differences, and draws conclusions."""
 
 from __future__ import annotations
 
@@ -30,36 +30,36 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _NAMED = 5
-"""So many ids are named as examples."""
+"""Number of ids that are named as examples."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparing:
-    """What a comparison is asked for."""
+    """The options of a comparison."""
 
     metrics: Sequence[str] | None = None
-    """Those to compare, by whole text or by a name that is the only one of its kind; None: all."""
+    """Metrics to compare, by full text or unambiguous name; None: all."""
     primary: Sequence[str] | None = None
-    """Those that get a reading; None: all that are compared."""
+    """Metrics to draw conclusions for; None: all that are compared."""
     by: str | None = None
-    """The metric by which the samples that moved are chosen; None: the primary one whose difference is surest."""
+    """The metric that ranks the samples that changed; None: the primary one with the smallest p-value."""
     cluster: str | None = None
-    """As `read_scores` takes it, of the first run."""
+    """As in `read_scores`, for the first run."""
     undefined: Policy | str = Policy.DROP
     level: float = LEVEL
     across_judges: bool = False
-    """Compare also if judges, rubrics or versions of metrics differ."""
+    """Compare even if judges, rubrics or versions of metrics differ."""
     across_data: bool = False
-    """Compare also if more than one in ten of the common ids name other questions, which are left out."""
+    """Compare even if more than one in ten of the common ids name other questions, which are left out."""
     samples: int = SHOWN
-    """How many of the samples that moved most are looked up."""
+    """Number of samples that changed most to include."""
 
 
 def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: Comparing | None = None) -> RunComparison:
-    """Compare each run but the first with the first, over the samples that all of them have with an equal question.
+    """Compare every other run with the first one, over the samples that all runs have with an equal question.
 
     Raises UsageError for a metric or an option that cannot be used, and for runs whose judges or questions differ, with
-    what differs; DataError if there is nothing to pair; RunError if a run cannot be read.
+    the differences; DataError if no samples can be paired; RunError if a run cannot be read.
     """
     wanted = wanted or Comparing()
     policy = _checked(runs, wanted)
@@ -109,9 +109,9 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: Comparing | 
 
 def _checked(runs: Sequence[object], wanted: Comparing) -> Policy:
     if len(runs) < 2:
-        raise UsageError(f"A comparison needs two runs or more, got {len(runs)}.")
+        raise UsageError(f"A comparison needs at least two runs, got {len(runs)}.")
     if wanted.samples < 0:
-        raise UsageError(f"The number of samples to show is 0 or more, got {wanted.samples}.")
+        raise UsageError(f"The number of samples to show must be 0 or more, got {wanted.samples}.")
     try:
         check_level(wanted.level)
     except ValueError as error:
@@ -119,13 +119,13 @@ def _checked(runs: Sequence[object], wanted: Comparing) -> Policy:
     try:
         return Policy(wanted.undefined)
     except ValueError:
-        raise UsageError(f"Undefined outcomes are to drop or to count as worst, got {wanted.undefined!r}.") from None
+        raise UsageError(f"undefined must be drop or worst, got {wanted.undefined!r}.") from None
 
 
 def _names(runs: Sequence[Run]) -> list[str]:
-    """What each run is called: the name of its directory, or its path where names are the same."""
+    """Return the name of each run: the name of its directory, or its path if names are equal."""
     paths, short = [str(run.path) for run in runs], [run.path.name or str(run.path) for run in runs]
-    same = len(set(paths)) < len(paths)  # a run against itself: then paths tell no more than names
+    same = len(set(paths)) < len(paths)  # a run compared with itself: paths do not distinguish them either
     named = [name if same or short.count(name) == 1 else path for name, path in zip(short, paths, strict=True)]
     return [
         name if named.count(name) == 1 else f"{name} ({named[: place + 1].count(name)})"
@@ -136,33 +136,33 @@ def _names(runs: Sequence[Run]) -> list[str]:
 def _metrics(
     runs: Sequence[Run], names: Sequence[str], asked: Sequence[str] | None
 ) -> tuple[list[str], dict[str, str]]:
-    """The texts of the metrics that all runs have, in the first one's order; and those that some lack, with why."""
+    """Return the texts of the metrics that all runs have, in the first run's order, and the others with a reason."""
     wanted = list(runs[0].manifest.metrics) if asked is None else _whole_texts(runs[0], asked)
     found: list[str] = []
     left_out: dict[str, str] = {}
     for text in wanted:
         lacking = [name for name, run in zip(names, runs, strict=True) if text not in run.manifest.metrics]
         if lacking and asked is not None:
-            raise UsageError(f"{text} cannot be compared: {', '.join(lacking)} has no such metric; run it there too.")
+            raise UsageError(f"Cannot compare {text}: no such metric in {', '.join(lacking)}. Run it there too.")
         if lacking:
-            left_out[text] = f"{', '.join(lacking)} has no such metric"
+            left_out[text] = f"not in {', '.join(lacking)}"
         else:
             found.append(text)
     if asked is None:
         for run in runs[1:]:
-            left_out |= {text: f"{names[0]} has no such metric" for text in run.manifest.metrics if text not in wanted}
+            left_out |= {text: f"not in {names[0]}" for text in run.manifest.metrics if text not in wanted}
         for text in runs[0].manifest.composites:
-            left_out[text] = "it is made of means and has no value for a sample"
+            left_out[text] = "a composite, which has no value per sample"
     if not found:
-        told = "; ".join(
+        listed = "; ".join(
             f"{name} has {', '.join(run.manifest.metrics) or 'none'}" for name, run in zip(names, runs, strict=True)
         )
-        raise UsageError(f"The runs have no metric in common: {told}. Run the same metrics on both.")
+        raise UsageError(f"The runs have no metric in common: {listed}. Evaluate the same metrics in all runs.")
     return found, left_out
 
 
 def _whole_texts(run: Run, asked: Sequence[str]) -> list[str]:
-    """The texts of the run's metrics that are called so, each once. Raises UsageError."""
+    """Return the full texts of the run's metrics with these names, each once. Raises UsageError."""
     known = ByMetric({text: text for text in run.manifest.metrics})
     composites = ByMetric(run.manifest.composites)
     found: list[str] = []
@@ -171,10 +171,11 @@ def _whole_texts(run: Run, asked: Sequence[str]) -> list[str]:
             found.append(text)
             continue
         if _called(composites, name) is not None:
-            raise UsageError(f"{name} is made of means and has no value for a sample; name the metrics it is made of.")
+            raise UsageError(f"{name} is a composite, which has no value per sample; name the metrics it combines.")
         same = [text for text in known if text.startswith(f"{name}(")]
         near = same or get_close_matches(name, list(known), n=3) or list(known)
-        raise UsageError(f"{run.path} has no metric that is simply called {name!r}; write {' or '.join(near)}.")
+        which = "unique metric" if same else "metric"
+        raise UsageError(f"No {which} {name!r} in {run.path}; did you mean {' or '.join(near)}?")
     return list(dict.fromkeys(found))
 
 
@@ -188,30 +189,30 @@ def _called(known: ByMetric[T], name: str) -> T | None:
 def _differing(
     runs: Sequence[Run], names: Sequence[str], metrics: Sequence[str], *, across_judges: bool
 ) -> tuple[str, ...]:
-    """What of the yardstick differs. Raises UsageError with it, unless it may differ."""
+    """Return the differences in judge, rubrics and versions. Raises UsageError for them unless `across_judges`."""
     found = [
         f"{phrase} (there: {names[0]}, here: {name})"
         for name, run in zip(names[1:], runs[1:], strict=True)
         for phrase in differences_that_move_numbers(runs[0].manifest, run.manifest, metrics=metrics)
     ]
     if found and not across_judges:
-        advice = ", compare other metrics (--metrics), or compare all the same with --across-judges"
+        advice = ", choose other metrics (--metrics), or use --across-judges"
         raise unlike("These runs", found, advice=advice)
     return tuple(found)
 
 
 def _paired(scores: Sequence[RunScores], names: Sequence[str]) -> tuple[list[RunScores], tuple[Side, ...]]:
-    """The scores of the samples that all runs have, in the first one's order. Raises DataError."""
+    """Return the scores of the samples that all runs have, in the first run's order. Raises DataError."""
     known = [_places(each.ids, name) for each, name in zip(scores, names, strict=True)]
     if all(each.ids == scores[0].ids for each in scores[1:]):
         kept, common = list(scores), known[0]
     else:
         common = {sample: place for sample, place in known[0].items() if all(sample in other for other in known[1:])}
         if not common:
-            told = "; ".join(f"{name}: {', '.join(each.ids[:3])}" for each, name in zip(scores, names, strict=True))
+            some = "; ".join(f"{name}: {', '.join(each.ids[:3])}" for each, name in zip(scores, names, strict=True))
             raise DataError(
-                f"The runs have no sample in common: samples are paired by id, and no id is in all of them ({told}). "
-                "Give a question the same id in each data set."
+                f"The runs have no sample in common: no id occurs in all of them ({some}). Samples are paired by id; "
+                "give each question the same id in every data set."
             )
         kept = [each.at([places[sample] for sample in common]) for each, places in zip(scores, known, strict=True)]
     sides = [
@@ -232,7 +233,7 @@ def _places(ids: Sequence[str], name: str) -> dict[str, int]:
     places = {sample: place for place, sample in enumerate(ids)}
     if len(places) != len(ids):
         twice = next(sample for place, sample in enumerate(ids) if places[sample] != place)
-        raise DataError(f"Samples are paired by id, but {name} has {twice!r} twice; make the ids unique.")
+        raise DataError(f"Duplicate id {twice!r} in {name}. Samples are paired by id, so ids must be unique.")
     return places
 
 
@@ -251,8 +252,8 @@ def _check_ranges(scores: Sequence[RunScores], names: Sequence[str]) -> None:
             first = scores[0].columns[metric]
             if (column.span, column.higher_is_better) != (first.span, first.higher_is_better):
                 raise DataError(
-                    f"{metric} has another scale in {name} ({_scale(column)}) than in {names[0]} ({_scale(first)}); "
-                    "bring both to one scale."
+                    f"{metric} has different scales in {name} ({_scale(column)}) and {names[0]} ({_scale(first)}). "
+                    "Convert both to one scale."
                 )
 
 
@@ -264,11 +265,9 @@ def _scale(column: Column) -> str:
 def _primary(run: Run, metrics: Sequence[str], named: Sequence[str]) -> list[str]:
     found = _whole_texts(run, named)
     if unknown := [text for text in found if text not in metrics]:
-        raise UsageError(
-            f"Primary metrics are among those compared, {', '.join(metrics)}; {', '.join(unknown)} is not."
-        )
+        raise UsageError(f"--primary: {', '.join(unknown)} is not compared; compared metrics: {', '.join(metrics)}.")
     if not found:
-        raise UsageError("No primary metric was named; name one, or leave the option out to take all.")
+        raise UsageError("--primary names no metric. Name one, or leave the option out to use all.")
     return found
 
 
@@ -280,12 +279,12 @@ def _compared(
     clusters: Sequence[Hashable] | None = scores[0].clusters
     try:
         return compare_columns(pairs, primary=chosen, clusters=clusters, undefined=policy, level=level)
-    except ValueError as error:  # an Undefined cannot be the worst of a range without an end
+    except ValueError as error:  # Undefined cannot count as the worst score if the range is infinite
         raise UsageError(str(error)) from None
 
 
 def _one_sided(scores: Sequence[RunScores], metric: str, other: int) -> tuple[str, ...]:
-    """The first ids that are scored in one of the two runs only."""
+    """Return the first ids that are scored in one of the two runs only."""
     import numpy as np
 
     first, second = scores[0].columns[metric], scores[other].columns[metric]
@@ -293,26 +292,26 @@ def _one_sided(scores: Sequence[RunScores], metric: str, other: int) -> tuple[st
     return tuple(scores[0].ids[int(place)] for place in places)
 
 
-# -- the samples that moved most ----------------------------------------------------------------------
+# -- the samples that changed most --------------------------------------------------------------------
 
 
 def _moved_by(rows: Sequence[Row], run: Run, metrics: Sequence[str], asked: str | None) -> str:
-    """The metric that was asked for; else the primary one whose difference is surest, else the first."""
+    """Return the requested metric; by default the primary one with the smallest p-value, otherwise the first."""
     if asked is not None:
         (found,) = _whole_texts(run, [asked])
         if found not in metrics:
-            raise UsageError(f"Samples are ranked by a metric that is compared, {', '.join(metrics)}; got {found}.")
+            raise UsageError(f"--by: {found} is not compared; compared metrics: {', '.join(metrics)}.")
         return found
     read = [row for row in rows if row.comparison.reading is not None]
-    told = [row for row in read if row.comparison.p is not None]
-    if told:
-        return min(told, key=lambda row: row.comparison.p or 0.0).metric
-    unlike = [row for row in read if row.comparison.counts.wins + row.comparison.counts.losses]
-    return (unlike or read)[0].metric
+    tested = [row for row in read if row.comparison.p is not None]
+    if tested:
+        return min(tested, key=lambda row: row.comparison.p or 0.0).metric
+    different = [row for row in read if row.comparison.counts.wins + row.comparison.counts.losses]
+    return (different or read)[0].metric
 
 
 def _moved(scores: Sequence[RunScores], metric: str, most: int) -> tuple[tuple[Moved, ...], int]:
-    """The samples that differ most from the first run in any other one; and how many differ at all."""
+    """Return the samples that differ most from the first run in any other run, and the number that differ at all."""
     import numpy as np
 
     columns = [each.columns[metric] for each in scores]
@@ -339,14 +338,14 @@ def _moved(scores: Sequence[RunScores], metric: str, most: int) -> tuple[tuple[M
     return shown, int(differ.sum())
 
 
-# -- what to look out for -----------------------------------------------------------------------------
+# -- warnings -----------------------------------------------------------------------------------------
 
 
 def labels_aside(runs: Sequence[Run]) -> tuple[str, ...]:
-    """A sentence for each run with labels of people attached: they change nothing here."""
+    """Return a sentence for each run with human labels attached, since they are not used here."""
     with_labels = dict.fromkeys(str(run.path) for run in runs if run.labels is not None)
     return tuple(
-        f"Labels of people are attached to {path}, but the numbers here are the judge's own: see the corrected means "
-        f"with {command('show', path)}."
+        f"Human labels are attached to {path}, but the numbers here are the judge's own. For the corrected means: "
+        f"{command('show', path)}"
         for path in with_labels
     )

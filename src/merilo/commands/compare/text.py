@@ -1,4 +1,4 @@
-"""Runs held against each other as a page of text: what differs, what may be said, and the samples that moved most."""
+"""A comparison of runs as a page of text: differences, conclusions, and the samples that changed most."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ def comparison_text(comparison: RunComparison) -> str:
 def comparison_page(
     found: RunComparison, width: int, *, samples: int | None = None, kept: Sequence[str] = (), html: bool = False
 ) -> Page:
-    """The whole comparison; `samples`: of those that moved show so many, None: all that were looked up.
+    """Return the page; `samples`: the number of changed samples to show, None: all in the comparison.
 
-    `kept`: the files that it was written to; `html`: whether one of them is a static page, which is then not advised.
+    `kept`: the files that the comparison was written to; `html`: True if one of them is HTML, so the page does not
+    suggest to write one.
     """
     page = Page(width)
     page.text(words.title(found), tone=Tone.STRONG)
@@ -47,7 +48,7 @@ def comparison_page(
     page.text(words.basis(found))
     _readings(page, found)
     _measures(page, found)
-    _beside(page, found)
+    _notes(page, found)
     moved_samples(page, found, samples)
     _kept(page, kept)
     _next(page, found, html=html)
@@ -55,18 +56,18 @@ def comparison_page(
 
 
 def moved_samples(page: Page, found: RunComparison, most: int | None = None) -> None:
-    """The samples that moved most, with the verdicts of every run."""
+    """Add the samples that changed most, with the verdicts of every run."""
     shown = found.moved[:most]
     if not shown:
         return
-    page.heading(f"{len(shown):,} of {count(found.movers, 'sample')} that moved, by {found.moved_by}")
+    page.heading(f"{len(shown):,} of {count(found.movers, 'sample')} that changed, by {found.moved_by}")
     for each in shown:
         page.blank()
         moved_sample(page, found, each)
 
 
 def moved_sample(page: Page, found: RunComparison, each: Moved) -> None:
-    """One sample: its user input, and what each run has behind its score."""
+    """Add one sample: its user input, and the evidence for its score in each run."""
     page.line("  ", Span(clean(each.sample), Tone.STRONG), f"  {words.signed(each.step)}")
     if text := each.cases[0].result.sample.user_input:
         page.line("  ", Span(cut(text, page.width - 2)))
@@ -109,13 +110,13 @@ def _readings(page: Page, found: RunComparison) -> None:
 def _measures(page: Page, found: RunComparison) -> None:
     several = len(found.sides) > 2
     for other in range(1, len(found.sides)):
-        page.heading(f"Behind it{f', {words.pair_title(found, other)}' if several else ''}")
+        page.heading(f"Statistics{f', {words.pair_title(found, other)}' if several else ''}")
         rows = [(words.marked(row), *words.measures(row)) for row in found.rows if row.other == other]
         _table(page, ("", *words.MEASURES), rows)
     page.text(words.legend(found), tone=Tone.QUIET)
 
 
-def _beside(page: Page, found: RunComparison) -> None:
+def _notes(page: Page, found: RunComparison) -> None:
     for group in words.beside(found):
         page.heading(group.heading)
         page.entries(group.entries, widest=26)
@@ -125,7 +126,7 @@ def _kept(page: Page, kept: Sequence[str]) -> None:
     if kept:
         page.blank()
     for path in kept:
-        page.line(f"kept in {clean(path)}")
+        page.line(f"saved in {clean(path)}")
 
 
 def _next(page: Page, found: RunComparison, *, html: bool) -> None:

@@ -92,7 +92,7 @@ def _retrievers(page: Page, first: Table, second: Table) -> None:
             page.line(Span("by the judge", Tone.QUIET))
         page.line(Span(row, Tone.STRONG if not place else Tone.PLAIN))
     page.blank()
-    page.text(f"{_verdict(names, judged, gold)} Each interval is {OWN_ERROR}.")
+    page.text(f"{_verdict(names, judged, gold)} Intervals {OWN_ERROR}.")
 
 
 def _asks(metric: str) -> bool:

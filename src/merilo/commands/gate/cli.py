@@ -1,4 +1,4 @@
-"""`merilo gate`: is a run good enough, and no worse than the one before?"""
+"""`merilo gate`: check a run against minimum scores or a baseline."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HELP = """Check a run against minimum scores or a baseline: pass, fail or cannot
 
 A gate passes if the lower confidence limit meets the target and fails if the upper limit misses it. For metrics where
 lower is better, --min is a maximum. Samples are paired with the baseline by id if their question is equal. A baseline
-with another judge, rubric or metric version, or with other questions under the same ids, is refused.
+with another judge, rubric or metric version, or with other questions under the same ids, is rejected.
 
 Exit codes: 0 pass, 1 fail, 2 usage error or runs not comparable, 3 cannot tell.
 """
@@ -54,7 +54,7 @@ def gate(
         typer.Option("--strict", help="Also fail on any significant drop, however small.", show_default=False),
     ] = None,
     suite: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Gates in a .toml, .yaml or .json file; options go before it.")
+        str | None, typer.Option(metavar="FILE", help="Gates in a .toml, .yaml or .json file; options override it.")
     ] = None,
     cannot_tell: Annotated[
         str | None,
@@ -63,16 +63,17 @@ def gate(
     undefined: Annotated[
         str | None,
         typer.Option(
-            metavar="drop|worst", help="What undefined outcomes count as; else a gate must hold whatever they are."
+            metavar="drop|worst",
+            help="Leave undefined outcomes out, or count as worst. [default: must hold either way]",
         ),
     ] = None,
     cluster: Cluster = None,
     level: Annotated[
-        float | None, typer.Option(metavar="L", help="Confidence of each one-sided limit, by default 0.95.")
+        float | None, typer.Option(metavar="L", help="Confidence level of each one-sided limit. [default: 0.95]")
     ] = None,
     across_data: AcrossData = False,
     junit: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write the gates as tests for a build server.")
+        str | None, typer.Option(metavar="FILE", help="Write the gates as JUnit XML, one test per gate.")
     ] = None,
     json: Json = False,
     debug: Debug = False,
@@ -102,7 +103,7 @@ def _drops(texts: list[str]) -> float | dict[str, float]:
     if not alone:
         return _pairs(texts, "--max-drop")
     if len(texts) > 1:
-        raise UsageError("--max-drop takes one drop for every metric, or metrics with a drop each: give one number.")
+        raise UsageError("--max-drop: give either one number for all metrics, or METRIC=D for each metric.")
     return _number(alone[0], "--max-drop", "0.02 or faithfulness=0.02")
 
 
@@ -110,16 +111,16 @@ def _pairs(texts: Sequence[str], option: str) -> dict[str, float]:
     found: dict[str, float] = {}
     for metric, number in (_pair(text, option) for text in texts):
         if metric in found:
-            raise UsageError(f"{option} names {metric} twice, with {found[metric]:g} and {number:g}; give it once.")
+            raise UsageError(f"{option} has two values for {metric}: {found[metric]:g} and {number:g}. Give one.")
         found[metric] = number
     return found
 
 
 def _pair(text: str, option: str) -> tuple[str, float]:
-    """The metric, whose own text may have equals signs, and its number."""
+    """Return the metric and its number; splits at the last "=", since the metric's text may contain others."""
     metric, sign, number = text.rpartition("=")
     if not (metric.strip() and sign):
-        raise UsageError(f"{option} takes metric=number, such as faithfulness=0.8; got {text!r}.")
+        raise UsageError(f"{option} expects METRIC=NUMBER, such as faithfulness=0.8, got {text!r}.")
     return metric.strip(), _number(number, option, "faithfulness=0.8")
 
 
@@ -127,7 +128,7 @@ def _number(text: str, option: str, example: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise UsageError(f"{option} takes a number, such as {example}; got {text!r}.") from None
+        raise UsageError(f"{option} expects a number, such as {example}, got {text!r}.") from None
 
 
 def _report(found: Gates, junit: str | None, *, json: bool) -> None:
@@ -140,7 +141,7 @@ def _report(found: Gates, junit: str | None, *, json: bool) -> None:
         try:
             write_file(Path(junit), junit_text(found))
         except OSError as error:
-            raise RunError(f"{junit} cannot be written ({error.strerror}); name another file (--junit).") from error
+            raise RunError(f"Cannot write {junit} ({error.strerror}); choose another file (--junit).") from error
     if json:
         write(json_text(gates_record(found)) + "\n")
     else:

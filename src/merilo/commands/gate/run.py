@@ -1,4 +1,4 @@
-"""From a finished run, and perhaps a baseline, to decisions: good enough, no worse than before, or cannot tell."""
+"""Checks a finished run against a suite of gates, optionally with a baseline."""
 
 from __future__ import annotations
 
@@ -50,19 +50,17 @@ def gate_run(
     _check_asked(suite, baseline)
     if not this.complete:
         raise RunError(
-            f"{this.path} was stopped before its last sample, and the first samples are not all samples; run it to "
-            "its end: the same command with the same --out goes on where it was."
+            f"{this.path} was stopped before its last sample, so it cannot be gated. To resume it, repeat its command "
+            "with the same --out."
         )
     base = None if baseline is None else opened(baseline)
     if base is not None and not base.complete:
-        raise RunError(f"The baseline {base.path} was stopped before its last sample; run it to its end first.")
+        raise RunError(f"The baseline {base.path} was stopped before its last sample. Resume it first.")
     drops = {} if base is None else _drop_names(this, base, suite)
     scores = read_scores(this, metrics=[*suite.minimums, *drops], cluster=suite.cluster)
     early = this.manifest.until is not None
     if scores.clusters is not None and (early or (base is not None and base.manifest.until is not None)):
-        raise UsageError(
-            "A run that could stop early took single samples; it cannot be gated by clusters: leave them out."
-        )
+        raise UsageError("A run that could stop early cannot be gated with clusters. Leave --cluster out.")
     minimums, largest = _by_text(this, suite.minimums), _by_text(this, drops)
     gates = [_minimum(scores, text, asked, suite, early=early) for text, asked in minimums.items()]
     notes: list[str] = []
@@ -74,7 +72,7 @@ def gate_run(
     notes += labels_aside([this] if base is None else [this, base])
     notes += unsealed_notes([this] if base is None else [this, base])
     if any(gate.sequential for gate in gates):
-        notes.append("The run could stop early, so its limits are those of confidence sequences, which are wider.")
+        notes.append("The run could stop early, so its limits come from confidence sequences, which are wider.")
     return Gates(
         run=this.path,
         baseline=None if base is None else base.path,
@@ -92,40 +90,35 @@ def gate_run(
 
 def _check_asked(suite: Suite, baseline: object) -> None:
     if suite.empty and baseline is None:
-        raise UsageError(
-            "Nothing is asked of the run; give a minimum (--min faithfulness=0.8), a baseline with the largest drop "
-            "allowed (--baseline RUN --max-drop 0.02), or a suite (--suite FILE)."
-        )
+        raise UsageError("No gate given. Use --min METRIC=X, --baseline RUN with --max-drop D, or --suite FILE.")
     drops = suite.max_drop is not None and suite.max_drop != {}
     if drops and baseline is None:
-        raise UsageError("A largest drop is asked for, but not from what; name the run before (--baseline RUN).")
+        raise UsageError("--max-drop needs a baseline: add --baseline RUN.")
     if baseline is not None and not drops:
-        raise UsageError("A baseline is named, but not how much worse a metric may be; say so (--max-drop 0.02).")
+        raise UsageError("--baseline needs the largest allowed drop: add --max-drop 0.02.")
     if suite.strict and not drops:
-        raise UsageError(
-            "Strict is about drops, and none is asked for; name a baseline (--baseline RUN --max-drop 0.02)."
-        )
+        raise UsageError("--strict needs a baseline and a largest drop: add --baseline RUN --max-drop 0.02.")
 
 
 def _by_text(run: Run, named: Mapping[str, float]) -> dict[str, float]:
-    """What is asked by the whole text of each metric; the names are known to be those of metrics of the run."""
+    """Return the requirements by full text of each metric; every name must be that of a metric of the run."""
     texts = ByMetric({text: text for text in run.manifest.metrics})
     found: dict[str, float] = {}
     for name, value in named.items():
         if found.setdefault(texts[name], value) != value:
-            raise UsageError(f"{texts[name]} is asked for twice, with {found[texts[name]]:g} and {value:g}; ask once.")
+            raise UsageError(f"Two values for {texts[name]}: {found[texts[name]]:g} and {value:g}. Give one.")
     return found
 
 
 def _drop_names(run: Run, base: Run, suite: Suite) -> dict[str, float]:
-    """The largest drop of each metric: of those named, or of all that both runs have."""
+    """Return the largest allowed drop by metric: of the named metrics, or of all that both runs have."""
     drop = suite.max_drop
     if drop is not None and not isinstance(drop, float | int):
         return dict(drop)
     common = [text for text in run.manifest.metrics if text in base.manifest.metrics]
     if not common:
-        told = f"{', '.join(run.manifest.metrics)}; {', '.join(base.manifest.metrics)}"
-        raise UsageError(f"{run.path} and the baseline {base.path} have no metric in common ({told}).")
+        listed = f"{', '.join(run.manifest.metrics)}; {', '.join(base.manifest.metrics)}"
+        raise UsageError(f"{run.path} and the baseline {base.path} have no metric in common ({listed}).")
     return dict.fromkeys(common, float(drop or 0.0))
 
 
@@ -157,9 +150,9 @@ def _minimum(scores: RunScores, text: str, asked: float, suite: Suite, *, early:
 
 
 def _policy(suite: Suite, column: Column) -> Policy | None:
-    """What Undefined outcomes count as. Raises UsageError where there is no worst value."""
+    """Return how Undefined outcomes count. Raises UsageError if the worst value is infinite."""
     if suite.undefined is Policy.WORST and not isfinite(column.worst):
-        raise UsageError("In a range without an end there is no worst value; leave Undefined outcomes out: drop.")
+        raise UsageError("A metric with an infinite range has no worst value. Use --undefined drop.")
     return suite.undefined
 
 
@@ -175,10 +168,10 @@ class _Pair:
     early: bool
     notes: tuple[str, ...]
     other_questions: int
-    """How many common ids name other questions; they are left out."""
+    """Number of common ids that name other questions; they are left out."""
     base_only: int
     new_only: int
-    """How many samples only one of the runs has."""
+    """Number of samples that only one of the runs has."""
     equal_inputs: frozenset[str]
     """The metrics whose inputs are equal in both runs."""
 
@@ -187,7 +180,7 @@ def _paired(base: Run, new: RunScores, metrics: Sequence[str], *, across_data: b
     """Return the runs over the samples that both have, in the order of the one that could stop early, if one could."""
     lacking = [text for text in metrics if text not in base.manifest.metrics]
     if lacking:
-        raise UsageError(f"The baseline {base.path} has no metric {', '.join(lacking)}; run it there too.")
+        raise UsageError(f"The baseline {base.path} has no metric {', '.join(lacking)}. Evaluate it there too.")
     differences = differences_that_move_numbers(base.manifest, new.run.manifest, metrics=metrics)
     if differences:
         raise unlike(f"{new.run.path} (here) and its baseline {base.path} (there)", differences)
@@ -195,8 +188,8 @@ def _paired(base: Run, new: RunScores, metrics: Sequence[str], *, across_data: b
     seeds = [each.manifest.until["seed"] for each in (base, new.run) if each.manifest.until is not None]
     if len(set(map(str, seeds))) > 1:
         raise UsageError(
-            f"Both runs could stop early, but took their samples in different orders (seeds {seeds[0]} and "
-            f"{seeds[1]}); run one of them again with the other's seed."
+            f"Both runs could stop early, but with different sample orders (seeds {seeds[0]} and {seeds[1]}). Re-run "
+            "one of them with the other's seed."
         )
     if base.manifest.until is not None and new.run.manifest.until is None:
         found = align(before.ids, new.ids)
@@ -206,15 +199,15 @@ def _paired(base: Run, new: RunScores, metrics: Sequence[str], *, across_data: b
         second, first, only_new, only_base = found.first, found.second, found.only_first, found.only_second
     if not first:
         raise DataError(
-            f"{new.run.path} and {base.path} have no sample in common, such as {new.ids[0]!r} and {before.ids[0]!r}; "
-            "samples are paired by id: give each an id that stays."
+            f"{new.run.path} and {base.path} have no sample in common (ids such as {new.ids[0]!r} and "
+            f"{before.ids[0]!r}). Samples are paired by id: give each an id that stays the same."
         )
     if len(only_base) > MOST_OTHER * len(before.ids) and not seeds and not across_data:
         raise UsageError(
             f"{len(only_base):,} of the {len(before.ids):,} samples of the baseline {base.path} are not in "
             f"{new.run.path}, such as {before.ids[only_base[0]]!r}. More than one in ten are missing, so the runs are "
-            f"not comparable. Give each sample an id that stays the same, run all samples, or use --across-data to "
-            f"compare only the {count(len(first), 'sample')} that both runs have."
+            f"not comparable. Give each sample an id that stays the same, and run all samples. To compare only the "
+            f"{count(len(first), 'sample')} that both runs have, use --across-data."
         )
     pair = (before.at(first), new.at(second))
     questions = equal_questions(pair, [str(base.path), str(new.run.path)], metrics, across_data=across_data)
@@ -237,14 +230,14 @@ def _left(scores: RunScores, places: Sequence[int], where: str) -> list[str]:
     shown = ", ".join(scores.ids[place] for place in places[:_SHOWN])
     more = f" and {len(places) - _SHOWN:,} more" if len(places) > _SHOWN else ""
     one = len(places) == 1
-    told = f"{count(len(places), 'sample')} {'is' if one else 'are'} in {where} only, and {'is' if one else 'are'} not"
-    return [f"{told} compared: {shown}{more}."]
+    text = f"{count(len(places), 'sample')} {'is' if one else 'are'} in {where} only, and {'is' if one else 'are'} not"
+    return [f"{text} compared: {shown}{more}."]
 
 
 def _drop(pair: _Pair, text: str, asked: float, suite: Suite) -> Gate:
     base, new = pair.base.columns[text], pair.new.columns[text]
     if (base.span, base.higher_is_better) != (new.span, new.higher_is_better):
-        raise DataError(f"{text} has another scale in the baseline; bring both to one scale.")
+        raise DataError(f"{text} has another scale in the baseline. Convert both to one scale.")
     policy, strict, level = _policy(suite, new), suite.strict, suite.level
     if pair.early:
         decision = early_drop(base, new, asked, strict=strict, undefined=policy, level=level)
@@ -279,7 +272,7 @@ def _equal_outcomes(base: Column, new: Column) -> bool:
 
 
 def _judge_noise(pair: _Pair, gates: Sequence[Gate]) -> list[str]:
-    """A sentence for each metric with equal inputs and unequal outcomes: the judge differs, not the build."""
+    """Return a sentence for each metric with equal inputs and unequal outcomes: the judge differs, not the build."""
     return [
         f"{gate.metric} has the same inputs in both runs on all {count(len(pair.new.ids), 'sample')}, but not the same "
         "scores: the difference comes from the judge, not from the build."

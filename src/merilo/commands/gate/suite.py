@@ -1,4 +1,4 @@
-"""What a run is held against: the gates of one project, from a file or from arguments."""
+"""A suite of gates, from a file or from arguments."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ MOST_SEED = 2**53
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """The gates of a run. Raises UsageError for a value that makes no sense."""
+    """The gates of a run. Raises UsageError for an invalid value."""
 
     minimums: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Metric, by whole text or name → its least mean; its greatest mean where lower is better."""
+    """Metric, by full text or name → its minimum mean; its maximum mean if lower is better."""
     max_drop: float | Mapping[str, float] | None = None
-    """How much worse than the baseline a metric may be, in its own unit: one number for every metric that both runs
-    have, or one by metric. A rise where lower is better.
+    """Largest allowed loss against the baseline, on the scale of the metric: one number for every metric that both
+    runs have, or one per metric. A rise if lower is better.
     """
     strict: bool = False
-    """Whether any drop that is shown fails, also one within `max_drop`."""
+    """True: any significant drop fails, even within `max_drop`."""
     level: float = LEVEL
-    """The confidence of each one-sided limit."""
+    """Confidence level of each one-sided limit."""
     cluster: str | None = None
-    """The field, or the key of the metadata, whose equal values make samples one cluster; "": none."""
+    """Field or metadata key; samples with equal values form one cluster. "": no clusters."""
     undefined: Policy | None = None
-    """drop: leave Undefined outcomes out; worst: count them as the worst value. None: either may be, and the gate
-    passes or fails only if it does so both ways.
+    """drop: leave Undefined outcomes out; worst: count them as the worst value. None: the gate passes or fails only if
+    it does so in the best and the worst case.
     """
     cannot_tell: CannotTell | None = None
-    """What a gate that cannot tell counts as in the end; None: neither."""
+    """The final verdict for a gate that cannot tell; None: "cannot tell"."""
     seed: int = SEED
-    """Of the order in which `merilo run --until-decided` takes samples."""
+    """Seed of the order in which `merilo run --until-decided` evaluates samples."""
 
     def __post_init__(self) -> None:
         for name, value in self.minimums.items():
@@ -57,49 +57,49 @@ class Suite:
         drops = self.max_drop if isinstance(self.max_drop, float | int | None) else None
         for name, value in ({"max_drop": drops} if drops is not None else _named(self.max_drop)).items():
             if _number(name, value) < 0:
-                raise UsageError(f"A largest drop is 0 or more, got {value:g} ({name}); write 0.02 for a drop of 0.02.")
+                raise UsageError(f"{name} must be 0 or more, got {value:g}; write 0.02 to allow a drop of 0.02.")
         if not 0.5 < self.level < 1:
-            raise UsageError(f"A one-sided level lies between 0.5 and 1, got {self.level}; write 0.95 for 95 %.")
+            raise UsageError(f"The one-sided level must be between 0.5 and 1, got {self.level}; write 0.95 for 95 %.")
         if not 0 <= self.seed < MOST_SEED:
-            raise UsageError(f"A seed is a whole number from 0 to 2^53, got {self.seed}.")
+            raise UsageError(f"seed must be a whole number from 0 to 2^53, got {self.seed}.")
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is asked for."""
+        """True if the suite has no gate."""
         return not self.minimums and (self.max_drop is None or self.max_drop == {})
 
     def until(self) -> Until:
-        """The minimums as what may end a run early. Raises UsageError for a suite that only a whole run answers."""
+        """Return the minimums as a rule for early stopping. Raises UsageError for a suite that needs a whole run."""
         if self.max_drop is not None and self.max_drop != {}:
             raise UsageError(
-                "A run can stop early by minimums only, and this suite has max_drop too; put the minimums into a suite "
-                "of their own, or run to the end and use merilo gate."
+                "Early stopping supports minimums only, but this suite has max_drop. Put the minimums into another "
+                "suite, or use merilo gate after the run."
             )
         if self.cluster:
             raise UsageError(
-                f"A run that may stop early takes single samples in random order, but this suite has "
-                f"cluster = {self.cluster!r}, whose samples are not single ones; run to the end and use merilo gate."
+                f"Early stopping does not support clusters, but this suite has cluster = {self.cluster!r}. Use merilo "
+                "gate after the run."
             )
         if not self.minimums:
             raise UsageError(
-                "A run is stopped by minimums, and this suite has none; give it some: [minimums], m = 0.8."
+                "Early stopping needs minimums, but this suite has none. Add a table [minimums] with m = 0.8."
             )
         return Until(dict(self.minimums), self.level, self.undefined, self.seed)
 
 
 def read_suite(path: str | PathLike[str]) -> Suite:
-    """The suite in a TOML, YAML or JSON file. Raises UsageError that names the file and the key."""
+    """Return the suite in a TOML, YAML or JSON file. Raises UsageError with the file and the key."""
     return suite_of(read_document(path), source=str(path))
 
 
 def suite_of(record: Mapping[str, object], *, source: str) -> Suite:
-    """The suite in an object of plain values. Raises UsageError for an unknown key, with the nearest known one."""
+    """Return the suite in a mapping of plain values. Raises UsageError for an unknown key, with a similar known one."""
     known = [each.name for each in fields(Suite)]
     for key in record:
         if key not in known:
             near = get_close_matches(key, known, n=1)
-            advice = f"did you mean {near[0]}?" if near else f"it may have {', '.join(known)}."
-            raise UsageError(f"{source}: a suite has no key {key!r}; {advice}")
+            advice = f"did you mean {near[0]}?" if near else f"known keys: {', '.join(known)}."
+            raise UsageError(f"{source}: unknown key {key!r}; {advice}")
     try:
         return Suite(
             minimums=_numbers(record.get("minimums", {}), "minimums"),
@@ -126,7 +126,7 @@ def suite_from(
     cluster: str | None = None,
     level: float | None = None,
 ) -> Suite:
-    """The suite in a file, an empty one without; what is given besides goes before what it says. Raises UsageError."""
+    """Return the suite in a file, or an empty one; other arguments override its values. Raises UsageError."""
     suite = Suite() if path is None else read_suite(path)
     return replace(
         suite,
@@ -141,7 +141,7 @@ def suite_from(
 
 
 def until_from(given: str | PathLike[str] | Until) -> Until:
-    """What may end a run early: as given, or the minimums of a suite in a file. Raises UsageError."""
+    """Return the rule for early stopping: as given, or the minimums of a suite in a file. Raises UsageError."""
     if isinstance(given, Until):
         return given
     suite = read_suite(given)
@@ -152,14 +152,14 @@ def until_from(given: str | PathLike[str] | Until) -> Until:
 
 
 def one_of(options: type[E], value: object, name: str) -> E | None:
-    """The member that a text names; None for None. Raises UsageError."""
+    """Return the member that a text names; None for None. Raises UsageError."""
     if value is None:
         return None
     try:
         return options(cast("str", value))
     except ValueError:
         choices = " or ".join(option.value for option in options)
-        raise UsageError(f"{name} is {choices}, got {shown(value)}.") from None
+        raise UsageError(f"{name} must be {choices}, got {shown(value)}.") from None
 
 
 def _named(drops: object) -> dict[str, float]:

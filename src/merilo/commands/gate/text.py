@@ -1,4 +1,4 @@
-"""Decisions on a run as one JSON object, as a page, and as JUnit's XML, which build servers show as tests."""
+"""The decisions on a run as one JSON object, as a page, and as JUnit XML."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from merilo.commands.gate.result import CannotTell, Kind
 from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Span, Tone
 from merilo.rendering.sanitize import clean
-from merilo.rendering.wording import OWN_ERROR, foreign_error
+from merilo.rendering.wording import OWN_ERROR, covers_imported
 from merilo.stats.gate import Verdict
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _SHOWN = 5
 
 
 def gates_record(found: Gates) -> dict[str, Any]:  # Any: JSON
-    """The decisions as a JSON-able object."""
+    """Return the decisions as a JSON-able object."""
     return {
         "run": str(found.run),
         "baseline": None if found.baseline is None else str(found.baseline),
@@ -42,11 +42,11 @@ def gates_record(found: Gates) -> dict[str, Any]:  # Any: JSON
 
 
 def gates_page(found: Gates, width: int) -> Page:
-    """Return the page with every decision, and with what would decide those that cannot tell."""
+    """Return the page with every decision, and with advice on those that cannot tell."""
     page = Page(width)
-    against = "" if found.baseline is None else f", against {found.baseline}"
+    baseline = "" if found.baseline is None else f" vs. {found.baseline}"
     page.line(Span(found.headline, _TONES[found.verdict]))
-    page.line(Span(clean(f"{found.run}{against}"), Tone.QUIET))
+    page.line(Span(clean(f"{found.run}{baseline}"), Tone.QUIET))
     if found.warning:
         page.text(found.warning, tone=Tone.BAD)
     page.blank()
@@ -55,15 +55,15 @@ def gates_page(found: Gates, width: int) -> Page:
     for gate in (*found.obstacles, *passed):
         page.entry(gate.verdict.value, gate.reading, column=column, tone=_TONES[gate.verdict])
     page.blank()
-    page.text(f"Each limit is {foreign_error() if found.foreign else OWN_ERROR}.", tone=Tone.QUIET)
+    page.text(f"Limits {covers_imported() if found.foreign else OWN_ERROR}.", tone=Tone.QUIET)
     for note in found.notes:
         page.text(note, tone=Tone.QUIET)
-    _untold(page, found)
+    _undecided(page, found)
     return page
 
 
 def junit_text(found: Gates) -> str:
-    """Return one test per gate, for build servers that read JUnit's XML.
+    """Return JUnit XML with one test per gate, for build servers.
 
     A gate that cannot tell is an error; if the suite lets it pass, it is skipped, and if the suite lets it fail, a
     failure.
@@ -89,7 +89,7 @@ def junit_text(found: Gates) -> str:
 
 
 def _junit_kind(gate: Gate, found: Gates) -> str | None:
-    """Return the element that says how a test ended; None if it passed."""
+    """Return the name of the XML element for the result of a test; None if it passed."""
     if gate.verdict is Verdict.CANNOT_TELL:
         known = {None: "error", CannotTell.PASS: "skipped", CannotTell.FAIL: "failure"}
         return known[found.cannot_tell]
@@ -120,13 +120,13 @@ def _record(gate: Gate) -> dict[str, Any]:  # Any: JSON
     }
 
 
-def _untold(page: Page, found: Gates) -> None:
-    """What would decide the gates that cannot tell."""
-    untold = [gate for gate in found.gates if gate.verdict is Verdict.CANNOT_TELL]
-    if not untold:
+def _undecided(page: Page, found: Gates) -> None:
+    """Add advice on how to decide the gates that cannot tell."""
+    undecided = [gate for gate in found.gates if gate.verdict is Verdict.CANNOT_TELL]
+    if not undecided:
         return
-    page.heading("What would decide")
-    for gate in untold:
+    page.heading("How to decide")
+    for gate in undecided:
         page.text(f"{gate.metric}: {_advice(gate)}", indent=2)
         for sample in gate.deciding[:_SHOWN]:
             page.line("    " + command("show", str(found.run), "--sample", sample))
@@ -140,15 +140,15 @@ def _advice(gate: Gate) -> str:
         some = "this failed sample" if len(gate.deciding) == 1 else f"these {len(gate.deciding)} failed samples"
         end = "best" if gate.decision.would is Verdict.PASS else "worst"
         score = "the same score in both runs" if gate.kind is Kind.DROP else f"the {end} score"
-        return f"it would {gate.decision.would} if {some} had {score}. Run them again with --retry-failed:"
+        return f"would {gate.decision.would} if {some} had {score}. Run them again with --retry-failed:"
     if gate.decision.lower is None:
-        return "more samples, or other ones."
+        return "use more or other samples."
     drop = gate.decision.excluded_drop
     if gate.kind is Kind.DROP and drop is not None:
-        return f"more samples (merilo plan --power says how many), or a drop of {_above(drop):.3f} allowed."
-    return "more samples."
+        return f"use more samples (merilo plan --power estimates how many) or allow a drop of {_above(drop):.3f}."
+    return "use more samples."
 
 
 def _above(drop: float) -> float:
-    """Return the next thousandth above a drop, which would pass."""
+    """Return the smallest multiple of 0.001 above a drop: with it allowed, the gate would pass."""
     return (floor(drop * 1_000) + 1) / 1_000

@@ -1,4 +1,4 @@
-"""How definitions of one name score the same samples: the rows of a comparison, from a finished run."""
+"""The scores of several definitions of one metric on the same samples, as rows of a table, from a finished run."""
 
 from __future__ import annotations
 
@@ -30,32 +30,33 @@ class DefinitionRow:
     """One definition of a family, over the samples of a run."""
 
     definition: str
-    """The text of the metric, our own or published."""
+    """The text of the metric, merilo's own or published."""
     metric: str
-    """The text of the metric that was computed: for a form, `same_verdicts(of=...)`."""
+    """The text of the metric that was computed; for a formula over merilo's verdicts, `same_verdicts(of=...)`."""
     aggregate: Aggregate
     """Over all samples that this definition scored."""
     common_mean: float | None
-    """Mean over the common samples of the family; None if the definition is not compared, see `CommonSamples`."""
+    """Mean over the common samples of the family; None if the definition is not compared (see `CommonSamples`)."""
     common_interval: tuple[float, float] | None
-    """Confidence interval of `common_mean`, as that of the aggregate; None if there is none."""
+    """Confidence interval of `common_mean`, at the level of the aggregate; None if there is none."""
     asked: int
-    """Questions behind its outcomes; equal ones count once."""
+    """Number of questions that its outcomes are based on; equal questions count once."""
     tau_b: float | None
     """Kendall's tau-b with the first row over the common samples; None when not defined."""
     compared: int
-    """Samples of `common_mean` and `tau_b`."""
+    """Number of samples in `common_mean` and `tau_b`."""
     formula: str
     left_out: str
-    """What of the definition is not computed; empty where it is computed whole."""
+    """The parts of the definition that are not computed; empty if it is computed completely."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommonSamples:
-    """The samples over which the definitions of a family are compared: those that each of them scored.
+    """The samples over which the definitions of a family are compared: those that all of them scored.
 
-    A definition without any score is not compared. Nor are those with the fewest scores while less than half of the
-    samples that some definition scored would be common: a definition may be undefined for all but rare samples.
+    A definition without any score is not compared. Definitions with the fewest scores are left out as well, until the
+    common samples are at least half of the largest number that one definition scored. A definition may be undefined
+    for most samples, and would otherwise leave too few common ones.
     """
 
     count: int
@@ -64,14 +65,14 @@ class CommonSamples:
     left_out: Mapping[str, int]
     """The definitions that are not compared → how many samples they scored."""
     with_all: int
-    """How many samples would be common if every definition with a score were compared."""
+    """Number of common samples if every definition with a score were compared."""
     same: bool
-    """Every definition is compared, and scored the same samples."""
+    """True if every definition is compared and scored the same samples."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineageTables:
-    """A run with the definitions of each family; `left_out`: the families and metrics without any, and why."""
+    """A run with the definitions of each family; `left_out`: families and metrics without a definition, and why."""
 
     run: Run
     families: Mapping[Lineage, tuple[DefinitionRow, ...]]
@@ -80,7 +81,7 @@ class LineageTables:
 
 
 def lineage_tables(run: Run, plan: Mapping[Lineage, Mapping[str, str | Metric]]) -> LineageTables:
-    """One row for each definition whose metric the run has; `plan`: definition → metric, native ones first."""
+    """Return one row per definition whose metric the run has; `plan`: definition → metric, native ones first."""
     values: dict[str, _Values] = {text: {} for text in run.metrics}
     keys: dict[str, set[str]] = {text: set() for text in run.metrics}
     for record in run.records():
@@ -105,7 +106,7 @@ def lineage_tables(run: Run, plan: Mapping[Lineage, Mapping[str, str | Metric]])
 
 
 def _compared(scores: Mapping[str, _Values]) -> dict[str, _Values]:
-    """The definitions to compare, by the rule of `CommonSamples`."""
+    """Return the definitions to compare, by the rule of `CommonSamples`."""
     compared = {name: values for name, values in scores.items() if values}
     most = max(map(len, compared.values()), default=0)
     while 2 * len(_shared(compared.values())) < most:
@@ -118,7 +119,7 @@ def _compared(scores: Mapping[str, _Values]) -> dict[str, _Values]:
 
 
 def _shared(scores: Iterable[_Values]) -> list[str]:
-    """The samples that all of these scored, in dataset order."""
+    """Return the samples that all of these definitions scored, in the order of the data."""
     first, *others = [*scores] or [{}]
     return [sample for sample in first if all(sample in each for each in others)]
 
@@ -131,7 +132,7 @@ def _common(scores: Mapping[str, _Values], compared: Mapping[str, _Values], coun
 
 
 def _clusters(run: Run) -> dict[str, str | None]:
-    """Sample → cluster; empty where the run was made without."""
+    """Return sample → cluster; empty if the run has no clusters."""
     if run.manifest.cluster is None:
         return {}
     store = open_store(run)
@@ -143,7 +144,7 @@ def _clusters(run: Run) -> dict[str, str | None]:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """What the rows of one family have in common."""
+    """The shared data of the rows of one family."""
 
     run: Run
     first: str
@@ -153,7 +154,7 @@ class _Table:
     cluster_of: Mapping[str, str | None]
 
     def row(self, definition: str, metric: str, asked: int) -> DefinitionRow:
-        """The row of one definition."""
+        """Return the row of one definition."""
         form = FORMS.get(definition) if metric != definition else None
         values = self._values(definition)
         estimate = mean_interval(
@@ -176,6 +177,6 @@ class _Table:
         )
 
     def _values(self, definition: str) -> list[float]:
-        """The values of the common samples; none if the definition is not compared."""
+        """Return the values of the common samples; empty if the definition is not compared."""
         own = self.compared.get(definition)
         return [own[each] for each in self.shared] if own is not None else []

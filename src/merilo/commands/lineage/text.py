@@ -1,4 +1,4 @@
-"""How definitions of one name score the same data: as one JSON object, as tables, and for one sample."""
+"""The scores of several definitions of one metric on the same data: as JSON, as tables, and for one sample."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from merilo.runs.run import Aggregate, Run
 
 _ALIKE: Final[Sequence[str]] = ("definition", "mean", "95 % interval", "scored", "flags", "asked", "tau-b")
-"""The headings where every definition scored the same samples."""
+"""The headings if every definition scored the same samples."""
 _UNLIKE: Final[Sequence[str]] = ("definition", "mean", "scored", "common", "95 % interval", "flags", "asked", "tau-b")
-"""The headings where they did not: the mean over a definition's own samples, then all else over the common ones."""
+"""The headings otherwise: the mean over the definition's own samples, then everything else over the common ones."""
 _WIDE: Final = 70
-"""Below this width of the page the column `asked` is left out."""
+"""On pages narrower than this, the column `asked` is left out."""
 
 
 def lineage_record(tables: LineageTables) -> dict[str, Any]:  # Any: JSON
-    """The tables as a JSON-able object."""
+    """Return the tables as a JSON-able object."""
     return {
         "run": str(tables.run.path),
         "judge": judge_name(tables.run),
@@ -42,7 +42,10 @@ def lineage_record(tables: LineageTables) -> dict[str, Any]:  # Any: JSON
 
 
 def lineage_page(tables: LineageTables, width: int) -> Page:
-    """One table for each family; below it what each row computes and leaves out, and why which samples lack a score."""
+    """Return the page with one table per family.
+
+    Notes below a table list the formula of each row, what it leaves out, and why samples have no score.
+    """
     page = Page(width)
     manifest = tables.run.manifest
     page.text(f"{count(manifest.samples, 'sample')} of {manifest.data}, {_judges(tables.run)}", tone=Tone.STRONG)
@@ -59,18 +62,19 @@ def lineage_page(tables: LineageTables, width: int) -> Page:
             page.text(", ".join(names), indent=4, tone=Tone.QUIET)
     page.blank()
     page.text(
-        f"Each interval is {OWN_ERROR}. "
-        f"tau-b: Kendall's rank correlation with the first row of the table, over the common samples; {NONE} "
-        "if there are not two, or one of the rows gives them all the same value. asked: questions behind the row; "
-        f"equal questions were asked once. {_published_text(tables)} merilo metrics NAME says how each is computed.",
+        f"Intervals {OWN_ERROR}. "
+        "tau-b: Kendall's rank correlation with the first row of the table, over the common samples (1 = same order); "
+        f"{NONE} if there are fewer than two samples, or if one of the rows is constant. "
+        "asked: questions that the row is based on; equal questions were asked once. "
+        f"{_published_text(tables)} merilo metrics NAME explains each metric.",
         tone=Tone.QUIET,
     )
-    page.line(f"  kept in {tables.run.path}")
+    page.line(f"  stored in {tables.run.path}")
     return page
 
 
 def lineage_sample_record(tables: LineageTables, sample: str) -> dict[str, Any]:  # Any: JSON
-    """How each definition arrives at its number for one sample. Raises RunError for an unknown id."""
+    """Return the computation of each definition for one sample as JSON. Raises RunError for an unknown id."""
     outcomes = tables.run.sample(sample).outcomes
     return {
         "run": str(tables.run.path),
@@ -83,7 +87,7 @@ def lineage_sample_record(tables: LineageTables, sample: str) -> dict[str, Any]:
 
 
 def lineage_sample_page(tables: LineageTables, sample: str, width: int) -> Page:
-    """How each definition arrives at its number for one sample. Raises RunError for an unknown id."""
+    """Return a page on the computation of each definition for one sample. Raises RunError for an unknown id."""
     page = Page(width)
     outcomes = tables.run.sample(sample).outcomes
     page.text(f"sample {sample} of {tables.run.manifest.data}, {_judges(tables.run)}", tone=Tone.STRONG)
@@ -94,13 +98,13 @@ def lineage_sample_page(tables: LineageTables, sample: str, width: int) -> Page:
             value = number(outcome.value) if isinstance(outcome, Score) else NONE
             page.line(f"  {value:>7}  ", Span(each.definition, Tone.STRONG))
             page.text(_way(each, outcome), indent=11)
-    page.heading("Every reply behind these numbers")
+    page.heading("To show all replies")
     page.line("  " + command("show", str(tables.run.path), "--sample", sample))
     return page
 
 
 def _reasons(left_out: Mapping[str, str]) -> dict[str, list[str]]:
-    """Reason → the definitions left out for it; a form is called as its definition."""
+    """Return reason → the definitions left out for it; a formula over merilo's verdicts is named as its definition."""
     found: dict[str, list[str]] = {}
     for metric, reason in left_out.items():
         named = next((each for each in FORMS if f"={each})" in metric or f'="{each}")' in metric), metric)
@@ -109,7 +113,7 @@ def _reasons(left_out: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def _judges(run: Run) -> str:
-    """Who answered; the embedder and the cross-encoder only where a definition asked them."""
+    """Return the names of the judges; the embedder and the cross-encoder only if a definition asked them."""
     others = [f"{role} {judge.get('name', NONE)}" for role, judge in run.manifest.judges.items() if role != "judge"]
     return ", ".join([f"judge {judge_name(run)}", *others])
 
@@ -119,22 +123,23 @@ def _title(family: str) -> str:
 
 
 def _published_text(tables: LineageTables) -> str:
-    """What the rows of other systems reproduce."""
+    """Return a sentence on what the published rows reproduce; empty if there are none."""
     published = [row for rows in tables.families.values() for row in rows if ":" in row.definition]
     if any(row.metric != row.definition for row in published):
         return (
-            "Published rows are formulas over our own verdicts: none of their prompts, steps or replies is reproduced."
+            "Published rows apply the published formula to merilo's verdicts; prompts, steps and replies are not "
+            "reproduced."
         )
     return (
-        "Published rows reproduce the formula, the steps, the reading of replies and, if the system fixes it, the "
-        f"temperature; not {WORDING}."
+        "Published rows reproduce the formula, the steps, the parsing of replies and, if the system fixes it, the "
+        f"temperature, but not {WORDING}."
         if published
         else ""
     )
 
 
 def _common_text(common: CommonSamples, samples: int) -> str:
-    """Over which samples the definitions are compared, and which of them are not."""
+    """Return the samples over which the definitions are compared, and the definitions that are not compared."""
     if not common.most:
         return "No definition scored a sample."
     if common.same:
@@ -146,7 +151,7 @@ def _common_text(common: CommonSamples, samples: int) -> str:
         text = "No sample was scored by every definition, so their means cannot be compared."
     if common.left_out:
         names = ", ".join(f"{name} ({scored:,})" for name, scored in common.left_out.items())
-        text = f"{text} Not compared, since they scored too few: {names}."
+        text = f"{text} Not compared, because they scored too few samples: {names}."
     return text
 
 
@@ -174,12 +179,12 @@ def _cells(row: DefinitionRow, headings: Sequence[str], samples: int) -> list[st
 
 
 def _notes(page: Page, rows: Sequence[DefinitionRow]) -> None:
-    """What there is to say of each row; what holds for several is said once."""
-    told: dict[tuple[str, ...], list[str]] = {}
+    """Add the notes on the rows; rows with equal notes are listed together."""
+    grouped: dict[tuple[str, ...], list[str]] = {}
     for each in rows:
-        told.setdefault((*_formula(each), *_unlike_others(each.aggregate)), []).append(each.definition)
+        grouped.setdefault((*_formula(each), *_exceptions(each.aggregate)), []).append(each.definition)
     page.blank()
-    for lines, names in told.items():
+    for lines, names in grouped.items():
         if not lines:
             continue
         page.text(", ".join(names), indent=2)
@@ -192,17 +197,17 @@ def _formula(row: DefinitionRow) -> list[str]:
     return [row.formula, *left_out] if row.formula else []
 
 
-def _unlike_others(aggregate: Aggregate) -> list[str]:
-    """Why samples have no score, and which have one though something went wrong."""
+def _exceptions(aggregate: Aggregate) -> list[str]:
+    """Return why samples have no score, and the flags of samples that were scored anyway."""
     flags = "; ".join(f"{flag} ({amount:,})" for flag, amount in aggregate.flags.items())
     return [
         *([f"unscored: {missing_text(aggregate)}"] if aggregate.undefined or aggregate.failed else []),
-        *([f"scored all the same: {flags}"] if flags else []),
+        *([f"scored anyway: {flags}"] if flags else []),
     ]
 
 
 def _way(row: DefinitionRow, outcome: Outcome) -> str:
-    """How an outcome came about, in a line."""
+    """Return one line on how an outcome was computed."""
     match outcome:
         case Undefined():
             return f"undefined: {outcome.reason}"
@@ -216,7 +221,7 @@ def _way(row: DefinitionRow, outcome: Outcome) -> str:
 
 
 def _counted(row: DefinitionRow, counts: Mapping[str, int | None]) -> dict[str, int | None]:
-    """The counts to tell: one that a published definition does not make is none, whoever judged."""
+    """Return the counts to show; those that a published definition does not compute are dropped."""
     return {name: amount for name, amount in counts.items() if amount is not None or ":" not in row.definition}
 
 

@@ -1,4 +1,4 @@
-"""The part of `merilo plan` that a pilot run tells: samples needed, and whether stopping early can pay."""
+"""The options of `merilo plan` for a pilot run: samples needed, and the benefit of early stopping."""
 
 from __future__ import annotations
 
@@ -13,22 +13,20 @@ if TYPE_CHECKING:
 
 Pilots = Annotated[
     list[str] | None,
-    typer.Option("--power", metavar="RUN", help="A pilot that tells how scores spread; twice: how two runs differ."),
+    typer.Option("--power", metavar="RUN", help="Pilot run to estimate the needed samples from; twice: paired runs."),
 ]
-Difference = Annotated[
-    float | None, typer.Option(metavar="D", help="With --power: the difference of means to be shown.")
-]
+Difference = Annotated[float | None, typer.Option(metavar="D", help="With --power: difference of means to detect.")]
 UntilDecided = Annotated[
-    str | None, typer.Option(metavar="SUITE", help="With --power: say whether stopping early can pay.")
+    str | None, typer.Option(metavar="SUITE", help="With --power: forecast early stopping by this suite.")
 ]
 PilotCluster = Annotated[
     str | None,
-    typer.Option(metavar="FIELD", help="With --power: samples with the same value of this field count together."),
+    typer.Option(metavar="FIELD", help="With --power: samples with the same value of this field form one cluster."),
 ]
 
 
 class Pilot(NamedTuple):
-    """What is asked of pilot runs."""
+    """The options about pilot runs."""
 
     runs: list[str]
     difference: float | None
@@ -36,18 +34,18 @@ class Pilot(NamedTuple):
     cluster: str | None
 
     def check(self, data: str | None) -> None:
-        """Raises UsageError for what is asked without a pilot, and where there are neither data nor a pilot."""
+        """Raise UsageError for options that need a pilot, and if there are neither data nor a pilot."""
         if self.runs:
             return
         named = {"--difference": self.difference, "--until-decided": self.until_decided, "--cluster": self.cluster}
         for name, value in named.items():
             if value is not None:
-                raise UsageError(f"{name} is told from a pilot; name a run that is there (--power RUN).")
+                raise UsageError(f"{name} needs a pilot run: add --power RUN.")
         if data is None:
-            raise UsageError("Name the file to evaluate (DATA), or a pilot run (--power RUN); see merilo plan --help.")
+            raise UsageError("Give a file to evaluate (DATA) or a pilot run (--power RUN); see merilo plan --help.")
 
     def told(self, metrics: list[str] | None, most: int | None) -> Power | None:
-        """What the pilots say of runs of so many samples; None where none was named."""
+        """Return the estimates from the pilots; None without a pilot. `most`: samples of the planned runs."""
         if not self.runs:
             return None
         from merilo.commands.gate.suite import until_from
@@ -58,7 +56,7 @@ class Pilot(NamedTuple):
 
 
 def report_power(found: Power, *, json: bool) -> None:
-    """Print what a pilot says alone."""
+    """Print the estimates from a pilot, for a plan without data."""
     from merilo.commands.power.result import power_record, power_section
     from merilo.rendering.page import Page
     from merilo.rendering.sanitize import json_text

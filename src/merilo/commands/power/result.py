@@ -1,4 +1,4 @@
-"""What a pilot says of runs to come: as one JSON object, and as a section of a page."""
+"""Estimates for future runs from a pilot run: as one JSON object, and as a section of a page."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ if TYPE_CHECKING:
     from merilo.stats.sequential import Outlook
 
 _INDEPENDENT = (
-    "One pilot tells how its own scores spread, not how two runs differ sample by sample. It is assumed that both runs "
-    "score each sample independently; runs over the same samples mostly differ less, so fewer may do. Give a second "
-    "pilot (--power twice) for a better number."
+    "One pilot shows how its own scores vary, not how two runs differ on a sample. The estimate assumes that both runs "
+    "score each sample independently. Runs over the same samples usually differ less and need fewer samples. For a "
+    "better estimate, give a second pilot (--power twice)."
 )
 _ALONE = (
-    "Each number is for its metric alone. A comparison that decides by several corrects for that (Holm) and needs "
-    "more; name those you decide by (compare --primary)."
+    "Each number is for one metric alone. A comparison of several metrics is corrected (Holm) and needs more samples; "
+    "choose the metrics you decide by with compare --primary."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """How many samples of one metric show the difference."""
+    """The number of samples that one metric needs to show the difference."""
 
     metric: str
     pilot: int
-    """Samples of the pilot that have a score, in both runs of two."""
+    """Number of samples of the pilot with a score; of two pilots, with a score in both."""
     paired: bool
-    """Whether the spread is that of two pilots' paired differences; else that of independent runs is assumed."""
+    """True if the spread is that of the paired differences of two pilots; False if independent runs are assumed."""
     found: SamplesNeeded
 
 
 @dataclass(frozen=True, slots=True)
 class Early:
-    """Whether it can pay to stop early by one minimum."""
+    """The forecast of early stopping by one minimum."""
 
     metric: str
     asked: float
@@ -50,19 +50,19 @@ class Early:
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """What a pilot says of runs to come."""
+    """Estimates for future runs from a pilot."""
 
     pilots: tuple[Path, ...]
     difference: float | None
     power: float
-    """The chance to see the difference, if it is there."""
+    """Probability to detect the difference if it exists."""
     level: float
     needed: tuple[Needed, ...]
     early: tuple[Early, ...]
 
 
 def power_record(found: Power) -> dict[str, Any]:  # Any: JSON
-    """What the pilot says as a JSON-able object."""
+    """Return the estimates as a JSON-able object."""
     return {
         "pilots": [str(path) for path in found.pilots],
         "difference": found.difference,
@@ -85,13 +85,13 @@ def power_record(found: Power) -> dict[str, Any]:  # Any: JSON
 
 
 def power_section(page: Page, found: Power) -> None:
-    """How many samples are needed, and whether stopping early can pay."""
+    """Add the numbers of samples needed, and the forecast of early stopping."""
     if found.difference is not None:
         page.heading(f"Samples to show a difference of {found.difference:g}")
         page.entries([(each.metric, _needed(each)) for each in found.needed])
         page.text(
-            f"So many show it with a chance of {percent(found.power)} where it is there, at a level of "
-            f"{percent(found.level)}; compare the runs over the same samples.",
+            f"These numbers detect it with a probability of {percent(found.power)} if it exists, at a confidence level "
+            f"of {percent(found.level)}. Compare the runs over the same samples.",
             indent=2,
         )
         if len(found.needed) > 1:
@@ -99,7 +99,7 @@ def power_section(page: Page, found: Power) -> None:
         if any(not each.paired and each.found.samples for each in found.needed):
             page.text(_INDEPENDENT, indent=2)
     if found.early:
-        page.heading("Whether stopping early can pay")
+        page.heading("Forecast of early stopping")
         page.entries([(each.metric, _early(each)) for each in found.early])
 
 
@@ -111,19 +111,19 @@ def _needed(each: Needed) -> str:
     if needed.clusters is not None:
         text += f" in {count(needed.clusters, 'cluster')}"
     if needed.cautious is not None and needed.cautious > needed.samples:
-        text += f"; {needed.cautious:,} to be on the safe side, as the pilot has {each.pilot:,} only"
+        text += f"; {needed.cautious:,} to be safe, because the pilot has only {each.pilot:,}"
     return text
 
 
 def _early(each: Early) -> str:
-    asked = f"at {'least' if each.higher_is_better else 'most'} {each.asked:g}"
+    asked = f"{'minimum' if each.higher_is_better else 'maximum'} {each.asked:g}"
     outlook = each.outlook
     if outlook.units is None or outlook.decided is None or outlook.decided_fixed is None:
         return f"{asked}: {outlook.note}"
-    pays = "yes" if outlook.pays else "no"
+    pays = "saves samples" if outlook.pays else "not worthwhile"
     return (
-        f"{asked}: {pays}. Of {outlook.most:,} samples it would take {outlook.units:,.0f} on average and decide "
-        f"{outlook.decided:.0%} of such runs; all of them, looked at once, would decide {outlook.decided_fixed:.0%}."
+        f"{asked}: {pays}. It would use {outlook.units:,.0f} of {outlook.most:,} samples on average and decide "
+        f"{outlook.decided:.0%} of such runs; a gate after all samples would decide {outlook.decided_fixed:.0%}."
     )
 
 

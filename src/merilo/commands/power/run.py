@@ -1,4 +1,4 @@
-"""How many samples a difference needs, and whether stopping early can pay, as a pilot run tells."""
+"""Estimates the samples needed for a difference, and the benefit of early stopping, from a pilot run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _TWO = 2
 _NO_SCORES = "cannot tell: the pilot has no scores"
 _DRAWN = 20_000_000
-"""Made-up scores that an outlook draws at most; from 20 to 200 runs of them."""
+"""Maximum number of simulated scores in a forecast; it simulates 20 to 200 runs."""
 
 
 def power_of(
@@ -45,21 +45,21 @@ def power_of(
     power: float = POWER,
     level: float = LEVEL,
 ) -> Power:
-    """What a pilot of one run, or of two that are compared, says of runs to come.
+    """Return estimates for future runs from one pilot run, or from two pilots that are compared.
 
-    `difference`: to be shown by a paired comparison of two runs over the same samples, in the unit of each metric. The
-    spread of the differences is that of the two pilots; of one alone it is assumed that both runs would score each
-    sample independently and spread alike, which is more than most pairs spread. `until`: minimums for which to say
-    whether stopping early can pay, with `most` samples (None: as many as the first pilot has).
+    `difference`: the difference to detect by a paired comparison of two runs over the same samples, on the scale of
+    each metric. Its spread is estimated from the two pilots. With one pilot, both runs are assumed to score each sample
+    independently and with equal spread, which overestimates the spread of most pairs. `until`: minimums for a forecast
+    of early stopping, with `most` samples (None: as many as the first pilot has).
 
-    Raises UsageError for what cannot be asked, DataError where two pilots have no sample in common.
+    Raises UsageError for invalid arguments, DataError if two pilots have no sample in common.
     """
     if not 1 <= len(pilots) <= _TWO:
-        raise UsageError(f"A pilot is one run, or two that are compared; got {len(pilots)} (--power).")
+        raise UsageError(f"--power: expected one or two pilot runs, got {len(pilots)}.")
     if difference is None and until is None:
         raise UsageError(
-            "Say what is to be planned: the difference to be shown (--difference 0.02), or a suite that is to end a "
-            "run (--until-decided FILE)."
+            "--power needs the difference to detect (--difference 0.02) or a suite for early stopping (--until-decided "
+            "FILE)."
         )
     runs = [opened(pilot) for pilot in pilots]
     _check(difference, most, power, level)
@@ -75,13 +75,13 @@ def power_of(
 
 def _check(difference: float | None, most: int | None, power: float, level: float) -> None:
     if difference is not None and (difference == 0 or not isfinite(difference)):
-        raise UsageError(f"Samples are counted for a difference other than 0, got {difference:g}.")
+        raise UsageError(f"The difference must be a finite number other than 0, got {difference:g}.")
     if most is not None and most < 1:
-        raise UsageError(f"At least 1 sample is planned for, got {most}.")
+        raise UsageError(f"The number of planned samples must be at least 1, got {most}.")
     if not 0 < level < 1:
-        raise UsageError(f"A confidence level lies between 0 and 1, got {level}; write 0.95 for 95 %.")
+        raise UsageError(f"The confidence level must be between 0 and 1, got {level}; write 0.95 for 95 %.")
     if not 1 - level < power < 1:
-        raise UsageError(f"The chance to see it lies between {1 - level:.3g} and 1, got {power}; write 0.8 for 80 %.")
+        raise UsageError(f"The power must be between {1 - level:.3g} and 1, got {power}; write 0.8 for 80 %.")
 
 
 # -- a difference -------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ def _needed(
             continue
         low, high = column.span
         if abs(difference) > high - low:
-            raise UsageError(f"{text} lies between {low:g} and {high:g}; a difference of {difference:g} cannot be.")
+            raise UsageError(f"A difference of {difference:g} is impossible: {text} is between {low:g} and {high:g}.")
         kept, values = _differences(column, None if other is None else other.columns[text])
         clusters = None if scores.clusters is None else [scores.clusters[place] for place in kept]
         if len(set(values.tolist())) < _TWO:
@@ -109,23 +109,26 @@ def _needed(
 
 
 def _paired(first: RunScores, run: Run) -> tuple[RunScores, RunScores]:
-    """Two pilots over their common samples."""
+    """Return two pilots over their common samples. Raises UsageError or DataError if they cannot be paired."""
     common = [text for text in first.columns if text in run.manifest.metrics]
     if not common:
-        raise UsageError(f"{first.run.path} and {run.path} have no metric in common; give pilots of the same metrics.")
+        raise UsageError(f"{first.run.path} and {run.path} have no metric in common. Use pilots with the same metrics.")
     differences = differences_that_move_numbers(first.run.manifest, run.manifest, metrics=common)
     if differences:
         pilots = f"The pilots {first.run.path} (there) and {run.path} (here)"
-        raise unlike(pilots, differences, advice=", or give one pilot alone")
+        raise unlike(pilots, differences, advice=", or use only one pilot")
     second = read_scores(run, metrics=common, cluster="")
     places = align(first.ids, second.ids)
     if not places.first:
-        raise DataError(f"The pilots {first.run.path} and {run.path} have no sample in common; pairs are made by id.")
+        raise DataError(f"The pilots {first.run.path} and {run.path} have no sample in common. Samples pair by id.")
     return first.at(places.first), second.at(places.second)
 
 
 def _differences(first: Column, second: Column | None) -> tuple[list[int], NDArray[np.float64]]:
-    """Where there are differences, and they; of one run those that two like it would have, scored independently."""
+    """Return the positions of pairs and their differences.
+
+    For one run: scaled deviations from the mean, with the spread that differences of two independent runs would have.
+    """
     import numpy as np
 
     if second is not None:
@@ -149,7 +152,7 @@ def _early(run: Run, until: Until, most: int) -> tuple[Early, ...]:
         column = scores.columns[texts[name]]
         low, high = column.span
         if not (isfinite(low) and isfinite(high)):
-            raise UsageError(f"{texts[name]} has an infinite range, in which nothing can be decided early.")
+            raise UsageError(f"{texts[name]} has an infinite range, so it cannot be decided early.")
         check_asked(texts[name], asked, column.span)
         values = column.values[column.scored]
         sign = 1.0 if column.higher_is_better else -1.0

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 HELP = """Recompute the scores of RUN without asking a judge, and report whether they are bit-equal.
 
 RUN is the directory of a run, or a tape that merilo run --record wrote. With --metrics, metrics that the run did
-not have are computed from the answers that it holds.
+not have are computed from the recorded answers.
 
-Exit codes: 0 every recorded score is bit-equal, 1 a score differs, 2 usage error, a damaged run or tape, or a
-question whose answer is not recorded.
+Exit codes: 0 every recorded score is bit-equal, 1 a score differs, 2 usage error, damaged run or tape, or an answer
+that is not recorded.
 """
 EXAMPLES = """\b
 Examples:
@@ -38,13 +38,13 @@ def replay(
         str, typer.Argument(metavar="RUN", help="Directory of a run, or a tape.", callback=given, show_default=False)
     ],
     metrics: Annotated[
-        list[str] | None, typer.Option(metavar="A,B", help="Metrics to compute, by default those of the run.")
+        list[str] | None, typer.Option(metavar="A,B", help="Metrics to compute. [default: those of the run]")
     ] = None,
     out: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Keep the recomputed run in this new directory.")
+        str | None, typer.Option(metavar="DIR", help="Store the recomputed run in this new directory.")
     ] = None,
     reread: Annotated[
-        bool, typer.Option("--reread", help="Read the raw replies of language models again, by the rules of today.")
+        bool, typer.Option("--reread", help="Parse the raw replies of language models again, with the current rules.")
     ] = False,
     json: Json = False,
     debug: Debug = False,
@@ -61,7 +61,7 @@ def replay(
     else:
         show(_page(found, page_width(), out))
     if not found.same:
-        raise typer.Exit(Exit.GATE_FAILED)  # what was recorded is the gate
+        raise typer.Exit(Exit.GATE_FAILED)  # the recorded scores serve as the gate
 
 
 def _record(found: Replay, out: str | None) -> dict[str, Any]:  # Any: JSON
@@ -96,10 +96,10 @@ def _page(found: Replay, width: int, out: str | None) -> Page:
     page.heading("Replayed without a call")
     page.entries(_rows(found))
     if found.differences:
-        page.heading("What differs")
-        page.entries([(f"{each.sample} {each.metric}", _told(each)) for each in found.differences[:_SHOWN]])
+        page.heading("Differences")
+        page.entries([(f"{each.sample} {each.metric}", _change(each)) for each in found.differences[:_SHOWN]])
         if found.different > _SHOWN:
-            page.text(f"... and {found.different - _SHOWN:,} more (--json names 100 of them)", indent=2)
+            page.text(f"... and {found.different - _SHOWN:,} more (--json lists the first 100)", indent=2)
     return page
 
 
@@ -113,22 +113,22 @@ def _rows(found: Replay) -> list[tuple[str, str]]:
     else:
         rows.append(("outcomes", f"{found.equal:,} of {total:,} are bit-equal to the recorded ones"))
     if found.means:
-        rows.append(("means", f"of {', '.join(found.means)}: not those that were recorded"))
+        rows.append(("means", f"of {', '.join(found.means)}: differ from the recorded ones"))
     if found.new:
-        rows.append(("new", f"{', '.join(found.new)}: not in the run, so compared with nothing"))
+        rows.append(("new", f"{', '.join(found.new)}: not in the run, so there is nothing to compare with"))
     rows += [("versions", f"{text} was {old} and is {new} now") for text, (old, new) in found.versions.items()]
     if found.reread is not None:
         read, different, unread = found.reread.read, found.reread.different, found.reread.unread
-        stand = f"; {count(unread, 'answer')} without replies to read, taken as recorded" if unread else ""
-        rows.append(("reread", f"{different:,} of {count(read, 'answer')} differ{stand}"))
+        rest = f"; {count(unread, 'answer')} used as recorded, because their replies cannot be read" if unread else ""
+        rows.append(("reread", f"{different:,} of {count(read, 'answer')} differ{rest}"))
     return rows
 
 
-def _told(difference: Difference) -> str:
+def _change(difference: Difference) -> str:
     old, new = _outcome(difference.recorded), _outcome(difference.now)
     if old != new:
         return f"{old}, now {new}"
-    return f"{old} as before, but other {', '.join(difference.fields)}"
+    return f"{old} unchanged, but different {', '.join(difference.fields)}"
 
 
 def _outcome(record: Mapping[str, Any]) -> str:  # Any: JSON

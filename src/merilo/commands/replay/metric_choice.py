@@ -1,4 +1,4 @@
-"""Which metrics a replay computes: those of the run, or those asked for."""
+"""The choice of metrics that a replay computes: those of the run, or the requested ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Choosing:
-    """Finds the metrics to recompute: those of the run, or those asked for."""
+    """Finds the metrics to recompute: those of the run, or the requested ones."""
 
     manifest: Manifest
     store: Store
@@ -39,7 +39,7 @@ class Choosing:
     source: Path
 
     def selection(self, asked: Sequence[str | Definition] | None) -> Selection:
-        """Raises UsageError for a metric that is not known here."""
+        """Return the metrics to recompute; `asked`: None for those of the run. Raises UsageError if one is unknown."""
         stored = {**self.manifest.metrics, **self.manifest.composites}
         if asked is None:
             given = [(text, self._known(text, version)) for text, version in stored.items()]
@@ -66,17 +66,17 @@ class Choosing:
             return parse_recorded(text, version)
         except UsageError as error:
             raise UsageError(
-                f"{self.source} has the metric {text}, which cannot be made here ({str(error).rstrip('.')}); give it "
-                "as an object (merilo.replay(..., metrics=[...])) or name others (--metrics)."
+                f"{self.source} has the metric {text}, which cannot be built here ({str(error).rstrip('.')}). Pass it "
+                "as an object (merilo.replay(..., metrics=[...])) or choose others (--metrics)."
             ) from error
 
     def _in_some(self) -> frozenset[str]:
-        """The fields that some sample has; it takes a pass over the samples."""
+        """Return the fields that at least one sample has; needs a pass over the samples."""
         return frozenset[str]().union(*(sample.present for sample in self.store.samples()))
 
 
 def _check(asked: Mapping[str, Metric], in_some: frozenset[str]) -> None:
-    """Raises UsageError for a metric that no sample has the fields for."""
+    """Raise UsageError for a metric that no sample has the fields for."""
     for text, metric in asked.items():
         if (missing := missing_fields(metric, in_some)) is not None:
             raise UsageError(f"{text} cannot be computed: {missing}.")

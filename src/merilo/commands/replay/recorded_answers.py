@@ -1,4 +1,4 @@
-"""The answers that a run recorded, found for the questions that a plan asks now."""
+"""The recorded answers of a run, found for the questions that a plan asks now."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     from merilo.runs.store import Asked, Conversation, Store
 
 _EXCERPT = 60
-_NOT_TOLD = frozenset({"role", "draw", "language", "likely"})
+_NOT_SHOWN = frozenset({"role", "draw", "language", "likely"})
 
 
 @dataclass(slots=True)
 class Reread:
-    """What came of reading the raw replies again; a question counts once."""
+    """The result of parsing the raw replies again; every question counts once."""
 
     read: int = 0
-    """Questions whose replies could be read again."""
+    """Questions whose replies could be parsed again."""
     different: int = 0
-    """Those of them with another answer now."""
+    """Questions among these with a different answer now."""
     unread: int = 0
-    """Questions without recorded replies, or for which another reply would be asked for now: their answers stand."""
+    """Questions without recorded replies, or that would need another reply now; their recorded answers are used."""
     _seen: set[bytes] = field(default_factory=set[bytes], repr=False)
 
     def count(self, key: bytes, stored: Answer, now: Answer | None) -> None:
-        """Take in the answer to one question as stored and as read now."""
+        """Count one question, with its stored answer and the one parsed now."""
         if key not in self._seen:
             self._seen.add(key)
             self.read += now is not None
@@ -46,9 +46,9 @@ class Reread:
 
 
 class Recorded:
-    """Looks up what a run holds, by the keys of a trail or by what is asked.
+    """Looks up recorded answers, by the keys of a trail or by the content of a question.
 
-    With `again` the answers are those that the present rules read from the raw replies, where they can be read.
+    With `again`, answers are parsed from the raw replies with the current rules, if that is possible.
     """
 
     def __init__(self, store: Store, manifest: Manifest, *, again: Reread | None = None) -> None:
@@ -61,22 +61,22 @@ class Recorded:
         self._index: dict[bytes, bytes] | None = None
 
     def forget(self) -> None:
-        """Drop what was looked up for a sample; the next one asks about other texts."""
+        """Drop the lookups of a sample; the next one asks about other texts."""
         self._at.clear()
         self._reread.clear()
 
     def trail(self, keys: Sequence[bytes]) -> Trail:
-        """The questions under these keys, for the plan that asked them in this order."""
+        """Return the questions with these keys, for the plan that asked them in this order."""
         return Trail(self, tuple(keys))
 
     def at(self, key: bytes) -> Asked | None:
-        """The question under this key; None when there is none."""
+        """Return the question with this key; None if there is none."""
         if key not in self._at:
             self._at[key] = self._store.asked(key)
         return self._at[key]
 
     def answer(self, asked: Asked) -> Answer:
-        """The answer to a question that was found."""
+        """Return the answer to a recorded question."""
         if self._again is None:
             return asked.answer
         if asked.key not in self._reread:
@@ -84,16 +84,16 @@ class Recorded:
         return self._reread[asked.key]
 
     def same(self, stored: Question[Any], asked: Question[Any]) -> bool:
-        """True when the stored answer answers what is asked now: same words, same draw, same judge."""
+        """Return True if a stored answer is valid for the question asked now: same content, draw and judge."""
         if stored == asked:
             return True
         return self._address(stored) == self._address(asked)
 
     def find(self, question: Question[Any]) -> Asked | None:
-        """A question with the same words, draw and judge, whoever asked it; None when none was recorded.
+        """Return a recorded question with the same content, draw and judge, of any metric; None if there is none.
 
-        Where several were, since they were judged in different packs, one with a verdict goes before one that
-        failed, then the smallest key: nothing that depends on when a reply came.
+        A question may be recorded several times, judged in different packs. Then one with a verdict is preferred to a
+        failed one, and a smaller key to a larger one. So the choice does not depend on the order of replies.
         """
         if self._index is None:
             self._index = self._indexed()
@@ -101,21 +101,21 @@ class Recorded:
         return None if key is None else self.at(key)
 
     def names(self) -> tuple[str, ...]:
-        """The names of the run's judges of judgements, in order, as metrics that ask several of them are told."""
+        """Return the names of the run's judges in order, for metrics that ask several judges."""
         others = tuple(role for role in self._judges if role not in {"judge", *SPECIAL.values()})
         first = str(self._judges.get("judge", {}).get("name", "judge"))
         known = {*self._judges, first}
-        for key in self._store.keys():  # noqa: SIM118  a store is no dict
+        for key in self._store.keys():  # noqa: SIM118  a store is not a dict
             asked = self._store.asked(key)
             if asked is not None and asked.question.role not in known and not is_stage_role(asked.question.role):
-                first = asked.question.role  # the first judge has a name of its own, which the manifest leaves out
+                first = asked.question.role  # the first judge was given another name, which the manifest leaves out
                 break
         return (first, *others)
 
     def _indexed(self) -> dict[bytes, bytes]:
         found: dict[bytes, bytes] = {}
         failed: dict[bytes, bytes] = {}
-        for key in self._store.keys():  # noqa: SIM118  a store is no dict
+        for key in self._store.keys():  # noqa: SIM118  a store is not a dict
             asked = self._store.asked(key)
             if asked is not None and not is_stage_role(asked.question.role):  # only the cascade's own verdict counts
                 into = failed if isinstance(asked.answer, Failure) else found
@@ -126,23 +126,24 @@ class Recorded:
         return digest_of(question.content, question.draw.to_bytes(4, "little"), self._mark(question))
 
     def _mark(self, question: Question[Any]) -> bytes:
-        """Who answers it: a name that the manifest does not have is another one of the first judge."""
+        """Return the fingerprint of the judge that answers; a role unknown to the manifest means the first judge."""
         special = self._marks.get(SPECIAL.get(type(question), ""))
         return special or self._marks.get(question.role) or self._marks.get("judge", b"")
 
     def _read_again(self, asked: Asked) -> None:
         conversation = self._store.conversation(asked.key)
         together = (asked,) if conversation is None else conversation.asked
-        now = None if conversation is None else self._heard(conversation)
+        now = None if conversation is None else self._parsed(conversation)
         for each, answer in zip(together, now or [None] * len(together), strict=True):
             self._reread[each.key] = each.answer if answer is None else answer
             if self._again is not None:
                 self._again.count(each.key, each.answer, answer)
 
-    def _heard(self, conversation: Conversation) -> tuple[Answer, ...] | None:
-        """The answers that its replies give today; None where that cannot be told.
+    def _parsed(self, conversation: Conversation) -> tuple[Answer, ...] | None:
+        """Return the answers that the current rules parse from a conversation; None if they cannot be determined.
 
-        Of a pack whose failures were asked again only the rest is left, and its replies speak of all: the keys tell.
+        If failed questions of a pack were asked again, the store has only the others, while the replies are about the
+        whole pack. Then the recomputed keys differ from the stored ones.
         """
         first = conversation.asked[0].question
         role = first.role if first.role in self._judges else "judge"
@@ -159,16 +160,16 @@ class Recorded:
 
 @dataclass(slots=True)
 class Trail:
-    """The recorded questions of one outcome, taken in the order of asking."""
+    """The recorded questions of one outcome, in the order in which they were asked."""
 
     _recorded: Recorded
     _keys: tuple[bytes, ...]
     _place: int = 0
 
     def take(self, question: Question[Any]) -> tuple[bytes, Answer] | None:
-        """Key and answer of the next question; None when it was not recorded.
+        """Return key and answer of the next question; None if it was not recorded.
 
-        A plan that has changed since asks something else: its question is looked for in the whole run.
+        If the plan has changed since, its question may differ from the trail; then the whole run is searched.
         """
         place, self._place = self._place, self._place + 1
         asked = self._recorded.at(self._keys[place]) if place < len(self._keys) else None
@@ -185,11 +186,11 @@ class Trail:
 
 
 def told(question: Question[Any]) -> str:
-    """A question in a few words: its kind and the beginnings of its texts."""
+    """Return a short description of a question: its kind and the beginnings of its texts."""
     parts: list[str] = []
     for each in fields(question):
         value = getattr(question, each.name)
-        if each.name in _NOT_TOLD or not value or not isinstance(value, str | tuple):
+        if each.name in _NOT_SHOWN or not value or not isinstance(value, str | tuple):
             continue
         texts = [value] if isinstance(value, str) else [*cast("tuple[str, ...]", value)]
         more = f" and {len(texts) - 1} more" if len(texts) > 1 else ""

@@ -1,6 +1,6 @@
-"""Recomputes the scores of a run or a tape from what it recorded: no judge, no call.
+"""Recomputes the scores of a run or a tape from its recorded answers, without asking a judge.
 
-Each metric's plan is driven again, and what it asks is answered with what its trail recorded.
+Each metric's plan is run again, and its questions are answered from the recorded trail.
 """
 
 from __future__ import annotations
@@ -69,36 +69,36 @@ class Difference:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """What differs: `value`, `outcome`, `evidence`, `trail`, ..."""
+        """The names of the fields that differ: `value`, `outcome`, `evidence`, `trail`, ..."""
         old, new = cast("dict[str, object]", self.recorded), cast("dict[str, object]", self.now)
         return tuple(name for name in old | new if _text(old.get(name)) != _text(new.get(name)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Replay:
-    """What came of a replay."""
+    """The result of a replay."""
 
     run: Run
-    """The recomputed run. It goes with this object where no directory was named for it."""
+    """The recomputed run. Its files are deleted with this object, unless a directory was named for it."""
     source: Path
     """The run or tape that was replayed."""
     equal: int
     """Outcomes that are bit-equal to the recorded ones."""
     different: int
     differences: tuple[Difference, ...]
-    """The first 100 of those that are not."""
+    """The first 100 outcomes that differ."""
     means: tuple[str, ...]
     """Metrics and composites whose aggregate differs from the recorded one."""
     new: tuple[str, ...]
     """Metrics that the run did not have."""
     versions: Mapping[str, tuple[int, int]]
-    """Metrics whose version differs → the recorded one and that of now."""
+    """Metrics whose version differs → the recorded and the current version."""
     reread: Reread | None = None
-    """What came of reading the raw replies again; None where that was not wanted."""
+    """The result of parsing the raw replies again; None if not requested."""
 
     @property
     def same(self) -> bool:
-        """True when every outcome and aggregate that was recorded came out bit-equal."""
+        """True if every recorded outcome and aggregate was recomputed bit-equal."""
         return not self.different and not self.means
 
 
@@ -109,11 +109,11 @@ def replay_run(
     out: str | PathLike[str] | None = None,
     reread: bool = False,
 ) -> Replay:
-    """The scores of a run or a tape, recomputed without a call; explained at `merilo.replay`."""
+    """Recompute the scores of a run or a tape without asking a judge; see `merilo.replay`."""
     path = Path(source)
     asked = [metrics] if isinstance(metrics, str) else metrics
     if asked is not None and not asked:
-        raise UsageError("No metric is named; leave metrics out for those of the run.")
+        raise UsageError("metrics is empty; leave it out to use those of the run.")
     kept = None if out is None else Path(out)
     work = Path(tempfile.mkdtemp(prefix="merilo-replay-"))
     try:
@@ -127,7 +127,7 @@ def replay_run(
     except BaseException as error:
         shutil.rmtree(work, ignore_errors=True)
         if isinstance(error, sqlite3.Error | OSError):
-            raise RunError(f"{path} cannot be replayed ({error}).") from error
+            raise RunError(f"Cannot replay {path} ({error}).") from error
         raise
     finally:
         shutil.rmtree(work / "tape", ignore_errors=True)
@@ -158,7 +158,7 @@ def _replayed(work: Replaying) -> Replay:
 
 @dataclass(slots=True)
 class Replaying:
-    """Drives the plans of one replay and writes what comes out."""
+    """Runs the plans of one replay and writes the results."""
 
     run: Run
     source: Path
@@ -166,13 +166,13 @@ class Replaying:
     asked: Sequence[str | Definition] | None
     reread: Reread | None
     kept: bool
-    """Whether `into` was named by the user, and so is to stand by itself."""
+    """True if the user named `into`; it then must be a complete run that needs no other directory."""
     equal: int = 0
     different: int = 0
     differences: list[Difference] = field(default_factory=list[Difference])
 
     def do(self) -> None:
-        """Recompute everything, and leave a run in `into`."""
+        """Recompute everything and write a run to `into`."""
         began = time.monotonic()
         store = open_store(self.run)
         try:
@@ -180,7 +180,7 @@ class Replaying:
             selection = Choosing(self.run.manifest, store, recorded, self.source).selection(self.asked)
             manifest = _manifest(self.run.manifest, selection, everything=self.asked is None)
             summary = self._stream(store, recorded, selection, manifest)
-            if self.run.file(SUMMARY).exists() and self.run.cascades:  # who was asked what is not replayed
+            if self.run.file(SUMMARY).exists() and self.run.cascades:  # a replay does not run the cascade again
                 summary["cascades"] = [*self.run.cascades]
             usage = {**UNSPENT, "seconds": round(time.monotonic() - began, 3), "replayed": str(self.source)}
             own = self._keep_store(store)
@@ -223,16 +223,16 @@ class Replaying:
         }
 
     def _samples(self, store: Store) -> Iterator[tuple[Sample, Outcomes]]:
-        """Every sample that has outcomes, with their records by metric, in dataset order."""
+        """Yield every sample that has outcomes, with their records by metric, in the order of the data."""
         samples = store.samples()
         for sample_id, records in groupby(self.run.records(), key=_sample_of):
             sample = next(samples, None)
             if sample is None or sample.id != sample_id:
-                raise RunError(f"{self.source} is damaged: its outcomes are not those of its samples, in their order.")
+                raise RunError(f"{self.source} is damaged: its outcomes do not match its samples.")
             yield sample, {record.get("metric", ""): record for record in records}
 
     def _result(self, metric: Metric, text: str, sample: Sample, trail: Trail) -> Result:
-        """The outcome of a plan that is sent what was recorded. Raises RunError where it asks something else."""
+        """Return the outcome of a plan with the recorded answers. Raises RunError for a question without an answer."""
         walk = Walk(metric, text, sample).start()
         while walk.step is not None:
             try:
@@ -262,18 +262,18 @@ class Replaying:
 
     def _missing(self, question: Question[Any], text: str, sample: Sample) -> str:
         return (
-            f"{self.source} holds no answer to a question that {text} asks of sample {sample.id!r}: "
-            f"{told(question)}; to record it: {_recording(self.run.manifest, text)}"
+            f"{self.source} has no answer to a question of {text} about sample {sample.id!r}: {told(question)}. To "
+            f"record it: {_recording(self.run.manifest, text)}"
         )
 
     def _keep_store(self, store: Store) -> Store | None:
-        """Return a copy of the run's store, open; None for a link to it, which does if the new run is not kept."""
+        """Return an open copy of the run's store; None for a link to it, which suffices for a temporary run."""
         target = self.into / STORE
         if not self.kept and self.run.path == self.source:
-            with suppress(OSError):  # links need a permission in places
+            with suppress(OSError):  # Windows allows symbolic links only with a privilege
                 target.symlink_to((self.run.path / STORE).resolve())
                 return None
-        if not belongs(self.into):  # else this very replay was finished before
+        if not belongs(self.into):  # True if the same replay finished earlier: its store is complete
             store.copy(part_of(target))
             part_of(target).replace(target)
         return Store.open(target)
@@ -291,7 +291,7 @@ def _manifest(stored: Manifest, selection: Selection, *, everything: bool) -> Ma
 
 
 def _other_means(stored: Run, now: Run) -> tuple[str, ...]:
-    """The metrics whose aggregates differ, of those that both have."""
+    """Return the metrics whose aggregates differ, among those that both have."""
     if not stored.file(SUMMARY).exists():  # stopped between writing outcomes and means
         return ()
     mine, theirs = now.metrics, stored.metrics
@@ -299,7 +299,7 @@ def _other_means(stored: Run, now: Run) -> tuple[str, ...]:
 
 
 def _alike(now: Aggregate, stored: Aggregate) -> bool:
-    """Whether two aggregates are equal; an older run's interval, which was made otherwise, is not looked at."""
+    """Return True if two aggregates are equal; the intervals of older runs, made by another method, are ignored."""
     if stored.bounds_with_undefined is None:
         now, stored = (
             replace(
@@ -311,7 +311,7 @@ def _alike(now: Aggregate, stored: Aggregate) -> bool:
 
 
 def _recording(manifest: Manifest, text: str) -> str:
-    """The command that makes a run which has the metric, so that it can be replayed."""
+    """Return the command that records a run with the metric, so that it can be replayed."""
     metrics = dict.fromkeys([*manifest.metrics, *manifest.composites, text])
     words = ["merilo", "run", "DATA", "--metrics", ",".join(metrics)]
     for role, judge in manifest.judges.items():
@@ -327,7 +327,7 @@ def _recording(manifest: Manifest, text: str) -> str:
 
 
 def _address(judge: Mapping[str, Any]) -> str | None:  # Any: JSON
-    """The endpoint that a judge was asked at; None if it is the provider's own, is not stored, or there is none."""
+    """Return the address of a judge's endpoint; None if it is the provider's default, is not stored, or is absent."""
     provider = as_object(judge.get("fingerprint", {}).get("provider")) or {}
     address = provider.get("base_url")
     if not address or address in {OPENAI_URL, ANTHROPIC_URL}:
@@ -339,7 +339,7 @@ def _trail(record: OutcomeRecord | None) -> list[bytes]:
     try:
         return [] if record is None else [bytes.fromhex(key) for key in record.get("trail", ())]
     except (TypeError, ValueError) as error:
-        raise RunError(f"An outcome's trail is damaged ({error}); make the run or the tape again.") from error
+        raise RunError(f"The trail of an outcome is damaged ({error}). Make the run or the tape again.") from error
 
 
 def _sample_of(record: OutcomeRecord) -> object:
@@ -347,14 +347,14 @@ def _sample_of(record: OutcomeRecord) -> object:
 
 
 def _text(value: object) -> str:
-    """Compact JSON, as it stands in a file: the same numbers give the same text."""
+    """Return compact JSON as in the stored files, so that equal numbers give equal text."""
     return compact(value).encode("utf-8", "replace").decode()
 
 
 def _check_ours(run: Run, path: Path) -> None:
-    """Raise UsageError for scores that were brought in from elsewhere."""
+    """Raise UsageError for imported scores."""
     if run.manifest.origin is not None:
-        raise UsageError(f"{path} holds scores of {run.manifest.origin}; merilo has nothing to compute again there.")
+        raise UsageError(f"Cannot replay {path}: its scores were imported from {run.manifest.origin}.")
 
 
 def _made(path: Path) -> Path:
@@ -364,9 +364,9 @@ def _made(path: Path) -> Path:
 
 @contextmanager
 def _claimed(path: Path) -> Generator[None]:
-    """Hold a directory for the new run: an empty one, or one that the same replay has begun or finished.
+    """Lock a directory for the new run: an empty one, or one that the same replay has begun or finished.
 
-    If the replay fails, what it wrote is removed again. Raises RunError for a directory that holds anything else.
+    If the replay fails, its files are removed. Raises RunError for a directory with any other content.
     """
     try:
         made = not path.exists()
@@ -374,7 +374,7 @@ def _claimed(path: Path) -> Generator[None]:
         if any(each.name not in RUN_FILES for each in path.iterdir()):
             raise RunError(f"{path} is not empty; a replay is written to a new directory (--out).")
     except (OSError, ValueError) as error:
-        raise RunError(f"{path} cannot be used ({error}); choose another directory (--out).") from error
+        raise RunError(f"Cannot use {path} ({error}); choose another directory (--out).") from error
     with RunLock(path):
         recover(path)
         begun = (path / SEAL).exists()

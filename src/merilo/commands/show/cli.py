@@ -1,4 +1,4 @@
-"""`merilo show`: look at a run that is there."""
+"""`merilo show`: show a stored run."""
 
 from __future__ import annotations
 
@@ -40,30 +40,35 @@ def show(
     ] = None,
     worst: Annotated[int | None, typer.Option(metavar="N", min=1, help="List the N worst samples of --metric.")] = None,
     metric: Annotated[
-        str | None, typer.Option(metavar="M", help="The metric to list by; list its 10 worst without --worst.")
+        str | None, typer.Option(metavar="M", help=f"Metric for --worst; alone, lists its {_WORST} worst samples.")
     ] = None,
-    full: Annotated[bool, typer.Option("--full", help="With --sample: cut no text short.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="With --sample: do not truncate texts.")] = False,
     html: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write summary and worst samples as one static page there.")
+        str | None, typer.Option(metavar="FILE", help="Write the summary and the worst samples as one HTML file.")
     ] = None,
     cluster: Cluster = None,
     undefined: Annotated[
         str | None,
-        typer.Option(metavar="drop|worst", help="Take means without undefined outcomes, or count them as the worst."),
+        typer.Option(
+            metavar="drop|worst", help="Leave undefined outcomes out, or count them as worst. [default: drop]"
+        ),
     ] = None,
     level: Annotated[float | None, typer.Option(metavar="L", help="Confidence level of the intervals.")] = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show a part of a run."""
+    """Show a run or a part of it."""
     del debug  # main reads it
     if sample is not None and (worst is not None or metric is not None):
-        raise UsageError("Give either --sample or --worst with --metric, not both.")
+        raise UsageError("--sample cannot be combined with --worst or --metric.")
     if sample is not None and html is not None:
-        raise UsageError("--html writes the whole run; leave --sample out.")
+        raise UsageError("--html writes the whole run; it cannot be combined with --sample.")
     again = any(each is not None for each in (cluster, undefined, level))
     if again and any(each is not None for each in (sample, worst, metric, html)):
-        raise UsageError("--cluster, --undefined and --level are for the summary; leave the other options out.")
+        raise UsageError(
+            "--cluster, --undefined and --level apply to the summary only. Do not combine them with --sample, --worst, "
+            "--metric or --html."
+        )
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import show as show_page
     from merilo.rendering.terminal import write
@@ -82,7 +87,7 @@ def show(
         write(json_text(shown) + "\n")
     else:
         if html is not None:
-            shown.line(f"  kept in {html}")
+            shown.line(f"  saved in {html}")
         show_page(shown)
 
 
@@ -108,7 +113,7 @@ def _worst(path: str, most: int, metric: str | None, *, json: bool) -> Page | di
 
 
 def _write_html(path: str, html: str, most: int | None, metric: str | None) -> None:
-    """The page for a browser; of the worst samples of `metric`, or of each in turn."""
+    """Write the HTML page, with the worst samples of `metric`, or of each metric in turn."""
     from pathlib import Path
 
     from merilo.commands.calibrate.attached_labels import corrected_of

@@ -1,4 +1,4 @@
-"""A run as a static page: its summary, and the samples to look at first with their evidence."""
+"""A run as a static page: its summary, and the worst samples with their evidence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from merilo.rendering.html import plot, rendered
 from merilo.rendering.html_evidence import EvidencePart, TextPart, evidence_part, text_part, value_cell
 from merilo.rendering.overview import agreement, counts_text, intervals_text, judge_name
 from merilo.rendering.spent import spent_text
-from merilo.rendering.wording import NONE, REMARKS, STOPPED, UNSEALED, count, number, percent, span
+from merilo.rendering.wording import HUMAN_LABELS, NONE, REMARKS, STOPPED, UNSEALED, count, number, percent, span
 from merilo.results.sample_details import cases_of
 from merilo.runs.scales import recorded_scale
 
@@ -31,7 +31,7 @@ _HEAD = ("metric", "mean", "interval", "scored", "undefined", "failed")
 
 @dataclass(frozen=True, slots=True)
 class SamplePart:
-    """A sample on the page, and why it is there."""
+    """A sample on the page, and the reason why it was chosen."""
 
     sample: str
     why: str
@@ -47,10 +47,10 @@ def run_html(
     samples: int = SHOWN,
     corrections: Mapping[str, Correction] | None = None,
 ) -> str:
-    """The run as one file, with so many samples: the worst of each metric in turn, or those of `metric` alone.
+    """Return the run as one HTML file with its `samples` worst samples: of each metric in turn, or of `metric` only.
 
-    `metric`: the whole text of one of the run's metrics. `corrections`: what labels of people make of means, told in
-    the place of the judge's own. Raises RunError where the run cannot be read.
+    `metric`: the full text of one of the run's metrics. `corrections`: corrections by human labels, by metric; a
+    corrected mean replaces the judge's own. Raises RunError if the run cannot be read.
     """
     known = corrections or {}
     aggregates = corrected_aggregates(tuple(run.metrics.values()), known)
@@ -62,14 +62,14 @@ def run_html(
         beware=[*([] if run.complete else [f"This run was {STOPPED}."]), *([] if run.sealed else [UNSEALED])],
         head=_HEAD,
         rows=[_cells(each, known.get(each.metric)) for each in aggregates],
-        plot=plot("drawn, 0 to 1", ((each.mean, each.interval) for each in aggregates), ends=(0.0, 1.0))
+        plot=plot("plot, 0 to 1", ((each.mean, each.interval) for each in aggregates), ends=(0.0, 1.0))
         if all(_on_unit_scale(each) for each in aggregates)
         else None,
         basis=_basis(run, aggregates, {text for text, each in known.items() if each.estimate is not None}),
         beside=_beside(run, aggregates, known),
         samples=[_sample(cases[sample], why) for sample, why in chosen.items()],
-        samples_title=f"{count(len(chosen), 'sample')} to look at first",
-        chosen=f"The worst by {metric}." if metric else "The worst of each metric in turn; a sample comes once.",
+        samples_title=f"{count(len(chosen), 'sample')} to inspect first",
+        chosen=f"The worst by {metric}." if metric else "The worst of each metric in turn; each sample appears once.",
     )
 
 
@@ -98,20 +98,20 @@ def _on_unit_scale(aggregate: Aggregate) -> bool:
 
 def _basis(run: Run, aggregates: Sequence[Aggregate], corrected: Collection[str]) -> str:
     levels = ", ".join(dict.fromkeys(percent(each.level) for each in aggregates))
-    said = intervals_text(aggregates, run.manifest.cluster, corrected=corrected, origin=run.manifest.origin)
+    covered = intervals_text(aggregates, run.manifest.cluster, corrected=corrected, origin=run.manifest.origin)
     notes = (less_is_better(run.manifest, aggregates), weak_with_judge(run.manifest, aggregates))
-    parts = (*notes, f"Intervals are at {levels}." if levels else "", said)
+    parts = (*notes, f"Confidence level: {levels}." if levels else "", covered)
     return " ".join(filter(None, parts))
 
 
 def _beside(run: Run, aggregates: Sequence[Aggregate], corrections: Mapping[str, Correction]) -> list[Beside]:
     manifest = run.manifest
-    # what a composite lacks, its parts lack
+    # samples that a composite lacks are listed at its parts
     missing = [each for each in aggregates if not each.parts and (each.undefined or each.failed)]
     groups = (
-        ("By labels of people", label_rows(corrections)),
+        (HUMAN_LABELS, label_rows(corrections)),
         (counts_heading(corrections), [(each.metric, counts_text(each.counts)) for each in aggregates]),
-        ("Not scored, and so not in the means", [(each.metric, missing_text(each)) for each in missing]),
+        ("Not scored (excluded from the means)", [(each.metric, missing_text(each)) for each in missing]),
         (REMARKS, [(each.metric, each.remark) for each in aggregates]),
         ("No interval", [(each.metric, each.note) for each in aggregates if each.scored]),
         ("Left out", list(manifest.left_out.items())),
@@ -120,7 +120,7 @@ def _beside(run: Run, aggregates: Sequence[Aggregate], corrections: Mapping[str,
             [
                 *_made_by(run),
                 ("data", "; ".join(manifest.notes)),
-                ("skipped", count(len(manifest.skipped), "bad record") if manifest.skipped else ""),
+                ("skipped", count(len(manifest.skipped), "invalid record") if manifest.skipped else ""),
             ],
         ),
     )
@@ -130,7 +130,7 @@ def _beside(run: Run, aggregates: Sequence[Aggregate], corrections: Mapping[str,
 
 def _made_by(run: Run) -> list[tuple[str, str]]:
     if run.manifest.origin is not None:
-        return [("scores", f"of {run.manifest.origin}; nothing was judged here")]
+        return [("scores", f"imported from {run.manifest.origin}; no judge was asked")]
     judge = "; ".join(filter(None, (judge_name(run), agreement(run))))
     return [("judge", judge), ("cost", spent_text(run.usage))]
 
@@ -145,18 +145,18 @@ def _sample(case: Case, why: str) -> SamplePart:
 
 @dataclass(slots=True)
 class _Worst:
-    """The worst scores of one metric as they stream by; equal ones in the order of the data."""
+    """Collects the worst scores of one metric; equal scores in the order of the data."""
 
     metric: str
     sign: int
-    """1 where higher is better; -1 where lower is."""
+    """1 if higher is better, -1 if lower is better."""
     best: float
     most: int
     found: list[tuple[float, int, str]] = field(default_factory=list[tuple[float, int, str]])
-    """A heap with the best of them on top."""
+    """A heap with the best of these scores on top, so that a worse one replaces it."""
 
     def add(self, value: float, place: int, sample: str) -> None:
-        """Take in one score, unless nothing is wrong with it."""
+        """Add one score, unless it is the best possible."""
         if value == self.best:
             return
         entry = (-self.sign * value, -place, sample)
@@ -166,13 +166,13 @@ class _Worst:
             heapq.heapreplace(self.found, entry)
 
     def samples(self) -> Iterator[tuple[str, str]]:
-        """Each sample with why it is here, the worst first."""
+        """Yield each sample with the reason why it was chosen, the worst first."""
         for value, _, sample in sorted(self.found, reverse=True):
             yield sample, f"{self.metric} {number(-self.sign * value)}"
 
 
 def _chosen(run: Run, metrics: Sequence[str], most: int) -> dict[str, str]:
-    """So many samples, each with why: the worst of each metric in turn."""
+    """Return at most `most` samples, each with its reason: the worst of each metric in turn."""
     if most < 1:
         return {}
     worst: dict[str, _Worst] = {}

@@ -1,4 +1,4 @@
-"""The aggregates of a finished run, with other clusters, another level or another view of undefined samples."""
+"""The aggregates of a finished run with other clusters, another level or another treatment of undefined samples."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
 def summarise(
     run: Run | str | Path, *, cluster: str | None = None, level: float = LEVEL, undefined: Policy | str = Policy.DROP
 ) -> ByMetric[Aggregate]:
-    """The aggregates of a run computed from its outcomes; by default equal to `Run.metrics`, up to rounding.
+    """Return the aggregates of a run computed from its outcomes; by default equal to `Run.metrics`, up to rounding.
 
-    `cluster`: as in `read_scores`. `undefined`: whether undefined samples are left out or count as the worst value.
-    Raises UsageError for a level outside (0, 1), and for "worst" where a metric's range has no worst value.
+    `cluster`: as in `read_scores`. `undefined`: leave undefined samples out, or count them as the worst value.
+    Raises UsageError for a level outside (0, 1), and for "worst" if a metric's range has no worst value.
     """
     if not 0 < level < 1:
-        raise UsageError(f"A confidence level lies between 0 and 1, got {level}; write 0.95 for 95 %.")
+        raise UsageError(f"The confidence level must be between 0 and 1, got {level}; write 0.95 for 95 %.")
     if undefined not in set(Policy):
-        raise UsageError(f"Undefined outcomes are left out (drop) or count as the worst (worst), got {undefined!r}.")
+        raise UsageError(f"undefined must be drop (left out) or worst (counted as worst), got {undefined!r}.")
     scores = read_scores(run, cluster=cluster, with_counts=True)
     summary = _Summary(scores, level, Policy(undefined))
     found = {
@@ -59,7 +59,7 @@ def summarise(
 
 
 class _Summary:
-    """What the aggregates of one run are computed from."""
+    """Computes the aggregates of one run."""
 
     def __init__(self, scores: RunScores, level: float, undefined: Policy) -> None:
         self._scores = scores
@@ -70,7 +70,7 @@ class _Summary:
             self._columns = {text: _worst(text, column) for text, column in self._columns.items()}
 
     def metric(self, stored: Aggregate) -> Aggregate:
-        """One metric's aggregate; reasons, flags and counts are those that the run keeps."""
+        """Return one metric's aggregate; reasons, flags and counts are those stored with the run."""
         column, counts = self._columns[stored.metric], self._scores.counts[stored.metric]
         clusters = _at(self._scores.clusters, column.scored)
         estimate = mean_interval(column.values[column.scored], column.span, clusters=clusters, level=self._level)
@@ -80,7 +80,7 @@ class _Summary:
         limits = bounds(mean, column.span, scored=found, **missing)
         remarks = [interval.remark]
         if self._filled and stored.undefined:
-            remarks.append(f"{stored.undefined:,} undefined count as the worst, {column.worst:g}")
+            remarks.append(f"{stored.undefined:,} undefined counted as the worst score, {column.worst:g}")
         return replace(
             stored,
             mean=mean,
@@ -91,20 +91,23 @@ class _Summary:
             bounds_with_undefined=limits.undefined,
             clusters=estimate.clusters,
             shares=self._shares(counts),
-            **_told(replace(interval, remark="; ".join(filter(None, remarks)))),
+            **_fields(replace(interval, remark="; ".join(filter(None, remarks)))),
         )
 
     def after_stopping(self, aggregate: Aggregate) -> Aggregate:
-        """An aggregate of a run that could stop early. Raises UsageError for clusters, which it did not take."""
+        """Return the aggregate of a run with early stopping. Raises UsageError for clusters, which it cannot have."""
         if self._scores.clusters is not None:
-            raise UsageError(f"{self._scores.run.path} could stop early and took single samples; leave clusters out.")
+            raise UsageError(
+                f"{self._scores.run.path} could stop early, and early stopping does not support clusters. Leave "
+                "--cluster out."
+            )
         if aggregate.parts:
             return after_stopping(aggregate)
         column = self._columns[aggregate.metric]
         return after_stopping(aggregate, column.values[column.scored], column.span)
 
     def composite(self, stored: Aggregate) -> Aggregate:
-        """One composite's aggregate."""
+        """Return one composite's aggregate."""
         columns = [self._columns[part] for part in stored.parts]
         if not all(column.scored.all() for column in columns):
             return stored
@@ -126,7 +129,7 @@ class _Summary:
             bounds=(mean, mean),
             bounds_with_undefined=(mean, mean),
             clusters=None if clusters is None else len(set(clusters)),
-            **_told(interval),
+            **_fields(interval),
         )
 
     def _shares(self, counts: Mapping[str, NDArray[np.float64]]) -> dict[str, Share]:
@@ -141,8 +144,8 @@ class _Summary:
         return found
 
 
-class _Told(TypedDict):
-    """What an aggregate keeps of an interval."""
+class _IntervalFields(TypedDict):
+    """The fields of an interval in an aggregate."""
 
     interval: tuple[float, float] | None
     note: str
@@ -151,7 +154,7 @@ class _Told(TypedDict):
     seed: int | None
 
 
-def _told(interval: Interval) -> _Told:
+def _fields(interval: Interval) -> _IntervalFields:
     return {
         "interval": ends(interval),
         "note": interval.note,
@@ -162,13 +165,13 @@ def _told(interval: Interval) -> _Told:
 
 
 def _worst(text: str, column: Column) -> Column:
-    """The column with its undefined samples at the worst end of the range. Raises UsageError where it has none."""
+    """Return the column with undefined samples at the worst end of the range. Raises UsageError if that is infinite."""
     if not column.undefined.any():
         return column
     if not isfinite(column.worst):
         raise UsageError(
-            f"{text} has no worst value, since its range is {column.span[0]:g} to {column.span[1]:g}; leave its "
-            "undefined samples out (--undefined drop)."
+            f"{text} has no worst value, since its range is {column.span[0]:g} to {column.span[1]:g}. Use --undefined "
+            "drop."
         )
     return column.filled(column.worst, column.undefined)
 
@@ -178,8 +181,8 @@ def _at(clusters: Sequence[Hashable] | None, places: NDArray[np.bool_]) -> list[
 
 
 def _combined(text: str) -> Callable[[Sequence[float]], float | None]:
-    """How the composite of this name is made of the means of its parts. Raises UsageError where it is not known."""
+    """Return the function that combines the means of a composite's parts. Raises UsageError if it is unknown."""
     composite = parse_metric(text)
     if not is_composite(composite):
-        raise UsageError(f"{text} is no composite here any more; use the merilo that made the run.")
+        raise UsageError(f"{text} is not a composite in this version; use the version of merilo that made the run.")
     return partial(combined, composite)

@@ -1,4 +1,4 @@
-"""The samples on which a metric is worst: the first place to look after the summary."""
+"""The samples with the worst scores of a metric."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Worst:
-    """The worst scored samples of one metric, the worst first; equal ones in data set order."""
+    """The worst scored samples of one metric, the worst first; equal scores in the order of the data."""
 
     metric: str
     higher_is_better: bool
@@ -46,7 +46,7 @@ class Worst:
 
 
 def metric_of(run: Run, wanted: str | None) -> str:
-    """The text of the run's metric that was asked for, by its text or its bare name. Raises UsageError."""
+    """Return the full text of the run's metric with this text or bare name. Raises UsageError."""
     texts = tuple(run.manifest.metrics)
     if wanted is None and len(texts) == 1:
         return texts[0]
@@ -55,12 +55,12 @@ def metric_of(run: Run, wanted: str | None) -> str:
         return wanted or ""
     if len(named) == 1:
         return named[0]
-    got = "none was named" if wanted is None else f"got {wanted!r}"
-    raise UsageError(f"Name one metric of this run with --metric: {', '.join(texts)}; {got}.")
+    got = "" if wanted is None else f", got {wanted!r}"
+    raise UsageError(f"--metric must name one metric of this run{got}; its metrics: {', '.join(texts)}.")
 
 
 def worst(run: Run, metric: str, most: int) -> Worst:
-    """The `most` worst samples of a metric in one pass over the run's outcomes."""
+    """Return the `most` worst samples of a metric, in one pass over the run's outcomes."""
     higher = recorded_scale(run.manifest, metric).higher_is_better
     tally: Counter[str] = Counter()
     found: list[tuple[float, int, str]] = []
@@ -82,7 +82,7 @@ def worst(run: Run, metric: str, most: int) -> Worst:
 
 
 def worst_record(run: Run, found: Worst) -> dict[str, Any]:  # Any: JSON
-    """The worst samples as a JSON-able object."""
+    """Return the worst samples as a JSON-able object."""
     return {
         "run": str(run.path),
         "metric": found.metric,
@@ -97,12 +97,12 @@ def worst_record(run: Run, found: Worst) -> dict[str, Any]:  # Any: JSON
 
 
 def worst_page(run: Run, found: Worst, width: int) -> Page:
-    """The worst samples as a list: value, id and user input."""
+    """Return a page that lists the worst samples: value, id and user input."""
     page = Page(width)
     end = "lowest" if found.higher_is_better else "highest"
     page.text(f"{found.metric}: the {len(found.samples):,} {end} of {found.scored:,} scored", tone=Tone.STRONG)
     if found.undefined or found.failed:
-        page.text(f"Not among them: {found.undefined:,} undefined and {found.failed:,} failed, which have no value.")
+        page.text(f"Not listed: {found.undefined:,} undefined and {found.failed:,} failed, which have no score.")
     if not found.samples:
         return page
     page.blank()

@@ -1,4 +1,4 @@
-"""Recompute from the store of a run who answered in its cascades, and how their audits ended.
+"""Recomputes from the store of a run which judges answered in its cascades, and the results of their audits.
 
 The thresholds are read from the store. Their pilot is not repeated: only its thresholds are compared.
 """
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """Stands for a judge of a recorded cascade: its name, and the kinds of question that it answered."""
+    """A placeholder for a judge of a recorded cascade: its name, and the kinds of question that it answered."""
 
     name: str
     answers: frozenset[type[Question[Any]]]
@@ -80,7 +80,7 @@ def _recomputed(run: Run, store: Store) -> list[JSON]:
         marks = as_object(judge.get("fingerprint")) or {}
         if marks.get("judge") == "cascade":
             own = roles.setdefault(json.dumps(marks, sort_keys=True), [])
-            own += [each for each in (role, str(judge.get("name"))) if each not in own]  # it is asked by both
+            own += [each for each in (role, str(judge.get("name"))) if each not in own]  # questions may use either
     found: list[JSON] = []
     for text, own in roles.items():
         marks = json.loads(text)
@@ -113,7 +113,7 @@ def _cascade(run: Run, marks: Mapping[str, Any], roles: Sequence[str], settled: 
     for place, each in enumerate([*marks["stages"], marks["last"]]):
         kinds = {said.kind for role in roles for said in said_in(path, stage_role(role, place))}
         named = _Named(str(each["name"]), frozenset(KINDS[kind] for kind in kinds))
-        judges.append(cast("Judge", named))  # what a record needs of a judge
+        judges.append(cast("Judge", named))  # a record uses only the name and the kinds of a judge
     thresholds: list[dict[Decision, float]] = [{} for _ in judges[:-1]]
     for kind, rows in settled["thresholds"].items():
         for place, yes, threshold in rows:

@@ -38,7 +38,7 @@ def verify(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Verify and report; the help is in HELP."""
+    """Verify a run and report."""
     del debug  # read in main, which reports errors
     from merilo.commands.verify.run import State, verify_run
     from merilo.rendering.sanitize import json_text
@@ -91,10 +91,10 @@ def _page(found: Verification, width: int) -> Page:
         return page
     page.entries(_rows(found))
     if found.differences:
-        page.heading("What differs")
+        page.heading("Differences")
         page.entries([(f"{each.sample} {each.metric}", ", ".join(each.fields)) for each in found.differences[:_SHOWN]])
         if found.different > _SHOWN:
-            page.text(f"... and {found.different - _SHOWN:,} more (--json names 100 of them)", indent=2)
+            page.text(f"... and {found.different - _SHOWN:,} more (--json lists the first 100)", indent=2)
     return page
 
 
@@ -102,9 +102,9 @@ def _rows(found: Verification) -> list[tuple[str, str]]:
     from merilo.rendering.sanitize import clean
     from merilo.rendering.wording import count
 
-    seal = "every file is as merilo wrote it" if found.sealed else "none, and none was written"
+    seal = "every file is as merilo wrote it" if found.sealed else "none; none was written"
     if found.sealed_now:
-        seal = "there was none, or it was damaged; written now"
+        seal = "was missing or damaged; written now"
     rows = [("seal", seal), ("store", f"{count(found.samples, 'sample')} and {count(found.answers, 'answer')} read")]
     if found.recomputed:
         equal = "all equal" if not found.different else f"{found.different:,} differ"

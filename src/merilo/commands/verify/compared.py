@@ -1,4 +1,4 @@
-"""Compare the JSON files of a run with what is recomputed: every field, except a short list."""
+"""Compares the JSON files of a run with the recomputed ones: every field, except a short list."""
 
 from __future__ import annotations
 

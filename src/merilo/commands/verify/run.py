@@ -1,4 +1,4 @@
-"""Check that a run is what merilo wrote: compare it with its seal, and recompute its numbers from its store.
+"""Checks that a run is as merilo wrote it: compares it with its seal, and recomputes its numbers from its store.
 
 The seal finds every accidental change. Recomputing also finds a change whose author computed the digests again:
 outcomes must follow from the stored answers, summary and manifest from the outcomes, and usage from the ledger. The
@@ -64,23 +64,23 @@ class State(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verification:
-    """What was found of a run."""
+    """The findings about a run."""
 
     run: Path
     state: State
     sealed: bool
-    """Whether the run has a seal now."""
+    """True if the run has a seal now."""
     sealed_now: bool = False
-    """Whether this verification wrote it."""
+    """True if this verification wrote the seal."""
     broken: tuple[str, ...] = ()
     """A sentence for each file that does not fit the seal."""
     samples: int = 0
     answers: int = 0
-    """Stored answers that were read."""
+    """Number of stored answers that were read."""
     outcomes: int = 0
-    """Outcomes in the run."""
+    """Number of outcomes in the run."""
     recomputed: int = 0
-    """Those of them that were recomputed."""
+    """Number of recomputed outcomes."""
     different: int = 0
     differences: tuple[Difference, ...] = ()
     """The first 100 recomputed outcomes that differ."""
@@ -89,7 +89,7 @@ class Verification:
     other: tuple[str, ...] = ()
     """A sentence for each other part of the run that differs."""
     notes: tuple[str, ...] = ()
-    """What could not be checked, and what explains a difference; a sentence each."""
+    """Parts that could not be checked, and explanations of differences; a sentence each."""
 
 
 def verify_run(source: str | PathLike[str]) -> Verification:
@@ -99,7 +99,7 @@ def verify_run(source: str | PathLike[str]) -> Verification:
     """
     path = Path(source)
     if not path.is_dir() or not ((path / MANIFEST).exists() or (path / SEAL).exists()):
-        raise RunError(f"{path} is not the directory of a run: it has no {MANIFEST}; name one that has.")
+        raise RunError(f"Not a run directory: {path} (no {MANIFEST}).")
     if any(path.glob(f"*{PART}")):
         with suppress(RunError), RunLock(path):  # unless a running command is writing them
             recover(path)
@@ -164,7 +164,7 @@ def _replayed(found: Verification, run: Run) -> Verification:
             decided = summary.get("until_decided", {}).get("decided", False)
             summary["complete"] = summary["complete"] and (decided or audited(run.cascades))
             wrong = [*cascade_differences(run)]
-            sentence = f"Who answered in a cascade does not follow from the store: {_listed(wrong)}."
+            sentence = f"The answers of a cascade's judges do not follow from the store: {_listed(wrong)}."
             found = replace(
                 found,
                 other=(*found.other, *([sentence] if wrong else [])),
@@ -264,7 +264,7 @@ def _lower(value: object, other: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What was found of the facts of a run that do not follow from its answers."""
+    """The findings about facts of a run that do not follow from its answers."""
 
     wrong: tuple[str, ...]
     notes: tuple[str, ...]
@@ -294,9 +294,9 @@ class _Reading:
                 f"{self._run.path} is damaged: its store has {count:,} samples, its manifest {manifest.samples:,}."
             )
         if manifest.until is not None:  # stored in random order, while the fingerprint is of the order of the data
-            return count, ("The order of the data is not stored, so its fingerprint was not recomputed.",)
+            return count, ("The order of the data is not stored, so its fingerprint was not checked.",)
         if fingerprint.hexdigest() != manifest.fingerprint:
-            raise RunError(f"{self._run.path} is damaged: its samples are not those that its manifest names.")
+            raise RunError(f"{self._run.path} is damaged: its samples do not match its manifest.")
         return count, ()
 
     def answers(self) -> int:
@@ -312,18 +312,18 @@ class _Reading:
             if names:
                 wrong.append(f"{run.path / MANIFEST} differs from its copy in the store: {_listed(names)}.")
         elif run.manifest.format >= SEALED_FORMAT or inspected.seal is not None:
-            wrong.append(f"{run.path / STORE} has lost its copy of the manifest.")
+            wrong.append(f"{run.path / STORE} lacks its copy of the manifest.")
         else:
             notes.append(
                 "merilo 0.1.0 stored no copy of the manifest: its names, notes and skipped records were not checked."
             )
         wrong += self._unknown_judges()
         if run.manifest.origin is not None:
-            wrong += self._import_faults(first=inspected.seal is None)
+            wrong += self._import_problems(first=inspected.seal is None)
         if len(inspected.recorded) > 1:
             notes.append("A command was interrupted while it wrote the results, so the usage was not checked.")
         elif names := self._usage_differences():
-            wrong.append(f"{run.path / USAGE} does not follow from what was sent: {_listed(names)}.")
+            wrong.append(f"{run.path / USAGE} does not follow from the recorded requests: {_listed(names)}.")
         return _Facts(tuple(wrong), tuple(notes))
 
     def _unknown_judges(self) -> list[str]:
@@ -339,15 +339,15 @@ class _Reading:
                     return [f"{self._run.path / MANIFEST} does not name {asked.judge}, which gave answers."]
         return []
 
-    def _import_faults(self, *, first: bool) -> list[str]:
-        """Return a sentence for each sign that scores were not imported as the run has them."""
+    def _import_problems(self, *, first: bool) -> list[str]:
+        """Return a sentence for each contradiction to the claim that the scores were imported."""
         run, wrong = self._run, list[str]()
         answered = next(self._store.keys(), None) is not None
         if answered or run.manifest.judges or any(not text.startswith(FOREIGN) for text in run.manifest.metrics):
             wrong.append(f"{run.path / MANIFEST} names {run.manifest.origin} as origin, but the run was not imported.")
         copy = self._store.remark(OUTCOMES)
         if copy is None and not (first and run.manifest.format < SEALED_FORMAT):
-            wrong.append(f"{run.path / STORE} has lost the digest of the imported scores.")
+            wrong.append(f"{run.path / STORE} lacks the digest of the imported scores.")
         elif copy is not None and copy != digest_of_file(run.file(OUTCOMES)):
             wrong.append(f"{run.path / OUTCOMES} does not hold the scores that were imported.")
         return wrong
