@@ -227,14 +227,14 @@ def test_a_line_that_a_kill_cut_off_does_not_swallow_the_next(tmp_path: Path) ->
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full is needed")
 def test_a_full_disk_ends_the_log_and_not_the_run(evaluated: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """Where it cannot be written any more, that is said once, and the run goes on without it."""
+    """Where it cannot be written any more, one warning says so, and the run continues without it."""
     with JudgeServer() as server:
         assert evaluated(server, log_json="/dev/full").complete
     told = [record.message for record in caplog.records if "event log" in record.message]
     (sentence,) = told
     assert sentence == (
         "Cannot write the event log /dev/full any more ([Errno 28] No space left on device). "
-        "The run goes on without it."
+        "The run continues without it."
     )
 
 

@@ -43,7 +43,12 @@ def test_two_judges_stand_beside_each_other(judged: Here) -> None:
     """The page has their table and measures, names samples to look at, and the commands that show them."""
     done = judged.merilo("judge", "agree", "lenient", "strict")
     assert done.returncode == 0, done.stderr
-    for says in ("relevance: alike on 16 of 24 questions", "weighted kappa", "Kendall", "show lenient --sample s1"):
+    for says in (
+        "relevance: same label on 16 of 24 questions",
+        "weighted kappa",
+        "Kendall",
+        "show lenient --sample s1",
+    ):
         assert (says in done.stdout) == (says != "Kendall")
     assert max(map(len, done.stdout.splitlines())) <= 80
 
@@ -59,7 +64,7 @@ def test_json_is_one_object(judged: Here) -> None:
 
 @pytest.mark.parametrize(
     ("runs", "says"),
-    [(["lenient"], "two runs or more, got 1"), (["lenient", "lenient"], "is named twice"), (["lenient", "no"], "no")],
+    [(["lenient"], "two or more runs, got 1"), (["lenient", "lenient"], "is named twice"), (["lenient", "no"], "no")],
 )
 def test_wrong_use_is_a_sentence(judged: Here, runs: list[str], says: str) -> None:
     """Exit code 2, the reason, no traceback."""

@@ -142,7 +142,7 @@ def test_four_systems_are_not_ranked(tmp_path: Path) -> None:
     """A sentence says so."""
     found = judges_agreement(systems(tmp_path, 4))
     assert found.pairs[0].rankings == ()
-    assert "from 5 systems on; both judged 4 systems" in " ".join(found.remarks)
+    assert "from 5 systems on; the judges have 4 systems in common" in " ".join(found.remarks)
 
 
 def test_three_judges_are_compared_two_by_two_and_together(tmp_path: Path) -> None:
@@ -163,8 +163,8 @@ def test_one_judge_asked_twice_agrees_with_itself(tmp_path: Path) -> None:
     runs = [run_of(tmp_path / name, ROWS, strict, "a", cache=store) for name in ("one", "two")]
     found = judges_agreement(runs)
     assert [each.name for each in found.raters] == [f"scripted:labelled_run.strict in {run.path}" for run in runs]
-    assert "this is how far it agrees with itself" in found.remarks[0]
-    assert "180 answers came from the cache, so they are copies" in found.remarks[1]
+    assert "this is its agreement with itself" in found.remarks[0]
+    assert "180 answers came from the cache and so agree necessarily" in found.remarks[1]
 
 
 def test_clusters_are_those_of_a_field(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_runs_without_a_common_question_are_refused(tmp_path: Path) -> None:
     """The sentence says when questions are the same."""
     first = run_of(tmp_path / "a", ROWS[:5], strict, "a")
     second = run_of(tmp_path / "b", ROWS[5:10], strict, "b")
-    with pytest.raises(DataError, match="No question was answered in two of these runs"):
+    with pytest.raises(DataError, match="no answered question in common"):
         judges_agreement([first, second])
 
 
@@ -189,9 +189,9 @@ def test_runs_that_cannot_be_compared_are_refused(two: tuple[merilo.Run, merilo.
     (tmp_path / "scores.csv").write_text("id,score\na,0.5\n", encoding="utf-8")
     foreign = merilo.api.import_scores(tmp_path / "scores.csv", scores={"score": None}, out=tmp_path / "foreign")
     for runs, says in [
-        ([two[0]], "two runs or more, got 1"),
+        ([two[0]], "two or more runs, got 1"),
         ([two[0], two[0]], "is named twice"),
-        ([two[0], foreign], "has no verdicts that could be compared: its scores are those of scores.csv"),
+        ([two[0], foreign], "has no verdicts to compare: its scores were imported from scores.csv"),
     ]:
         with pytest.raises(UsageError, match=says):
             judges_agreement(runs)
@@ -207,7 +207,14 @@ def test_page_and_record_tell_the_same(two: tuple[merilo.Run, merilo.Run]) -> No
     record = json.loads(json.dumps(judges_record(found)))
     kind = record["pairs"][0]["kinds"]["relevance"]
     assert max(map(len, page.splitlines())) <= 80 or str(two[0].path) in page
-    for says in ("weighted kappa", "alpha (ordinal)", "AC1", "accuracy", "Neither judge is taken as true", "first \\"):
+    for says in (
+        "weighted kappa",
+        "alpha (ordinal)",
+        "AC1",
+        "accuracy",
+        "Neither judge is taken as correct",
+        "first \\",
+    ):
         assert says in page
     assert {"kappa", "kappa_quadratic", "kappa_linear", "alpha", "ac1", "accuracy", "confusion"} <= kind.keys()
     assert kind["kappa"]["interval"][0] < kind["kappa"]["value"] < kind["kappa"]["interval"][1]
@@ -229,5 +236,5 @@ def test_damaged_outcomes_are_told(two: tuple[merilo.Run, merilo.Run], tmp_path:
     else:
         lines[3] = lines[3].replace('"trail":["', '"trail":["zz')
     (copy / "outcomes.jsonl").write_text("".join(lines), encoding="utf-8")
-    with pytest.raises(RunError, match=r"is damaged: .*(copy it again whole|Copy the whole run again)"):
+    with pytest.raises(RunError, match=r"is damaged: .*(Copy the run again|Copy the whole run again)"):
         judges_agreement([copy, two[1].path])

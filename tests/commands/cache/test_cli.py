@@ -63,7 +63,7 @@ def test_info_of_no_cache_is_no_error(tmp_path: Path) -> None:
     found = here.json("cache", "info")
     assert (found["verdicts"], found["bytes"], found["oldest"], found["judges"]) == (0, 0, None, [])
     assert "0 verdicts, 0 bytes" in here.merilo("cache", "info").stdout
-    assert "Took out 0 verdicts" in here.merilo("cache", "prune", "--all").stdout
+    assert "Removed 0 verdicts" in here.merilo("cache", "prune", "--all").stdout
     assert list(tmp_path.iterdir()) == []
 
 
@@ -72,7 +72,7 @@ def test_prune_by_age(here: Here) -> None:
     age(here, 3 * 86_400, 1)
     assert here.json("cache", "prune", "--older-than", "1w") == {"verdicts": 0, "freed_bytes": 0, "left": 3}
     pruned = here.merilo("cache", "prune", "--older-than", "71h")
-    assert pruned.stdout == "Took out 1 verdict and freed 0 bytes; 2 verdicts left.\n"
+    assert pruned.stdout == "Removed 1 verdict and freed 0 bytes; 2 verdicts left.\n"
     assert here.json("cache", "info")["verdicts"] == 2
 
 
@@ -97,9 +97,9 @@ def test_prune_all(here: Here) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "Say which verdicts go"),
-        (("--all", "--older-than", "3d"), "Say which verdicts go"),
-        (("--older-than", "soon"), "hours, days or weeks, such as 36h, 90d or 12w; got 'soon'"),
+        ((), "Choose verdicts with --older-than"),
+        (("--all", "--older-than", "3d"), "Choose verdicts with --older-than"),
+        (("--older-than", "soon"), "hours, days or weeks, such as 36h, 90d or 12w, got 'soon'"),
         (("--older-than", "-3d"), "hours, days or weeks"),
     ],
 )

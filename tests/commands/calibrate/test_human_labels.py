@@ -92,7 +92,7 @@ def test_tickets_may_stand_in_another_file(tmp_path: Path, rows: list[dict[str, 
     assert [each.label for each in found.labels] == ["no"] * 4
     alone = read_people([bare])
     assert not alone.labels
-    assert "Give the file that merilo label wrote too" in alone.problems[0].message
+    assert "Add the file that merilo label wrote" in alone.problems[0].message
 
 
 def test_edited_ids_are_told_and_lose_their_own_line_only(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
@@ -102,7 +102,7 @@ def test_edited_ids_are_told_and_lose_their_own_line_only(tmp_path: Path, rows: 
     found = read_people([write(tmp_path / "t.jsonl", rows)])
     assert [each.ticket.sample for each in found.labels] == ["s2"]
     assert [problem.line for problem in found.problems] == [1, 2]
-    assert "is not that of its ticket" in found.problems[0].message
+    assert "does not match the ticket" in found.problems[0].message
 
 
 def test_a_bad_line_never_loses_the_good_ones(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
@@ -150,9 +150,12 @@ def test_settled_tasks_need_no_label(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "holds no task"),
-        ('{"label": "yes"}\n', "holds no task"),
-        ('{"task": "groundedness", "context": "x", "response": "y", "label": 1}\n', "merilo judge check reads"),
+        ("", "No task in"),
+        ('{"label": "yes"}\n', "No task in"),
+        (
+            '{"task": "groundedness", "context": "x", "response": "y", "label": 1}\n',
+            "labelled records for merilo judge check",
+        ),
     ],
 )
 def test_files_without_tasks_are_refused(tmp_path: Path, text: str, says: str) -> None:
@@ -168,7 +171,7 @@ def test_a_missing_file_and_another_format_are_told(tmp_path: Path) -> None:
         read_people([tmp_path / "none.jsonl"])
     with pytest.raises(UsageError, match=r"labels\.xlsx"):
         read_people([tmp_path / "labels.xlsx"])
-    with pytest.raises(UsageError, match=r"name the file \.jsonl or \.csv"):
+    with pytest.raises(UsageError, match=r"ends in \.jsonl or \.csv"):
         write_tasks(tmp_path / "t.parquet", TASKS)
 
 
@@ -207,7 +210,7 @@ def test_what_another_program_wrote_is_not_overwritten(tmp_path: Path) -> None:
     file = TaskFile(tmp_path / "t.jsonl")
     with (tmp_path / "t.jsonl").open("a", encoding="utf-8") as other:
         other.write("\n")
-    with pytest.raises(RunError, match="changed by another program"):
+    with pytest.raises(RunError, match="Another program changed"):
         file.answer(0, "yes")
     assert file.tasks[0].label == ""
     assert not read_people([tmp_path / "t.jsonl"]).labels

@@ -102,7 +102,7 @@ def test_labels_serve_every_metric_of_the_same_questions(run: merilo.Run, labels
     ("metric", "says"),
     [
         (PRECISION, "needs labels of whole samples"),
-        ("context_relevance(unit=sentence)", "not decided by such labels alone"),
+        ("context_relevance(unit=sentence)", "Such labels alone do not determine its value"),
     ],
 )
 def test_a_metric_that_the_labels_do_not_decide_is_refused_by_name(
@@ -129,7 +129,7 @@ def test_a_whole_sample_with_a_gap_is_left_out_and_told(run: merilo.Run, tmp_pat
     found = calibrate_run(run, tmp_path / "t.jsonl", metrics=[PRECISION])
     assert found.metrics[PRECISION].correction.labelled == 29
     assert "1 labelled sample left out: this metric needs a label of every item" in found.metrics[PRECISION].remarks[0]
-    assert found.remarks == ("1 of 150 tasks has no label; the others stand for them.",)
+    assert found.remarks == ("1 of 150 tasks has no label; merilo treats the others as representative.",)
 
 
 def test_a_value_that_people_give_is_taken_as_it_is(run: merilo.Run, tmp_path: Path) -> None:
@@ -142,8 +142,7 @@ def test_a_value_that_people_give_is_taken_as_it_is(run: merilo.Run, tmp_path: P
     assert found.correction.labelled == 28
     assert found.correction.human.value == pytest.approx((0.5 + 27 * 0.25) / 28)
     assert (
-        "2 labels left out, not among those asked for: t.jsonl, line 2: expected a number from 0 to 1"
-        in found.remarks[0]
+        "2 labels left out, not a possible answer: t.jsonl, line 2: expected a number from 0 to 1" in found.remarks[0]
     )
 
 
@@ -181,9 +180,7 @@ def test_labels_of_one_judge_calibrate_another_over_the_same_samples(labels: Pat
 def test_labels_of_another_run_are_refused(labels: Path, tmp_path: Path) -> None:
     """Over other samples nothing can be matched, and the sentence says what to do."""
     other = judged_run(tmp_path / "run", contexts_rows(20, seed=9), ["context_relevance"])
-    with pytest.raises(
-        DataError, match=r"None of the 120 labels is of the samples of .*drawn from a run over other data"
-    ):
+    with pytest.raises(DataError, match=r"None of the 120 labels fits .*drawn from a run over other data"):
         calibrate_run(other, labels)
 
 
@@ -241,7 +238,7 @@ def test_two_uniform_draws_are_one(run: merilo.Run, tmp_path: Path) -> None:
     drawn = {task["user_input"] for path in files[:2] for task in read_tasks(path)}
     found = calibrate_run(run, files, metrics=["context_relevance"]).metrics["context_relevance"]
     assert found.correction.labelled == len(drawn) > 12
-    assert "36 labels not used: they are from another call of merilo label" in found.remarks[0]
+    assert "36 labels not used: from another call of merilo label" in found.remarks[0]
 
 
 def test_draws_by_verdict_are_corrected_by_verdict(tmp_path: Path) -> None:
@@ -253,7 +250,7 @@ def test_draws_by_verdict_are_corrected_by_verdict(tmp_path: Path) -> None:
     low, high = found.correction.corrected.interval.ends or (0.0, 0.0)
     assert low < true_mean(rows) < high
     assert found.stratified
-    assert any("drawn by verdict" in each for each in found.remarks)
+    assert any("stratified by score" in each for each in found.remarks)
 
 
 def test_tickets_of_equal_halves_are_estimated_by_verdict(tmp_path: Path) -> None:
@@ -300,7 +297,7 @@ def test_one_class_only_gives_rates_and_no_kappa(run: merilo.Run, tmp_path: Path
     assert agreement.yes_or_no is not None
     assert agreement.yes_or_no.kappa.value is None
     assert agreement.yes_or_no.specificity.value is not None
-    assert "People gave one label only, so there are rates and no kappa." in str(calibrated_page(found, 100))
+    assert "All human labels are equal, so there are rates and no kappa." in str(calibrated_page(found, 100))
 
 
 def test_annotators_may_disagree(run: merilo.Run, labels: Path, tmp_path: Path) -> None:
@@ -373,7 +370,7 @@ def test_labels_of_another_metric_stay_attached(tmp_path: Path) -> None:
     for at, text in enumerate(texts):
         label_run(run, tmp_path / f"{at}.jsonl", metric=text, samples=20 + at)
         found = calibrate_run(run, fill_in(tmp_path / f"{at}.jsonl", by_grade), metrics=[text], attach=True)
-    assert any("attached earlier for context_relevance kept" in remark for remark in found.remarks)
+    assert any(remark.startswith("Earlier labels remain: ") for remark in found.remarks)
     assert [corrected_of(run)[text].labelled for text in texts] == [20, 21]
 
 
@@ -427,7 +424,7 @@ def test_damaged_labels_of_a_run_are_told(tmp_path: Path) -> None:
     """A file that holds no task any more is an error of the run, not a silence."""
     run = judged_run(tmp_path / "run", contexts_rows(5), ["context_relevance"])
     (remove_seal(run.path) / LABELS).write_text("{}\n", encoding="utf-8")
-    with pytest.raises(RunError, match="labels kept with the run cannot be used"):
+    with pytest.raises(RunError, match="labels stored with the run cannot be used"):
         corrected_of(merilo.Run.open(run.path))
 
 
@@ -485,7 +482,7 @@ def test_labels_drawn_from_another_population_are_a_sentence_and_no_number(label
     assert correction.reported is Reported.NOTHING
     assert correction.estimate is correction.human.value is correction.corrected.value is None
     assert (
-        "the tasks were drawn from 120 samples with a score of context_relevance, and this run has 118"
+        "the tasks were drawn from 120 samples with a score of context_relevance, but this run has 118"
         in correction.reason
     )
     assert found.told is False
@@ -506,7 +503,7 @@ def test_as_many_other_samples_are_another_population(tmp_path: Path) -> None:
 
     label_run(without("What is 3?"), tmp_path / "t.jsonl", samples=40)
     found = calibrate_run(without("What is 5?"), fill_in(tmp_path / "t.jsonl", by_grade))
-    assert "and this run has 119 others" in found.metrics["context_relevance"].correction.reason
+    assert "but this run has 119 others" in found.metrics["context_relevance"].correction.reason
 
 
 def test_attached_labels_of_a_population_that_changed_are_told_in_the_summary(tmp_path: Path) -> None:

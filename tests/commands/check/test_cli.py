@@ -57,7 +57,7 @@ def test_the_page_and_the_exit_code_of_failures(labelled: Here) -> None:
     assert "1 of 70 records failed" in done.stderr
     row = next(line.split() for line in done.stdout.splitlines() if line.startswith("  ours "))
     assert row[1:4] == ["69", "34", "1.0"]
-    assert "What asking took" in done.stdout
+    assert "Requests, cost and time" in done.stdout
 
 
 def test_json_is_one_object_with_figures_by_task_and_source(labelled: Here) -> None:

@@ -489,7 +489,7 @@ async def test_the_sample_in_the_package() -> None:
     assert found.sentences_alone
     page = str(check_page(found, 80))
     assert max(map(len, page.splitlines())) <= 80
-    assert "40 records made by rule" in page
+    assert "40 rule-generated labels" in page
 
 
 def test_the_sample_is_drawn_as_its_readme_says() -> None:

@@ -45,7 +45,7 @@ def test_the_demo_shows_both_rulers(shown: Shown) -> None:
     """The passages that people chose stand beside the judge's numbers, and the page says whether they agree."""
     assert "hit rate@1                            0.817    0.583" in shown.text
     assert "MRR@5                                 0.864    0.636" in shown.text
-    assert "By the judge, bm25 is ahead; by the passages that people chose, bm25." in " ".join(shown.text.split())
+    assert "By the judge, bm25 is ahead; by the passages that annotators chose, bm25." in " ".join(shown.text.split())
     assert max(map(len, shown.text.splitlines())) <= 80
 
 

@@ -124,4 +124,4 @@ def test_usage_errors(here: Here) -> None:
     assert "at least 72" in done.stderr
     done = here.merilo("judge", "test", "embedded>openai:m", env=KEY)
     assert done.returncode == 2
-    assert "test its judges one by one" in done.stderr
+    assert "Test each of its judges separately" in done.stderr

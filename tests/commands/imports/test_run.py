@@ -100,7 +100,7 @@ def test_a_text_in_a_column_of_scores_is_told_with_its_line(here: Path) -> None:
     file = written("scores.csv", 'id,note,s\na,"two\nlines",0.5\nb,,"0,7"\nc,,high\n')
     with pytest.raises(DataError) as caught:
         import_scores(file, scores=["s"], out=here / "run")
-    told = "scores.csv, lines 4 to 5, field 's': expected a number, or nothing, got the text '0,7', the text 'high'."
+    told = "scores.csv, lines 4 to 5, field 's': expected a number or nothing, got the text '0,7', the text 'high'."
     assert told in str(caught.value)
     assert [problem.line for problem in caught.value.problems] == [4, 5]
     assert not (here / "run").exists()
@@ -109,7 +109,7 @@ def test_a_text_in_a_column_of_scores_is_told_with_its_line(here: Path) -> None:
 def test_a_range_is_zero_to_one_unless_it_is_given(here: Path) -> None:
     """Values beyond it are not guessed at: the error says how far they go and how to give the range."""
     file = written("scores.csv", "id,rating\na,1\nb,5\n")
-    with pytest.raises(UsageError, match=r"'rating' go from 1 to 5; .*--score 'rating=LOW\.\.HIGH'"):
+    with pytest.raises(UsageError, match=r"'rating' go from 1 to 5, .*--score 'rating=LOW\.\.HIGH'"):
         import_scores(file, scores=["rating"], out=here / "run")
     run = import_scores(file, scores={"rating": (1, 5)}, out=here / "run")
     assert read_scores(run).columns["foreign:rating"].span == (1.0, 5.0)
@@ -139,11 +139,11 @@ def test_a_range_may_be_open(here: Path) -> None:
     ("arguments", "told"),
     [
         ({"scores": ["helpfull"]}, "did you mean helpful?"),
-        ({"scores": ["zzz"]}, "there are id, helpful."),
-        ({"scores": ["helpful"], "id": "key"}, "has no column 'key'"),
-        ({"scores": ["helpful"], "lower_is_better": ["id"]}, "which is no score here"),
-        ({"scores": {"helpful": (1, 0)}}, "needs a lower and a higher end"),
-        ({}, "say which hold scores (--score COL"),
+        ({"scores": ["zzz"]}, "it has id, helpful."),
+        ({"scores": ["helpful"], "id": "key"}, "No column 'key'"),
+        ({"scores": ["helpful"], "lower_is_better": ["id"]}, "no column of scores 'id'"),
+        ({"scores": {"helpful": (1, 0)}}, "needs a minimum below its maximum"),
+        ({}, "name the columns of scores (--score COL"),
     ],
 )
 def test_wrong_columns_are_named(here: Path, arguments: dict[str, Any], told: str) -> None:
@@ -170,7 +170,7 @@ def test_a_run_is_not_overwritten(here: Path, scores: str) -> None:
     before = [(run.path / name).read_bytes() for name in RESULTS]
     import_scores(file, scores=["s"], out=here / "run")
     written("scores.csv", scores)
-    with pytest.raises(RunError, match=r"already holds a run"):
+    with pytest.raises(RunError, match=r"already (holds|contains) a run"):
         import_scores(file, scores=["s"], out=here / "run")
     assert [(run.path / name).read_bytes() for name in RESULTS] == before
     assert merilo.Run.open(run.path).sealed
@@ -181,7 +181,7 @@ def test_a_judged_run_is_not_overwritten(here: Path) -> None:
     rows = [{"id": "a", "retrieved_context_ids": ["x"], "reference_context_ids": ["x"]}]
     merilo.evaluate(rows, metrics=["recall@1"], out=here / "run", cache=False)
     file = written("scores.csv", "id,s\na,0.5\n")
-    with pytest.raises(RunError, match=r"already holds a run"):
+    with pytest.raises(RunError, match=r"already (holds|contains) a run"):
         import_scores(file, scores=["s"], out=here / "run")
     assert merilo.Run.open(here / "run").complete
 
@@ -260,7 +260,7 @@ def test_samples_of_deepeval_may_go_by_another_field(here: Path) -> None:
     """Names of test cases need not be telling; an unknown metric is refused."""
     run = import_scores(FILES / "deepeval-4.1.json", id="input", scores=["Hallucination"], out=here / "run")
     assert run.sample("How long is river 3?").outcomes["foreign:Hallucination"] == merilo.Score(0.5)
-    with pytest.raises(UsageError, match=r"has no metric 'Bias'; there are Answer Relevancy, Correctness"):
+    with pytest.raises(UsageError, match=r"No metric 'Bias' in .*; it has Answer Relevancy, Correctness"):
         import_scores(FILES / "deepeval-4.1.json", scores=["Bias"], out=here / "more")
 
 
@@ -275,7 +275,7 @@ def test_a_score_that_is_no_number_is_told_with_its_test_case(here: Path) -> Non
     """DeepEval's file is no table: places are test cases there."""
     case = {"name": "one", "input": "?", "metricsData": [{"name": "Bias", "score": "low"}]}
     file = written("run.json", json.dumps({"testCases": [case]}))
-    with pytest.raises(DataError, match=r"run.json, test case 1, field 'Bias': expected a number, or nothing"):
+    with pytest.raises(DataError, match=r"run.json, test case 1, field 'Bias': expected a number or nothing"):
         import_scores(file, out=here / "run")
 
 
@@ -329,7 +329,7 @@ def test_there_is_nothing_to_replay(here: Path) -> None:
 def test_names_that_would_be_equal_are_refused(here: Path) -> None:
     """Two columns must not become one metric."""
     file = written("scores.csv", "id,a b,a_b\nq,0.5,0.5\n")
-    with pytest.raises(UsageError, match=r"would be called foreign:a_b"):
+    with pytest.raises(UsageError, match=r"would be named foreign:a_b"):
         import_scores(file, scores=["a b", "a_b"], out=here / "run")
 
 
@@ -372,8 +372,8 @@ def test_where_no_record_can_be_read_that_is_said(here: Path, name: str, text: s
     with pytest.raises(DataError) as error:
         import_scores(written(name, text), id="id", scores=["score"], out=here / "run")
     assert told in str(error.value)
-    assert "nothing was brought in" in str(error.value)
-    assert "has no column" not in str(error.value)
+    assert "nothing was imported" in str(error.value)
+    assert "No column" not in str(error.value)
     assert len(str(error.value).splitlines()) <= 3
     assert not (here / "run").exists()
 
@@ -384,8 +384,8 @@ def test_texts_in_the_place_of_scores_are_told_together(here: Path) -> None:
     with pytest.raises(DataError) as error:
         import_scores(written("s.csv", f"id,score\n{rows}50,0.5\n"), scores=["score"], out=here / "run")
     first, second = str(error.value).splitlines()
-    assert first == "s: nothing was brought in, for 40 records of 41 cannot be read as scores."
-    assert second.startswith("s.csv, lines 2 to 41, field 'score': expected a number, or nothing, got the text 'worse'")
+    assert first == "s: nothing was imported (40 invalid records of 41)."
+    assert second.startswith("s.csv, lines 2 to 41, field 'score': expected a number or nothing, got the text 'worse'")
     assert len(error.value.problems) == 40
 
 
@@ -475,7 +475,7 @@ def test_a_table_that_ragas_did_not_write_may_begin_without_a_score(here: Path) 
 def test_a_missing_column_beside_lines_that_cannot_be_read(here: Path) -> None:
     """Both are said: the columns there are, and the first line that may have hidden it."""
     file = written("s.jsonl", '{"id": "a"}\n{"id": "b", "score": 0.5\n')
-    with pytest.raises(UsageError, match=r"no column 'score'; there are id\. s\.jsonl, line 2: expected"):
+    with pytest.raises(UsageError, match=r"No column 'score' in s\.jsonl; it has id\. s\.jsonl, line 2: expected"):
         import_scores(file, scores=["score"], out=here / "run")
 
 

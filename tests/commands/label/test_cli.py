@@ -111,13 +111,13 @@ def test_tasks_are_drawn_and_the_next_commands_shown(run: Here) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("out",), "Name the file for the tasks with -o"),
-        (("data.jsonl", "-o", "t.jsonl"), "is a file, and tasks are drawn from a run's directory"),
-        (("out", "--ask"), "is a run; --ask takes the file of tasks"),
-        (("data.jsonl", "--ask", "--json"), "leave --output and --json out"),
-        (("data.jsonl", "--ask"), "holds no task to answer"),
-        (("none.jsonl", "--ask"), "cannot be read"),
-        (("out", "-o", "t.parquet", "--metric", "faithfulness"), "name the file .jsonl or .csv"),
+        (("out",), "Name a new file for the tasks"),
+        (("data.jsonl", "-o", "t.jsonl"), "Expected a run directory, got the file data.jsonl."),
+        (("out", "--ask"), "--ask needs a file of tasks, got the run directory out."),
+        (("data.jsonl", "--ask", "--json"), "leave out --output and --json"),
+        (("data.jsonl", "--ask"), "No task to label in data.jsonl."),
+        (("none.jsonl", "--ask"), "No such file: none.jsonl."),
+        (("out", "-o", "t.parquet", "--metric", "faithfulness"), "A file of tasks ends in .jsonl or .csv"),
         (("out", "-o", "t.jsonl"), "name one with --metric"),
     ],
 )
@@ -145,7 +145,7 @@ def test_the_form_asks_keeps_each_label_and_ends(tasks: Here) -> None:
         person.wait_for("> ")
         person.type(b"s\n")
         assert person.end() == 0
-        assert "3 of 4 tasks labelled; 1 skipped, the same command asks again." in person.seen
+        assert "3 of 4 tasks labelled; 1 skipped. Repeat the command to label it." in person.seen
     assert labels(tasks) == ["yes", "no", "yes", None]
     assert '"annotator": "ann"' in (tasks.path / "tasks.jsonl").read_text(encoding="utf-8")
 
@@ -157,14 +157,14 @@ def test_the_form_goes_back_skips_and_quits(tasks: Here) -> None:
         person.type(b"y\n")
         person.wait_for("> ")
         person.type(b"b\n")
-        assert "Labelled yes so far; Enter keeps it." in person.wait_for("> ")
+        assert "Labelled yes so far; press Enter to keep it." in person.wait_for("> ")
         person.type(b"n\n")
         person.wait_for("> ")
         person.type(b"s\n")
         assert "Task 3 of 4" in person.wait_for("> ")
         person.type(b"q\n")
         assert person.end() == 0
-        assert "1 of 4 tasks labelled; the same command asks the other 3." in person.seen
+        assert "1 of 4 tasks labelled; 3 left. Repeat the command to label them." in person.seen
     assert labels(tasks) == ["no", None, None, None]
 
 
@@ -193,7 +193,7 @@ def test_whatever_ends_the_form_the_labels_are_there(tasks: Here, how: str) -> N
         else:
             person.type(CTRL_C)
             assert person.end() == 130
-            assert "What was answered is in tasks.jsonl" in person.seen
+            assert "The answers are saved in tasks.jsonl" in person.seen
     assert labels(tasks) == ["yes", None, None, None]
 
 
@@ -247,9 +247,9 @@ def test_too_few_labels_are_no_estimate_and_exit_3(tasks: Here) -> None:
 def test_calibrate_says_what_is_wrong(tasks: Here) -> None:
     """No file, no label, a file of the other kind and an unknown metric each have a sentence, with exit code 2."""
     for arguments, says in (
-        ((), "Name the file with the labels"),
+        ((), "No labels given. Add --labels FILE"),
         (("--labels", "tasks.jsonl"), "None of the 4 tasks has a label yet"),
-        (("--labels", "data.jsonl"), "holds no task"),
+        (("--labels", "data.jsonl"), "No task in data.jsonl."),
     ):
         done = tasks.merilo("calibrate", "out", *arguments)
         assert done.returncode == 2
@@ -263,7 +263,7 @@ def test_attached_labels_are_said_to_be_kept(tasks: Here) -> None:
     """--attach leaves labels.jsonl with the run."""
     tasks.merilo("label", "tasks.jsonl", "--ask", stdin="y\n")
     done = tasks.merilo("calibrate", "out", "--labels", "tasks.jsonl", "--attach")
-    assert "The labels are kept with the run" in done.stdout
+    assert "The labels are stored with the run" in done.stdout
     assert Path(tasks.path / "out" / "labels.jsonl").is_file()
     shown = tasks.merilo("show", "out")
     assert "Human labels" in shown.stdout

@@ -64,7 +64,7 @@ def test_where_labels_do_not_decide_people_are_asked_for_the_value(run: merilo.R
     tasks = label_run(run, metric="context_relevance(unit=sentence)", samples=10)
     assert tasks.unit is Unit.VALUE
     assert tasks.lines[0].labels == "a number from 0 to 1"
-    assert "asked for the value itself" in tasks.remarks[0]
+    assert "asks for the value itself" in tasks.remarks[0]
 
 
 def test_statements_are_drawn_and_samples_without_a_question_are_settled(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_scores_of_one_kind_cannot_be_drawn_by(run: merilo.Run, tmp_path: Path) 
     flat = judged_run(tmp_path / "run", contexts_rows(20), ["context_relevance"], lambda _: {"grade": 0})
     tasks = label_run(flat, samples=10, stratify=True)
     assert not tasks.stratified
-    assert "all of one kind" in tasks.remarks[0]
+    assert "all scores fall into one stratum" in tasks.remarks[0]
     assert {line.ticket.stratified for line in tasks.lines} == {False}
 
 
@@ -181,7 +181,7 @@ def test_a_ticket_reads_back(metric: str, sample: str, chance: float, labels: li
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"samples": 0}, "At least 1 sample"),
+        ({"samples": 0}, "at least 1 sample"),
         ({"metric": "context_relevence"}, "did you mean context_relevance"),
         ({"metric": None}, "name one with --metric"),
     ],
@@ -204,7 +204,7 @@ def test_a_run_without_a_score_has_nothing_to_label(tmp_path: Path) -> None:
     """Where nothing was retrieved, context relevance is undefined everywhere, and the sentence says so."""
     rows = [{"id": "a", "user_input": "What?", "retrieved_contexts": []}]
     run = judged_run(tmp_path / "run", rows, ["context_relevance"])
-    with pytest.raises(UsageError, match=r"No sample of .* has a value of context_relevance"):
+    with pytest.raises(UsageError, match=r"No sample of .* has a score of context_relevance"):
         label_run(run)
 
 
@@ -212,7 +212,7 @@ def test_a_file_that_is_there_is_never_overwritten(run: merilo.Run, tmp_path: Pa
     """It may hold labels."""
     path = tmp_path / "t.jsonl"
     path.write_text("mine", encoding="utf-8")
-    with pytest.raises(UsageError, match="may hold labels"):
+    with pytest.raises(UsageError, match="may contain labels"):
         label_run(run, path, metric="context_relevance")
     assert path.read_text(encoding="utf-8") == "mine"
 

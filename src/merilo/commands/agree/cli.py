@@ -1,4 +1,4 @@
-"""`merilo judge agree`: how far do judges agree with each other?"""
+"""`merilo judge agree`: compare the verdicts of several judges."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import typer
 from merilo.commands.command import Command, Section
 from merilo.commands.flags import Cluster, Debug, Json
 
-HELP = """Hold judges against each other: what they said of the same questions in two runs or more.
+HELP = """Measure how well judges agree: compare their verdicts on the same questions in two or more runs.
 
-Nothing is asked. Runs of one judge are taken together, such as those over the answers of several systems; where two
-judges both judged five systems or more, it is told too how far they rank them alike. Runs of one and the same judge,
-asked anew each time, say how far it agrees with itself.
+No judge is called. Runs of the same judge are pooled, such as its runs over the answers of several systems. If two
+judges both judged five or more systems, their rankings of the systems are compared too. If all runs have the same
+judge, its agreement with itself is measured; use merilo run --no-cache for these runs.
 
-Exit codes: 0 done, 2 wrong use, or runs without a common question.
+Exit codes: 0 success, 2 usage error or runs without a common question.
 """
 EXAMPLES = """\b
 Examples:
@@ -26,11 +26,11 @@ Examples:
 
 def agree(
     runs: Annotated[
-        list[str] | None, typer.Argument(metavar="RUN", help="Directories of two runs or more.", show_default=False)
+        list[str] | None, typer.Argument(metavar="RUN", help="Two or more run directories.", show_default=False)
     ] = None,
     cluster: Cluster = None,
     level: Annotated[float, typer.Option(metavar="L", help="Confidence level of the intervals.")] = 0.95,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of the resamples.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the bootstrap.")] = 0,
     json: Json = False,
     debug: Debug = False,
 ) -> None:

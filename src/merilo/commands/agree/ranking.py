@@ -1,4 +1,4 @@
-"""Whether two judges rank the same systems alike: the systems' means as each sees them, and Kendall's tau of them."""
+"""Rankings of systems by two judges: the systems' means by each judge, and Kendall's tau between them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SystemRanking:
-    """The means of several systems by one metric, as two judges see them."""
+    """The means of several systems by one metric, from two judges."""
 
     metric: str
     systems: tuple[str, ...]
     means: tuple[tuple[float, float], ...]
-    """For each system the first judge's mean and the second's, over the samples that both scored."""
+    """For each system the means by the first and the second judge, over the samples that both scored."""
     tau: Measured
     """Kendall's tau-b, in [-1, 1]."""
 
@@ -32,9 +32,9 @@ class SystemRanking:
 def rankings(
     first: Sequence[Run], second: Sequence[Run], field: str | None, resampling: Resampling
 ) -> Iterator[SystemRanking]:
-    """By metric, the systems that both judges scored, from the runs of each; nothing with fewer than five.
+    """Yield a ranking per metric of the systems that both judges scored; nothing with fewer than five systems.
 
-    `field`: by which samples are clustered; None: each by its id, over all systems.
+    `field`: the field to cluster samples by. None: by sample id, over all systems.
     """
     pairs = same_data(first, second)
     if len(pairs) < LEAST_SYSTEMS:
@@ -72,7 +72,7 @@ def _ranking(
 
 
 def same_data(first: Sequence[Run], second: Sequence[Run]) -> list[tuple[Run, Run]]:
-    """The runs over the same samples, one of each judge; of several the first."""
+    """Return pairs of runs over the same samples, one run of each judge (the first if there are several)."""
     mine, theirs = (_by_data(runs) for runs in (first, second))
     return [(run, theirs[mark]) for mark, run in mine.items() if mark in theirs]
 
@@ -85,6 +85,6 @@ def _by_data(runs: Sequence[Run]) -> dict[str, Run]:
 
 
 def _system_names(runs: Sequence[Run]) -> list[str]:
-    """What each system is called: its data, or the run's directory where data are called alike."""
+    """Return the name of each system: the name of its data, or the run directory if several share that name."""
     data = [run.manifest.data for run in runs]
     return [name if data.count(name) == 1 else str(run.path) for name, run in zip(data, runs, strict=True)]

@@ -1,7 +1,8 @@
-"""How far the judges of several runs agree with each other, on the questions that they were all asked.
+"""Agreement of the judges of several runs, on the questions that they have in common.
 
-Questions are the same where their words are, whoever is asked. Runs of one judge over several data sets, such as the
-answers of several systems, are taken together; where judges rank five systems or more, their rankings are compared too.
+Two questions are the same if their content, role and draw are equal; the judge does not matter. Runs of one judge over
+several data sets, such as the answers of several systems, are pooled. If two judges rank five or more systems, their
+rankings are compared too.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from merilo.runs.run import Run
 
     Key = tuple[bytes, str, int]
-    """A question: its words, the role it is put to, and its draw."""
+    """A question: the digest of its content, its role and its draw."""
 
 _NAMED: Final = 5
 _TWO: Final = 2
@@ -41,7 +42,7 @@ _TWO: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Rater:
-    """One judge, or one run where all have the same judge."""
+    """One judge with its runs, or one run if all runs have the same judge."""
 
     name: str
     runs: tuple[Run, ...]
@@ -52,61 +53,63 @@ class KindAgreement:
     """Two judges on questions of one kind."""
 
     kind: str
-    """With its role behind it, where that is not `judge`."""
+    """The kind, followed by its role unless that is `judge`."""
     labels: tuple[str, ...]
-    """The possible ones, in the order of the table's rows and columns; ascending where they have an order."""
+    """The possible labels, in the order of the table's rows and columns; ascending if they are ordered."""
     agreement: PairAgreement
     differ: int
-    """Questions to which they gave different labels."""
+    """Number of questions with different labels."""
     differ_in: int
-    """Samples with such a question."""
+    """Number of samples with such a question."""
     samples: tuple[str, ...]
-    """The first of these, those with the farthest labels before the others."""
+    """Up to five of these samples, largest difference first."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgePair:
-    """Two judges side by side."""
+    """Two judges compared with each other."""
 
     first: str
     second: str
     kinds: tuple[KindAgreement, ...]
-    """In the order of the kinds' names."""
+    """Sorted by kind."""
     rankings: tuple[SystemRanking, ...]
     """By metric; empty with fewer than five systems."""
     common: int
-    """Questions that both answered."""
+    """Number of questions that both answered."""
     only_first: int
+    """Number of questions asked of the first judge only."""
     only_second: int
+    """Number of questions asked of the second judge only."""
     failed: int
-    """Questions put to both, to which one or the other has no verdict."""
+    """Number of questions asked of both, with no verdict from one or both."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgesAgreement:
-    """What judges say of the same questions."""
+    """The agreement of several judges on the same questions."""
 
     raters: tuple[Rater, ...]
     pairs: tuple[JudgePair, ...]
-    """Each two of them."""
+    """Every pair of judges."""
     among: Mapping[str, AnnotatorAgreement]
-    """By kind, all of them together; empty for two."""
+    """Agreement among all judges by kind of question; empty for two judges."""
     remarks: tuple[str, ...]
-    """What must be said beside it, a sentence each."""
+    """Notes on the comparison, one sentence each."""
     level: float
     cluster: str | None
-    """What questions were grouped by; None: the sample."""
+    """The field that questions were clustered by; None for the sample."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """One judge's answer to one question."""
+class _GivenLabel:
+    """One judge's label of one question."""
 
     kind: str
     labels: tuple[str, ...]
     ordered: bool
     label: str | None
-    """None where no verdict came."""
+    """None if the question has no verdict."""
     sample: str
     cluster: str
     cached: bool
@@ -119,7 +122,7 @@ def judges_agreement(
     level: float = LEVEL,
     seed: int = SEED,
 ) -> JudgesAgreement:
-    """How far the judges of these runs agree; explained at `merilo.api.judge_agree`."""
+    """Measure the agreement of the judges of these runs; documented at `merilo.api.judge_agree`."""
     try:
         check_level(level)
     except ValueError as error:
@@ -128,39 +131,42 @@ def judges_agreement(
     _check(measured)
     raters, one_judge = _raters(measured)
     field = measured[0].manifest.cluster if cluster is None else cluster or None
-    kept = [dict[str, int]() for _ in raters]
-    said = [_said_by(rater, field, aside) for rater, aside in zip(raters, kept, strict=True)]
+    skipped = [dict[str, int]() for _ in raters]
+    answers = [_labels_of(rater, field, counts) for rater, counts in zip(raters, skipped, strict=True)]
     resampling = Resampling(seed=seed, level=level)
     pairs = tuple(
-        _pair((raters[one], raters[other]), (said[one], said[other]), field, resampling)
+        _pair((raters[one], raters[other]), (answers[one], answers[other]), field, resampling)
         for one, other in combinations(range(len(raters)), 2)
     )
     if not any(pair.common for pair in pairs):
         raise _nothing_common(measured)
-    among = _among(said, resampling) if len(raters) > _TWO else {}
-    remarks = (*_remarks(raters, one_judge=one_judge, said=said), *_aside(kept), *_few_systems(raters))
+    among = _among(answers, resampling) if len(raters) > _TWO else {}
+    remarks = (*_remarks(raters, one_judge=one_judge, answers=answers), *_skipped_kinds(skipped), *_few_systems(raters))
     return JudgesAgreement(tuple(raters), pairs, among, remarks, level, field)
 
 
 def _check(runs: Sequence[Run]) -> None:
     if len(runs) < _TWO:
-        raise UsageError(f"Judges are compared by the verdicts in two runs or more, got {len(runs)}.")
+        raise UsageError(f"Comparing judges needs two or more runs, got {len(runs)}.")
     paths = [run.path.resolve() for run in runs]
     if twice := next((path for path in paths if paths.count(path) > 1), None):
-        raise UsageError(f"{twice} is named twice; name runs of different judges, or of one judge asked twice.")
+        raise UsageError(f"{twice} is named twice. Name runs of different judges, or separate runs of one judge.")
     for run in runs:
         if not _judges(run):
-            why = f"its scores are those of {run.manifest.origin}" if run.manifest.origin else "no judge was asked"
-            raise UsageError(f"{run.path} has no verdicts that could be compared: {why}.")
+            why = f"its scores were imported from {run.manifest.origin}" if run.manifest.origin else "it used no judge"
+            raise UsageError(f"{run.path} has no verdicts to compare: {why}.")
 
 
 def _judges(run: Run) -> dict[str, Mapping[str, object]]:
-    """The judges of a run by role, without those that only measure texts."""
+    """Return the judges of a run by role, except embedders and other models that only measure texts."""
     return {role: judge for role, judge in run.manifest.judges.items() if role not in SPECIAL.values()}
 
 
 def _raters(runs: Sequence[Run]) -> tuple[list[Rater], bool]:
-    """The judges with their runs, in order of first appearance; the runs themselves where all have one judge."""
+    """Group the runs by judge, in order of first appearance; one group per run if all have the same judge.
+
+    The second value is True if all runs have the same judge.
+    """
     groups: dict[str, list[Run]] = {}
     for run in runs:
         marks = {role: judge.get("fingerprint") for role, judge in _judges(run).items()}
@@ -178,9 +184,12 @@ def _judge_name(run: Run) -> str:
     return ", ".join(dict.fromkeys(str(judge.get("name")) for judge in _judges(run).values()))
 
 
-def _said_by(rater: Rater, field: str | None, aside: dict[str, int]) -> dict[Key, _Said]:
-    """What a judge answered, by question; of an answer in several runs the first. `aside` gets kinds without labels."""
-    found: dict[Key, _Said] = {}
+def _labels_of(rater: Rater, field: str | None, skipped: dict[str, int]) -> dict[Key, _GivenLabel]:
+    """Return the labels of a judge by question, from the first run that contains it.
+
+    Counts questions without a label form in `skipped`, by kind.
+    """
+    found: dict[Key, _GivenLabel] = {}
     for run in rater.runs:
         store = open_store(run)
         try:
@@ -193,13 +202,13 @@ def _said_by(rater: Rater, field: str | None, aside: dict[str, int]) -> dict[Key
                     continue
                 form = form_of(asked.question)
                 if form is None:
-                    aside[asked.question.kind] = aside.get(asked.question.kind, 0) + 1
+                    skipped[asked.question.kind] = skipped.get(asked.question.kind, 0) + 1
                     continue
                 label = label_of(asked.answer) if isinstance(asked.answer, Verdict) else None
                 question = asked.question
                 found.setdefault(
                     (question.content, question.role, question.draw),
-                    _Said(
+                    _GivenLabel(
                         kind=form.kind if question.role == "judge" else f"{form.kind} ({question.role})",
                         labels=form.labels,
                         ordered=form.ordered,
@@ -215,7 +224,7 @@ def _said_by(rater: Rater, field: str | None, aside: dict[str, int]) -> dict[Key
 
 
 def _first_asked(run: Run) -> Iterator[tuple[str, bytes]]:
-    """Each key of the run's trails once, with the first sample that asked it. Raises RunError for damaged outcomes."""
+    """Yield each key of the run's trails once, with the first sample that asked it. Raises RunError if damaged."""
     seen: set[str] = set()
     samples: set[str] = set()
     for record in run.records():
@@ -226,8 +235,8 @@ def _first_asked(run: Run) -> Iterator[tuple[str, bytes]]:
                 try:
                     yield record["sample"], bytes.fromhex(key)
                 except ValueError:
-                    told = f"{run.path} is damaged: an outcome of sample {record['sample']!r} names no question"
-                    raise RunError(f"{told}; copy it again whole.") from None
+                    message = f"{run.path} is damaged: an outcome of sample {record['sample']!r} has an invalid key."
+                    raise RunError(f"{message} Copy the run again.") from None
     if len(samples) < run.done:
         raise cut_short(run.path, run.done, len(samples))
 
@@ -237,11 +246,11 @@ def _first_asked(run: Run) -> Iterator[tuple[str, bytes]]:
 
 def _pair(
     raters: tuple[Rater, Rater],
-    said: tuple[Mapping[Key, _Said], Mapping[Key, _Said]],
+    answers: tuple[Mapping[Key, _GivenLabel], Mapping[Key, _GivenLabel]],
     field: str | None,
     resampling: Resampling,
 ) -> JudgePair:
-    first, second = said
+    first, second = answers
     both = [(first[key], second[key]) for key in first if key in second]
     answered = [(one, other) for one, other in both if one.label is not None and other.label is not None]
     kinds = sorted({one.kind for one, _ in answered})
@@ -257,7 +266,7 @@ def _pair(
     )
 
 
-def _of_kind(kind: str, pairs: Sequence[tuple[_Said, _Said]], resampling: Resampling) -> KindAgreement:
+def _of_kind(kind: str, pairs: Sequence[tuple[_GivenLabel, _GivenLabel]], resampling: Resampling) -> KindAgreement:
     labels = _labels([one for one, _ in pairs])
     place = {label: index for index, label in enumerate(labels)}
     first = [place[one.label or ""] for one, _ in pairs]
@@ -277,21 +286,21 @@ def _of_kind(kind: str, pairs: Sequence[tuple[_Said, _Said]], resampling: Resamp
     return KindAgreement(kind, labels, agreement, len(farthest), len(samples), samples[:_NAMED])
 
 
-def _labels(said: Sequence[_Said]) -> tuple[str, ...]:
-    """The labels of the questions, all of them where these offer different ones (in several languages)."""
-    return tuple(dict.fromkeys(label for each in said for label in each.labels))
+def _labels(answers: Sequence[_GivenLabel]) -> tuple[str, ...]:
+    """Return the labels of all questions, which may offer different ones (for example in several languages)."""
+    return tuple(dict.fromkeys(label for each in answers for label in each.labels))
 
 
 # -- all of them --------------------------------------------------------------------------------------
 
 
-def _among(said: Sequence[Mapping[Key, _Said]], resampling: Resampling) -> dict[str, AnnotatorAgreement]:
-    """By kind, alpha and AC1 over all judges, of the questions that two of them or more answered."""
-    rows: dict[str, list[tuple[_Said, list[str | None]]]] = {}
-    for key in dict.fromkeys(key for each in said for key in each):
-        given = [each[key].label if key in each else None for each in said]
+def _among(answers: Sequence[Mapping[Key, _GivenLabel]], resampling: Resampling) -> dict[str, AnnotatorAgreement]:
+    """Return alpha and AC1 over all judges by kind, for the questions that at least two judges answered."""
+    rows: dict[str, list[tuple[_GivenLabel, list[str | None]]]] = {}
+    for key in dict.fromkeys(key for each in answers for key in each):
+        given = [each[key].label if key in each else None for each in answers]
         if sum(label is not None for label in given) > 1:
-            one = next(each[key] for each in said if key in each)
+            one = next(each[key] for each in answers if key in each)
             rows.setdefault(one.kind, []).append((one, given))
     found: dict[str, AnnotatorAgreement] = {}
     for kind, own in sorted(rows.items()):
@@ -307,45 +316,48 @@ def _among(said: Sequence[Mapping[Key, _Said]], resampling: Resampling) -> dict[
     return found
 
 
-def _remarks(raters: Sequence[Rater], *, one_judge: bool, said: Sequence[Mapping[Key, _Said]]) -> Iterator[str]:
+def _remarks(
+    raters: Sequence[Rater], *, one_judge: bool, answers: Sequence[Mapping[Key, _GivenLabel]]
+) -> Iterator[str]:
     if one_judge:
-        yield f"All runs have the judge {_judge_name(raters[0].runs[0])}: this is how far it agrees with itself."
-        if copies := sum(each.cached for own in said[1:] for each in own.values()):
+        yield f"All runs have the judge {_judge_name(raters[0].runs[0])}: this is its agreement with itself."
+        if copies := sum(each.cached for own in answers[1:] for each in own.values()):
             yield (
-                f"{count(copies, 'answer')} came from the cache, so they are copies and agree by nature; to ask anew: "
+                f"{count(copies, 'answer')} came from the cache and so agree necessarily. To ask the judge again: "
                 "merilo run --no-cache."
             )
-    versions = {kind: {run.manifest.rubrics.get(kind) for each in raters for run in each.runs} for kind in _kinds(said)}
+    versions = {
+        kind: {run.manifest.rubrics.get(kind) for each in raters for run in each.runs} for kind in _kinds(answers)
+    }
     if changed := [kind for kind, found in versions.items() if len(found - {None}) > 1]:
-        yield f"The runs differ in the rubrics of {', '.join(changed)} too, not in their judges alone."
+        yield f"The runs differ not only in the judge but also in the rubrics of {', '.join(changed)}."
     unfinished = [str(run.path) for each in raters for run in each.runs if not run.complete]
     if unfinished:
-        yield f"Stopped before the last sample: {', '.join(unfinished)}."
+        yield f"Unfinished: {', '.join(unfinished)}."
 
 
-def _kinds(said: Sequence[Mapping[Key, _Said]]) -> list[str]:
-    """The kinds of question, without their roles."""
-    return sorted({each.kind.split(" (")[0] for own in said for each in own.values()})
+def _kinds(answers: Sequence[Mapping[Key, _GivenLabel]]) -> list[str]:
+    """Return the kinds of question, without their roles."""
+    return sorted({each.kind.split(" (")[0] for own in answers for each in own.values()})
 
 
-def _aside(kept: Sequence[Mapping[str, int]]) -> Iterator[str]:
-    if kinds := sorted({kind for each in kept for kind in each}):
-        yield f"Not compared, since no label is an answer to them: questions of kind {', '.join(kinds)}."
+def _skipped_kinds(skipped: Sequence[Mapping[str, int]]) -> Iterator[str]:
+    if kinds := sorted({kind for each in skipped for kind in each}):
+        yield f"Not compared, as their answers are not labels: {', '.join(kinds)} questions."
 
 
 def _few_systems(raters: Sequence[Rater]) -> Iterator[str]:
     most = max(len(same_data(one.runs, other.runs)) for one, other in combinations(raters, 2))
     if 1 < most < LEAST_SYSTEMS:
         yield (
-            f"Whether the judges rank systems alike is told from {LEAST_SYSTEMS} systems on; both judged "
-            f"{count(most, 'system')}."
+            f"Rankings of systems are compared from {LEAST_SYSTEMS} systems on; the judges have "
+            f"{count(most, 'system')} in common."
         )
 
 
 def _nothing_common(runs: Sequence[Run]) -> DataError:
     splitters = {run.manifest.splitter for run in runs}
-    why = " Their texts were split into sentences in different ways." if len(splitters) > 1 else ""
+    why = " The runs used different sentence splitters." if len(splitters) > 1 else ""
     return DataError(
-        "No question was answered in two of these runs: a question is the same where its words are, so run the same "
-        f"metrics over the same data with each judge.{why}"
+        f"These runs have no answered question in common. Run the same metrics over the same data with each judge.{why}"
     )

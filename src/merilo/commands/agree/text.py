@@ -1,4 +1,4 @@
-"""How far judges agree with each other, as people read it and as one JSON object."""
+"""Agreement of judges, as a page and as a JSON object."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from merilo.stats.agreement_pairs import PairAgreement
 
 _LARGEST_TABLE: Final = 6
-"""With more labels than these the table is in the JSON alone."""
+"""The largest number of labels for which the page shows the table; the JSON always contains it."""
 
 
 def judges_page(found: JudgesAgreement, width: int) -> Page:
-    """Each two judges by kind of question, then how they rank systems, then all judges together."""
+    """Return a page: each pair of judges by kind of question and by ranking of systems, then all judges together."""
     page = Page(width)
     runs = count(sum(len(each.runs) for each in found.raters), "run")
-    page.text(f"{count(len(found.raters), 'judge')} of {runs} beside each other", tone=Tone.STRONG)
+    page.text(f"{count(len(found.raters), 'judge')} compared, from {runs}", tone=Tone.STRONG)
     for sentence in found.remarks:
         page.text(sentence)
     for pair in found.pairs:
@@ -48,7 +48,7 @@ def judges_page(found: JudgesAgreement, width: int) -> Page:
 
 
 def judges_record(found: JudgesAgreement) -> dict[str, Any]:  # Any: JSON
-    """The same as a JSON-able object; rows of a table are the first judge's labels, columns the second's."""
+    """Return the same as a JSON-able object; rows of a table are the first judge's labels, columns the second's."""
     return {
         "judges": [{"name": each.name, "runs": [str(run.path) for run in each.runs]} for each in found.raters],
         "level": found.level,
@@ -61,9 +61,9 @@ def judges_record(found: JudgesAgreement) -> dict[str, Any]:  # Any: JSON
 
 def _counts(pair: JudgePair) -> str:
     parts = [f"{count(pair.common, 'question')} answered by both"]
-    parts += [f"{amount:,} by {who} alone" for amount, who in _alone(pair) if amount]
+    parts += [f"{amount:,} in the runs of {who} only" for amount, who in _alone(pair) if amount]
     if pair.failed:
-        parts.append(f"{pair.failed:,} without a verdict of one of them")
+        parts.append(f"{pair.failed:,} without a verdict from one or both")
     return f"{', '.join(parts)}."
 
 
@@ -73,8 +73,8 @@ def _alone(pair: JudgePair) -> tuple[tuple[int, str], ...]:
 
 def _kind(page: Page, kind: KindAgreement) -> None:
     page.blank()
-    alike = kind.agreement.items - kind.differ
-    page.text(f"{kind.kind}: alike on {alike:,} of {count(kind.agreement.items, 'question')}", indent=2)
+    equal = kind.agreement.items - kind.differ
+    page.text(f"{kind.kind}: same label on {equal:,} of {count(kind.agreement.items, 'question')}", indent=2)
     if len(kind.labels) <= _LARGEST_TABLE:
         _table(page, kind)
     page.entries(list(_measures(kind.agreement)), indent=4)
@@ -83,7 +83,7 @@ def _kind(page: Page, kind: KindAgreement) -> None:
 
 
 def _named(kind: KindAgreement) -> str:
-    """How many samples, and the first of them by name."""
+    """Return the number of samples and the ids of the first ones."""
     more = kind.differ_in - len(kind.samples)
     names = ", ".join(clean(each) for each in kind.samples)
     return f"{count(kind.differ_in, 'sample')}: {names}" + (f" and {more:,} more" if more else "")
@@ -108,7 +108,7 @@ def _measures(found: PairAgreement) -> Iterator[tuple[str, str]]:
     yield "AC1", told(found.ac1)
     yield "accuracy", told(found.accuracy)
     if remark := found.accuracy.interval.remark:
-        yield "mind", f"{remark}."
+        yield "note", f"{remark}."
 
 
 def _ranking(page: Page, ranking: SystemRanking) -> None:
@@ -125,8 +125,9 @@ def _ranking(page: Page, ranking: SystemRanking) -> None:
 def _basis(found: JudgesAgreement) -> str:
     units = "sample" if found.cluster is None else found.cluster
     return (
-        f"Neither judge is taken as true: that two agree does not say that they are right. Intervals are at "
-        f"{percent(found.level)}, over questions; those of one {clean(units)} are resampled together."
+        f"Neither judge is taken as correct: two judges can agree and both be wrong. Intervals are at "
+        f"{percent(found.level)} and cover the sampling of questions; those of one {clean(units)} are resampled "
+        "together."
     )
 
 

@@ -1,4 +1,4 @@
-"""`merilo cache info` and `merilo cache prune`: look at the verdicts that runs share, and take some out."""
+"""`merilo cache info` and `merilo cache prune`: show the verdicts that runs share, and remove some."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from merilo.engine.cache_upkeep import Contents, Pruned
     from merilo.rendering.page import Page
 
-INFO_HELP = """Show where the verdict cache is, how large it is, and whose verdicts it holds.
+INFO_HELP = """Show the location and size of the verdict cache, and the number of verdicts by judge.
 
-The cache is the file that MERILO_CACHE names, else one in your cache directory. Runs may go on using it meanwhile.
+The cache is the file that MERILO_CACHE names; by default it is in your cache directory. Runs may use it meanwhile.
 """
 INFO_EXAMPLES = """\b
 Examples:
@@ -28,10 +28,10 @@ Examples:
   merilo cache info --json
   MERILO_CACHE=team.sqlite merilo cache info
 """
-PRUNE_HELP = """Take verdicts out of the cache: old ones, those of one judge, or all.
+PRUNE_HELP = """Remove verdicts from the cache: old ones, those of one judge, or all.
 
-Age counts from when a verdict was stored. Finished runs keep their own verdicts; only later runs ask again. Runs may
-go on using the cache meanwhile.
+The age of a verdict is the time since it was stored. Finished runs have their own copies of verdicts; only later runs
+ask the judge again. Runs may use the cache meanwhile.
 """
 PRUNE_EXAMPLES = """\b
 Examples:
@@ -64,17 +64,17 @@ def info(json: Json = False, debug: Debug = False) -> None:
 
 def prune(
     older_than: Annotated[
-        str | None, typer.Option(metavar="AGE", help="Verdicts stored longer ago: 36h, 90d or 12w.")
+        str | None, typer.Option(metavar="AGE", help="Remove verdicts older than this, such as 36h, 90d or 12w.")
     ] = None,
-    judge: Annotated[str | None, typer.Option(metavar="NAME", help="Verdicts of this judge alone.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="Every verdict.")] = False,
+    judge: Annotated[str | None, typer.Option(metavar="NAME", help="Remove only verdicts of this judge.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Remove every verdict.")] = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Take verdicts out."""
+    """Remove verdicts."""
     del debug  # main reads it
     if every == (older_than is not None or judge is not None):
-        raise UsageError("Say which verdicts go: --older-than AGE, --judge NAME or both, or --all and nothing else.")
+        raise UsageError("Choose verdicts with --older-than AGE, --judge NAME or both, or use --all alone.")
     from merilo.engine.cache_file import default_path
     from merilo.engine.cache_upkeep import prune as prune_file
     from merilo.rendering.sanitize import json_text
@@ -93,7 +93,7 @@ def prune(
 def _age_s(text: str) -> int:
     found = _AGE.fullmatch(text.strip())
     if found is None:
-        raise UsageError(f"--older-than takes hours, days or weeks, such as 36h, 90d or 12w; got {text!r}.")
+        raise UsageError(f"--older-than needs hours, days or weeks, such as 36h, 90d or 12w, got {text!r}.")
     return int(found[1]) * _SECONDS[found[2]]
 
 
@@ -122,14 +122,14 @@ def _page(found: Contents, width: int) -> Page:
     from merilo.rendering.wording import count
 
     page = Page(width)
-    page.line(Span(str(found.path), Tone.STRONG))  # never broken: it is copied
+    page.line(Span(str(found.path), Tone.STRONG))  # never wrapped, so that it can be copied
     page.text(f"{count(found.verdicts, 'verdict')}, {_size(found.size_bytes)}")
     if found.shares:
         page.blank()
         rows: list[tuple[str, ...]] = [("judge", "question", "verdicts", "oldest", "newest")]
         for share in found.shares:
             dates = (_day(share.oldest), _day(share.newest))
-            rows.append((share.judge or "not noted", share.kind or "not noted", f"{share.verdicts:,}", *dates))
+            rows.append((share.judge or "unknown", share.kind or "unknown", f"{share.verdicts:,}", *dates))
         for place, row in enumerate(columns(rows, left=frozenset({0, 1}))):
             page.line(Span(row, Tone.PLAIN if place else Tone.STRONG))
     return page
@@ -139,11 +139,11 @@ def _sentence(pruned: Pruned) -> str:
     from merilo.rendering.wording import count
 
     gone, left = count(pruned.verdicts, "verdict"), count(pruned.left, "verdict")
-    return f"Took out {gone} and freed {_size(pruned.freed_bytes)}; {left} left."
+    return f"Removed {gone} and freed {_size(pruned.freed_bytes)}; {left} left."
 
 
 def _size(size_bytes: float) -> str:
-    """A size as people say it: `512 bytes`, `1.2 MB`."""
+    """Return a size with its unit: `512 bytes`, `1.2 MB`."""
     if size_bytes < _THOUSAND:
         return f"{size_bytes:.0f} bytes"
     power = min(int(math.log(size_bytes, _THOUSAND)), len(_UNITS))

@@ -1,4 +1,4 @@
-"""How far the judge of a run agrees with the labels that people gave, and people among themselves."""
+"""Agreement of a run's judge with human labels, and of the annotators with each other."""
 
 from __future__ import annotations
 
@@ -28,48 +28,51 @@ _TWO: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class LabelledItem:
-    """One item that people labelled, and what the judge said of it."""
+    """One item with its human labels and the judge's label."""
 
     item: Item
     people: tuple[str, ...]
-    """One label of each annotator."""
+    """One label per annotator."""
     cluster: Hashable
     """Its sample, or its sample's cluster."""
 
     @property
     def consensus(self) -> str:
-        """The label that most annotators gave; of several, the one that comes first among the form's labels."""
+        """The label that most annotators gave; on ties the first of them in the order of the form's labels."""
         return consensus(self.people, self.item.form.labels)
 
 
 @dataclass(frozen=True, slots=True)
 class ItemAgreement:
-    """The judge beside people, over items of one kind."""
+    """Agreement of the judge with human labels, over items of one kind."""
 
     kind: str
     labels: tuple[str, ...]
-    """The possible ones; of two, yes is the last of ordered ones and the first of others."""
+    """The possible labels. Of two labels, "yes" is the last if they are ordered, otherwise the first."""
     items: int
     yes_or_no: Agreement | None
-    """With two labels, and for grades as "at least 1"; None for other labels."""
+    """For two labels, and for grades as "at least 1"; None for other labels."""
     grades: GradeAgreement | None
-    """With more than two ordered labels, as their places from 0."""
+    """For more than two ordered labels, as their positions from 0; None for other labels."""
     nominal: AnnotatorAgreement | None
-    """With more than two labels without an order: judge and people as two annotators."""
+    """For more than two labels without an order: the judge and the consensus as two annotators; otherwise None."""
     annotators: AnnotatorAgreement | None
-    """People among themselves; None where no item has two of them."""
+    """Agreement among annotators; None if no item has labels of two annotators."""
     disputed: int
-    """Items on which people disagree."""
+    """Number of items on which annotators disagree."""
 
 
 def consensus(given: Sequence[str], labels: Sequence[str]) -> str:
-    """The label given most often; of several, the one that comes first among all labels, the lowest of ordered ones."""
+    """Return the most frequent label; on ties the first of them in `labels`, so the lowest if these are ordered."""
     counts = Counter(given)
     return min(counts, key=lambda label: (-counts[label], labels.index(label)))
 
 
 def item_agreement(items: Sequence[LabelledItem], *, level: float, seed: int) -> tuple[ItemAgreement, ...]:
-    """Agreement by kind of question, in order of their names; items of one sample or cluster are resampled together."""
+    """Return the agreement by kind of question, sorted by name.
+
+    Items of one sample or cluster are resampled together.
+    """
     kinds = sorted({each.item.form.kind for each in items})
     resampling = Resampling(seed=seed, level=level)
     return tuple(_of_kind([each for each in items if each.item.form.kind == kind], resampling) for kind in kinds)
@@ -118,7 +121,7 @@ def _yes_or_no(items: Sequence[LabelledItem], clusters: Sequence[Hashable], resa
 
 
 def _says_yes(each: LabelledItem, label: str) -> bool:
-    """Of ordered labels all but the first say yes; of others the first."""
+    """Return True for "yes": of ordered labels all except the first, of other labels the first."""
     labels = each.item.form.labels
     return label != labels[0] if each.item.form.ordered else label == labels[0]
 
@@ -140,5 +143,8 @@ def _annotators(
 
 
 def _all_labels(items: Sequence[LabelledItem]) -> tuple[str, ...]:
-    """Labels of questions that offer different ones (in several languages), in order of their first appearance."""
+    """Return the labels of all items, in order of first appearance.
+
+    Questions of one kind may offer different labels, for example in several languages.
+    """
     return tuple(dict.fromkeys(label for each in items for label in each.item.form.labels))

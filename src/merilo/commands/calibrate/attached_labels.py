@@ -1,4 +1,4 @@
-"""Labels of people that are kept with a run, and what they make of its means."""
+"""Human labels stored with a run, and the corrected means that follow from them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 def attach_labels(run: Run, labels: Sequence[PersonLabel]) -> dict[str, int]:
-    """Store these labels with the run, in place of earlier ones of tasks for the same metrics, and seal them.
+    """Store these labels with the run and seal them. They replace earlier labels of tasks for the same metrics.
 
-    Returns the number of earlier labels that are kept, by the metric that their tasks were drawn for. Raises RunError.
+    Return the number of earlier labels that remain, by the metric that their tasks were drawn for. Raises RunError.
     """
     metrics = {each.ticket.metric for each in labels}
     earlier = [each for each in _attached(run) if each.ticket.metric not in metrics]
@@ -54,12 +54,12 @@ def attach_labels(run: Run, labels: Sequence[PersonLabel]) -> dict[str, int]:
             else:
                 write_file(path, text)
     except OSError as error:
-        raise RunError(f"The labels cannot be kept with the run ({path}: {error.strerror}).") from error
+        raise RunError(f"Cannot store the labels with the run ({path}: {error.strerror}).") from error
     return dict(Counter(each.ticket.metric for each in earlier if not each.ticket.settled))
 
 
 def _attached(run: Run) -> Sequence[PersonLabel]:
-    """Return the labels stored with the run; none if there are none, or if they cannot be read."""
+    """Return the labels stored with the run; empty if there are none, or if they cannot be read."""
     try:
         return () if run.labels is None else read_people([run.labels]).labels
     except DataError:
@@ -69,10 +69,10 @@ def _attached(run: Run) -> Sequence[PersonLabel]:
 def corrected_of(
     run: Run, *, cluster: str | None = None, level: float = LEVEL, seed: int = SEED
 ) -> Mapping[str, Correction]:
-    """By metric, what the labels kept with the run make of its mean; empty where none are kept.
+    """Return the correction of each metric's mean by the labels stored with the run; empty if none are stored.
 
-    A metric for which they cannot be used is not there. `cluster`: as in `read_scores`.
-    Raises RunError for labels that cannot be read, or were drawn from other samples than the run has now.
+    Metrics for which the labels cannot be used are left out. `cluster`: as in `read_scores`.
+    Raises RunError for labels that cannot be read, or that were drawn from other samples than the run has now.
     """
     path = run.labels
     if path is None:
@@ -83,15 +83,15 @@ def corrected_of(
         raise _unusable(path, str(error)) from error
     own = [each for each in labels if each.ticket.fingerprint == run.manifest.fingerprint]
     if not own:
-        raise _unusable(path, "They were drawn from other samples than it has now.")
+        raise _unusable(path, "They were drawn from other samples than the run has now.")
     scores = read_scores(run, cluster=cluster)
     try:
         found = match(scores, own, tuple(scores.columns))
-    except UsageError:  # they fit none of its metrics any more
+    except UsageError:  # they no longer fit any of its metrics
         return {}
     return {text: correction_of(scores, text, each, level=level, seed=seed) for text, each in found.items()}
 
 
 def _unusable(path: Path, why: str) -> RunError:
-    advice = f"calibrate the run again with --attach, or remove {path}."
-    return RunError(f"The labels kept with the run cannot be used; {advice} {why}")
+    advice = f"Calibrate the run again with --attach, or remove {path}."
+    return RunError(f"The labels stored with the run cannot be used. {why} {advice}")

@@ -1,4 +1,4 @@
-"""`merilo calibrate`: what labels of people say of a run's means and of its judge."""
+"""`merilo calibrate`: correct a run's means with human labels, and measure how well its judge agrees with them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from merilo.commands.command import Command, Section
 from merilo.commands.exit_codes import Exit
 from merilo.commands.flags import Cluster, Debug, Json, given, metric_texts
 
-HELP = """Hold a run against labels of people: the judge's mean, people's and the corrected one, side by side.
+HELP = """Compare the judge of a run with human labels, and correct the run's means.
 
-RUN is the directory that merilo run printed; the labels are tasks that merilo label drew from it, filled in. The
-corrected mean is reported if at least 10 samples are labelled. --attach keeps the labels with the run, and merilo show
-then reports the corrected means.
+The labels are the filled-in tasks that merilo label drew from the run. Shows the judge's mean, the mean of the labels
+and the corrected mean, which merilo reports from 10 labelled samples on. --attach stores the labels with the run, so
+that merilo show reports the corrected means.
 
-Exit codes: 0 done, 2 wrong use or no label that can be used, 3 too few labels to report a mean.
+Exit codes: 0 success, 2 usage error or no usable label, 3 too few labels to report a mean.
 """
 EXAMPLES = """\b
 Examples:
@@ -26,18 +26,16 @@ Examples:
 
 
 def calibrate(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="Directory of the run.", callback=given, show_default=False)
-    ],
+    run: Annotated[str, typer.Argument(metavar="RUN", help="Run directory.", callback=given, show_default=False)],
     labels: Annotated[
-        list[str] | None, typer.Option(metavar="FILE", help="Tasks with labels of people. May be repeated.")
+        list[str] | None, typer.Option(metavar="FILE", help="File of labelled tasks. Repeatable.")
     ] = None,
     metric: Annotated[
-        list[str] | None, typer.Option(metavar="M", help="Only these metrics, divided by commas. May be repeated.")
+        list[str] | None, typer.Option(metavar="M", help="Only these metrics, comma-separated. Repeatable.")
     ] = None,
     cluster: Cluster = None,
     level: Annotated[float, typer.Option(metavar="L", help="Confidence level of the intervals.")] = 0.95,
-    attach: Annotated[bool, typer.Option("--attach", help="Keep the labels with the run.")] = False,
+    attach: Annotated[bool, typer.Option("--attach", help="Store the labels with the run.")] = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -50,7 +48,7 @@ def calibrate(
     from merilo.rendering.terminal import page_width, show, write
 
     if not labels:
-        raise UsageError(f"Name the file with the labels: --labels FILE; to draw tasks: merilo label {run}.")
+        raise UsageError(f"No labels given. Add --labels FILE; to draw tasks: merilo label {run} -o FILE.")
     found = calibrate_run(
         run, labels, metrics=metric_texts(metric) if metric else None, cluster=cluster, level=level, attach=attach
     )

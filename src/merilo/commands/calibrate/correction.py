@@ -1,4 +1,4 @@
-"""The means of a run's metrics, corrected by the labels of people that can be used for each."""
+"""The means of a run's metrics, each corrected by the human labels that can be used for it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _RATE = frozenset({0.0, 1.0})
 def match(
     scores: RunScores, labels: Sequence[PersonLabel], metrics: Sequence[str], *, named: bool = False
 ) -> dict[str, Matched]:
-    """The labelled samples of each of these metrics for which the labels can be used.
+    """Match the labels with the samples of each metric for which they can be used.
 
-    Raises UsageError where `named` says that each was asked for and one cannot be had, and where none can.
+    Raises UsageError if there is no such metric. `named`: the user named the metrics, so raise for each unusable one.
     """
     draws = draws_of(labels)
     usable = {
@@ -58,9 +58,9 @@ def match(
 
 
 def correction_of(scores: RunScores, metric: str, found: Matched, *, level: float, seed: int) -> Correction:
-    """The metric's mean over the scored samples: the judge's, people's and the corrected one.
+    """Return the metric's mean over the scored samples: by the judge, by human labels, and corrected.
 
-    Of labels that were drawn from other samples there is the reason in their place.
+    If the labels were drawn from other samples, only the judge's mean, with the reason.
     """
     column = scores.columns[metric]
     clusters = None
@@ -70,8 +70,8 @@ def correction_of(scores: RunScores, metric: str, found: Matched, *, level: floa
         nothing = correct(
             column.values[column.scored], Labels.of([], [], []), column.span, clusters=clusters, level=level, seed=seed
         )
-        said = f"Nothing is reported: {found.elsewhere[0].lower()}{found.elsewhere[1:]}; draw tasks from this run."
-        return replace(nothing, labelled=len(found.samples), reason=said)
+        reason = f"Nothing is reported: {found.elsewhere[0].lower()}{found.elsewhere[1:]}. Draw tasks from this run."
+        return replace(nothing, labelled=len(found.samples), reason=reason)
     place = _places(scores, metric)
     labels = Labels.of(
         [place[each] for each in found.samples], found.people, found.judge, probability=found.probabilities
@@ -95,14 +95,14 @@ def rate_of(scores: RunScores, metric: str, found: Matched, *, level: float) -> 
 
 
 def _places(scores: RunScores, metric: str) -> dict[str, int]:
-    """The position of each scored sample among the scored ones."""
+    """Return the position of each scored sample among the scored ones."""
     scored = scores.columns[metric].scored.tolist()
     ids = [sample for sample, there in zip(scores.ids, scored, strict=True) if there]
     return {sample: place for place, sample in enumerate(ids)}
 
 
 def _clusters(scores: RunScores, samples: Iterable[str]) -> dict[str, Hashable]:
-    """The cluster of each of these samples; the sample itself where each stands alone."""
+    """Return the cluster of each of these samples; the sample itself if the run has no clusters."""
     if scores.clusters is None:
         return {sample: sample for sample in samples}
     known = dict(zip(scores.ids, scores.clusters, strict=True))
@@ -113,5 +113,5 @@ def _unusable(metric: str, scores: RunScores, draws: Mapping[Draw, object], why:
     drawn = ", ".join(dict.fromkeys(draw.metric for draw in draws))
     text = why or f"The tasks were drawn for {drawn}."
     return UsageError(
-        f"No label can be used for {metric}. {text} To draw tasks: merilo label {scores.run.path} --metric METRIC."
+        f"No label can be used for {metric}. {text} To draw tasks: merilo label {scores.run.path} --metric M -o FILE."
     )

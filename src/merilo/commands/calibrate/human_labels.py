@@ -1,4 +1,4 @@
-"""Labels of people, read back from the files that a labelling tool or the terminal form filled in."""
+"""Human labels, read from files that a labelling tool or the terminal form filled in."""
 
 from __future__ import annotations
 
@@ -23,38 +23,38 @@ _SHOWN: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class PersonLabel:
-    """What one person said of one task."""
+    """The label that one annotator gave to one task."""
 
     ticket: Ticket
     label: str
     annotator: str
-    """A name; the file's where none is given and there are several files."""
+    """The annotator's name. If none is given, the file's name if there are several files, otherwise blank."""
     file: str
     line: int
 
 
 @dataclass(frozen=True, slots=True)
 class PeopleLabels:
-    """What was read."""
+    """The labels of all files, with counts of what was left out."""
 
     labels: tuple[PersonLabel, ...]
-    """One for each task and annotator."""
+    """One per task and annotator, and one per task that needs no label (`SETTLED`)."""
     tasks: int
-    """Different tasks, labelled or not."""
+    """Number of different tasks, labelled or not."""
     blank: int
-    """Those of them without a label."""
+    """Number of tasks without a label."""
     repeated: int
-    """Labels that stand twice, by the same person and alike; counted once."""
+    """Number of labels that repeat an earlier equal label by the same annotator; each counts once."""
     changed: int
-    """Labels that a later line by the same person replaced by another."""
+    """Number of labels that replace an earlier, different label by the same annotator."""
     problems: tuple[Problem, ...]
-    """Lines that could not be read; the others count all the same."""
+    """Lines that could not be read; the others still count."""
 
 
 def read_people(paths: Iterable[str | PathLike[str]]) -> PeopleLabels:
-    """The labels in all files (.jsonl, .csv, .tsv, .json, each perhaps .gz), of tasks that `merilo label` drew.
+    """Read the labels in all files (.jsonl, .csv, .tsv, .json; .gz accepted) of tasks that `merilo label` drew.
 
-    Raises DataError where a file cannot be read or holds no task at all, UsageError for a name without a format.
+    Raises DataError if a file cannot be read or has no task, UsageError for an unknown file type.
     """
     files = [Path(path) for path in paths]
     lines, problems = list[_Line](), list[Problem]()
@@ -93,8 +93,8 @@ def _lines(path: Path) -> Iterator[_Line | Problem]:
         task, ticket = found.get("task", ""), found.get("ticket", "")
         if task in set(Task):
             raise DataError(
-                f"{file.name} holds whole records with labels, which merilo judge check reads; calibrate reads tasks "
-                "that merilo label drew from a run, filled in."
+                f"{file.name} contains labelled records for merilo judge check. merilo calibrate needs the filled-in "
+                "tasks of merilo label."
             )
         if not task and not ticket:
             yield Problem("a task", "a line without its id", "task", file.name, raw.place, file.unit)
@@ -113,8 +113,8 @@ def _text(value: object, *, cell: bool) -> str:
 
 
 def _no_task(path: Path, problems: Sequence[Problem]) -> DataError:
-    said = f" {problems[0].message}" if problems else ""
-    return DataError(f"{path.name} holds no task; give a file that merilo label wrote and people filled in.{said}")
+    problem = f" {problems[0].message}" if problems else ""
+    return DataError(f"No task in {path.name}. Name a filled-in file that merilo label wrote.{problem}")
 
 
 def _gathered(lines: Sequence[_Line], problems: list[Problem], *, several: bool) -> PeopleLabels:
@@ -128,14 +128,14 @@ def _gathered(lines: Sequence[_Line], problems: list[Problem], *, several: bool)
         if ticket.settled:
             settled[ticket.task] = PersonLabel(ticket, SETTLED, "", line.file, line.line)
         elif line.label:
-            given = PersonLabel(
+            label = PersonLabel(
                 ticket, line.label, line.annotator or (line.file if several else ""), line.file, line.line
             )
-            earlier = found.get((ticket.task, given.annotator))
+            earlier = found.get((ticket.task, label.annotator))
             if earlier is not None:
-                repeated += earlier.label == given.label
-                changed += earlier.label != given.label
-            found[ticket.task, given.annotator] = given
+                repeated += earlier.label == label.label
+                changed += earlier.label != label.label
+            found[ticket.task, label.annotator] = label
     tasks = len(tickets) - len(settled)
     return PeopleLabels(
         labels=(*found.values(), *settled.values()),
@@ -148,30 +148,30 @@ def _gathered(lines: Sequence[_Line], problems: list[Problem], *, several: bool)
 
 
 def _tickets(lines: Sequence[_Line], problems: list[Problem]) -> Mapping[str, Ticket]:
-    """The ticket of each task, from whichever line has it."""
+    """Return the ticket of each task, from any line of the task that has one."""
     found: dict[str, Ticket] = {}
     for line in lines:
         ticket = unsealed(line.ticket) if line.ticket else None
         if ticket is not None and line.task in {"", ticket.task}:
             found[ticket.task] = ticket
         elif ticket is None and line.ticket:
-            problems.append(Problem("a ticket as merilo wrote it", "another", "ticket", line.file, line.line))
+            problems.append(Problem("a ticket that merilo wrote", "other text", "ticket", line.file, line.line))
         elif ticket is not None:
-            got = f"{line.task[:_SHOWN]!r}, which is not that of its ticket"
-            problems.append(Problem("the task's own id", got, "task", line.file, line.line))
+            got = f"{line.task[:_SHOWN]!r}, which does not match the ticket"
+            problems.append(Problem("the id of the task", got, "task", line.file, line.line))
     return found
 
 
 def _of_lines(
     lines: Sequence[_Line], tickets: Mapping[str, Ticket], problems: list[Problem]
 ) -> Iterator[Ticket | None]:
-    """The ticket that counts for each line; None for a line that is left out."""
+    """Yield the ticket of each line; None for a line that is left out."""
     for line in lines:
         if line.ticket:
             ticket = unsealed(line.ticket)
             yield ticket if ticket is not None and line.task in {"", ticket.task} else None
         else:
             if line.task not in tickets:
-                advice = "give the file that merilo label wrote too (--labels may be repeated)"
+                advice = "add the file that merilo label wrote (--labels is repeatable)"
                 problems.append(Problem("a ticket", "none", "ticket", line.file, line.line, advice=advice))
             yield tickets.get(line.task)

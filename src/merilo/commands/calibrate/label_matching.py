@@ -1,4 +1,4 @@
-"""Labels of people held against the questions of a run: one number of people and one of the judge for each sample."""
+"""Human labels matched with the questions of a run: two values per sample, by the labels and by the judge."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHOWN: Final = 30
 
 
 class Draw(NamedTuple):
-    """One call of `merilo label`, as its tickets tell it."""
+    """One call of `merilo label`, as recorded in its tickets."""
 
     metric: str
     unit: Unit
@@ -30,7 +30,7 @@ class Draw(NamedTuple):
     seed: int
     stratified: bool
     among: str = ""
-    """Names the samples that could have been drawn; empty where the tickets do not tell."""
+    """Digest of the samples that could have been drawn; empty in tickets of version 1."""
 
 
 @dataclass(slots=True)
@@ -44,33 +44,33 @@ class Matched:
     population: int
     samples: list[str] = field(default_factory=list[str])
     people: list[float] = field(default_factory=list[float])
-    """The metric's value by people's labels, one for each sample."""
+    """The metric's value by human labels, one per sample."""
     judge: list[float] = field(default_factory=list[float])
-    """The same by the judge's verdicts on the same items."""
+    """The metric's value by the judge's verdicts on the same items, one per sample."""
     probabilities: list[float] = field(default_factory=list[float])
     items: list[LabelledItem] = field(default_factory=list[LabelledItem])
     labels: int = 0
-    """Labels of people behind them."""
+    """Number of human labels that these values are based on."""
     unmatched: int = 0
-    """Labels of questions that this run's judge was not asked."""
+    """Number of labels of questions that this run's judge was not asked."""
     unscored: int = 0
-    """Labelled samples without a score in this run."""
+    """Number of labelled samples without a score in this run."""
     incomplete: int = 0
-    """Samples of which every item must be labelled, and is not."""
+    """Number of samples with an unlabelled item, for a metric that needs labels of every item."""
     broken: dict[str, int] = field(default_factory=dict[str, int])
-    """Why samples have no value by people's labels → how many."""
+    """Reason why samples have no value by human labels → number of samples."""
     odd: list[str] = field(default_factory=list[str])
-    """Labels that are none of those asked for, each with its place."""
+    """Labels that are not among the possible answers, each with its file and line."""
     unfit: str = ""
-    """Why none of these labels can be used for the metric; empty where they can."""
+    """Reason why the labels cannot be used for the metric; empty if they can."""
     elsewhere: str = ""
-    """Why these labels say nothing of this run's mean: they were drawn from other samples; empty where they do."""
+    """Reason why the labels cannot correct this run's mean: they were drawn from other samples. Empty if they can."""
     aside: int = 0
-    """Labels from other calls of `merilo label` for the same metric, which cannot be combined with these."""
+    """Number of labels from other calls of `merilo label` for the metric, which cannot be combined with these."""
 
 
 def draws_of(labels: Iterable[PersonLabel]) -> dict[Draw, list[PersonLabel]]:
-    """The labels by the call that drew their tasks, in the order in which these come first."""
+    """Group the labels by the call that drew their tasks, in order of first appearance."""
     found: dict[Draw, list[PersonLabel]] = {}
     for each in labels:
         ticket = each.ticket
@@ -80,7 +80,10 @@ def draws_of(labels: Iterable[PersonLabel]) -> dict[Draw, list[PersonLabel]]:
 
 
 def usable_for(draw: Draw, metric: str, columns: Mapping[str, Column]) -> bool:
-    """Whether a draw for one metric stands for the samples that another scored: it could have drawn all of them."""
+    """Return True if labels drawn for one metric may be used for another metric.
+
+    The draw must have been able to draw every sample that the other metric scored.
+    """
     if draw.metric == metric:
         return True
     if draw.unit is Unit.VALUE or draw.metric not in columns:
@@ -90,9 +93,9 @@ def usable_for(draw: Draw, metric: str, columns: Mapping[str, Column]) -> bool:
 
 
 def drawn_elsewhere(draw: Draw, column: Column, ids: Sequence[str]) -> str:
-    """Why a draw does not stand for the samples that its metric scored in this run; empty where it does.
+    """Return why a draw does not represent the samples that its metric scored in this run; empty if it does.
 
-    `column`: of the metric that the tasks were drawn for; `ids`: of the run's samples.
+    `column`: the scores of the metric that the tasks were drawn for. `ids`: the run's sample ids.
     """
     scored = [sample for sample, there in zip(ids, column.scored.tolist(), strict=True) if there]
     if draw.population == len(scored) and draw.among in {"", population_mark(scored)}:
@@ -100,16 +103,16 @@ def drawn_elsewhere(draw: Draw, column: Column, ids: Sequence[str]) -> str:
     there = count(draw.population, "sample")
     here = f"{len(scored):,}" if draw.population != len(scored) else f"{len(scored):,} others"
     return (
-        f"The tasks were drawn from {there} with a score of {draw.metric}, and this run has {here}: nobody knows how "
-        "likely each of these was to be drawn"
+        f"The tasks were drawn from {there} with a score of {draw.metric}, but this run has {here}, so the sampling "
+        "probabilities are unknown"
     )
 
 
 def chosen(draws: Mapping[Draw, list[PersonLabel]], metric: str) -> tuple[Draw, list[PersonLabel], int]:
     """Return the draws that one estimate may use, as one draw, with their labels, and the number of unused labels.
 
-    Those drawn for the metric itself go first. Uniform draws of one unit are together one uniform draw; of others the
-    one with the most labels is taken.
+    Draws for the metric itself take precedence. Uniform draws of one unit are combined into one uniform draw.
+    Stratified draws cannot be combined: only the one with the most labels is used.
     """
     own = {draw: labels for draw, labels in draws.items() if draw.metric == metric} or dict(draws)
     biggest = max(own, key=lambda draw: len(own[draw]))
@@ -127,9 +130,10 @@ def matched(
     clusters: Mapping[str, Hashable],
     span: tuple[float, float],
 ) -> Matched:
-    """The labels of one metric, sample by sample. `cases`: the labelled samples that the metric scored, by id.
+    """Match the labels of one metric, sample by sample.
 
-    `clusters`: the cluster of each of these samples, or the sample itself.
+    `cases`: the labelled samples that the metric scored, by id. `clusters`: the cluster of each of these samples, or
+    the sample itself.
     """
     found = Matched(draw.metric, draw.unit, draw.stratified, draw.population)
     found.unfit = _unfit(draw.unit, [case for case in cases.values() if case.items])
@@ -154,24 +158,25 @@ def matched(
 
 
 def _unfit(unit: Unit, cases: Sequence[JudgedSample]) -> str:
-    """Asked of all samples at once: the few that would do, such as those with one item, are not like the others."""
+    """Return why the labels cannot be used for these samples; empty if they can."""
+    # All samples must qualify: those that do alone, such as samples with one item, do not represent the others.
     if unit is Unit.VALUE:
         return ""
     if not all(case.reads_labels() for case in cases):
-        return "Its value is not decided by such labels alone."
+        return "Such labels alone do not determine its value."
     if unit is Unit.ITEMS and not all(case.adds_up() for case in cases):
-        return "It needs labels of whole samples, since it is no sum over contexts or statements."
+        return "It needs labels of whole samples, since it is not a sum over contexts or statements."
     return ""
 
 
 def _together(labels: Sequence[PersonLabel]) -> float:
-    """The probability of being in one of several uniform draws, the same for every sample."""
+    """Return the probability of being in at least one of several uniform draws; it is equal for all samples."""
     chances = {each.ticket.seed: each.ticket.probability for each in labels}
     return 1 - prod(1 - chance for chance in chances.values()) if len(chances) > 1 else labels[0].ticket.probability
 
 
 def _value(found: Matched, labels: Sequence[PersonLabel], span: tuple[float, float]) -> tuple[float, None] | None:
-    """People's mean number, where they were asked for the metric's value."""
+    """Return the mean of the numbers given by annotators, for tasks that ask for the metric's value."""
     numbers = list[float]()
     for each in labels:
         number = _number(each.label)
@@ -186,34 +191,37 @@ def _value(found: Matched, labels: Sequence[PersonLabel], span: tuple[float, flo
 def _by_items(
     found: Matched, case: JudgedSample, labels: Sequence[PersonLabel], cluster: Hashable
 ) -> tuple[float, float | None] | None:
-    """People's value and the judge's on the same items; None for the second where it is the sample's own."""
+    """Return the values by human labels and by the judge on the same items; None if there is no value.
+
+    The second is None if it equals the sample's score.
+    """
     if not case.items:
         found.unmatched += sum(not each.ticket.settled for each in labels)
         return (case.value, None) if case.by_rule and any(each.ticket.settled for each in labels) else None
-    said = _said(found, case, labels)
-    if not said:
+    by_mark = _labels_by_mark(found, case, labels)
+    if not by_mark:
         return None
     for item in case.items:
-        if item.mark in said:
-            found.items.append(LabelledItem(item, tuple(said[item.mark]), cluster))
+        if item.mark in by_mark:
+            found.items.append(LabelledItem(item, tuple(by_mark[item.mark]), cluster))
     if case.adds_up():
-        own = {item.mark: [item.judge] for item in case.items if item.mark in said}
-        return case.from_some(said), case.from_some(own)
-    if len(said) < len(case.items):
+        own = {item.mark: [item.judge] for item in case.items if item.mark in by_mark}
+        return case.from_some(by_mark), case.from_some(own)
+    if len(by_mark) < len(case.items):
         found.incomplete += 1
         return None
     forms = {item.mark: item.form for item in case.items}
-    value = case.with_labels({mark: consensus(each, forms[mark].labels) for mark, each in said.items()})
+    value = case.with_labels({mark: consensus(each, forms[mark].labels) for mark, each in by_mark.items()})
     if isinstance(value, str):
         found.broken[value] = found.broken.get(value, 0) + 1
         return None
     return value, None
 
 
-def _said(found: Matched, case: JudgedSample, labels: Sequence[PersonLabel]) -> dict[str, list[str]]:
-    """The labels of each item, by its mark."""
+def _labels_by_mark(found: Matched, case: JudgedSample, labels: Sequence[PersonLabel]) -> dict[str, list[str]]:
+    """Return the valid labels of each item, by the item's fingerprint; count the others in `found`."""
     items = {item.mark: item for item in case.items}
-    said: dict[str, list[str]] = {}
+    by_mark: dict[str, list[str]] = {}
     for each in labels:
         item = items.get(each.ticket.mark)
         if item is None:
@@ -223,9 +231,9 @@ def _said(found: Matched, case: JudgedSample, labels: Sequence[PersonLabel]) -> 
         if label is None:
             found.odd.append(_odd(each, " or ".join(item.form.labels)))
             continue
-        said.setdefault(item.mark, []).append(label)
+        by_mark.setdefault(item.mark, []).append(label)
         found.labels += 1
-    return said
+    return by_mark
 
 
 def _odd(each: PersonLabel, expected: str) -> str:
@@ -235,40 +243,40 @@ def _odd(each: PersonLabel, expected: str) -> str:
 
 def _number(text: str) -> float | None:
     try:
-        found = float(text.strip().replace(",", "."))  # spreadsheets of half the world write 0,5
+        found = float(text.strip().replace(",", "."))  # many locales write 0,5 in spreadsheets
     except ValueError:
         return None
     return found if isfinite(found) else None
 
 
 def _within(value: float, span: tuple[float, float]) -> float:
-    """The value without the last bit's excess over the range."""
+    """Return the value clipped to the range, which rounding may exceed by the last bit."""
     return min(max(value, span[0]), span[1])
 
 
 def remarks_of(found: Matched) -> list[str]:
-    """What must be said of labels that do not count, a sentence each."""
+    """Return one sentence on each reason why labels do not count."""
     sentences = [found.unfit] if found.unfit else list[str]()
     if found.aside:
         sentences.append(
-            f"{count(found.aside, 'label')} not used: they are from another call of merilo label, and only uniform "
-            "draws can be combined."
+            f"{count(found.aside, 'label')} not used: from another call of merilo label. Only uniform draws can be "
+            "combined."
         )
     if found.unmatched:
         sentences.append(
-            f"{count(found.unmatched, 'label')} left out: this run's judge was not asked these questions; another "
+            f"{count(found.unmatched, 'label')} left out: this run's judge was not asked these questions. Another "
             "judge may have split the answers into other statements."
         )
     if found.unscored:
-        sentences.append(f"{count(found.unscored, 'labelled sample')} left out: without a score in this run.")
+        sentences.append(f"{count(found.unscored, 'labelled sample')} left out: no score in this run.")
     if found.incomplete:
         sentences.append(
             f"{count(found.incomplete, 'labelled sample')} left out: this metric needs a label of every item of a "
-            "sample, and some have none."
+            "sample, and some are missing."
         )
     for reason, amount in found.broken.items():
-        sentences.append(f"{count(amount, 'labelled sample')} left out, without a value by people's labels: {reason}.")
+        sentences.append(f"{count(amount, 'labelled sample')} left out, as the labels give no value: {reason}.")
     if found.odd:
         more = f"; and {len(found.odd) - 1} more" if len(found.odd) > 1 else ""
-        sentences.append(f"{count(len(found.odd), 'label')} left out, not among those asked for: {found.odd[0]}{more}.")
+        sentences.append(f"{count(len(found.odd), 'label')} left out, not a possible answer: {found.odd[0]}{more}.")
     return sentences

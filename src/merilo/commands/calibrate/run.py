@@ -1,4 +1,4 @@
-"""A judge's means beside what people said, and how far the judge agrees with them."""
+"""Correction of a run's means by human labels, and agreement of its judge with them."""
 
 from __future__ import annotations
 
@@ -34,45 +34,45 @@ _PROBLEMS_SHOWN: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class CalibratedMetric:
-    """One metric of a run, beside what people said."""
+    """One metric of a run, compared with human labels."""
 
     metric: str
     correction: Correction
-    """The judge's mean, people's and the corrected one; which of them to report, and why."""
+    """The mean by the judge, by human labels, and corrected; which of them to report, and why."""
     rate: CorrectedRate | None
-    """By Rogan and Gladen, where judge and people give each sample 0 or 1 and samples stand alone; else None."""
+    """Corrected mean by Rogan and Gladen; None unless all values are 0 or 1 and samples are independent and uniform."""
     agreement: tuple[ItemAgreement, ...]
-    """By kind of question; empty where people gave numbers."""
+    """Agreement by kind of question; empty if annotators gave numbers."""
     unit: Unit
     drawn_for: str
     """The metric that the tasks were drawn for."""
     stratified: bool
     labels: int
-    """Labels of people that count."""
+    """Number of human labels that count."""
     scored: int
-    """Samples of the run with a score: what the means are over."""
+    """Number of samples with a score; the means are over these."""
     remarks: tuple[str, ...]
-    """What must be said beside it, a sentence each."""
+    """Notes on the labels of this metric, one sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """What labels of people say of a run."""
+    """A run compared with human labels."""
 
     run: Run
     metrics: Mapping[str, CalibratedMetric]
-    """By the metric's whole text, in the run's order."""
+    """By the metric's full text, in the run's order."""
     remarks: tuple[str, ...]
-    """What must be said of the labels, a sentence each."""
+    """Notes on the labels as a whole, one sentence each."""
     problems: tuple[Problem, ...]
     """Lines that could not be read."""
     attached: bool
-    """Whether the labels are kept with the run now."""
+    """True if the labels were stored with the run."""
     level: float
 
     @property
     def told(self) -> bool:
-        """Whether an estimate can be reported of any metric."""
+        """True if an estimate can be reported for at least one metric."""
         return any(each.correction.estimate is not None for each in self.metrics.values())
 
 
@@ -86,7 +86,7 @@ def calibrate_run(
     seed: int = SEED,
     attach: bool = False,
 ) -> Calibrated:
-    """What labels of people say of a run; explained at `merilo.calibrate`."""
+    """Compare a run with human labels; documented at `merilo.calibrate`."""
     try:
         check_level(level)
     except ValueError as error:
@@ -98,7 +98,7 @@ def calibrate_run(
     wanted = scores.columns if metrics is None else read_scores(this, metrics=metrics, cluster="").columns
     matched = match(scores, own, tuple(wanted), named=metrics is not None)
     agreements = dict[tuple[LabelledItem, ...], tuple[ItemAgreement, ...]]()
-    for each in matched.values():  # metrics of the same questions agree alike
+    for each in matched.values():  # metrics with the same questions share one agreement
         if (items := tuple(each.items)) not in agreements:
             agreements[items] = item_agreement(items, level=level, seed=seed)
     found = {
@@ -107,29 +107,29 @@ def calibrate_run(
     }
     remarks = [*_remarks(people, len(own))]
     if attach:
-        kept = attach_labels(this, own)
-        remarks += [f"{count(amount, 'label')} attached earlier for {text} kept." for text, amount in kept.items()]
+        others = attach_labels(this, own)
+        remarks += [f"Earlier labels remain: {count(amount, 'label')} for {text}." for text, amount in others.items()]
     if this.manifest.until is not None:
-        remarks.append("This run stopped once its gates were decided: its means, corrected or not, lean to one side.")
+        remarks.append("This run stopped once its gates were decided, so its means are biased, corrected or not.")
     return Calibrated(this, found, tuple(remarks), people.problems, attach, level)
 
 
 def _own(run: Run, people: PeopleLabels) -> list[PersonLabel]:
-    """The labels whose tasks were drawn from the run's samples. Raises DataError where there is none."""
+    """Return the labels whose tasks were drawn from the run's samples. Raises DataError if there are none."""
     own = [each for each in people.labels if each.ticket.fingerprint == run.manifest.fingerprint]
     if any(not each.ticket.settled for each in own):
         return own
     problems = "".join(f" {problem.message}" for problem in people.problems[:_PROBLEMS_SHOWN])
-    given = [each for each in people.labels if not each.ticket.settled]
-    if given:
+    labels = [each for each in people.labels if not each.ticket.settled]
+    if labels:
         raise DataError(
-            f"None of the {count(len(given), 'label')} is of the samples of {run.path}: the tasks were drawn from a "
-            f"run over other data. Calibrate that one, or draw tasks from this: merilo label {run.path}.{problems}"
+            f"None of the {count(len(labels), 'label')} fits {run.path}: their tasks were drawn from a run over other "
+            f"data. Calibrate that run, or draw new tasks: merilo label {run.path} -o FILE.{problems}"
         )
     if not people.tasks:
-        raise DataError(f"The file holds no task that can be read.{problems}")
+        raise DataError(f"No readable task in the file.{problems}")
     raise DataError(
-        f"None of the {count(people.tasks, 'task')} has a label yet; fill in the field label, or have them asked: "
+        f"None of the {count(people.tasks, 'task')} has a label yet. Fill in the `label` field, or run: "
         f"merilo label FILE --ask.{problems}"
     )
 
@@ -148,38 +148,39 @@ def _metric(
         stratified=found.stratified,
         labels=found.labels,
         scored=scored,
-        remarks=(*remarks_of(found), *_beside(found, scored)),
+        remarks=(*remarks_of(found), *_draw_remarks(found, scored)),
     )
 
 
-def _beside(found: Matched, scored: int) -> Iterator[str]:
+def _draw_remarks(found: Matched, scored: int) -> Iterator[str]:
+    """Yield notes on how the labelled samples were drawn."""
     if found.population != scored and not found.elsewhere:
         yield (
-            f"The tasks were drawn from {count(found.population, 'sample')} with a score of {found.drawn_for}; "
-            f"{scored:,} of them have one of this metric, and the estimate is over these."
+            f"The tasks were drawn from {count(found.population, 'sample')} with a score of {found.drawn_for}. The "
+            f"estimate covers the {scored:,} of them that have a score of this metric."
         )
     if found.stratified and found.items:
         yield (
-            "The samples were drawn by verdict, so the agreement is that on these items and not over the run. The "
-            "corrected mean accounts for how they were drawn."
+            "The samples were stratified by score, so the agreement describes these items, not the whole run. The "
+            "corrected mean accounts for the stratification."
         )
 
 
 def _remarks(people: PeopleLabels, own: int) -> Iterator[str]:
-    """What must be said of the labels as a whole."""
+    """Yield notes on the labels as a whole."""
     if people.blank:
         yield (
-            f"{people.blank:,} of {count(people.tasks, 'task')} {'has' if people.blank == 1 else 'have'} no label; the "
-            "others stand for them."
+            f"{people.blank:,} of {count(people.tasks, 'task')} {'has' if people.blank == 1 else 'have'} no label; "
+            "merilo treats the others as representative."
         )
     if others := len(people.labels) - own:
-        yield f"{count(others, 'label')} of other data left out."
+        yield f"{count(others, 'label')} left out: drawn from other data."
     if people.repeated:
-        yield f"{count(people.repeated, 'label')} given twice by the same person, and counted once."
+        yield f"{count(people.repeated, 'label')} repeated by the same annotator; each counts once."
     if people.changed:
-        yield f"{count(people.changed, 'label')} given anew by the same person, and differently: the last one counts."
+        yield f"{count(people.changed, 'label')} changed by the same annotator; the last one counts."
     if people.problems:
         amount = len(people.problems)
         more = f" And {amount - _PROBLEMS_SHOWN} more." if amount > _PROBLEMS_SHOWN else ""
         shown = " ".join(each.message for each in people.problems[:_PROBLEMS_SHOWN])
-        yield f"{count(amount, 'line')} left out, since not to be read: {shown}{more}"
+        yield f"{count(amount, 'unreadable line')} left out: {shown}{more}"

@@ -1,4 +1,4 @@
-"""What labels of people say of a run, as people read it and as one JSON object."""
+"""A run compared with human labels, as a page and as a JSON object."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WHAT: Final[Mapping[str, str]] = {
 
 
 def calibrated_record(found: Calibrated) -> dict[str, Any]:  # Any: JSON
-    """What was found as a JSON-able object."""
+    """Return the comparison as a JSON-able object."""
     return {
         "run": str(found.run.path),
         "level": found.level,
@@ -44,27 +44,27 @@ def calibrated_record(found: Calibrated) -> dict[str, Any]:  # Any: JSON
 
 
 def calibrated_page(found: Calibrated, width: int) -> Page:
-    """Each metric's estimates side by side, which to report and why, and how far the judge agrees with people."""
+    """Return a page with each metric's estimates, the one to report and why, and the judge's agreement with labels."""
     page = Page(width)
-    page.text(f"{found.run.manifest.data}: the judge beside people", tone=Tone.STRONG)
+    page.text(f"{found.run.manifest.data}: judge compared with human labels", tone=Tone.STRONG)
     for sentence in found.remarks:
         page.text(sentence)
     shown: list[tuple[ItemAgreement, ...]] = []
     for each in found.metrics.values():
         _metric(page, each)
         if any(each.agreement is other for other in shown):
-            page.text("Agreement as above: the same labels.", indent=2)
+            page.text("Agreement: as above, from the same labels.", indent=2)
             continue
         shown.append(each.agreement)
         for agreement in each.agreement:
             _agreement(page, agreement)
     page.blank()
     page.text(
-        "Intervals are over questions, from the samples that were drawn; people's labels are taken as true. In the "
-        "intervals of people and of the corrected mean the judge's own error is allowed for, in its own it is not."
+        "Intervals cover the sampling of questions; human labels are taken as correct. The interval of the corrected "
+        "mean includes judge error, the interval of the judge alone does not."
     )
     if found.attached:
-        page.text(f"The labels are kept with the run: merilo show {found.run.path} reports the corrected means.")
+        page.text(f"The labels are stored with the run: merilo show {found.run.path} reports the corrected means.")
     return page
 
 
@@ -79,16 +79,16 @@ def _metric(page: Page, each: CalibratedMetric) -> None:
 
 
 def _agreement(page: Page, found: ItemAgreement) -> None:
-    page.text(f"Judge and people on {count(found.items, 'item')} ({found.kind}):", indent=2)
+    page.text(f"Judge and human labels on {count(found.items, 'item')} ({found.kind}):", indent=2)
     rows = list(agreement_lines(found.yes_or_no, found.grades))
     if found.nominal is not None:
         rows += annotator_lines(found.nominal)
     page.entries(rows, indent=4)
     if found.yes_or_no is not None and not found.yes_or_no.has_both:
-        page.text("People gave one label only, so there are rates and no kappa.", indent=4)
+        page.text("All human labels are equal, so there are rates and no kappa.", indent=4)
     if found.annotators is not None:
         both = count(found.annotators.items, "item")
-        page.text(f"People among themselves on {both} with several labels ({found.disputed:,} disputed):", indent=2)
+        page.text(f"Annotators with each other on {both} with several labels ({found.disputed:,} disputed):", indent=2)
         page.entries(annotator_lines(found.annotators), indent=4)
 
 
@@ -131,5 +131,5 @@ def _agreement_record(found: ItemAgreement) -> dict[str, Any]:  # Any: JSON
 
 
 def _confusion(found: Confusion, labels: tuple[str, ...]) -> dict[str, Any]:  # Any: JSON
-    """Rows are people's labels, columns the judge's."""
+    """Return the counts; rows are human labels, columns the judge's."""
     return {"labels": list(labels), "counts": [list(row) for row in found.counts]}

@@ -1,4 +1,4 @@
-"""What a judge is asked about a labelled record: the questions that merilo's own metrics ask."""
+"""The questions about a labelled record, the same that merilo's metrics ask."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ _BLANK: Final = "a text to be judged is blank"
 
 @dataclass(frozen=True, slots=True)
 class JudgedAsLabelled(Ordinary):
-    """The verdicts on one labelled record, as evidence; the value is the share of them that say yes.
+    """The verdicts on one labelled record, as evidence; the value is the fraction of them that are positive.
 
-    It is no measure of a RAG system and stands in no registry: what counts are the verdicts. Undefined where a text
-    is blank.
+    It exists only for its verdicts: it does not measure a RAG system and is in no registry. Undefined if a text is
+    blank.
     """
 
     name: ClassVar[str] = "judged_as_labelled"
     version: ClassVar[int] = 1
-    card: ClassVar[Card] = Card(summary="What a judge says of a record that people have labelled.")
+    card: ClassVar[Card] = Card(summary="Verdicts of a judge on a record with human labels.")
 
     task: Task
     alone: bool = False
-    """Each sentence by itself, instead of all in one question; for `sentence_relevance`."""
+    """Ask about each sentence alone, instead of all in one question; for `sentence_relevance`."""
 
     @property
     def needs(self) -> frozenset[str]:
@@ -54,7 +54,7 @@ class JudgedAsLabelled(Ordinary):
         return Kinds({KIND[self.task]})
 
     def at_most(self, sample: Sample) -> int:
-        """As many questions as `plan` asks."""
+        """Return the number of questions that `plan` asks."""
         return len(self.questions(sample)) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -71,14 +71,14 @@ class JudgedAsLabelled(Ordinary):
         return Score(sum(map(says_yes, verdicts)) / len(verdicts), evidence=evidence)
 
     def questions(self, sample: Sample) -> Asked:
-        """What `plan` asks; nothing where a text is blank."""
+        """Return the questions that `plan` asks; empty if a text is blank."""
         return _each_sentence(sample) if self.alone else _QUESTIONS[self.task](sample)
 
 
 def sample_of(record: Labelled) -> Sample:
-    """What a judge sees of a record: its texts, and nothing of its label.
+    """Return the texts of a record as a sample, without its label.
 
-    Labelled sentences become contexts of their own, so that they stay as people saw them.
+    Each labelled sentence becomes a separate context, so that it stays as annotators saw it.
     """
     return Sample(
         record.id,
@@ -118,11 +118,11 @@ KIND: Final[Mapping[Task, type[Question[Any]]]] = {
     Task.NLI: Support,
     Task.ANSWER_RELEVANCE: Addresses,
 }
-"""The kind of question that each task is asked as."""
+"""Task → the kind of question that is asked for it."""
 
 
 def _chunk(sample: Sample) -> Asked:
-    """One question for each context; a labelled record has one."""
+    """Return one question per context; a labelled record has one context."""
     user_input, language = sample.require("user_input"), sample.resolved_language
     if is_blank(user_input):
         return ()
@@ -131,7 +131,7 @@ def _chunk(sample: Sample) -> Asked:
 
 
 def _evidence_sentences(sample: Sample) -> Asked:
-    """One question about all sentences, as they were cut for people."""
+    """Return one question about all sentences, split as annotators saw them."""
     user_input, texts = sample.require("user_input"), tuple(context.text for context in sample.contexts)
     if is_blank(user_input) or all(map(is_blank, texts)):
         return ()
@@ -154,7 +154,7 @@ def _sufficiency(sample: Sample) -> Asked:
 
 
 def _groundedness(sample: Sample) -> Asked:
-    """One question for each sentence of the response; a short answer is one statement with what it answers."""
+    """Return one question per sentence of the response; a short answer and its question form one statement."""
     texts, language = tuple(context.text for context in sample.contexts), sample.resolved_language
     return tuple(Support(each, texts, language=language) for each in _statements(sample))
 
@@ -163,7 +163,7 @@ def _nli(sample: Sample) -> Asked:
     statement, texts = sample.require("response"), tuple(context.text for context in sample.contexts)
     if is_blank(statement):
         return ()
-    if taken_apart(statement) is not None:  # paragraphs of one statement, no question with its answer
+    if taken_apart(statement) is not None:  # it is one statement in paragraphs, not a question with its answer
         statement = "\n".join(line for line in statement.split("\n") if line.strip())
     return (Support(statement, texts, language=sample.resolved_language),)
 

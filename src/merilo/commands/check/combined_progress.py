@@ -1,4 +1,4 @@
-"""Several evaluations shown as one to whoever watches, with one time limit for all of them."""
+"""Progress of several evaluations shown as one, with one time limit for all of them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class Passing:
-    """A `Progress` that passes on what several evaluations tell, as if they were one of `samples` samples.
+    """A `Progress` that forwards the events of several evaluations, as if they were one of `samples` samples.
 
-    Whoever watches sees one begin and one end; the figures of traffic are those of the evaluation of the moment.
+    The watcher receives one `begin` and one `end`. Its traffic figures are those of the current evaluation.
     """
 
     def __init__(self, watcher: Progress | None, samples: int, budget: Budget) -> None:
@@ -28,60 +28,60 @@ class Passing:
         self._begun = False
         self._began = time.monotonic()
         if hasattr(watcher, "event"):
-            self.event: Callable[[Event], None] = lambda event: self._tell("event", event)
+            self.event: Callable[[Event], None] = lambda event: self._forward("event", event)
 
     @property
     def left(self) -> Budget:
-        """The budget of the next evaluation: what remains of the time, and the other limits as they are."""
+        """The budget of the next evaluation: the remaining time, and the other limits unchanged."""
         budget = self._budget
         if budget.max_seconds is not None:
             budget = replace(budget, max_seconds=max(0.0, budget.max_seconds - (time.monotonic() - self._began)))
         return budget
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """End the progress: no further evaluation follows."""
         if self._begun:
-            self._tell("end")
+            self._forward("end")
 
     def begin(self, run: Path, samples: int) -> None:
-        """See `Progress`: told once, with the directory that holds those of all tasks."""
+        """See `Progress`: forwarded once, with the directory that contains the runs of all tasks."""
         del samples
         if not self._begun:
             self._begun = True
-            self._tell("begin", run.parent.parent, self._samples)
+            self._forward("begin", run.parent.parent, self._samples)
 
     def watch(self, traffic: Callable[[], Traffic]) -> None:
         """See `Progress`."""
-        self._tell("watch", traffic)
+        self._forward("watch", traffic)
 
     def advance(self, samples: int) -> None:
         """See `Progress`."""
-        self._tell("advance", samples)
+        self._forward("advance", samples)
 
     def tick(self) -> None:
         """See `Progress`."""
-        self._tell("tick")
+        self._forward("tick")
 
     def sample(self, sample: str, outcomes: Mapping[str, str]) -> None:
         """See `Progress`."""
-        self._tell("sample", sample, outcomes)
+        self._forward("sample", sample, outcomes)
 
     def note(self, text: str) -> None:
         """See `Progress`."""
-        self._tell("note", text)
+        self._forward("note", text)
 
     def quote(self, text: str) -> None:
         """See `Progress`."""
-        self._tell("quote" if hasattr(self._watcher, "quote") else "note", text)
+        self._forward("quote" if hasattr(self._watcher, "quote") else "note", text)
 
     def stopped(self, error: BaseException) -> None:
         """See `Progress`."""
-        self._tell("stopped", error)
+        self._forward("stopped", error)
 
     def end(self) -> None:
-        """See `Progress`: `close` ends what the watcher sees."""
+        """See `Progress`: not forwarded, as another evaluation may follow; `close` sends the end."""
 
-    def _tell(self, name: str, *given: object) -> None:
+    def _forward(self, name: str, *arguments: object) -> None:
         call: Callable[..., object] | None = getattr(self._watcher, name, None)
         if call is not None:
-            call(*given)
+            call(*arguments)

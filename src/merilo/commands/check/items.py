@@ -1,4 +1,4 @@
-"""Labels of people beside verdicts of a judge, item by item, and which items belong together."""
+"""Human labels paired with verdicts of a judge, item by item, and the clusters of the items."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ if TYPE_CHECKING:
 
 
 class State(StrEnum):
-    """What came of asking."""
+    """The outcome of asking about an item."""
 
     JUDGED = "judged"
     UNDEFINED = "undefined"
-    """There was nothing to ask: a text is blank."""
+    """A text is blank, so there was nothing to ask."""
     FAILED = "failed"
     """A question got no verdict."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One label of people and what the judge said of the same."""
+    """One human label and the judge's verdict on the same texts."""
 
     record: Labelled
     cluster: int
     people: float
-    """The grade of a context where it has one, else 1.0 for yes and 0.0 for no."""
+    """The grade of a context if it has one, otherwise 1.0 for yes and 0.0 for no."""
     state: State
     judge: float | None = None
-    """As `people`; None where there is no verdict."""
+    """The judge's label on the same scale; None if there is no verdict."""
     probability: float | None = None
-    """The judge's own of yes (for contexts: of grade 1 or 2); None where it gives none."""
+    """The judge's probability of yes (for contexts: of grade 1 or 2); None if it gives none."""
     verdict: Verdict | None = None
-    """The judge's, where the record is one question; None where it is several."""
+    """The judge's verdict if the record is one question; None if it is several."""
 
 
 def items_of(records: Sequence[Labelled], outcomes: Mapping[str, Outcome], *, alone: bool = False) -> list[Item]:
-    """The items of records of one task, each with the outcome on it (by the record's id), in their order.
+    """Return the items of the records of one task, in order, with their outcomes (by record id).
 
-    A record of labelled sentences has an item for each sentence. `alone`: they were asked about one by one. A record
-    without an outcome was not asked about, and has no item.
+    A record of labelled sentences has one item per sentence. `alone`: the sentences were asked about one by one. A
+    record without an outcome was not asked about and has no item.
     """
     clusters = clusters_of(records)
     found: list[Item] = []
@@ -66,7 +66,11 @@ def items_of(records: Sequence[Labelled], outcomes: Mapping[str, Outcome], *, al
 
 
 def clusters_of(records: Iterable[Labelled]) -> list[int]:
-    """The number of each record's cluster: records of one source that share a text are joined, and so on along them."""
+    """Return the cluster number of each record.
+
+    Records of one source that share a text are in one cluster, also through other records (connected components).
+    """
+    # Union-find: `parents` holds the trees, `first` the first record with each shared text.
     parents: list[int] = []
     first: dict[tuple[str, str], int] = {}
 
@@ -104,9 +108,9 @@ def _sentences(record: Labelled, cluster: int, outcome: Outcome, *, alone: bool)
     verdicts = [piece.verdict for piece in outcome.evidence]
     named = {index for each in verdicts[:1] if isinstance(each, RelevanceVerdict) for index in each.evidence}
     for index, label in enumerate(record.sentence_labels):
-        said = says_yes(verdicts[index]) if alone else index in named
+        positive = says_yes(verdicts[index]) if alone else index in named
         probability = chance_of(verdicts[index]) if alone else None
-        yield Item(record, cluster, float(label), State.JUDGED, float(said), probability)
+        yield Item(record, cluster, float(label), State.JUDGED, float(positive), probability)
 
 
 def _grade(verdicts: Sequence[Verdict]) -> tuple[float, float | None]:
@@ -121,18 +125,18 @@ def _one(verdicts: Sequence[Verdict]) -> tuple[float, float | None]:
 
 
 def _all(verdicts: Sequence[Verdict]) -> tuple[float, float | None]:
-    """A response is supported when each statement is; its probability is their mean (design/judge-check.md)."""
+    """Join statements: all must be supported; the probability is their mean (design/judge-check.md)."""
     chances = _chances(verdicts)
     return float(all(map(says_yes, verdicts))), sum(chances) / len(chances) if chances else None
 
 
 def _any(verdicts: Sequence[Verdict]) -> tuple[float, float | None]:
-    """A response answers when some statement of it does."""
+    """Join statements: one must address the question; the probability is their maximum."""
     return float(any(map(says_yes, verdicts))), max(_chances(verdicts), default=None)
 
 
 def _chances(verdicts: Sequence[Verdict]) -> list[float]:
-    """The probabilities of all verdicts; none where one has none."""
+    """Return the probabilities of all verdicts; empty if one verdict has none."""
     found = [chance for verdict in verdicts if (chance := chance_of(verdict)) is not None]
     return found if len(found) == len(verdicts) else []
 
@@ -144,4 +148,4 @@ _JOINED: Final = {
     Task.NLI: _one,
     Task.ANSWER_RELEVANCE: _any,
 }
-"""How the verdicts on one record become one label and one probability."""
+"""Task → the function that joins the verdicts on one record into one label and one probability."""

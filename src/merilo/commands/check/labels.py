@@ -1,4 +1,4 @@
-"""The files of labels that a judge is held against: the user's, or the sample in the package."""
+"""The label files for a check: the user's files, or the sample that ships with merilo."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from merilo.data.labels import Labelled
 
 SAMPLE: Final = ("examples", "labels")
-"""Where the labelled records in the package lie."""
+"""Path of the labelled sample inside the package."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelFile:
-    """A file of labels that was read."""
+    """A label file that was read."""
 
     name: str
     sha256: str
@@ -30,7 +30,7 @@ class LabelFile:
 
 
 def label_files(paths: Sequence[str | PathLike[str]]) -> list[tuple[LabelFile, tuple[Labelled, ...]]]:
-    """Each file with its records; the sample in the package where no file is named. Raises as `read_labels`."""
+    """Read each file; the sample in the package if no file is named. Raises what `read_labels` raises."""
     if paths:
         return _files(map(Path, paths))
     with as_file(files("merilo").joinpath(*SAMPLE)) as folder:
@@ -39,7 +39,7 @@ def label_files(paths: Sequence[str | PathLike[str]]) -> list[tuple[LabelFile, t
 
 def _files(paths: Iterable[Path]) -> list[tuple[LabelFile, tuple[Labelled, ...]]]:
     listed = list(paths)
-    read_labels(listed)  # tells ids that stand in two files
+    read_labels(listed)  # reading all together rejects ids that occur in two files
     found: list[tuple[LabelFile, tuple[Labelled, ...]]] = []
     for path in listed:
         records = read_labels([path])

@@ -1,4 +1,4 @@
-"""A check as one JSON object: equal input gives equal bytes, but for what stands under `usage`."""
+"""A check as one JSON object; equal input gives equal bytes, except under `usage`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _DIGITS = 6
 
 
 def check_record(check: Check) -> JSON:
-    """The check as a JSON-able object.
+    """Return the check as a JSON-able object.
 
-    `people` and `all` (null where records made by rule were left out) hold task → source → figures; `tasks` what is
-    over all sources of a task.
+    `people` and `all` (null if records with rule-generated labels were skipped) map task → source → figures. `tasks`
+    contains the figures over all sources of a task.
     """
     return {
         "judge": {
@@ -73,7 +73,7 @@ def _tasks(tables: Sequence[TaskTable]) -> JSON:
 
 
 def measured(each: Measured) -> JSON:
-    """A measure with its interval; `note` says why there is none, `remark` what to mind about it."""
+    """Return a measure with its interval; `note`: why there is no interval, `remark`: a caveat on it."""
     ends = each.interval.ends
     record: JSON = {
         "value": _short(each.value),
@@ -125,14 +125,14 @@ def _figures(figures: Figures) -> JSON:
 
 
 def _perfect(found: Calibration | None) -> JSON:
-    """What a perfectly calibrated judge would show on so many items: the mean, and what 95 % of them stay below."""
+    """Return the calibration error of a perfectly calibrated judge on as many items: its mean and 95 % quantile."""
     if found is None:
         return {"perfect": None, "perfect_95": None}
     return {"perfect": _short(found.perfect), "perfect_95": _short(found.perfect_high)}
 
 
 def _calibration(table: TaskTable) -> JSON | None:
-    """The bins of the task, pooled over its sources; None where the judge gives no probability."""
+    """Return the bins of the task, pooled over its sources; None if the judge gives no probability."""
     found = table.pooled.agreement.calibration
     if found is None:
         return None
@@ -148,10 +148,10 @@ def _calibration(table: TaskTable) -> JSON | None:
 
 
 def _confusion(found: Confusion, labels: Sequence[object]) -> JSON:
-    """Rows are people's labels, columns the judge's."""
+    """Return the counts; rows are human labels, columns the judge's."""
     return {"labels": list(labels), "counts": [list(row) for row in found.counts]}
 
 
 def _short(value: float | None) -> float | None:
-    """Six digits: further ones are noise, and differ between machines."""
+    """Round to six digits, as further digits differ between machines."""
     return None if value is None else round(value, _DIGITS)

@@ -1,4 +1,4 @@
-"""Items as tables: which of them a figure is over, what counts as yes, and the figures by source and language."""
+"""Tables of a check: the items of each table, the rule for "yes", and the figures by source and language."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from merilo.stats.resampling import Measured, Resampling
 
 LEAST_OF_EACH: Final = 30
-"""A source with fewer records of yes or of no is shown, but is not in the mean over sources."""
+"""The number of yes and of no labels that a source needs to count in the mean over sources."""
 LEAST_POOLED: Final = 1_000
-"""Calibration of a task over fewer records says little."""
+"""The number of items below which the calibration of a task is unreliable."""
 GRADES: Final = (0, 1, 2)
 
 
@@ -41,26 +41,29 @@ class Reading:
     name: str
     task: Task
     rule: str
-    """In words, for the report."""
+    """The rule as text, for the report."""
     least: float = 1.0
-    """People's and the judge's label count as yes from here."""
+    """The lowest label, of annotators or the judge, that counts as yes."""
     among: float = 0.0
-    """Items to which people gave less are left out."""
+    """The lowest human label of the items in this reading; others are left out."""
     alone: bool = False
-    """The reading of sentences that were asked about one by one."""
+    """True for sentences that were asked about one by one."""
 
     def holds(self, item: Item) -> bool:
-        """Whether an item is in this reading."""
+        """Return True if the item belongs to this reading."""
         if self.task is Task.CHUNK_RELEVANCE and self.least > 1 and item.record.grade is None:
             return False
         return item.people >= self.among
 
     def probability(self, item: Item) -> float | None:
-        """The judge's probability of this reading's yes; None where it gives one of something else only."""
+        """Return the judge's probability of this reading's yes; None if it is that of another label."""
         return item.probability if self.least <= 1 else None
 
     def rank(self, item: Item) -> float | None:
-        """What AUROC ranks by: the probability; for grade 2 the grade, and within it the probability of relevance."""
+        """Return the value by which AUROC ranks: the probability.
+
+        For grade 2 as yes it is the grade, with ties broken by the probability of relevance.
+        """
         if item.probability is None or self.least <= 1:
             return item.probability
         return 2 * (item.judge or 0.0) + item.probability
@@ -72,11 +75,14 @@ def _plain(task: Task, rule: str) -> Reading:
 
 _SCALED: Final = "a label of 0.75 or more on a scale from 0 to 1 is yes"
 _COMMON: Final = (
-    _plain(Task.SENTENCE_RELEVANCE, "a sentence that people marked is yes; the judge's are those it names as evidence"),
+    _plain(
+        Task.SENTENCE_RELEVANCE,
+        "a sentence that annotators marked is yes; the judge's yes is a sentence of its evidence",
+    ),
     Reading(
         "sentence_relevance_alone",
         Task.SENTENCE_RELEVANCE,
-        "a sentence that people marked is yes; the judge is shown each sentence alone, grade 1 or 2 is yes",
+        "a sentence that annotators marked is yes; the judge sees each sentence alone, grade 1 or 2 is yes",
         alone=True,
     ),
     _plain(Task.SUFFICIENCY, _SCALED + "; the judge's yes is sufficient"),
@@ -98,37 +104,37 @@ PEOPLE: Final = (
     Reading("chunk_relevance>=1", Task.CHUNK_RELEVANCE, _AT_LEAST_1),
     *_COMMON,
 )
-"""How labels are read where every one is a person's."""
+"""The readings of human labels."""
 ALL: Final = (
     Reading("chunk_relevance", Task.CHUNK_RELEVANCE, _AT_LEAST_1),
     Reading("chunk_relevance=2", Task.CHUNK_RELEVANCE, "grade 2 is yes, 0 and 1 are no", least=2.0),
     *_COMMON,
 )
-"""How labels are read where some were made by rule."""
+"""The readings of labels some of which are rule-generated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """How a judge agrees with people on one set of items."""
+    """Agreement of a judge with human labels on one set of items."""
 
     records: int
     agreement: Agreement
-    """Over the items with a verdict."""
+    """The agreement over the items with a verdict."""
     undefined: Measured
-    """The share of items without a verdict, failures among them."""
+    """The fraction of items without a verdict, failures included."""
     without: int
-    """How many items have none."""
+    """Number of items without a verdict."""
     failed: int
-    """Those among them whose questions failed."""
+    """Number of items whose question failed."""
     grades: GradeAgreement | None = None
     systems: Measured | None = None
-    """Kendall's tau-b over the systems that wrote the responses; None where fewer than five are named."""
+    """Kendall's tau-b over the systems that wrote the responses; None if fewer than five are named."""
     annotators: AnnotatorAgreement | None = None
-    """The single people among themselves, where their votes are known."""
+    """Agreement among annotators; None if their votes are not known."""
 
     @property
     def counts(self) -> bool:
-        """Whether there are enough of yes and of no to stand in the mean over sources."""
+        """True if there are enough yes and no labels to count in the mean over sources."""
         yes = self.agreement.yes
         return min(yes, self.agreement.items - yes) >= LEAST_OF_EACH
 
@@ -140,20 +146,20 @@ class TaskTable:
     reading: Reading
     sources: Mapping[str, Figures]
     macro: Mapping[str, Measured]
-    """Means over the sources that count: `kappa`, `balanced_accuracy`, `auroc`."""
+    """Means over the sources that count, by measure: `kappa`, `balanced_accuracy`, `auroc`."""
     pooled: Figures
-    """Over all items whatever their source: for calibration."""
+    """Figures over the items of all sources; for calibration."""
     languages: Mapping[str, Figures]
-    """By language, pooled over sources, where there are several."""
+    """Figures by language, pooled over sources; empty if there is one language."""
 
 
 def table_of(reading: Reading, items: Sequence[Item], resampling: Resampling) -> TaskTable | None:
-    """The table of one reading; None where no item is in it."""
-    held = [item for item in items if reading.holds(item)]
-    if not held:
+    """Return the table of one reading; None if no item belongs to it."""
+    own = [item for item in items if reading.holds(item)]
+    if not own:
         return None
-    sources = {name: _figures(reading, own, resampling) for name, own in _by(held, lambda item: item.record.source)}
-    languages = [*_by(held, lambda item: item.record.language or "not named")]
+    sources = {name: _figures(reading, part, resampling) for name, part in _by(own, lambda item: item.record.source)}
+    languages = [*_by(own, lambda item: item.record.language or "not named")]
     counting = [figures.agreement for figures in sources.values() if figures.counts]
     ranked = [each.auroc for each in counting if each.auroc.value is not None]
     return TaskTable(
@@ -164,21 +170,21 @@ def table_of(reading: Reading, items: Sequence[Item], resampling: Resampling) ->
             "balanced_accuracy": mean_of([each.balanced_accuracy for each in counting]),
             "auroc": mean_of(ranked),
         },
-        pooled=_figures(reading, held, resampling, beside=False),
-        languages={name: _figures(reading, own, resampling, beside=False) for name, own in languages}
+        pooled=_figures(reading, own, resampling, full=False),
+        languages={name: _figures(reading, part, resampling, full=False) for name, part in languages}
         if len(languages) > 1
         else {},
     )
 
 
-def _figures(reading: Reading, items: Sequence[Item], resampling: Resampling, *, beside: bool = True) -> Figures:
+def _figures(reading: Reading, items: Sequence[Item], resampling: Resampling, *, full: bool = True) -> Figures:
     judged = [item for item in items if item.judge is not None]
     clusters = [(item.record.source, item.cluster) for item in judged]
     people = [item.people >= reading.least for item in judged]
     judge = [(item.judge or 0.0) >= reading.least for item in judged]
     graded = [item for item in judged if item.record.grade is not None]
     if len(graded) < len(judged):
-        graded = []  # people said yes or no only, or graded some and not others
+        graded = []  # some labels are yes or no, not grades
     return Figures(
         records=len({(item.record.task, item.record.id) for item in items}),
         agreement=agreement(
@@ -196,9 +202,9 @@ def _figures(reading: Reading, items: Sequence[Item], resampling: Resampling, *,
         ),
         without=len(items) - len(judged),
         failed=sum(item.state is State.FAILED for item in items),
-        grades=_grades(graded, resampling) if beside and graded else None,
-        systems=_systems(judged, resampling) if beside else None,
-        annotators=_annotators(items, resampling) if beside else None,
+        grades=_grades(graded, resampling) if full and graded else None,
+        systems=_systems(judged, resampling) if full else None,
+        annotators=_annotators(items, resampling) if full else None,
     )
 
 
@@ -238,7 +244,7 @@ def _annotators(items: Sequence[Item], resampling: Resampling) -> AnnotatorAgree
 
 
 def _by(items: Sequence[Item], key: Callable[[Item], str]) -> list[tuple[str, list[Item]]]:
-    """Items by a text, in alphabetical order of the texts."""
+    """Group items by a text, sorted by the text."""
     found: dict[str, list[Item]] = {}
     for item in items:
         found.setdefault(key(item), []).append(item)

@@ -1,4 +1,4 @@
-"""A check as people read it."""
+"""A check as a page of text."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 _HEADINGS: Final = ("source", "n", "yes", "kappa", "bal. acc.", "AUROC", "ECE", "none")
 _LONGEST_SOURCE: Final = 24
 _NARROW: Final = 100
-"""On pages not as wide as this, only kappa has its interval in the table, and sources are cut shorter."""
+"""Width below which only kappa has its interval in the table, and names of sources are truncated more."""
 _LONGEST_ON_NARROW: Final = 18
 
 
 def check_page(check: Check, width: int) -> Page:
-    """The tables of all tasks, what they are over, and what asking took."""
+    """Return a page with the tables of all tasks, the label files, and the requests and cost."""
     page = Page(width)
     records, asked = sum(each.records for each in check.files), check.failed[1]
     chosen = f"{asked:,} of {count(records, 'labelled record')}"
-    page.text(f"{check.judge.name} against people, {chosen}", tone=Tone.STRONG)
+    page.text(f"{check.judge.name} compared with human labels, {chosen}", tone=Tone.STRONG)
     page.text(f"from {', '.join(each.name for each in check.files)}")
-    _section(page, check, check.people, "Labels that people gave")
+    _section(page, check, check.people, "Human labels")
     if check.everything is not None:
-        made = count(check.constructed, "record")
+        made = count(check.constructed, "rule-generated label")
         changed = [table for table in check.everything if _has_constructed(table, check.people)]
-        _section(page, check, changed, f"With {made} made by rule: easier negatives, no measure of people")
+        _section(page, check, changed, f"With {made}: easier negatives, not human agreement")
     elif check.constructed:
         page.blank()
-        page.text(f"{count(check.constructed, 'record')} made by rule left out; --include-constructed takes them in.")
+        page.text(f"{count(check.constructed, 'record')} with rule-generated labels skipped (--include-constructed).")
     for task, reason in check.left_out.items():
         page.text(f"{task} left out: {reason}.")
     _took(page, check)
@@ -49,7 +49,7 @@ def check_page(check: Check, width: int) -> Page:
 
 
 def _has_constructed(table: TaskTable, people: Sequence[TaskTable]) -> bool:
-    """Whether a table holds more than that of people for the same reading."""
+    """Return True if a table contains more records than the table of human labels for the same reading."""
     same = next((each for each in people if each.reading.name == table.reading.name), None)
     return same is None or same.reading.rule != table.reading.rule or same.pooled.records < table.pooled.records
 
@@ -65,7 +65,7 @@ def _section(page: Page, check: Check, tables: Sequence[TaskTable], title: str) 
         _table(page, table)
         _calibration(page, table)
         if not check.sentences_alone and table.reading.name == Task.SENTENCE_RELEVANCE:
-            page.text("--each-sentence asks about each alone too, which gives AUROC and calibration.", indent=2)
+            page.text("--each-sentence also judges each sentence alone, for AUROC and calibration.", indent=2)
 
 
 def _name(table: TaskTable) -> str:
@@ -73,7 +73,7 @@ def _name(table: TaskTable) -> str:
 
 
 def _table(page: Page, table: TaskTable) -> None:
-    """One row for each source with both labels, the mean over those that count, rates of the others, languages."""
+    """Add a row per source with both labels, the mean over those that count, rates of the others, languages."""
     rows: list[tuple[str, ...]] = [_HEADINGS]
     both = {name: each for name, each in table.sources.items() if each.agreement.has_both}
     narrow = page.width < _NARROW
@@ -90,18 +90,18 @@ def _table(page: Page, table: TaskTable) -> None:
             page.line("  ", Span(line, tone))
     one = [_rate(name, each) for name, each in table.sources.items() if not each.agreement.has_both]
     if one:
-        page.text(f"People gave one label only, so there is no kappa: {', '.join(one)}.", indent=2)
+        page.text(f"No kappa, as all human labels are equal: {', '.join(one)}.", indent=2)
     spoken = [(name, each.agreement.kappa) for name, each in table.languages.items() if each.agreement.has_both]
     if len(spoken) > 1:
         page.text(f"kappa by language: {', '.join(f'{name} {_cell(kappa)}' for name, kappa in spoken)}.", indent=2)
 
 
 def _rate(name: str, figures: Figures) -> str:
-    """The share that the judge got right of a source with one label."""
+    """Return the judge's accuracy on a source with one label."""
     found = figures.agreement
     if not found.items:
         return f"{name} without a verdict"
-    return f"{name} {_cell(found.accuracy)} of {found.items:,} {'yes' if found.yes else 'no'} found"
+    return f"{name} accuracy {_cell(found.accuracy)} on {found.items:,} {'yes' if found.yes else 'no'}"
 
 
 def _row(name: str, figures: Figures, *, narrow: bool) -> tuple[str, ...]:
@@ -119,7 +119,7 @@ def _row(name: str, figures: Figures, *, narrow: bool) -> tuple[str, ...]:
 
 
 def _cell(each: Measured, *, alone: bool = False) -> str:
-    """The value, and its interval unless it is to stand alone."""
+    """Return the value, with its interval unless `alone`."""
     if each.value is None:
         return NONE
     ends = None if alone else each.interval.ends
@@ -127,7 +127,7 @@ def _cell(each: Measured, *, alone: bool = False) -> str:
 
 
 def _number(value: float) -> str:
-    """Two decimals, `.71`, `-.03`, `1.0`: eight columns have to fit into eighty."""
+    """Return two decimals as `.71`, `-.03` or `1.0`, short enough for eight columns in 80 characters."""
     text = f"{value:.2f}"
     return "1.0" if text == "1.00" else text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text
 
@@ -139,7 +139,7 @@ def _calibration(page: Page, table: TaskTable) -> None:
     size = table.pooled.agreement.with_probability
     ends = error.interval.ends
     span = "" if ends is None else f" [{ends[0]:.3f}, {ends[1]:.3f}]"
-    few = f"; over fewer than {LEAST_POOLED:,} items it says little" if size < LEAST_POOLED else ""
+    few = f"; unreliable below {LEAST_POOLED:,} items" if size < LEAST_POOLED else ""
     page.text(
         f"Calibration over all {size:,}: error {error.value:.3f}{span}; a perfectly calibrated judge would show "
         f"{found.perfect:.3f}, and at most {found.perfect_high:.3f} in 95 % of cases{few}.",
@@ -155,8 +155,8 @@ def _graded(sources: Mapping[str, Figures]) -> str:
 
 
 def _took(page: Page, check: Check) -> None:
-    """Requests, money and time by task; sources are in the JSON."""
-    page.heading("What asking took")
+    """Add requests, cost and time by task; the JSON lists them by source."""
+    page.heading("Requests, cost and time")
     rows: list[tuple[str, ...]] = [("task", "requests", "from cache", "cost", "seconds")]
     for task, sources in check.usage.items():
         costs = [each["cost_usd"] for each in sources.values()]
@@ -173,9 +173,9 @@ def _took(page: Page, check: Check) -> None:
 def _notes(page: Page) -> None:
     page.blank()
     page.text(
-        f"Intervals are 95 %, over questions and texts, with people's labels taken as true. mean: over sources with at "
-        f"least {LEAST_OF_EACH} of yes and of no, each counting once; other sources are quiet. ECE: calibration error "
-        "over 10 bins of equal mass. none: records without a verdict. - : cannot tell, or the judge gives no "
-        "probability; --json says which.",
+        "Intervals are at 95 % and cover sampling of questions and texts; human labels are taken as correct. mean: "
+        f"over sources with at least {LEAST_OF_EACH} yes and {LEAST_OF_EACH} no, weighted equally; other sources are "
+        "dimmed. ECE: calibration error over 10 bins of equal mass. none: records without a verdict. - : cannot tell, "
+        "or the judge gives no probability; --json shows the reason.",
         tone=Tone.QUIET,
     )

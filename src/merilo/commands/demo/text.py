@@ -1,4 +1,4 @@
-"""What `merilo demo` shows: two retrievers side by side, answers beside people's labels, one sample explained."""
+"""The page of `merilo demo`: two retrievers compared, answers compared with human labels, one sample explained."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from merilo.metrics.registry import families, known_metric
 from merilo.rendering.explain import statements
 from merilo.rendering.overview import agreement, command, judge_name
 from merilo.rendering.page import Page, Span, Tone, columns
-from merilo.rendering.wording import NONE, OWN_ERROR, number, span
+from merilo.rendering.wording import NONE, number, span
 from merilo.results.sample_detail import Case
 from merilo.stats.intervals import Moments, t_interval
 
@@ -27,12 +27,12 @@ _DEPTH = 5
 _DIFFERENCES = (-1.0, 1.0)
 _SHOWN_STATEMENTS = 5
 _FROM_REFERENCE = ("context_precision(against=reference)", "context_recall")
-"""Metrics that here come close to looking the chosen passage up: the references were written from it."""
+"""Metrics that here nearly look up the chosen passage, as the references were written from it."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """The values of a run: metric → sample id → value, for scored samples; and the samples in their order."""
+    """The values of a run (metric → sample id → value, for scored samples) and its samples in order."""
 
     run: Run
 
@@ -52,15 +52,17 @@ class Table:
         return table
 
     def of(self, score: Callable[[Sample], float]) -> dict[str, float]:
-        """Something that needs no judge, by sample id."""
+        """Return a score that needs no judge, by sample id."""
         return {name: score(sample) for name, sample in self.samples.items()}
 
 
 def demo_page(first: Run, second: Run, answers: Run, width: int) -> Page:
-    """The whole demonstration as one page; equal runs give equal text."""
+    """Return the whole demonstration as one page; equal runs give equal text."""
     page = Page(width)
     page.text("merilo demo: real data, judged on this machine, no key, no network", tone=Tone.STRONG)
-    page.text(f"The judge is {judge_name(first)}; {agreement(first) or 'its agreement with people is not known'}.")
+    page.text(
+        f"The judge is {judge_name(first)}; {agreement(first) or 'its agreement with human labels is not known'}."
+    )
     _retrievers(page, Table(first), Table(second))
     table = Table(answers)
     _answers(page, table)
@@ -87,16 +89,16 @@ def _retrievers(page: Page, first: Table, second: Table) -> None:
     rows = columns([head, *(_compared(*row) for row in (*judged, *gold))], left=frozenset({0}))
     for place, row in enumerate(rows):
         if place == 1 + len(judged):
-            page.line(Span("found the passage that people chose, by its id (no judge)", Tone.QUIET))
+            page.line(Span("by the id of the passage that annotators chose (no judge)", Tone.QUIET))
         if place == 1:
             page.line(Span("by the judge", Tone.QUIET))
         page.line(Span(row, Tone.STRONG if not place else Tone.PLAIN))
     page.blank()
-    page.text(f"{_verdict(names, judged, gold)} Intervals {OWN_ERROR}.")
+    page.text(f"{_verdict(names, judged, gold)} Intervals cover sampling of questions, not judge error.")
 
 
 def _asks(metric: str) -> bool:
-    """Whether a judge has a say in it."""
+    """Return True if the metric needs a judge."""
     known = known_metric(metric)
     return known is not None and bool(known.asks)
 
@@ -109,7 +111,7 @@ def _compared(name: str, first: dict[str, float], second: dict[str, float]) -> t
     if not moments.count:
         return (name, number(_mean(first)), number(_mean(second)), NONE)
     ends = t_interval(moments, _DIFFERENCES).ends
-    interval = "not told" if ends is None else f"{ends[0]:+.3f} to {ends[1]:+.3f}"
+    interval = "no interval" if ends is None else f"{ends[0]:+.3f} to {ends[1]:+.3f}"
     both = first.keys() & second.keys()
     means = (number(_mean({sample: side[sample] for sample in side if sample in both})) for side in (first, second))
     return (name, *means, f"{moments.mean:+.3f}, {interval}")
@@ -117,17 +119,20 @@ def _compared(name: str, first: dict[str, float], second: dict[str, float]) -> t
 
 def _verdict(names: tuple[str, str], judged: Sequence[_Row], gold: Sequence[_Row]) -> str:
     own = [row for row in judged if row[0] not in _FROM_REFERENCE]
-    by_judge, by_people = _ahead(own, names), _ahead(gold, names)
-    agree = "They agree." if by_judge == by_people else "They do not agree; look at single samples before you decide."
+    by_judge, by_labels = _ahead(own, names), _ahead(gold, names)
+    agree = "They agree." if by_judge == by_labels else "They disagree; inspect single samples before you decide."
     return (
-        f"By the judge, {by_judge} is ahead; by the passages that people chose, {by_people}. {agree} "
-        f"{' and '.join(_FROM_REFERENCE)} are not counted for that: they read the reference, which people wrote from "
-        "the passage they chose. Means and differences are over the questions that have a value for both."
+        f"By the judge, {by_judge} is ahead; by the passages that annotators chose, {by_labels}. {agree} "
+        f"{' and '.join(_FROM_REFERENCE)} do not count here: they use the reference, which annotators wrote from the "
+        "passage they chose. Means and differences are over the questions with a value for both retrievers."
     )
 
 
 def _ahead(rows: Sequence[_Row], names: tuple[str, str]) -> str:
-    """Who is ahead where zero lies outside the interval: one of the names, or "neither"."""
+    """Return the retriever that is ahead, or "neither".
+
+    A retriever is ahead if every interval that excludes zero is in its favour, and there is one.
+    """
     sides = set[str]()
     for _, first, second in rows:
         ends = t_interval(_differences(first, second), _DIFFERENCES).ends
@@ -149,7 +154,7 @@ def _mean(values: dict[str, float]) -> float | None:
 
 
 def _rank(sample: Sample) -> int | None:
-    """The rank, from 1, of the first retrieved context that people chose; None when there is none in the first 5."""
+    """Return the rank, from 1, of the first retrieved context that annotators chose; None if not in the first 5."""
     chosen = set(sample.require("reference_context_ids"))
     retrieved = sample.require("retrieved_context_ids")[:_DEPTH]
     return next((rank for rank, name in enumerate(retrieved, start=1) if name in chosen), None)
@@ -168,7 +173,7 @@ _GOLD: dict[str, Callable[[Sample], float]] = {
 def _answers(page: Page, table: Table) -> None:
     good = [name for name, sample in table.samples.items() if sample.metadata.get("label") == 1]
     bad = [name for name in table.samples if name not in set(good)]
-    page.heading(f"2. Do the answers stay with their passages? {len(table.samples)} answers of a small model")
+    page.heading(f"2. Are the answers supported by their passages? {len(table.samples)} answers of a small model")
     page.blank()
     head = ("mean over answers", "all", "95 % interval", f"good ({len(good)})", f"bad ({len(bad)})")
     rows: list[tuple[str, ...]] = [head]
@@ -181,13 +186,13 @@ def _answers(page: Page, table: Table) -> None:
         page.line(Span(row, Tone.PLAIN if place else Tone.STRONG))
     page.blank()
     page.text(
-        "Good: a person found every sentence supported by the passages; bad: not every one. Faithfulness is the "
-        "metric that should tell them apart. What this judge says of answer_relevancy is little better than chance."
+        "Good: an annotator found every sentence supported by the passages; bad: at least one was not. Faithfulness "
+        "should separate them. This judge's answer_relevancy is little better than chance."
     )
 
 
 def _worst(table: Table) -> str:
-    """The id of the least faithful answer of those that people found bad too."""
+    """Return the id of the least faithful answer among those that annotators found bad."""
     values = table.values[_FAITHFULNESS]
     bad = [name for name in values if table.samples[name].metadata.get("label") == 0] or list(values)
     return min(bad, key=lambda name: values[name])
@@ -213,7 +218,7 @@ def _explained(page: Page, run: Run, sample_id: str) -> None:
     marked = [each["text"] for each in _sentences(sample) if not each["supported"]]
     page.blank()
     for text in marked[:_SHOWN_STATEMENTS]:
-        page.entry("people marked", text, column=15)
+        page.entry("labelled unsupported", text, column=22)
 
 
 def _sentences(sample: Sample) -> list[dict[str, Any]]:  # Any: JSON of the example data

@@ -1,4 +1,4 @@
-"""`merilo import`: scores that another tool computed become a run."""
+"""`merilo import`: turn scores that another tool computed into a run."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from merilo.commands.command import Command, Section
 from merilo.commands.flags import Cluster, ColumnFields, Debug, Json, column_mapping, given
 from merilo.errors import UsageError
 
-HELP = """Bring in scores that another tool computed, as a run: show, compare and gate them without a judge call.
+HELP = """Import scores that another tool computed as a run, to show, compare and gate them without a judge call.
 
-FILE is a table (.csv, .tsv, .jsonl, .json, each perhaps .gz) with a column for each score, a result of ragas that was
-saved as one, or a test run of DeepEval (.json). A sample without a score is undefined.
+FILE is a table (.csv, .tsv, .jsonl or .json; .gz accepted) with one column per score, a ragas result saved as such a
+table, or a DeepEval test run (.json). A sample without a score is undefined.
 """
 EXAMPLES = """\b
 Examples:
@@ -26,29 +26,29 @@ Examples:
 
 def import_(
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="The file with the scores.", callback=given, show_default=False)
+        str, typer.Argument(metavar="FILE", help="File with the scores.", callback=given, show_default=False)
     ],
-    id: Annotated[str | None, typer.Option(metavar="COL", help="The column that names the samples.")] = None,
+    id: Annotated[str | None, typer.Option(metavar="COL", help="Column with the sample ids.")] = None,
     score: Annotated[
         list[str] | None,
         typer.Option(
             metavar="COL[=LOW..HIGH]",
-            help="A column of scores, and the lowest and highest that are possible, 0..1 by default. May be repeated.",
+            help="Column of scores, with its possible range. [default: 0..1] Repeatable.",
         ),
     ] = None,
     lower_is_better: Annotated[
-        list[str] | None, typer.Option(metavar="COL", help="Of this column lower is better. May be repeated.")
+        list[str] | None, typer.Option(metavar="COL", help="Column of scores where lower is better. Repeatable.")
     ] = None,
     mapping: ColumnFields = None,
     cluster: Cluster = None,
     in_order: Annotated[
-        bool, typer.Option("--in-order", help="Trust the rows of a ragas result whose first row has no score.")
+        bool, typer.Option("--in-order", help="Trust the row order of a ragas result whose first row has no score.")
     ] = False,
-    out: Annotated[str | None, typer.Option(metavar="RUN", help="Directory of the run, a new one.")] = None,
+    out: Annotated[str | None, typer.Option(metavar="RUN", help="New run directory.")] = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Bring in scores and report."""
+    """Import scores and print the summary."""
     del debug  # main reads it
     from merilo.commands.blocking import run_blocking
     from merilo.commands.imports.run import Importing, run_import
@@ -73,12 +73,12 @@ def import_(
 
 
 def score_and_range(text: str) -> tuple[str, tuple[float, float] | None]:
-    """A column and its range, from `COL`, `COL=LOW..HIGH`, `COL=LOW..` or `COL=..HIGH`. Raises UsageError."""
-    column, sign, ends = text.rpartition("=")
-    if not sign:
+    """Parse a column and its range from `COL`, `COL=LOW..HIGH`, `COL=LOW..` or `COL=..HIGH`. Raises UsageError."""
+    column, equals, ends = text.rpartition("=")
+    if not equals:
         return text, None
     low, dots, high = ends.partition("..")
-    refused = UsageError(f"--score takes COL or COL=LOW..HIGH, such as rating=1..5; got {text!r}.")
+    refused = UsageError(f"--score needs COL or COL=LOW..HIGH, such as rating=1..5, got {text!r}.")
     if not (column and dots):
         raise refused
     try:

@@ -1,4 +1,4 @@
-"""The scores in a test run that DeepEval wrote (`.deepeval/.latest_test_run.json`, or one of a results folder)."""
+"""Scores from a test run of DeepEval (`.deepeval/.latest_test_run.json`, or a file of a results folder)."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _FIELDS: Final = {
     "retrieved_contexts": ("retrievalContext", "retrieval_context"),
     "reference_contexts": ("context",),
 }
-"""Field of a sample → what DeepEval calls it in its files; `context` is the gold one."""
+"""Field of a sample → its names in DeepEval's files; `context` is DeepEval's ideal retrieval result."""
 _LOWER: Final = ("Hallucination", "Bias", "Toxicity", "Misuse")
-"""Its metrics that pass at or below their threshold."""
+"""Names with which DeepEval metrics begin that pass at or below their threshold."""
 _UNIT: Final = "test case"
 
 
 def deepeval_rows(source: str | PathLike[str], *, id: str | None, scores: Mapping[str, object]) -> Rows | None:
-    """The test cases of a test run as rows; None where the file is no test run.
+    """Return the test cases of a test run as rows; None if the file is not a test run.
 
-    Raises DataError for one without test cases of single turns, UsageError for a metric that none has.
+    Raises DataError if it has no single-turn test cases, UsageError for a metric that no test case has.
     """
     path = Path(source)
     cases = _cases(path)
@@ -49,17 +49,17 @@ def deepeval_rows(source: str | PathLike[str], *, id: str | None, scores: Mappin
         offered.update(dict.fromkeys(str(each.get("name")) for each in _metrics(case)))
     unknown = [name for name in scores if name not in offered]
     if unknown:
-        raise UsageError(f"{path.name} has no metric {unknown[0]!r}; there are {', '.join(offered)}.")
+        raise UsageError(f"No metric {unknown[0]!r} in {path.name}; it has {', '.join(offered)}.")
     chosen = tuple(scores) or tuple(offered)
     values = {name: array("d") for name in chosen}
     problems: list[Problem] = []
     for place, case in enumerate(cases, start=1):
-        told = {str(each.get("name")): each.get("score") for each in _metrics(case)}
+        own = {str(each.get("name")): each.get("score") for each in _metrics(case)}
         for name in chosen:
-            value = number_of(told.get(name))
+            value = number_of(own.get(name))
             if value is None:
-                got = check.shown(told.get(name))
-                problems.append(Problem("a number, or nothing", got, name, path.name, place, _UNIT))
+                got = check.shown(own.get(name))
+                problems.append(Problem("a number or nothing", got, name, path.name, place, _UNIT))
             values[name].append(nan if value is None else value)
     records = [_record(case, id) for case in cases]
     loaded = load(records)
@@ -85,14 +85,14 @@ def deepeval_rows(source: str | PathLike[str], *, id: str | None, scores: Mappin
     )
 
 
-def _cases(path: Path) -> list[dict[str, Any]] | None:  # Any: what DeepEval wrote
-    """The test cases of a test run; None where the file is no JSON, or holds something else."""
+def _cases(path: Path) -> list[dict[str, Any]] | None:  # Any: JSON of DeepEval
+    """Return the test cases of a test run; None if the file is not JSON or not a test run."""
     if path.suffix != ".json" or not path.is_file() or path.stat().st_size > MAX_JSON_BYTES:
         return None
     try:
         found: object = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
-        return None  # whoever reads tables says what is wrong with it
+        return None  # the table reader reports the problem
     if check.is_record(found) and check.is_record(found.get("testRunData")):
         found = found["testRunData"]
     if not check.is_record(found) or "testCases" not in found:
@@ -101,21 +101,21 @@ def _cases(path: Path) -> list[dict[str, Any]] | None:  # Any: what DeepEval wro
     if not check.is_list(cases):
         raise DataError.of(Problem("a list of test cases as 'testCases'", check.shown(cases), source=path.name))
     if not cases:
-        advice = "conversations are not read"
-        raise DataError.of(Problem("test cases of single turns", "none", source=path.name, advice=advice))
+        advice = "merilo does not import conversations"
+        raise DataError.of(Problem("single-turn test cases", "none", source=path.name, advice=advice))
     records = [dict(case) for case in cases if check.is_record(case)]
     if len(records) < len(cases):
         raise DataError.of(Problem("objects as 'testCases'", "something else", source=path.name))
     return records
 
 
-def _metrics(case: Mapping[str, Any]) -> list[dict[str, Any]]:  # Any: what DeepEval wrote
+def _metrics(case: Mapping[str, Any]) -> list[dict[str, Any]]:  # Any: JSON of DeepEval
     found: object = case.get("metricsData") or case.get("metrics_data")
     return [dict(each) for each in found if check.is_record(each)] if check.is_list(found) else []
 
 
-def _record(case: Mapping[str, Any], id: str | None) -> dict[str, object]:  # Any: what DeepEval wrote
-    """A test case as a record of ours; reasons and errors of its metrics go into the metadata."""
+def _record(case: Mapping[str, Any], id: str | None) -> dict[str, object]:  # Any: JSON of DeepEval
+    """Return a test case as a merilo record; reasons and errors of its metrics go into the metadata."""
     record: dict[str, object] = {}
     for field, names in _FIELDS.items():
         value = next((case[name] for name in names if case.get(name) is not None), None)
@@ -124,9 +124,9 @@ def _record(case: Mapping[str, Any], id: str | None) -> dict[str, object]:  # An
     record["id"] = case.get("name" if id is None else id)
     metadata: dict[str, object] = dict(case.get("metadata") or {})
     for what in ("reason", "error"):
-        told = {str(each.get("name")): each[what] for each in _metrics(case) if each.get(what)}
-        if told:
-            metadata[f"deepeval_{what}s"] = told
+        texts = {str(each.get("name")): each[what] for each in _metrics(case) if each.get(what)}
+        if texts:
+            metadata[f"deepeval_{what}s"] = texts
     if case.get("tags"):
         metadata["tags"] = case["tags"]
     if metadata:
@@ -135,7 +135,7 @@ def _record(case: Mapping[str, Any], id: str | None) -> dict[str, object]:  # An
 
 
 def _placed(samples: Iterator[Sample | BadRecord], path: Path) -> Iterator[Sample | BadRecord]:
-    """The same, with the file named in what is wrong."""
+    """Yield the samples; problems of bad records name the file."""
     for sample in samples:
         if isinstance(sample, BadRecord):
             yield BadRecord(tuple(replace(each, source=path.name, unit=_UNIT) for each in sample.problems))

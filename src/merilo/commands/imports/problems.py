@@ -1,4 +1,4 @@
-"""What is wrong with a file of scores, in as few sentences as tell it: equal faults once, with their places."""
+"""Problems of a file of scores as one error, with equal problems grouped."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ if TYPE_CHECKING:
 
     from merilo.errors import Problem
 
-_FAULTS_SHOWN: Final = 20
+_PROBLEMS_SHOWN: Final = 20
 _VALUES_SHOWN: Final = 3
 
 
 def refused(problems: Sequence[Problem], *, name: str, records: int) -> DataError:
-    """The error that nothing was brought in, with each fault once: what came instead, and the first places.
+    """Return the error that nothing was imported; each problem is listed once, with the values found and first places.
 
-    `records`: how many were read, good and bad.
+    `records`: number of records that were read, good and bad.
     """
     if len(problems) == 1:
         return DataError.of(*problems)
-    told = told_once(_alike(problems), records=records)
+    lines = told_once(_merged(problems), records=records)
     places = {each.line for each in problems if each.line is not None}
-    which = f"{count(len(places), 'record')} of {records:,}" if places else count(len(problems), "fault")
-    first = f"{name}: nothing was brought in, for {which} cannot be read as scores."
-    more = [f"... and {len(told) - _FAULTS_SHOWN} more."] if len(told) > _FAULTS_SHOWN else []
-    return DataError("\n".join([first, *told[:_FAULTS_SHOWN], *more]), problems=tuple(problems))
+    which = f"{count(len(places), 'invalid record')} of {records:,}" if places else count(len(problems), "problem")
+    first = f"{name}: nothing was imported ({which})."
+    more = [f"... and {len(lines) - _PROBLEMS_SHOWN} more."] if len(lines) > _PROBLEMS_SHOWN else []
+    return DataError("\n".join([first, *lines[:_PROBLEMS_SHOWN], *more]), problems=tuple(problems))
 
 
-def _alike(problems: Sequence[Problem]) -> list[Problem]:
-    """The same with one text for all that came where one and the same was expected of a field."""
-    came: dict[Problem, dict[str, None]] = {}
+def _merged(problems: Sequence[Problem]) -> list[Problem]:
+    """Return the problems; those that differ only in line and found value get one text of all found values."""
+    found: dict[Problem, dict[str, None]] = {}
     for each in problems:
-        came.setdefault(_sort(each), {})[each.got] = None
-    return [replace(each, got=_listed([*came[_sort(each)]])) for each in problems]
+        found.setdefault(_without_value(each), {})[each.got] = None
+    return [replace(each, got=_listed([*found[_without_value(each)]])) for each in problems]
 
 
-def _sort(problem: Problem) -> Problem:
+def _without_value(problem: Problem) -> Problem:
     return replace(problem, line=None, got="")
 
 

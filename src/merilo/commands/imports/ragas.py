@@ -1,4 +1,4 @@
-"""Results of ragas 0.1.0 to 0.1.9 whose scores may stand in the wrong rows.
+"""Detection of results of ragas 0.1.0 to 0.1.9 whose scores may be in the wrong rows.
 
 Those versions run one job for each row and metric, row by row, and sort the results by the number of the job. A job
 that raises an exception gets the number -1 (if `raise_exceptions=False`), so its NaN moves to the front and the scores

@@ -1,4 +1,4 @@
-"""Scores that another tool computed, brought in as a run: nothing is judged, nothing is asked."""
+"""Import of scores that another tool computed as a run, without a judge."""
 
 from __future__ import annotations
 
@@ -41,31 +41,31 @@ if TYPE_CHECKING:
     from merilo.commands.imports.tables import Rows
     from merilo.runs.intake import Intake
 
-NOT_SCORED: Final = "not scored there"
+NOT_SCORED: Final = "not scored there"  # stored in runs: an import repeated into its directory must equal the first
 _UNIT: Final = (0.0, 1.0)
-_SIGNS: Final = re.compile(r"[^\w.:/+-]+")
+_NOT_IN_NAMES: Final = re.compile(r"[^\w.:/+-]+")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Importing:
-    """What is wanted of a file of scores."""
+    """The options of an import of scores."""
 
     id: str | None = None
-    """The column that names the samples; None: `id`, or what the tool calls it, else their number."""
+    """The column with the sample ids. None: `id` or the tool's own name for it, otherwise numbers from 1."""
     scores: Mapping[str, tuple[float, float] | None] = field(default_factory=dict[str, "tuple[float, float] | None"])
-    """The columns that hold scores, with their ranges, whose ends may be infinite; None: 0 to 1."""
+    """The columns of scores with their ranges, whose ends may be infinite. A range of None is 0 to 1."""
     lower_is_better: Sequence[str] = ()
-    """Those of them of which a lower value is the better one."""
+    """Columns of scores where lower is better."""
     mapping: Mapping[str, str] | None = None
     """Column → field of the sample, as in `merilo.load`."""
     cluster: str | None = None
     in_order: bool = False
-    """The scores of a result of ragas are in the rows they belong to, although the first row has none."""
+    """Trust the row order of a ragas result although its first row has no score."""
     out: str | PathLike[str] | None = None
 
 
 async def run_import(source: str | PathLike[str], wanted: Importing) -> Run:
-    """A run of the scores in a file; explained at `merilo.api.import_scores`."""
+    """Import the scores of a file as a run; documented at `merilo.api.import_scores`."""
     _check(wanted)
     rows = deepeval_rows(source, id=wanted.id, scores=wanted.scores) or table_rows(
         source, id=wanted.id, scores=wanted.scores, mapping=wanted.mapping, in_order=wanted.in_order
@@ -73,7 +73,7 @@ async def run_import(source: str | PathLike[str], wanted: Importing) -> Run:
     unknown = [name for name in wanted.lower_is_better if name not in wanted.scores and name not in rows.offered]
     if unknown:
         there = ", ".join(rows.offered)
-        raise UsageError(f"Lower is said to be better of {unknown[0]!r}, which is no score here; there are {there}.")
+        raise UsageError(f"--lower-is-better: no column of scores {unknown[0]!r}; there are {there}.")
     path, made = (staging_directory(), True) if wanted.out is None else run_directory(wanted.out, rows.dataset.name)
     ours = False
     try:
@@ -86,7 +86,7 @@ async def run_import(source: str | PathLike[str], wanted: Importing) -> Run:
         if ours and not (path / SEAL).exists():
             _leave_nothing(path, made=made)
         if isinstance(error, sqlite3.Error | OSError):
-            raise RunError(f"{path} cannot be written ({error}); choose another directory (--out).") from error
+            raise RunError(f"Cannot write {path} ({error}). Choose another directory (--out).") from error
         raise
     return Run.open(settle(path, rows.dataset.name) if wanted.out is None else path)
 
@@ -97,13 +97,13 @@ def _check_same(path: Path, fingerprint: str) -> None:
         return
     there = read_manifest(path / MANIFEST)
     if there.origin is None or there.fingerprint != fingerprint or not (path / SEAL).exists():
-        raise RunError(f"{path} already holds a run; import scores into a new directory (--out).")
+        raise RunError(f"{path} already contains a run. Import the scores into a new directory (--out).")
 
 
 def _check(wanted: Importing) -> None:
     for column, span in wanted.scores.items():
         if span is not None and (isnan(span[0]) or isnan(span[1]) or not span[0] < span[1]):
-            raise UsageError(f"The range of {column!r} needs a lower and a higher end, got {span[0]} and {span[1]}.")
+            raise UsageError(f"The range of {column!r} needs a minimum below its maximum, got {span[0]} and {span[1]}.")
 
 
 def _leave_nothing(path: Path, *, made: bool) -> None:
@@ -126,7 +126,9 @@ async def _bring_in(path: Path, store: Store, rows: Rows, wanted: Importing) -> 
         raise _refused(rows.problems, rows)
     foreign = [each for column, values in rows.scores().items() if (each := _foreign(column, values, rows, wanted))]
     if not foreign:
-        raise UsageError(f"{rows.dataset.name} has no column of scores from 0 to 1; name those there are (--score).")
+        raise UsageError(
+            f"{rows.dataset.name} has no column of scores from 0 to 1. Name its columns of scores with --score."
+        )
     manifest = _manifest(rows, intake, foreign, wanted)
     _check_same(path, manifest.fingerprint)
     store.accept_samples()
@@ -153,7 +155,7 @@ def _refused(problems: Sequence[Problem], rows: Rows) -> DataError:
 
 @dataclass(frozen=True, slots=True)
 class _Foreign:
-    """A metric of another tool, with what it said of each sample: NaN where nothing."""
+    """A metric of another tool with one value per sample, NaN if there is none."""
 
     column: str
     text: str
@@ -162,9 +164,9 @@ class _Foreign:
 
 
 def _foreign(column: str, values: array[float], rows: Rows, wanted: Importing) -> _Foreign | None:
-    """The metric that a column holds; None for one that was not named and whose values tell no range.
+    """Return the metric of a column; None for a column that was not named and has values outside 0 to 1.
 
-    Raises UsageError where a named column needs its range, DataError where a value lies outside of it.
+    Raises UsageError if a named column needs a range, DataError if a value is outside the given range.
     """
     span = wanted.scores.get(column) or _UNIT
     scored = [value for value in values if not isnan(value)]
@@ -175,7 +177,7 @@ def _foreign(column: str, values: array[float], rows: Rows, wanted: Importing) -
             return None
         if wanted.scores[column] is None:
             raise UsageError(
-                f"The scores in {column!r} go from {low:g} to {high:g}; say which are possible: "
+                f"The scores in {column!r} go from {low:g} to {high:g}, so their range is needed: "
                 f"--score '{column}=LOW..HIGH', such as 1..5 (scores={{{column!r}: (1, 5)}})."
             )
         raise DataError.of(rows.outside(column, span))
@@ -184,14 +186,15 @@ def _foreign(column: str, values: array[float], rows: Rows, wanted: Importing) -
 
 
 def _name(column: str) -> str:
-    """A column's name as part of a metric's: what may not stand in one becomes `_`."""
-    return _SIGNS.sub("_", column).strip("_") or "score"
+    """Return a column's name as part of a metric name; other characters become `_`."""
+    return _NOT_IN_NAMES.sub("_", column).strip("_") or "score"
 
 
 def _manifest(rows: Rows, intake: Intake, foreign: Sequence[_Foreign], wanted: Importing) -> Manifest:
     texts = [each.text for each in foreign]
     if twice := next((each for each in foreign if texts.count(each.text) > 1), None):
-        raise UsageError(f"Several columns of scores would be called {twice.text}; rename {twice.column!r}.")
+        raise UsageError(f"Several columns of scores would be named {twice.text}. Rename {twice.column!r}.")
+    # The notes are part of the sealed results: new wording would make a repeated import differ from the first.
     renamed = [f"{each.text} is {each.column!r} there" for each in foreign if each.text != FOREIGN + each.column]
     lower = [each.column for each in foreign if not each.scale.higher_is_better]
     notes = [

@@ -1,4 +1,4 @@
-"""Scores in the columns of a table: CSV, TSV, JSON Lines or JSON, result files of ragas among them."""
+"""Scores in the columns of a table (CSV, TSV, JSON Lines or JSON), such as a result file of ragas."""
 
 from __future__ import annotations
 
@@ -34,32 +34,33 @@ _RAGAS: Final = (
     frozenset({"question", "answer"}),
     frozenset({"question", "contexts"}),
 )
-"""Columns that a result of ragas has: from 0.2 on, and before."""
+"""Columns of which a ragas result has at least one set: three sets from 0.2 on, two before."""
 _RAGAS_LOWER: Final = ("noise_sensitivity",)
 _INDEX: Final = frozenset({"", "Unnamed: 0", "index", "level_0"})
-"""What pandas calls the numbers of rows."""
-_LOOKED_AT: Final = 1_000
+"""Names that pandas gives to the column of row numbers."""
+_SCANNED: Final = 1_000
+"""Number of records that are scanned for columns."""
 _SHOWN: Final = 8
 
 
 @dataclass(slots=True)
 class Rows:
-    """Samples with the scores that stand beside them; the scores are there once the samples were read."""
+    """Samples with their scores; the scores are available once the samples were read."""
 
     dataset: Dataset
     origin: str
     offered: tuple[str, ...]
-    """The columns that hold scores."""
+    """The columns of scores."""
     scores: Callable[[], Mapping[str, array[float]]]
-    """By column, one for each sample in its order, NaN where there is none."""
+    """Return the scores by column, one per sample in order, NaN for none."""
     problems: list[Problem]
-    """What stands in the place of a number, filled while the samples are read."""
+    """Cells that are not numbers; filled while the samples are read."""
     outside: Callable[[str, tuple[float, float]], Problem]
-    """The first value of a column that lies outside a range, with its place."""
+    """Return the first value of a column outside a range, with its line."""
     lower_is_better: frozenset[str] = frozenset()
     left_out: dict[str, str] = field(default_factory=dict[str, str])
     note: str = ""
-    """What to know about the file before its scores are used; empty if nothing."""
+    """A caveat on the file's scores; empty if there is none."""
 
 
 def table_rows(
@@ -70,16 +71,16 @@ def table_rows(
     mapping: Mapping[str, str] | None = None,
     in_order: bool = False,
 ) -> Rows:
-    """The rows of a table. Without named columns of scores it must be a result of ragas, whose scores are found.
+    """Return the rows of a table. If no columns of scores are named, it must be a ragas result, which shows its scores.
 
-    Raises DataError where the file cannot be read, or if it is a result of ragas whose scores may be in the wrong rows
-    (unless `in_order`); UsageError for a column that no row has.
+    Raises DataError if the file cannot be read, or if it is a ragas result whose scores may be in the wrong rows
+    (unless `in_order`). Raises UsageError for a column that no row has.
     """
     path = Path(source)
     file = RecordFile(path, format_of(path), MAX_LINE_BYTES)
     file.check_head()
-    looked = _columns(file)
-    names, numeric = looked.names, looked.numeric
+    scanned = _columns(file)
+    names, numeric = scanned.names, scanned.numeric
     if not names:
         raise _unreadable(file)
     of_ragas = any(marks <= names.keys() for marks in _RAGAS)
@@ -88,13 +89,13 @@ def table_rows(
             raise _no_column(column, names, file)
     found = _found(names, numeric, mapping)
     offered = tuple(scores) or (found if of_ragas else ())
-    unscored = unscored_at_the_front(tuple(names), found, looked.first, found=of_ragas and not scores)
+    unscored = unscored_at_the_front(tuple(names), found, scanned.first, found=of_ragas and not scores)
     if unscored is not None and not in_order:
         raise DataError(order_unknown(file.name, unscored))
     if not offered:
         raise UsageError(
             f"{path.name} has the columns {', '.join(list(names)[:_SHOWN])}{' ...' * (len(names) > _SHOWN)}; "
-            "say which hold scores (--score COL, perhaps with its range, COL=0..1)."
+            "name the columns of scores (--score COL, optionally with a range: COL=0..1)."
         )
     renamed = {**(mapping or {}), **({id: "id"} if id is not None else {})}
     table = _Table(path, file, offered, renamed, [name for name in names if name not in offered])
@@ -111,7 +112,7 @@ def table_rows(
 
 
 def number_of(value: object) -> float | None:
-    """The finite number in a cell, NaN where there is none; None where it holds something else."""
+    """Return the finite number in a cell, NaN for an empty cell, None for anything else."""
     found = _read(value)
     return None if found is None or isinf(found) else found
 
@@ -140,43 +141,43 @@ def _read(value: object) -> float | None:
 
 
 @dataclass(slots=True)
-class _Looked:
-    """What the first rows of a table show of its columns."""
+class _Scanned:
+    """The columns that occur in the first records of a table."""
 
     names: dict[str, None] = field(default_factory=dict[str, None])
     """The columns in order."""
     numeric: dict[str, bool] = field(default_factory=dict[str, bool])
-    """Whether a column that has values holds numbers alone."""
+    """For each column with values: True if all of them are numbers."""
     first: dict[str, float] = field(default_factory=dict[str, float])
     """The values of the first row as numbers; NaN for anything else."""
 
 
-def _columns(file: RecordFile) -> _Looked:
-    looked = _Looked()
-    for record in islice(file.records(), _LOOKED_AT):
-        is_first = not looked.names
+def _columns(file: RecordFile) -> _Scanned:
+    scanned = _Scanned()
+    for record in islice(file.records(), _SCANNED):
+        is_first = not scanned.names
         for column, value in (record.value or {}).items():
             found = number_of(value)
-            if column not in looked.names:
-                looked.names[column] = None
+            if column not in scanned.names:
+                scanned.names[column] = None
                 if is_first:
-                    looked.first[column] = nan if found is None else found
+                    scanned.first[column] = nan if found is None else found
             if found is None or not isnan(found):
-                looked.numeric[column] = looked.numeric.get(column, True) and found is not None
-    return looked
+                scanned.numeric[column] = scanned.numeric.get(column, True) and found is not None
+    return scanned
 
 
 def _found(
     names: Mapping[str, None], numeric: Mapping[str, bool], mapping: Mapping[str, str] | None
 ) -> tuple[str, ...]:
-    """The columns of a result of ragas that hold scores: numbers, and no field of the sample."""
+    """Return the columns of scores in a ragas result: numeric columns that are not sample fields."""
     columns = Columns()
     planned = Planner(dict(mapping or {}), columns).plan(tuple(names))
     return tuple(name for name in planned.kept if numeric.get(name) and name not in _INDEX)
 
 
 def _unreadable(file: RecordFile) -> DataError:
-    """The error for a file of which no record that was looked at has a column: what is wrong with all of them."""
+    """Return the error for a file without columns in the scanned records, with the problems of all records."""
     problems, records = list[Problem](), 0
     for record in file.records():
         problems += _placed(record, file)
@@ -187,51 +188,51 @@ def _unreadable(file: RecordFile) -> DataError:
 
 
 def _placed(record: RawRecord, file: RecordFile) -> list[Problem]:
-    """What is wrong with a record, with its place."""
+    """Return the problems of a record, with file and line."""
     return [replace(each, source=file.name, line=record.place, unit=file.unit) for each in record.problems]
 
 
 def _no_column(column: str, names: Mapping[str, None], file: RecordFile) -> UsageError:
-    """The error for a column that no early record has; where early records cannot be read, that they cannot."""
-    bad = [problem for record in islice(file.records(), _LOOKED_AT) for problem in _placed(record, file)]
+    """Return the error for a column that no scanned record has; it names the first unreadable record, if any."""
+    bad = [problem for record in islice(file.records(), _SCANNED) for problem in _placed(record, file)]
     near = get_close_matches(column, names, n=3)
     shown = list(names)[:_SHOWN]
-    advice = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(shown)}."
+    advice = f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(shown)}."
     also = f" {bad[0].message}" if bad else ""
-    return UsageError(f"{file.name} has no column {column!r}; {advice}{also}")
+    return UsageError(f"No column {column!r} in {file.name}; {advice}{also}")
 
 
 @dataclass(slots=True)
 class _Table:
-    """A file read twice side by side: once for its samples, once for the scores and where they stand."""
+    """A file that is read twice in parallel: for its samples, and for the scores and their lines."""
 
     path: Path
     file: RecordFile
     offered: Sequence[str]
     mapping: Mapping[str, str]
     others: Sequence[str]
-    """The columns that hold no scores."""
+    """The columns without scores."""
     values: dict[str, array[float]] = field(default_factory=dict[str, "array[float]"])
     places: array[int] = field(default_factory=lambda: array("q"))
     problems: list[Problem] = field(default_factory=list[Problem])
 
     def dataset(self, name: str) -> Dataset:
-        """The samples; reading them fills the scores."""
+        """Return the samples; iterating over them fills `values` and `places`."""
         columns = Columns()
         planned = Planner(dict(self.mapping), columns).plan(tuple(self.others))
         if planned.knows_a_field:
             loaded = load(self.path, mapping=self.mapping, ignore=(*self.offered, *_INDEX - self.mapping.keys()))
-            return Dataset(name, lambda: self._beside(iter(loaded)), loaded.columns)
-        return Dataset(name, lambda: self._beside(None), Columns())
+            return Dataset(name, lambda: self._with_scores(iter(loaded)), loaded.columns)
+        return Dataset(name, lambda: self._with_scores(None), Columns())
 
     def outside(self, column: str, span: tuple[float, float]) -> Problem:
         """See `Rows.outside`."""
         for value, place in zip(self.values[column], self.places, strict=True):
             if not isnan(value) and not span[0] <= value <= span[1]:
                 return self._problem(f"a number from {span[0]:g} to {span[1]:g}", f"{value:g}", column, place)
-        raise ValueError(f"all values of {column} lie in the range")
+        raise ValueError(f"all values of {column} are in the range")
 
-    def _beside(self, samples: Iterator[Sample | BadRecord] | None) -> Iterator[Sample | BadRecord]:
+    def _with_scores(self, samples: Iterator[Sample | BadRecord] | None) -> Iterator[Sample | BadRecord]:
         self.values = {column: array("d") for column in self.offered}
         self.places = array("q")
         self.problems.clear()
@@ -248,11 +249,11 @@ class _Table:
             cell = (record.value or {}).get(column)
             value = number_of(cell)
             if value is None:
-                self.problems.append(self._problem("a number, or nothing", check.shown(cell), column, record.place))
+                self.problems.append(self._problem("a number or nothing", check.shown(cell), column, record.place))
             self.values[column].append(nan if value is None else value)
 
     def _alone(self, record: RawRecord, number: int) -> Sample | BadRecord:
-        """A sample that has no field but its id, with the other columns as its metadata."""
+        """Return a sample with only an id, and the other columns as its metadata."""
         if record.value is None or record.problems:
             return self._bad(record)
         named = next((column for column, field_name in self.mapping.items() if field_name == "id"), "id")

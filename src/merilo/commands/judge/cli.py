@@ -1,4 +1,4 @@
-"""`merilo judge test`: does this judge work here, and how do its replies come?"""
+"""`merilo judge test`: ask a judge one question of each kind, to see that it works."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from merilo.judges.base import Judge
     from merilo.rendering.page import Page
 
-HELP = """Ask a judge one small question of each kind it answers, and say what came back, how and how fast.
+HELP = """Ask a judge one small question of each kind it supports, and print its answers, time and tokens.
 
-Nothing is stored. Exit codes: 0 every kind works, 2 the judge cannot be reached or named so, 4 some kind fails.
+Nothing is stored. Exit codes: 0 every kind works, 2 usage error or judge unreachable, 4 at least one kind fails.
 """
 EXAMPLES = """\b
 Examples:
@@ -46,7 +46,7 @@ def try_judge(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Try a judge."""
+    """Test a judge."""
     del debug  # main reads it
     from merilo.commands.judge.trial import try_out
     from merilo.errors import UsageError
@@ -57,7 +57,7 @@ def try_judge(
 
     judge = judge_from(spec, base_url=options.base_url, api_key_env=options.api_key_env, judged=options.judged)
     if isinstance(judge, Cascade):
-        raise UsageError("A cascade has no thresholds outside a run; test its judges one by one.")
+        raise UsageError("A cascade has thresholds only within a run. Test each of its judges separately.")
     trials = try_out(judge)
     if json:
         write(json_text(_record(judge, trials)) + "\n")
@@ -105,7 +105,7 @@ def _page(judge: Judge, trials: list[Trial], width: int) -> Page:
 
     page = Page(width)
     page.text(judge.name, tone=Tone.STRONG)
-    page.text(judge.rates or "How well it agrees with people is not known.")
+    page.text(judge.rates or "Its agreement with human labels is not known.")
     page.blank()
     rows: list[tuple[str, ...]] = [("question", "works", "replied as", "seconds", "tokens")]
     for trial in trials:
@@ -116,11 +116,11 @@ def _page(judge: Judge, trials: list[Trial], width: int) -> Page:
     for place, row in enumerate(columns(rows, left=frozenset({0, 1, 2}))):
         failed = place > 0 and not trials[place - 1].works
         page.line(Span(row, Tone.STRONG if not place else Tone.BAD if failed else Tone.PLAIN))
-    page.heading("What it said")
+    page.heading("Answers")
     page.entries([(trial.kind, "\n".join(said(answer) for answer in trial.answers)) for trial in trials])
     if missing := unanswered(judge):
         page.blank()
-        page.text(f"It does not answer: {', '.join(missing)}.")
+        page.text(f"Kinds of question it does not support: {', '.join(missing)}.")
     return page
 
 

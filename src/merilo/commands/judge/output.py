@@ -1,4 +1,4 @@
-"""How `merilo judge check` and `merilo judge probe` end: what was found is printed and kept, and what failed counts."""
+"""Output and exit codes that `merilo judge check`, `judge probe` and `judge agree` share."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 
     from merilo.rendering.page import Page
 
-GOES_ON = "The same command goes on with what --out and the cache hold."
-_KEPT = "Answers in --out and in the verdict cache are not paid for again."
-_MOST_FAILED = 0.01
+GOES_ON = "Repeat the command to resume; answers in --out and the cache are reused."
+_REUSED = "Answers in --out and in the verdict cache are reused at no cost."
+_MAX_FAILED_RATE = 0.01
 
 
 class Asked(Protocol):
-    """What came of asking a judge many things."""
+    """The outcome of asking a judge many questions."""
 
     @property
     def stopped(self) -> str | None:
-        """The limit that ended it; None where none did."""
+        """The limit that was reached, as a sentence; None if no limit was reached."""
         ...
 
     @property
     def failed(self) -> tuple[int, int]:
-        """How many failed, of how many."""
+        """The number of failures, and the number of records or pairs asked about."""
         ...
 
 
@@ -41,7 +41,7 @@ def tell(
     name: str,
     json: bool,
 ) -> None:
-    """Keep the record as this file of the directory, if there is one, and print it or the page of a width."""
+    """Print the record (`json`) or the page, and write the record to the file `name` in `out` if that is given."""
     from pathlib import Path
 
     from merilo.rendering.sanitize import json_text
@@ -55,18 +55,21 @@ def tell(
         return
     shown = page(page_width())
     if out is not None:
-        shown.line(f"  kept in {out}")
+        shown.line(f"  stored in {out}")
     show(shown)
 
 
 def check_whole(found: Asked, what: str) -> None:
-    """Leave with the exit code of a limit or of too many failures; `what` was asked about, in the plural."""
+    """Exit with an error code if a limit was reached or more than 1 % failed.
+
+    `what`: the things asked about, in the plural.
+    """
     from merilo.rendering.terminal import tell as say
 
     if found.stopped is not None:
-        say(f"{found.stopped} {_KEPT}")
+        say(f"{found.stopped} {_REUSED}")
         raise typer.Exit(Exit.LIMIT_REACHED)
     failed, asked = found.failed
-    if failed > _MOST_FAILED * asked:
-        say(f"{failed:,} of {asked:,} {what} failed, more than 1%; with --out and --retry-failed they are asked again.")
+    if failed > _MAX_FAILED_RATE * asked:
+        say(f"{failed:,} of {asked:,} {what} failed (more than 1%). To retry them, use --out and --retry-failed.")
         raise typer.Exit(Exit.TOO_MANY_FAILED)

@@ -1,4 +1,4 @@
-"""Tries a judge: one small question of each kind that it answers, asked as a run would ask it."""
+"""Trial of a judge: one small question of each kind that it supports, asked in the same way as in a run."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _SENTENCES = (
     "Several million people visit it every year.",
 )
 _CONTEXT = " ".join(_SENTENCES)
-_OTHER = "The Colosseum stands in Rome."
+_OTHER = "The Colosseum is in Rome."
 
 QUESTIONS: tuple[tuple[Question[Any], Question[Any]], ...] = (
     (Relevance(_USER_INPUT, _SENTENCES), Relevance(_USER_INPUT, (_OTHER,))),
@@ -77,12 +77,12 @@ QUESTIONS: tuple[tuple[Question[Any], Question[Any]], ...] = (
     (Embeddings((_RESPONSE, _OTHER)), Embeddings((_CONTEXT,))),
     (Similarities((_RESPONSE,), (_CONTEXT, _OTHER)), Similarities((_OTHER,), (_CONTEXT,))),
 )
-"""Two questions of each kind; the second is asked with the first where the judge takes packs."""
+"""Two questions of each kind; the second is asked only if the judge supports packs of that kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """How a judge did on one kind of question."""
+    """The answers of a judge to one kind of question."""
 
     kind: str
     answers: tuple[Answer, ...]
@@ -91,30 +91,30 @@ class Trial:
 
     @property
     def works(self) -> bool:
-        """True when there is a verdict for each question."""
+        """True if every question has a verdict."""
         return not any(isinstance(answer, Failure) for answer in self.answers)
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """How the replies came, each way once: json_schema, json_mode, prompted or text."""
+        """The distinct reply paths: json_schema, json_mode, prompted or text."""
         return tuple(dict.fromkeys(reply.path.value for reply in self.replies if not isinstance(reply, Failure)))
 
     def tokens(self, name: str) -> int | None:
-        """The sum of `input_tokens` or `output_tokens`; None where a reply does not say, or none came."""
+        """Return the sum of `input_tokens` or `output_tokens`; None if a reply does not report it or there is none."""
         found = [getattr(reply.usage, name) for reply in self.replies if not isinstance(reply, Failure)]
         return None if not found or None in found else sum(found)
 
 
 def try_out(judge: Judge) -> list[Trial]:
-    """One trial for each kind that the judge answers, one after another.
+    """Try each kind of question that the judge supports, one after another.
 
-    Raises ProviderDown when no request can work.
+    Raises ProviderDown if no request can work, for example with a wrong key.
     """
     return asyncio.run(_try_all(judge))
 
 
 def unanswered(judge: Judge) -> list[str]:
-    """The kinds of question that the judge does not answer."""
+    """Return the kinds of question that the judge does not support."""
     return [name for name, kind in KINDS.items() if kind not in judge.answers]
 
 

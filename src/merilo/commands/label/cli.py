@@ -1,4 +1,4 @@
-"""`merilo label`: draw what a person should look at, and ask it in the terminal."""
+"""`merilo label`: sample items from a run for annotators, and label them in the terminal."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from merilo.errors import Interrupted, UsageError
 if TYPE_CHECKING:
     from merilo.commands.label.run import Tasks
 
-HELP = """Draw tasks for people from a run, or ask the tasks of a file one by one.
+HELP = """Sample items from a run for people to label, or label a file of items in the terminal.
 
-WHAT is the directory of a run, with --output for the file of tasks (.jsonl or .csv); or such a file, with --ask. Fill
-in the field label with any tool, or with --ask: each answer is in the file before the next task is shown, and the same
-command goes on where it was stopped. The file does not tell what the judge said.
+With -o, WHAT is a run directory: the sampled items are written to a .jsonl or .csv file, without the judge's verdicts.
+Fill in the `label` field with any tool, or run `merilo label FILE --ask`. It saves each answer at once; repeat the
+command to resume.
 
 Then: merilo calibrate RUN --labels FILE
 """
@@ -34,46 +34,50 @@ def label(
     what: Annotated[
         str,
         typer.Argument(
-            metavar="WHAT", help="A run, or a file of tasks with --ask.", callback=given, show_default=False
+            metavar="WHAT", help="A run directory, or with --ask a file of tasks.", callback=given, show_default=False
         ),
     ],
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the tasks here: .jsonl or .csv.")
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="New file for the tasks: .jsonl or .csv."),
     ] = None,
     metric: Annotated[
-        str | None, typer.Option(metavar="M", help="The metric whose judge is to be held against people.")
+        str | None,
+        typer.Option(metavar="M", help="Metric to label. [default: the only one with a judge]"),
     ] = None,
-    sample: Annotated[int, typer.Option(metavar="N", min=1, help="Draw so many samples.")] = 40,
+    sample: Annotated[int, typer.Option(metavar="N", min=1, help="Number of samples to draw.")] = 40,
     items: Annotated[
         int,
         typer.Option(
             metavar="N",
             min=1,
-            help="At most so many contexts or statements of each; all, where whole samples are needed.",
+            help="Contexts or statements per sample; all if the metric needs whole samples.",
         ),
     ] = 3,
     stratify: Annotated[
-        bool, typer.Option("--stratify", help="Draw from the lowest, highest and other scores in proportion.")
+        bool, typer.Option("--stratify", help="Stratify by score (minimum, maximum, in between), in proportion.")
     ] = False,
-    seed: Annotated[int, typer.Option(metavar="N", help="Draw other samples.")] = 0,
-    ask: Annotated[bool, typer.Option("--ask", help="Ask the tasks of the file in this terminal.")] = False,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the draw; another seed draws other samples.")] = 0,
+    ask: Annotated[bool, typer.Option("--ask", help="Label the tasks of the file WHAT in this terminal.")] = False,
     annotator: Annotated[
-        str, typer.Option(metavar="NAME", help="With --ask: who answers; kept beside each label.")
+        str, typer.Option(metavar="NAME", help="With --ask: name of the annotator, stored with each label.")
     ] = "",
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Draw tasks or ask them."""
+    """Draw tasks, or ask for their labels."""
     del debug  # main reads it
     if ask:
         if output is not None or json:
-            raise UsageError("--ask fills in the file that is named first; leave --output and --json out.")
+            raise UsageError("--ask writes the labels to the file WHAT; leave out --output and --json.")
         _ask(Path(what), annotator)
         return
     if output is None:
-        raise UsageError("Name the file for the tasks with -o (tasks.jsonl or tasks.csv); or ask a file's: --ask.")
+        raise UsageError(
+            "Name a new file for the tasks: -o tasks.jsonl or tasks.csv. To label an existing file, add --ask."
+        )
     if Path(what).is_file():
-        raise UsageError(f"{what} is a file, and tasks are drawn from a run's directory; to have it asked: --ask.")
+        raise UsageError(f"Expected a run directory, got the file {what}. To label its tasks, add --ask.")
     from merilo.commands.label.run import label_run
 
     tasks = label_run(what, output, metric=metric, samples=sample, items=items, stratify=stratify, seed=seed)
@@ -85,11 +89,11 @@ def _ask(path: Path, annotator: str) -> None:
     from merilo.commands.label.task_file import TaskFile
 
     if path.is_dir():
-        raise UsageError(f"{path} is a run; --ask takes the file of tasks that was drawn from it.")
+        raise UsageError(f"--ask needs a file of tasks, got the run directory {path}.")
     try:
         ask_tasks(TaskFile(path), annotator=annotator)
     except KeyboardInterrupt:
-        raise Interrupted(f"Stopped. What was answered is in {path}; the same command goes on.") from None
+        raise Interrupted(f"Stopped. The answers are saved in {path}; repeat the command to resume.") from None
 
 
 def _report(tasks: Tasks, run: str, output: str, *, json: bool) -> None:
@@ -104,7 +108,7 @@ def _report(tasks: Tasks, run: str, output: str, *, json: bool) -> None:
         return
     page = Page(page_width())
     drawn = f"{tasks.samples:,} of {count(tasks.population, 'scored sample')}"
-    how = "drawn by score" if tasks.stratified else "drawn uniformly"
+    how = "stratified by score" if tasks.stratified else "drawn uniformly"
     page.text(f"{count(tasks.to_answer, 'task')} for {tasks.metric}: {drawn}, {how} (seed {tasks.seed}).")
     for sentence in tasks.remarks:
         page.text(sentence)

@@ -1,4 +1,4 @@
-"""Texts of others in the cells of a CSV file, so that no spreadsheet takes one for a formula, and back."""
+"""Escaping of texts in CSV cells, so that a spreadsheet does not run them as formulas, and its reversal."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ _ESCAPED: Final = re.compile("'+[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 
 
 def escaped(text: str) -> str:
-    """The text with an apostrophe before it where a spreadsheet would calculate; `plain` takes it away again.
+    """Return the text, with an apostrophe before it if a spreadsheet would run it as a formula.
 
-    Source: OWASP, "CSV Injection": cells that begin with = + - @, a tab or a line end; also their full-width forms.
+    `plain` removes the apostrophe.
+
+    Source: OWASP, "CSV Injection": cells that begin with = + - @, a tab or a line end. Also their full-width forms.
     """
     return f"'{text}" if _FORMULA.match(text) else text
 
 
 def plain(cell: str) -> str:
-    """The text that `escaped` made the cell of; a cell that nobody escaped stays as it is."""
+    """Undo `escaped`; return a cell that was not escaped unchanged."""
     return cell[1:] if _ESCAPED.match(cell) else cell

@@ -1,4 +1,4 @@
-"""The terminal form that asks people the tasks of a file, one by one, and keeps each label at once."""
+"""The terminal form that shows the tasks of a file one by one and saves each label at once."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 _BACK, _SKIP, _QUIT = "b", "s", "q"
 _WORDS: Final = {"back": _BACK, "skip": _SKIP, "quit": _QUIT}
 _RANGE: Final = re.compile(r"a number from (\S+) to (\S+)")
-"""How the possible values stand in a task that asks for one."""
+"""The `labels` text of a task that asks for a number."""
 _LETTERS: Final = {"yes": "y", "no": "n"}
 _TAKEN: Final = frozenset({_BACK, _SKIP, _QUIT, *_WORDS})
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One answer: what is typed for it, and the label that it gives."""
+    """One possible answer: the text to type and the label it stands for."""
 
     typed: str
     label: str
@@ -33,10 +33,13 @@ class Key:
 
 
 def ask_tasks(file: TaskFile, *, annotator: str = "") -> int:
-    """Ask every task without a label, in the file's order, until the end or q; how many were answered."""
+    """Ask for a label of every unlabelled task, in file order, until the last task or `q`.
+
+    Return the number of tasks labelled for the first time.
+    """
     answered = 0
     if file.unread:
-        write(f"{count(file.unread, 'line')} cannot be read as a task and stays as it is.\n")
+        write(f"{count(file.unread, 'line')} without a readable task, left unchanged.\n")
     at = _next(file, -1)
     while at is not None:
         task = file.tasks[at]
@@ -58,7 +61,10 @@ def ask_tasks(file: TaskFile, *, annotator: str = "") -> int:
 
 
 def keys_of(task: OpenTask) -> tuple[Key, ...]:
-    """What can be typed: each label where all are short, else their numbers; none where the answer is a number."""
+    """Return what can be typed: one-letter labels, or their numbers if a label is longer or a command of the form.
+
+    Empty if the answer is a number.
+    """
     short = [_LETTERS.get(label, label) for label in task.labels]
     if any(len(each) > 1 or each.casefold() in _TAKEN for each in short) or len({*short}) < len(short):
         short = [str(place) for place in range(1, len(short) + 1)]
@@ -67,7 +73,7 @@ def keys_of(task: OpenTask) -> tuple[Key, ...]:
 
 
 def _meanings(task: OpenTask) -> list[str]:
-    """What each label means, as far as the text beside them still tells it label by label."""
+    """Return the meaning of each label; all blank if the text has no longer one part per label."""
     parts = task.explained.split("; ")
     if len(parts) != len(task.labels):
         return [""] * len(task.labels)
@@ -76,7 +82,7 @@ def _meanings(task: OpenTask) -> list[str]:
 
 
 def _next(file: TaskFile, at: int) -> int | None:
-    """The first task without a label after this one."""
+    """Return the position of the next unlabelled task after this one; None if there is none."""
     return next((place for place in range(at + 1, len(file.tasks)) if not file.tasks[place].label), None)
 
 
@@ -98,7 +104,7 @@ def _page(file: TaskFile, at: int, task: OpenTask) -> Page:
         page.text(task.explained or "a number", indent=2)
     page.line(Span("s skip, b back, q quit", Tone.QUIET))
     if task.label:
-        page.text(f"Labelled {task.label} so far; Enter keeps it.", tone=Tone.QUIET)
+        page.text(f"Labelled {task.label} so far; press Enter to keep it.", tone=Tone.QUIET)
     return page
 
 
@@ -109,7 +115,7 @@ def _meaning(key: Key) -> str:
 
 
 def _typed(keys: tuple[Key, ...], task: OpenTask) -> str | None:
-    """The label that was typed, or one of the letters of the form; None where nobody types any more."""
+    """Return the typed label or command letter (`b`, `s`, `q`); None at the end of the input."""
     while True:
         write("> ")
         line = sys.stdin.readline()
@@ -128,7 +134,7 @@ def _typed(keys: tuple[Key, ...], task: OpenTask) -> str | None:
 
 
 def _meant(keys: tuple[Key, ...], task: OpenTask, text: str) -> str | None:
-    """The label that a text stands for; a number as it was typed, where it lies in the range."""
+    """Return the label that a text stands for, or a number in the range as it was typed; None for any other text."""
     if keys:
         return next((key.label for key in keys if text in {key.typed.casefold(), key.label.casefold()}), None)
     ends = _RANGE.fullmatch(task.explained)
@@ -143,11 +149,8 @@ def _meant(keys: tuple[Key, ...], task: OpenTask, text: str) -> str | None:
 def _goodbye(file: TaskFile, *, ended: bool) -> None:
     left = sum(not task.label for task in file.tasks)
     done = len(file.tasks) - left
-    said = f"{done} of {count(len(file.tasks), 'task')} labelled"
+    text = f"{done} of {count(len(file.tasks), 'task')} labelled"
     if left:
-        said += (
-            f"; the same command asks the other {left}"
-            if not ended
-            else f"; {left} skipped, the same command asks again"
-        )
-    write(f"\n{said}.\n")
+        text += f"; {left} skipped" if ended else f"; {left} left"
+        text += ". Repeat the command to label " + ("it" if left == 1 else "them")
+    write(f"\n{text}.\n")

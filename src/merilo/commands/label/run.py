@@ -1,4 +1,4 @@
-"""Which items a person should look at: drawn from a run with known probabilities, blind to what the judge said."""
+"""Sampling of items for annotators: drawn from a run with known probabilities, without the judge's verdicts."""
 
 from __future__ import annotations
 
@@ -27,17 +27,16 @@ if TYPE_CHECKING:
 
 SAMPLES: Final = 40
 ITEMS: Final = 3
-_LOOKED_AT: Final = 40
-"""So many of the drawn samples tell whether a metric's value is a sum over its items."""
+_TESTED: Final = 40
+"""The number of drawn samples on which merilo tests whether a metric's value is a sum over its items."""
 _WHY_VALUE: Final = (
-    "its value is not decided by labels that people could give to contexts or statements, so they are asked for the "
-    "value itself"
+    "labels of contexts or statements do not determine its value, so each task asks for the value itself"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
-    """What was drawn."""
+    """The tasks of one draw."""
 
     metric: str
     unit: Unit
@@ -52,7 +51,7 @@ class Tasks:
 
     @property
     def to_answer(self) -> int:
-        """How many tasks want an answer."""
+        """The number of tasks that need an answer."""
         return sum(line.label != SETTLED for line in self.lines)
 
 
@@ -66,9 +65,9 @@ def label_run(
     stratify: bool = False,
     seed: int = 0,
 ) -> Tasks:
-    """Tasks for people, drawn from a run and written to `out`; explained at `merilo.api.label`."""
+    """Draw tasks for annotators from a run and write them to `out`; documented at `merilo.api.label`."""
     if samples < 1 or items < 1:
-        raise UsageError(f"At least 1 sample and 1 item of each are drawn, got {samples} and {items}.")
+        raise UsageError(f"A draw needs at least 1 sample and 1 item per sample, got {samples} and {items}.")
     if out is not None:
         task_format(Path(out))
     this = opened(run)
@@ -81,27 +80,31 @@ def label_run(
 
 
 def metric_to_label(run: Run, metric: str | None) -> str:
-    """The whole text of the metric. Raises UsageError where it has no judge, or several could be meant."""
+    """Return the full text of the metric to label.
+
+    Raises UsageError if it has no judge, or if none is named and the run has several metrics with a judge, or none.
+    """
     if metric is not None:
         (text,) = read_scores(run, metrics=(metric,), cluster="").columns
         if not has_judge(text):
-            raise UsageError(f"{text} is computed without a judge, so there is nothing that people could correct.")
+            raise UsageError(f"{text} is computed without a judge, so human labels cannot correct it.")
         return text
-    found = [text for text in run.manifest.metrics if has_judge(text)]
-    if len(found) != 1:
-        which = f"name one with --metric: {', '.join(found)}" if found else "none of them is found by a judge"
-        raise UsageError(f"{run.path} has {len(run.manifest.metrics)} metrics; {which}.")
-    return found[0]
+    with_judge = [text for text in run.manifest.metrics if has_judge(text)]
+    if not with_judge:
+        raise UsageError(f"{run.path} has no metric that uses a judge, so there are no verdicts to label.")
+    if len(with_judge) > 1:
+        raise UsageError(f"Several metrics of {run.path} use a judge; name one with --metric: {', '.join(with_judge)}.")
+    return with_judge[0]
 
 
 def has_judge(text: str) -> bool:
-    """Whether the values of a metric come from a judge's answers, or from nobody knows where."""
+    """Return True if a metric's values come from a judge, or if the metric is not known here."""
     found = known_definition(text)
     return found is None or (not is_composite(found) and bool(getattr(found, "asks", True)))
 
 
 class _Among(NamedTuple):
-    """What all samples of one draw are drawn from."""
+    """The population of one draw."""
 
     population: int
     mark: str
@@ -110,7 +113,7 @@ class _Among(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Drawing:
-    """One draw, decided by its fields alone: the same seed draws the same."""
+    """One draw; equal fields give equal tasks."""
 
     run: Run
     metric: str
@@ -125,7 +128,7 @@ class _Drawing:
         places = [place for place, scored in enumerate(column.scored.tolist()) if scored]
         if not places:
             raise UsageError(
-                f"No sample of {self.run.path} has a value of {self.metric}, so there is nothing to label."
+                f"No sample of {self.run.path} has a score of {self.metric}, so there is nothing to label."
             )
         strata, remarks = self._strata(places, column)
         ids = [[scores.ids[place] for place in each] for each in strata]
@@ -147,7 +150,7 @@ class _Drawing:
         )
 
     def _strata(self, places: list[int], column: Column) -> tuple[list[list[int]], list[str]]:
-        """The samples at the low end of the range, at the high end and between; all in one unless stratified."""
+        """Return the samples by stratum: minimum of the range, in between, maximum; one group unless stratified."""
         if not self.stratified:
             return [places], []
         groups: dict[int, list[int]] = {}
@@ -157,11 +160,11 @@ class _Drawing:
         strata = [groups[each] for each in sorted(groups)]
         if len(strata) > 1 and min(self.samples, len(places)) >= len(strata):
             return strata, []
-        why = "the scores are all of one kind" if len(strata) == 1 else "too few samples are drawn"
-        return [places], [f"Drawn uniformly: {why}, so there is nothing to draw by."]
+        why = "all scores fall into one stratum" if len(strata) == 1 else "too few samples for one per stratum"
+        return [places], [f"Drawn uniformly, not stratified: {why}."]
 
     def _unit(self, cases: Mapping[str, JudgedSample]) -> Unit:
-        asked = [cases[sample] for sample in self._shuffled(cases) if not cases[sample].by_rule][:_LOOKED_AT]
+        asked = [cases[sample] for sample in self._shuffled(cases) if not cases[sample].by_rule][:_TESTED]
         if any(not case.items or not case.reads_labels() for case in asked):
             return Unit.VALUE
         if not asked and any(case.metric is None for case in cases.values()):
@@ -208,9 +211,10 @@ class _Drawing:
 
 
 def drawn(strata: Sequence[Sequence[str]], *, wanted: int, key: str) -> dict[str, float]:
-    """The samples drawn, each with its probability: of each stratum those whose digests under the key are smallest.
+    """Return the drawn samples with their probabilities, in (0, 1].
 
-    `wanted`: how many in all, at most as many as there are.
+    Each stratum contributes the samples with the smallest digests under `key`. `wanted`: number of samples over all
+    strata, at most as many as exist.
     """
     found: dict[str, float] = {}
     sizes = allotted(wanted, [len(each) for each in strata])
@@ -221,7 +225,7 @@ def drawn(strata: Sequence[Sequence[str]], *, wanted: int, key: str) -> dict[str
 
 
 def allotted(wanted: int, sizes: Sequence[int]) -> list[int]:
-    """How many samples of each stratum: in proportion to its size, and at least one if `wanted` allows it.
+    """Return the number of samples per stratum: in proportion to its size, and at least one if `wanted` allows it.
 
     Each sample goes to the stratum that is furthest below its proportional number.
     """
@@ -234,14 +238,15 @@ def allotted(wanted: int, sizes: Sequence[int]) -> list[int]:
 
 
 def _dice(key: str, name: str) -> bytes:
-    """Digests are as good as dice, and fall alike on every machine for ever."""
+    """Return pseudo-random bytes to sort by."""
+    # A digest and not `random`: it is the same on every machine and in every Python version.
     return blake2b(f"{key} {name}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _value_asked(
     metric: str, sample: Sample, span: tuple[float, float]
 ) -> tuple[str, tuple[tuple[str, str], ...], str]:
-    """The question, the texts and the possible answers where people are asked for a metric's value."""
+    """Return the question, the texts and the possible answers of a task that asks for a metric's value."""
     low, high = span
     ends = f"a number from {low:g} to {high:g}" if isfinite(low) and isfinite(high) else "a number"
     contexts = [f"[{number}] {each.text}" for number, each in enumerate(sample.retrieved_contexts or (), start=1)]

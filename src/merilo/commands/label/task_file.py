@@ -1,6 +1,6 @@
-"""A file of tasks that is being filled in: every label is on the disk before the next task is asked.
+"""A file of tasks that is being filled in: every label is on disk before the next task is shown.
 
-What the form does not know (other columns, lines that are damaged, another tool's fields) stays as it is.
+Other columns, damaged lines and fields of other tools stay unchanged.
 """
 
 from __future__ import annotations
@@ -26,22 +26,25 @@ _BOM: Final = "\ufeff"
 
 @dataclass(frozen=True, slots=True)
 class OpenTask:
-    """A task of the file, as it stands now."""
+    """A task of the file with its current label."""
 
     row: int
-    """Its place in the file."""
+    """Position of its row in the file, from 0."""
     question: str
     texts: tuple[tuple[str, str], ...]
     labels: tuple[str, ...]
-    """The possible answers; empty where it is a number."""
+    """The possible answers; empty if the answer is a number."""
     explained: str
-    """The same with their meanings, as they were written for people."""
+    """The same with their meanings, as text for annotators."""
     label: str
-    """What was answered; empty where nothing was."""
+    """The label; empty if there is none yet."""
 
 
 class TaskFile:
-    """A .jsonl or .csv file of tasks. Raises DataError where it holds none, RunError where it cannot be written."""
+    """A .jsonl or .csv file of tasks.
+
+    Raises DataError if the file has no task, RunError if it cannot be written.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -50,15 +53,17 @@ class TaskFile:
         try:
             self._rows: _Rows = (_Cells if task_format(path) is Format.CSV else _Lines)(text)
         except csv.Error as error:
-            raise DataError(f"{path} is damaged ({error}); save it as CSV in UTF-8 again.") from error
+            raise DataError(f"{path} is not valid CSV ({error}). Save it as CSV in UTF-8 again.") from error
         self.tasks = [task for row in range(len(self._rows)) if (task := self._task(row)) is not None]
         self.unread = self._rows.unread
-        """Lines that hold no task and stay as they are."""
+        """Number of lines without a readable task; they stay unchanged."""
         if not self.tasks:
-            raise DataError(f"{path} holds no task to answer; draw some: merilo label RUN --metric METRIC -o {path}.")
+            raise DataError(
+                f"No task to label in {path}. Draw tasks from a run: merilo label RUN --metric M -o NEW_FILE."
+            )
 
     def answer(self, task: int, label: str, annotator: str = "") -> None:
-        """Write down the label of a task, by its place in `tasks`; an empty one takes it away."""
+        """Save the label of a task, by its position in `tasks`; an empty label removes it."""
         old = self.tasks[task]
         fields = {"label": label, **({"annotator": annotator if label else ""} if annotator else {})}
         before = self._rows.put(old.row, fields)
@@ -81,17 +86,15 @@ class TaskFile:
         return OpenTask(row, question, texts, ticket.labels, explained, fields.get("label", "").strip())
 
     def _save(self) -> None:
-        """Put the file in place whole, so that a reader and a crash find the old or the new one."""
+        """Replace the file atomically, so that a reader or a crash sees the old or the new version."""
         if _stamp(self._path) != self._stamp:
             raise RunError(
-                f"{self._path} was changed by another program meanwhile; nothing was overwritten: start again to go on."
+                f"Another program changed {self._path} meanwhile, so the last label was not saved. Repeat the command."
             )
         try:
             write_file(self._path, self._rows.text().encode("utf-8", "surrogateescape"))
         except OSError as error:
-            raise RunError(
-                f"{self._path} cannot be written ({error.strerror}); the last label is not in it."
-            ) from error
+            raise RunError(f"Cannot write {self._path} ({error.strerror}); the last label was not saved.") from error
         self._stamp = _stamp(self._path)
 
 
@@ -99,16 +102,16 @@ class _Rows(Protocol):
     """The rows of a file, most of them tasks."""
 
     unread: int
-    """Rows that are not blank and hold no task."""
+    """Number of rows that are neither blank nor a task."""
 
     def __len__(self) -> int: ...
 
     def fields(self, row: int) -> Mapping[str, str] | None:
-        """The fields of a task; None for a row that is none."""
+        """Return the fields of a task; None for a row that is not a task."""
         ...
 
     def put(self, row: int, fields: Mapping[str, str]) -> object:
-        """Change some fields of a row; what it was before."""
+        """Change some fields of a row and return its earlier content, for `restore`."""
         ...
 
     def restore(self, row: int, before: object) -> None:
@@ -116,12 +119,12 @@ class _Rows(Protocol):
         ...
 
     def text(self) -> str:
-        """The whole file."""
+        """Return the whole file."""
         ...
 
 
 class _Lines:
-    """JSON Lines; a line is written anew only where it is answered."""
+    """JSON Lines; only labelled lines are rewritten."""
 
     def __init__(self, text: str) -> None:
         self._lines = text.removeprefix(_BOM).split("\n")
@@ -153,14 +156,14 @@ class _Lines:
 
 
 class _Cells:
-    """CSV, as it was written or as a spreadsheet saved it."""
+    """CSV, as merilo wrote it or as a spreadsheet saved it."""
 
     def __init__(self, text: str) -> None:
         body = text.removeprefix(_BOM)
         self._start = text[: len(text) - len(body)]
         first = body.split("\n", 1)[0]
         self._delimiter = ";" if first.count(";") > first.count(",") else ","
-        csv.field_size_limit(max(csv.field_size_limit(), len(body) + 1))  # one for the process; csv has no other
+        csv.field_size_limit(max(csv.field_size_limit(), len(body) + 1))  # the limit is global: csv has none per reader
         self._rows = list(csv.reader(io.StringIO(body, newline=""), delimiter=self._delimiter))
         self._header = [cell.strip() for cell in self._rows[0]] if self._rows else []
         for name in ("label", "annotator"):
@@ -186,13 +189,13 @@ class _Cells:
         return before
 
     def restore(self, row: int, before: object) -> None:
-        self._rows[row] = cast("list[str]", before)  # what `put` gave
+        self._rows[row] = cast("list[str]", before)  # what `put` returned
 
     def text(self) -> str:
         return self._start + row_text([self._header, *self._rows[1:]], self._delimiter)
 
     def _fits(self, cells: list[str]) -> bool:
-        """Rows of another length are damaged: nobody knows what their cells are."""
+        """Return True if the row has as many cells as the header, which is needed to name them."""
         return len(cells) in {len(self._header), len(self._rows[0])}
 
 
@@ -200,29 +203,31 @@ def _written(record: Mapping[str, Any]) -> str:  # Any: JSON
     text = json.dumps(record, ensure_ascii=False)
     try:
         text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # half a character that the file wrote as a code
+    except UnicodeEncodeError:  # a lone surrogate that the file contains as an escape
         return json.dumps(record)
     return text
 
 
 def _record(line: str) -> dict[str, Any] | None:  # Any: JSON
     try:
-        found: Any = json.loads(line)  # Any: JSON that nobody has looked at yet
+        value: Any = json.loads(line)  # Any: JSON, not validated yet
     except (ValueError, RecursionError):
         return None
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else None
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
 def _read(path: Path) -> str:
     try:
         return path.read_bytes().decode("utf-8", "surrogateescape")
+    except FileNotFoundError:
+        raise DataError(f"No such file: {path}.") from None
     except OSError as error:
-        raise DataError(f"{path} cannot be read ({error.strerror}).") from error
+        raise DataError(f"Cannot read {path} ({error.strerror}).") from error
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return (found.st_mtime_ns, found.st_size)
+    return (status.st_mtime_ns, status.st_size)

@@ -1,8 +1,9 @@
-"""Tasks for people, as lines of JSON or rows of CSV: what is asked, and a sealed ticket that says how it was drawn.
+"""Tasks for annotators, as JSON Lines or CSV: a question with its texts, and an encoded ticket on the draw.
 
 A task's columns are: `task` (its id), `question`, the texts to read, `labels` (the possible answers), `label` and
-`annotator` (to be filled in), `metric`, `run` and `seed` (where it is from), `ticket`. A labelling tool may change or
-drop all but `task`, `ticket`, `label` and `annotator`; even the ticket where another file with the same tasks has it.
+`annotator` (to be filled in), `metric`, `run` and `seed` (its source), `ticket`. A labelling tool may change or drop
+all columns except `task`, `ticket`, `label` and `annotator`. It may drop `ticket` too if another file with the same
+tasks has it.
 """
 
 from __future__ import annotations
@@ -27,51 +28,52 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _VERSIONS: Final = (1, 2)
-"""Of tickets: without and with the digest of the population."""
+"""Versions of the ticket format: without and with the digest of the population."""
 _LEAST_PROBABILITY: Final = 1e-9
 _MOST_ITEMS: Final = 10**12
 _SEALED: Final = "k"
 COLUMNS: Final = ("task", "question", "labels", "label", "annotator", "metric", "run", "seed", "ticket")
-"""Of every task, beside the texts to read, which stand after the question."""
+"""Columns of every task; the texts to read come after the question and have their own columns."""
 SETTLED: Final = "settled"
 """The label of a task that needs no answer."""
 
 
 class Unit(StrEnum):
-    """What is drawn."""
+    """The object that each label is about."""
 
     ITEMS = "items"
     """Some contexts or statements of a sample."""
     WHOLE = "whole"
-    """All that the judge was asked about a sample."""
+    """All contexts or statements of a sample."""
     VALUE = "value"
-    """The metric's value of a sample, as a number."""
+    """The metric's value of a sample, a number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """What a task is about, and how it was drawn."""
+    """The subject of a task, and how it was drawn."""
 
     fingerprint: str
-    """Of the run's samples."""
+    """Fingerprint of the run's samples."""
     metric: str
     sample: str
     unit: Unit
     mark: str
-    """Names the question; empty for a value, and where there is nothing to ask."""
+    """Digest of the question; empty for a value, and if there is nothing to ask."""
     probability: float
-    """With which the sample was drawn."""
+    """Probability with which the sample was drawn, in (0, 1]."""
     population: int
-    """How many samples could have been drawn."""
+    """Number of samples that could have been drawn."""
     seed: int
     stratified: bool
     labels: tuple[str, ...] = ()
-    """The possible answers; empty where it is a number."""
+    """The possible answers; empty if the answer is a number."""
     among: str = ""
-    """16 hexadecimal digits that name the samples that could have been drawn; empty where the ticket does not tell."""
+    """Digest of the samples that could have been drawn, 16 hexadecimal digits; empty in tickets of version 1."""
 
     def sealed(self) -> str:
-        """The ticket as one word, so that nobody reads from it by accident what was drawn more often."""
+        """Return the ticket encoded as one word."""
+        # Encoded, so that annotators do not see by accident which stratum (and so which score) a sample comes from.
         *fields, among = astuple(self)
         record = [_VERSIONS[1], *fields, among] if among else [_VERSIONS[0], *fields]
         text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
@@ -79,23 +81,23 @@ class Ticket:
 
     @property
     def task(self) -> str:
-        """The task's id: a letter, so that no spreadsheet takes it for a number, and a digest of the ticket."""
+        """The task's id: `t`, so that a spreadsheet does not read it as a number, and a digest of the ticket."""
         return "t" + blake2b(self.sealed().encode(), digest_size=6).hexdigest()
 
     @property
     def settled(self) -> bool:
-        """True where the sample was drawn and nobody needs to be asked about it."""
+        """True if the drawn sample needs no label, as its value follows without a judge."""
         return not self.mark and self.unit is not Unit.VALUE
 
 
 def unsealed(text: str) -> Ticket | None:
-    """The ticket in a word; None for any other word."""
+    """Return the ticket that `Ticket.sealed` encoded; None for any other text."""
     if not text.startswith(_SEALED):
         return None
     body = text[len(_SEALED) :]
     try:
         raw = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)).decode("utf-8", "surrogatepass")
-        fields: Any = json.loads(raw)  # Any: JSON that nobody has looked at yet
+        fields: Any = json.loads(raw)  # Any: JSON, not validated yet
         version, *fields = fields
         among = "" if version == _VERSIONS[0] else str(fields.pop())
         fingerprint, metric, sample, unit, mark, probability, population, seed, stratified, labels = fields
@@ -119,7 +121,7 @@ def unsealed(text: str) -> Ticket | None:
 
 
 def population_mark(samples: Iterable[str]) -> str:
-    """16 hexadecimal digits that name these samples, by their ids, in whatever order."""
+    """Return a digest of these sample ids, 16 hexadecimal digits, whatever their order."""
     found = blake2b(digest_size=8)
     for sample in sorted(samples):
         text = sample.encode("utf-8", "surrogatepass")
@@ -129,7 +131,7 @@ def population_mark(samples: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TaskLine:
-    """One task as people see it."""
+    """One task as annotators see it."""
 
     ticket: Ticket
     question: str
@@ -139,7 +141,7 @@ class TaskLine:
     label: str = ""
 
     def record(self) -> dict[str, object]:
-        """The task as a JSON object; the texts stand after the question."""
+        """Return the task as a JSON object; the texts come after the question."""
         return {
             "task": self.ticket.task,
             "question": self.question,
@@ -155,31 +157,34 @@ class TaskLine:
 
 
 def write_tasks(path: Path, tasks: Sequence[TaskLine]) -> None:
-    """Write a new file of tasks, .jsonl or .csv. Raises UsageError for another name, or a file with other content."""
+    """Write a new file of tasks, .jsonl or .csv.
+
+    Raises UsageError for another file type and for an existing file with other content.
+    """
     form = task_format(path)
     records = [task.record() for task in tasks]
     text = _csv(records) if form is Format.CSV else "".join(_line(record) for record in records)
-    mark = "\ufeff" if form is Format.CSV else ""  # spreadsheets recognise UTF-8 by it
+    mark = "\ufeff" if form is Format.CSV else ""  # spreadsheets need it to recognise UTF-8
     try:
         create_file(path, (mark + text).encode("utf-8", "backslashreplace"))
     except FileExistsError:
         raise UsageError(
-            f"{path} exists and may hold labels; name another file, or label it: merilo label {path} --ask."
+            f"{path} exists and may contain labels. Name another file, or label this one: merilo label {path} --ask."
         ) from None
     except OSError as error:
-        raise RunError(f"{path} cannot be written ({error.strerror}); name another file (-o).") from error
+        raise RunError(f"Cannot write {path} ({error.strerror}). Name another file (-o).") from error
 
 
 def task_format(path: Path) -> Format:
-    """The format of a file of tasks by its name. Raises UsageError unless it is .jsonl or .csv."""
+    """Return the format of a file of tasks by its name. Raises UsageError unless it is .jsonl, .ndjson or .csv."""
     suffix = path.suffix.lower()
     if suffix not in {".jsonl", ".ndjson", ".csv"}:
-        raise UsageError(f"Tasks are written as JSON Lines or CSV: name the file .jsonl or .csv, not {path.name!r}.")
+        raise UsageError(f"A file of tasks ends in .jsonl or .csv, got {path.name!r}.")
     return format_of(path)
 
 
 def row_text(rows: Iterable[Sequence[str]], delimiter: str = ",") -> str:
-    """Rows of cells as CSV; the cells are escaped already."""
+    """Return rows of escaped cells as CSV."""
     out = io.StringIO(newline="")
     csv.writer(out, delimiter=delimiter, lineterminator="\r\n").writerows(rows)
     return out.getvalue()

@@ -1,4 +1,4 @@
-"""`merilo metrics`: which metrics there are, and the card of each."""
+"""`merilo metrics`: list the metrics, or show the card of one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 from merilo.commands.command import Command, Section
 from merilo.commands.flags import Debug, Json
 
-HELP = """List the metrics, or say all about one: what it needs, how it is computed, when to use it.
+HELP = """List the metrics, or explain one: the fields it needs, its formula, and when to use it.
 
 The name of a published system, such as ragas-0.1.9, lists its definitions.
 """

@@ -1,4 +1,4 @@
-"""What metrics say of themselves: the list of all, and the card of one."""
+"""The list of all metrics and the card of one, as pages and as JSON."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from merilo.metrics.base import Metric
 
 _TITLES = {
-    "retrieval": "Retrieval: did the retriever bring the right text?",
-    "response": "Response: did the answer stay with the text and with the question?",
+    "retrieval": "Retrieval: did the retriever find the right text?",
+    "response": "Response: is the answer supported by the text, and does it address the question?",
 }
 _COLUMN = 23
 
 
 def list_record(system: str | None = None) -> list[dict[str, Any]]:  # Any: JSON
-    """Our own metrics, or the definitions of one published system: name, family, one line, what it needs."""
+    """Return merilo's metrics, or the definitions of one published system: name, family, summary, fields."""
     return [
         {
             "name": name,
@@ -46,12 +46,12 @@ def list_record(system: str | None = None) -> list[dict[str, Any]]:  # Any: JSON
 
 
 def systems_record() -> list[dict[str, Any]]:  # Any: JSON
-    """The published systems, each with how many definitions there are."""
+    """Return the published systems with the number of their definitions."""
     return [{"system": system, "definitions": len(names)} for system, names in systems().items()]
 
 
 def list_page(width: int) -> Page:
-    """Our own metrics by family, in one or two lines each; then one line a published system."""
+    """Return a page with merilo's metrics by family, then one line per published system."""
     page = Page(width)
     for family, names in families().items():
         own = [name for name in names if name in native_metrics()]
@@ -60,18 +60,18 @@ def list_page(width: int) -> Page:
         for name in own:
             page.entry(name, find_metric(name).card.summary, column=_COLUMN + 2, indent=2)
             page.entry("", f"needs {needs_text(name)}", column=_COLUMN + 2, tone=Tone.QUIET)
-    page.heading("Published: definitions of other systems, with their quirks and our wording of the prompts")
+    page.heading("Published: definitions of other systems, quirks included, with our wording of the prompts")
     column = max(map(len, systems())) + 2
     for system, names in systems().items():
         command = f"merilo metrics {system}"
         page.entry(system, f"{count(len(names), 'definition')}; {command}", column=column + 2, indent=2)
     page.blank()
-    page.text("merilo metrics NAME says how one is computed and when to use it.")
+    page.text("merilo metrics NAME explains one: its formula and when to use it.")
     return page
 
 
 def system_page(system: str, width: int) -> Page:
-    """The definitions of one published system, in two or three lines each."""
+    """Return a page with the definitions of one published system."""
     names = systems()[system]
     page = Page(width)
     page.heading(f"{system}: {count(len(names), 'published definition')}")
@@ -83,7 +83,7 @@ def system_page(system: str, width: int) -> Page:
 
 
 def card_record(name: str) -> dict[str, Any]:  # Any: JSON
-    """One metric's card as a JSON-able object. Raises UsageError for an unknown name."""
+    """Return one metric's card as a JSON-able object. Raises UsageError for an unknown name."""
     found, card = find_metric(name), find_metric(name).card
     always, more = _needs(name)
     reproduced = reproduction(found.name)
@@ -116,7 +116,7 @@ def card_record(name: str) -> dict[str, Any]:  # Any: JSON
 
 
 def card_page(name: str, width: int) -> Page:
-    """One metric's card. Raises UsageError for an unknown name."""
+    """Return a page with one metric's card. Raises UsageError for an unknown name."""
     record = card_record(name)
     page = Page(width)
     page.text(f"{record['name']}  (version {record['version']})", tone=Tone.STRONG)
@@ -145,7 +145,7 @@ def card_page(name: str, width: int) -> Page:
 
 
 def _reproduced(record: dict[str, Any] | None) -> list[tuple[str, str]]:  # Any: JSON
-    """The entries on what a published definition reproduces; none for a metric of our own."""
+    """Return the entries on the fidelity of a published definition; none for merilo's own metrics."""
     if record is None:
         return []
     return [
@@ -156,12 +156,12 @@ def _reproduced(record: dict[str, Any] | None) -> list[tuple[str, str]]:  # Any:
 
 
 def limit(end: float | None) -> str:
-    """One end of a range; `no limit` where it has none."""
+    """Return one end of a range as text; `no limit` for None."""
     return "no limit" if end is None else f"{end:g}"
 
 
 def needs_text(name: str) -> str:
-    """The fields that a metric needs, those first that it needs by its defaults."""
+    """Return the fields that a metric needs by default, then those that other parameter values need in addition."""
     always, more = _needs(name)
     parts = [", ".join(_in_order(always))]
     parts += [f"{', '.join(_in_order(fields))} with {text}" for text, fields in more.items()]
@@ -177,23 +177,25 @@ def _parameters(parameters: list[dict[str, Any]]) -> list[str]:  # Any: JSON
 
 
 def _forms(name: str) -> dict[str, Metric]:
-    """A metric by its defaults, then with each other choice of one parameter, by what has to be written.
+    """Return a metric with its defaults, then with each other value of one parameter, by the text to write.
 
-    For a composite: its parts by their text. Empty where a parameter must be given.
+    For a composite: its parts by their text. Empty if the metric has a required parameter.
     """
     parts = _made_of(name)
     if parts:
-        return {text: cast("Metric", parse_metric(text)) for text in parts}  # a composite is made of metrics
+        return {text: cast("Metric", parse_metric(text)) for text in parts}  # the parts of a composite are metrics
     parameters = parameters_of(find_metric(name))
     if any(each.default is None for each in parameters):
         return {}
     choices = [f"{each.name}={value}" for each in parameters for value in each.allowed.split(" or ") if value != "text"]
-    forms = {text: known_metric(f"{name}({text})") for text in ("", *choices)}  # some go with other parameters only
+    forms = {
+        text: known_metric(f"{name}({text})") for text in ("", *choices)
+    }  # some values are valid only with another parameter
     return {text: form for text, form in forms.items() if form is not None}
 
 
 def _made_of(name: str) -> tuple[str, ...]:
-    """The parts of a composite; none for a metric."""
+    """Return the parts of a composite; none for a metric."""
     if hasattr(find_metric(name), "plan"):
         return ()
     composite = parse_metric(name)
@@ -201,9 +203,9 @@ def _made_of(name: str) -> tuple[str, ...]:
 
 
 def _needs(name: str) -> tuple[frozenset[str], dict[str, frozenset[str]]]:
-    """The fields that a metric needs by its defaults, and what other forms need beside."""
+    """Return the fields that a metric needs by default, and the additional fields of its other forms."""
     needed = {text: form.needs for text, form in _forms(name).items()}
-    if not needed:  # its forms are the user's own: what the class itself declares, if it does
+    if not needed:  # a parameter is required, so only the class itself can declare its fields
         declared = getattr(find_metric(name), "needs", None)
         known = cast("frozenset[str]", declared) if isinstance(declared, frozenset) else frozenset[str]()
         return known, {}

@@ -1,4 +1,4 @@
-"""How trials are asked about: each is a sample with its versions, and one metric asks about them."""
+"""Trials as samples, and the metric that asks about all versions of a trial."""
 
 from __future__ import annotations
 
@@ -30,30 +30,31 @@ KINDS: Final[Mapping[Asks, type[Question[Any]]]] = {
     Asks.SUPPORT: Support,
     Asks.SUFFICIENCY: Sufficiency,
 }
-"""The kind of question of each judgement."""
+"""Kind of judgement → kind of question."""
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictsUnderChange(Ordinary):
-    """The verdicts on all versions of a trial, as evidence; the value is the share of versions whose verdict is that
-    of the first. It stands in no registry: what counts are the verdicts.
+    """The verdicts on all versions of a trial, as evidence; the value is the fraction equal to the first verdict.
+
+    It exists only for its verdicts and is in no registry.
     """
 
     name: ClassVar[str] = "verdicts_under_change"
     version: ClassVar[int] = 1
-    card: ClassVar[Card] = Card(summary="What a judge says of a question, and of the same question changed.")
+    card: ClassVar[Card] = Card(summary="Verdicts of a judge on a question and on edited versions of it.")
     needs = frozenset[str]()
 
     kinds: str = "+".join(Asks)
-    """The kinds of judgement among the trials, with `+` between them."""
+    """The kinds of judgement among the trials, joined by `+`."""
 
     @property
     def asks(self) -> Kinds:
-        """The questions of these kinds."""
+        """The kinds of question for these judgements."""
         return Kinds(KINDS[Asks(each)] for each in self.kinds.split("+"))
 
     def at_most(self, sample: Sample) -> int:
-        """One question for each version."""
+        """Return the number of versions: one question each."""
         return len(questions_of(sample))
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -65,7 +66,7 @@ class VerdictsUnderChange(Ordinary):
 
 
 def trial_sample(probe: Probe, trial: Trial) -> Sample:
-    """A trial as a sample: its fields are the case as it stands, its metadata hold every version."""
+    """Return a trial as a sample: its fields are the original case, its metadata contain every version."""
     case, first = trial.case, trial.versions[0]
     versions: list[JSON] = [
         {"contexts": list(each.contexts)} | ({"statement": each.statement} if each.statement else {})
@@ -82,12 +83,12 @@ def trial_sample(probe: Probe, trial: Trial) -> Sample:
 
 
 def trial_id(probe: Probe, trial: Trial) -> str:
-    """`PROBE/CASE`; a probe makes one trial of a case."""
+    """Return `PROBE/CASE`, which is unique: a probe makes at most one trial of a case."""
     return f"{probe.name}/{trial.case.id}"
 
 
 def questions_of(sample: Sample) -> tuple[Question[Any], ...]:
-    """The questions of all versions, in their order."""
+    """Return the questions of all versions, in order."""
     versions = cast("list[dict[str, Any]]", sample.metadata.get("versions", ()))  # what `trial_sample` wrote
     return tuple(
         question_of(
@@ -102,11 +103,11 @@ def questions_of(sample: Sample) -> tuple[Question[Any], ...]:
 
 
 def decision_of(verdict: Verdict) -> object:
-    """What a verdict decides: the grade or the label, without its reasons and places."""
+    """Return the grade or the label of a verdict, without reasons and evidence."""
     match verdict:
         case RelevanceVerdict():
             return verdict.grade
         case SupportVerdict() | SufficiencyVerdict():
             return verdict.label
         case _:
-            raise TypeError(f"a verdict of type {type(verdict).__name__} answers no trial")
+            raise TypeError(f"a verdict of type {type(verdict).__name__} does not fit a trial")

@@ -1,4 +1,4 @@
-"""What is changed by a probe: single judgements, from labelled records or from data that is evaluated."""
+"""The judgements that probes edit, from labelled records or from unlabelled data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Asks(StrEnum):
-    """The kinds of judgement that probes change."""
+    """The kinds of judgement that probes edit."""
 
     RELEVANCE = "relevance"
     SUPPORT = "support"
@@ -42,28 +42,28 @@ _TASKS: Final[Mapping[Task, Asks]] = {
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One judgement as it would be asked for, and what people said of it."""
+    """One judgement before editing, with its human label."""
 
     id: str
     asks: Asks
     source: str
     language: str
     user_input: str
-    """Empty for support where nothing was asked."""
+    """The question; may be empty for support."""
     contexts: tuple[str, ...]
-    """One for relevance."""
+    """The contexts; exactly one for relevance."""
     statement: str
-    """Of support; empty elsewhere."""
+    """The statement for support; otherwise empty."""
     yes: bool | None
-    """Whether people said relevant (grade 1 or 2), supported or sufficient; None where nobody was asked."""
+    """True if annotators labelled it relevant (grade 1 or 2), supported or sufficient; None if unlabelled."""
     cluster: Hashable
-    """Cases that share a question or a text have the same."""
+    """The cluster; cases that share a question or a text are in the same one."""
 
 
 def question_of(
     asks: Asks, *, user_input: str, contexts: Sequence[str], statement: str, language: str
 ) -> Question[Any]:
-    """The question that merilo's own metrics would ask."""
+    """Return the question that merilo's metrics would ask."""
     match asks:
         case Asks.RELEVANCE:
             return Relevance(user_input, sentences(contexts[0], language), language=language)
@@ -74,10 +74,10 @@ def question_of(
 
 
 def labelled_cases(records: Sequence[Labelled]) -> list[Case]:
-    """The cases of labelled records, in their order; records of other tasks and with blank texts have none.
+    """Return the cases of labelled records, in order; records of other tasks and with blank texts have none.
 
-    A response of several sentences is a case for each where people found it supported, and none where they did not:
-    which sentence was at fault is not known.
+    A supported response of several sentences gives one case per sentence. An unsupported one gives none, as it is not
+    known which sentence is unsupported.
     """
     kept = [record for record in records if record.task in _TASKS]
     found: list[Case] = []
@@ -105,7 +105,7 @@ def labelled_cases(records: Sequence[Labelled]) -> list[Case]:
 
 
 def cases_of(samples: Iterable[Sample], source: str) -> list[Case]:
-    """The cases in data that nobody has labelled: each context for its question, each sentence of a response."""
+    """Return the cases of unlabelled data: each context, all contexts together, and each sentence of a response."""
     return [case for sample in samples for case in _cases_of(sample, source)]
 
 
@@ -130,20 +130,20 @@ def _cases_of(sample: Sample, source: str) -> Iterator[Case]:
 
 @dataclass(frozen=True, slots=True)
 class Lot:
-    """Draws that are always the same for the same seed and names, and know nothing of one another."""
+    """Reproducible random choices: each depends only on the seed and on the names given to it."""
 
     seed: int
 
     def number(self, *names: object) -> int:
-        """A whole number from 0 to 2^64 - 1."""
-        told = "\x1f".join(map(str, (self.seed, *names))).encode("utf-8", "surrogatepass")
-        return int.from_bytes(hashlib.blake2b(told, digest_size=8).digest(), "little")
+        """Return a whole number from 0 to 2^64 - 1."""
+        text = "\x1f".join(map(str, (self.seed, *names))).encode("utf-8", "surrogatepass")
+        return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 
     def one(self, among: Sequence[T], *names: object) -> T:
-        """One of at least one."""
+        """Return one element of a sequence that is not empty."""
         return among[self.number(*names) % len(among)]
 
     def order(self, among: Iterable[T], *names: object) -> list[T]:
-        """All of them, in an order by lot."""
+        """Return all elements in random order."""
         drawn = sorted((self.number(*names, place), place, each) for place, each in enumerate(among))
         return [each for *_, each in drawn]

@@ -1,4 +1,4 @@
-"""A statement with one fact changed: what was, is not; another number; another name."""
+"""Edits of one fact in a statement: a negation, another number, another name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _VERBS: Final[Mapping[str, tuple[str, str]]] = {
         "no",
     ),
 }
-"""By language: verbs that can be denied by one word beside them, and that word, which follows them in English."""
+"""By language: verbs that one adjacent word negates, and that word (after the verb in English, else before)."""
 _DENIED: Final = re.compile(r"\b(?:not|never|no|не|нет|nunca)\b|n['’]t\b", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"(?<![\w.,])\d+(?:[.,]\d+)*(?![\w])")
 _NAME: Final = re.compile(r"(?<![.!?:\"“«(] )(?<!^)\b[A-ZÀ-ÞЁА-Я][\w’-]+(?: [A-ZÀ-ÞЁА-Я][\w’-]+)*")
@@ -32,10 +32,9 @@ _SHORTEST_NAME: Final = 4
 
 
 def denied(statement: str, language: str) -> str | None:
-    """The statement with its first fitting verb denied.
+    """Return the statement with its first known verb negated.
 
-    None where it has none, denies something already or holds a question, or the language is not English, Russian or
-    Spanish.
+    None if it has no such verb, contains a negation or a question already, or is not English, Russian or Spanish.
     """
     if language not in _VERBS or "?" in statement or _DENIED.search(statement):
         return None
@@ -44,22 +43,22 @@ def denied(statement: str, language: str) -> str | None:
     if found is None:
         return None
     place = found.end() if language == "en" else found.start()
-    told = f" {no}" if language == "en" else f"{no} "
-    return statement[:place] + told + statement[place:]
+    negation = f" {no}" if language == "en" else f"{no} "
+    return statement[:place] + negation + statement[place:]
 
 
 def other_number(statement: str, contexts: Iterable[str], lot: Lot, *names: object) -> str | None:
-    """The statement with one number changed in one figure to a number that stands nowhere in the contexts.
+    """Return the statement with one digit of a number changed, so that the contexts do not contain the new number.
 
-    None where the contexts hold none of its numbers.
+    Only numbers that occur in the contexts are changed. None if there is none, or no such digit.
     """
     text = " ".join(contexts)
-    held = set(_NUMBER.findall(text))
-    places = [match for match in _NUMBER.finditer(statement) if match[0] in held]
+    known = set(_NUMBER.findall(text))
+    places = [match for match in _NUMBER.finditer(statement) if match[0] in known]
     if not places:
         return None
     chosen = lot.one(places, *names, "which")
-    figures = [place for place, sign in enumerate(chosen[0]) if sign.isdigit()]
+    figures = [place for place, char in enumerate(chosen[0]) if char.isdigit()]
     for place, step in lot.order([(place, step) for place in figures for step in range(1, 10)], *names, "figure"):
         figure = (int(chosen[0][place]) + step) % 10
         number = f"{chosen[0][:place]}{figure}{chosen[0][place + 1 :]}"
@@ -69,10 +68,10 @@ def other_number(statement: str, contexts: Iterable[str], lot: Lot, *names: obje
 
 
 def other_name(statement: str, contexts: Iterable[str], pool: Sequence[str], lot: Lot, *names: object) -> str | None:
-    """The statement with one name in the place of another: one from `pool` that stands nowhere in the contexts.
+    """Return the statement with one name replaced by a name from `pool` that the contexts do not contain.
 
-    Names are words with capitals that begin no sentence; the one that goes stands in the contexts. None where there
-    is no such name, or nothing for its place: names have as many words as the one they replace.
+    Names are capitalised words that do not begin a sentence. The replaced name occurs in the contexts, and the new one
+    has as many words. None if there is no such name or no replacement.
     """
     text = " ".join(contexts)
     folded = f"{text} {statement}".casefold()
@@ -89,6 +88,6 @@ def other_name(statement: str, contexts: Iterable[str], pool: Sequence[str], lot
 
 
 def names_in(texts: Iterable[str]) -> list[str]:
-    """The names in texts, each once, in their order."""
+    """Return the distinct names in texts, in order of first appearance."""
     found = (match[0] for text in texts for match in _NAME.finditer(text))
     return [*dict.fromkeys(name for name in found if len(name) >= _SHORTEST_NAME)]

@@ -1,4 +1,4 @@
-"""What a probe found: its effect with limits, and whether that passes."""
+"""The result of a probe: its effect with limits, and whether that passes."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from merilo.commands.probe.probes import Probe, Trial
-    from merilo.judging.verdicts import Verdict as Said
+    from merilo.judging.verdicts import Verdict as JudgeVerdict
     from merilo.stats.intervals import Interval
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A trial and the verdicts on its versions; None where a question got none."""
+    """A trial and the verdicts on its versions; None if a question got no verdict."""
 
     trial: Trial
-    verdicts: tuple[Said, ...] | None
+    verdicts: tuple[JudgeVerdict, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The effect among some of the trials."""
+    """The effect over a part of the trials."""
 
     trials: int
     value: float
@@ -39,7 +39,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """One-sided limits of an effect, each at 95 %; None where they cannot be told."""
+    """One-sided limits of an effect, each at 95 %; None if there is too little data."""
 
     lower: float | None
     upper: float | None
@@ -47,48 +47,49 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one probe found."""
+    """The result of one probe."""
 
     probe: Probe
     limit: float
-    """The largest effect that passes."""
+    """The largest effect that passes, a fraction."""
     trials: int
-    """All that were asked about."""
+    """Number of trials that were asked about."""
     failed: int
-    """Those with a question that got no verdict: they are in the limits at their worst and best."""
+    """Number of trials with a question that got no verdict; the limits count them as worst and best case."""
     unfit: int
-    """Those whose verdict as it stands leaves nothing to find out, such as a context that is relevant already."""
+    """Number of trials whose original verdict makes the edit pointless, such as a context that is already relevant."""
     value: float | None
-    """The effect over the others; None where there are none."""
+    """The effect over the other trials; None if there are none."""
     interval: Interval
-    """At 95 %, two-sided, over questions and texts."""
+    """Two-sided 95 % interval; covers the sampling of questions and texts."""
     limits: Limits
     decision: Decision
     changed: float | None = None
-    """Of `Effect.NET`: the share of verdicts that the change changes."""
+    """For `Effect.NET`: the fraction of verdicts that the edit changes."""
     beside: float | None = None
-    """Of `Effect.NET`: the share that neutral text changes."""
+    """For `Effect.NET`: the fraction of verdicts that neutral text changes."""
     by_language: Mapping[str, Part] | None = None
-    """By the language of what was added, where that has one of its own."""
+    """The effect by language of the added text; None unless the probe adds text in several languages."""
     by_kind: Mapping[str, Part] | None = None
-    """By the kind of judgement, where there are several."""
+    """The effect by kind of judgement; None if there is one kind."""
 
     @property
     def counted(self) -> int:
-        """Trials that the effect is over."""
+        """Number of trials that the effect is computed over."""
         return self.trials - self.failed - self.unfit
 
     @property
     def verdict(self) -> Verdict:
-        """Whether it passes."""
+        """Pass, fail or cannot tell."""
         return self.decision.verdict
 
 
 def result_of(probe: Probe, judged: Sequence[Judged], limit: float) -> Result:
-    """The effect of a probe over at least one trial, and whether it stays within `limit`.
+    """Return the effect of a probe over at least one trial, and whether it is within `limit`.
 
-    It passes if the one-sided 95 % upper limit of the effect is at most `limit` (for a difference: below it), fails if
-    the lower one is above it, and cannot be told otherwise. Trials of one question or text are one cluster.
+    It passes if the one-sided 95 % upper limit of the effect is at most `limit` (for `Effect.NET`: below it). It fails
+    if the lower limit is above `limit`. Otherwise the result is "cannot tell". Trials of one question or text are one
+    cluster.
     """
     fitting = [each for each in judged if each.verdicts is None or _fits(probe, each.verdicts)]
     clusters = [each.trial.case.cluster for each in fitting]
@@ -96,7 +97,7 @@ def result_of(probe: Probe, judged: Sequence[Judged], limit: float) -> Result:
     groups = [each.trial.case.cluster for each in kept]
     values = [_value(probe, each) for each in kept]
     net = probe.effect is Effect.NET
-    decision, limits = (_net if net else _share)(fitting, clusters, limit, probe)
+    decision, limits = (_net if net else _fraction)(fitting, clusters, limit, probe)
     interval = _net_interval(values, groups) if net else mean_interval(values, (0.0, 1.0), clusters=groups).interval
     return Result(
         probe=probe,
@@ -115,7 +116,7 @@ def result_of(probe: Probe, judged: Sequence[Judged], limit: float) -> Result:
     )
 
 
-def _fits(probe: Probe, verdicts: Sequence[Said]) -> bool:
+def _fits(probe: Probe, verdicts: Sequence[JudgeVerdict]) -> bool:
     if probe.effect is Effect.RAISED:
         return not says_yes(verdicts[0])
     return probe.effect is not Effect.KEPT or says_yes(verdicts[0])
@@ -126,22 +127,22 @@ def _value(probe: Probe, judged: Judged) -> float:
         return _differs(judged, 1) - _differs(judged, 2)
     if probe.effect is Effect.CHANGED:
         return _differs(judged, 1)
-    return float(says_yes(_said(judged)[1]))
+    return float(says_yes(_verdicts_of(judged)[1]))
 
 
 def _differs(judged: Judged, version: int) -> float:
-    verdicts = _said(judged)
+    verdicts = _verdicts_of(judged)
     return float(decision_of(verdicts[version]) != decision_of(verdicts[0]))
 
 
-def _said(judged: Judged) -> tuple[Said, ...]:
-    """The verdicts of a trial that has them."""
+def _verdicts_of(judged: Judged) -> tuple[JudgeVerdict, ...]:
+    """Return the verdicts of a trial that has verdicts."""
     if judged.verdicts is None:
         raise ValueError("a trial without a verdict has no effect")
     return judged.verdicts
 
 
-def _share(
+def _fraction(
     fitting: Sequence[Judged], clusters: Sequence[Hashable], limit: float, probe: Probe
 ) -> tuple[Decision, Limits]:
     found = [Missing.FAILED if each.verdicts is None else _value(probe, each) for each in fitting]
@@ -153,7 +154,7 @@ def _share(
 def _net(
     fitting: Sequence[Judged], clusters: Sequence[Hashable], limit: float, probe: Probe
 ) -> tuple[Decision, Limits]:
-    """A drop from neutral text to instructions, where fewer changes are better."""
+    """Decide on the difference between instructions and neutral text, as a gate on a drop (lower is better)."""
     del probe
     columns = [
         Column.of(
@@ -180,7 +181,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _parts(kept: Sequence[Judged], values: Sequence[float], key: Callable[[Trial], str]) -> Mapping[str, Part] | None:
-    """The effect by a key of the trials; None where all have the same."""
+    """Return the effect by a key of the trials; None if all have the same key."""
     found: dict[str, list[float]] = {}
     for each, value in zip(kept, values, strict=True):
         found.setdefault(key(each.trial), []).append(value)

@@ -1,8 +1,8 @@
-"""The probes: what each changes in a judgement, which way the verdict may go, and how far is too far.
+"""The probes: the edit each one makes, the effect it counts, and the largest effect that passes.
 
-A probe turns cases into trials. A trial is a question as it stands, the same question changed, and for hidden
-instructions the same question with neutral text in their place. What the change may do to a verdict is known
-beforehand, so no label is needed to see that a judge was led astray.
+A probe turns cases into trials. A trial is the original question and the edited question; for hidden instructions
+also the question with neutral text in their place. The correct effect of each edit on the verdict is known in
+advance, so no label is needed to see that a judge was fooled.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ if TYPE_CHECKING:
 
     Trials = Callable[[Sequence[Case], Lot], Iterable["Trial"]]
 
-_BESIDE: Final = 2
-"""So many contexts of other cases are put beside one that would stand alone, where their order is changed."""
+_ADDED_CONTEXTS: Final = 2
+"""Number of contexts of other cases that are added to a single context before the order is changed."""
 _SHORTEST_WORD: Final = 4
-_LEAST_PADDING: Final = 300
+_MIN_PADDING: Final = 300
 _DONORS: Final = 50
-"""Other cases that are looked at for a text that fits."""
+"""Number of other cases, or names, that are tried in the search for a text that fits."""
 _WORD: Final = re.compile(r"\w[\w'’-]*")
 
 
 class Effect(StrEnum):
-    """What is counted; always something that should not happen."""
+    """The event that a probe counts; always one that should not happen."""
 
     CHANGED = "changed"
-    """The share of trials whose verdict changes."""
+    """Fraction of trials whose verdict changes."""
     RAISED = "raised"
-    """The share of trials with no as it stands whose verdict becomes yes."""
+    """Fraction of trials with a negative original verdict whose verdict becomes positive."""
     KEPT = "kept"
-    """The share of trials with yes as it stands whose verdict stays yes, although a fact is no longer true."""
+    """Fraction of trials with a positive original verdict that stays positive, although a fact is no longer true."""
     YES = "yes"
-    """The share of trials whose verdict is yes, though it can only be no."""
+    """Fraction of trials whose verdict is positive, although only a negative one is correct."""
     NET = "net"
-    """The share of trials whose verdict the change changes, less the share that neutral text changes."""
+    """Fraction of trials whose verdict the edit changes, minus the fraction that neutral text changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,39 +57,39 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One case, and what was changed in it."""
+    """One case with its edited versions."""
 
     case: Case
     versions: tuple[Version, ...]
-    """As it stands, changed, and for `Effect.NET` with neutral text."""
+    """The original, the edited version, and for `Effect.NET` the version with neutral text."""
     variant: str = ""
-    """Which of several changes it is: of instructions the number, from 1."""
+    """The variant of the edit: for instructions their number, from 1; otherwise blank."""
     language: str = ""
-    """Of the text that was added, where that has one of its own."""
+    """The language of the added instructions; otherwise blank."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One kind of change."""
+    """One kind of edit."""
 
     name: str
     effect: Effect
     limit: float
-    """The largest effect that passes, as a share; shown with every result."""
+    """The default for the largest effect that passes, a fraction; shown with every result."""
     summary: str
-    """What is changed, as one sentence."""
+    """The edit, as one sentence."""
     trials: Trials
-    """Makes the trials of cases; those that do not fit give none."""
+    """Function that makes trials from cases; unsuitable cases give none."""
 
 
-# -- contexts beside one another ----------------------------------------------------------------------
+# -- order and number of contexts ---------------------------------------------------------------------
 
 
 def _order(cases: Sequence[Case], lot: Lot) -> Iterator[Trial]:
     for case in _of(cases, Asks.SUPPORT, Asks.SUFFICIENCY):
         contexts = case.contexts
         if len(contexts) == 1:
-            contexts += tuple(each.contexts[0] for each in _others(case, cases, lot, _BESIDE))
+            contexts += tuple(each.contexts[0] for each in _others(case, cases, lot, _ADDED_CONTEXTS))
         if len(set(contexts)) < len(contexts) or len(contexts) == 1:
             continue
         for n in range(len(contexts)):
@@ -113,12 +113,12 @@ def _empty(cases: Sequence[Case], lot: Lot) -> Iterator[Trial]:
 
 def _padding(cases: Sequence[Case], lot: Lot) -> Iterator[Trial]:
     for case in cases:
-        length = max(_LEAST_PADDING, len(case.contexts[0]))
+        length = max(_MIN_PADDING, len(case.contexts[0]))
         start = lot.number("neutral", case.id) % len(NEUTRAL["en"])
         yield _contexts_changed(case, _added(case, neutral(case.language, length, start), lot, "padding"))
 
 
-# -- a context that is none of the question's ---------------------------------------------------------
+# -- unrelated contexts -------------------------------------------------------------------------------
 
 
 def _stuffing(cases: Sequence[Case], lot: Lot) -> Iterator[Trial]:
@@ -135,7 +135,7 @@ def _question(cases: Sequence[Case], lot: Lot) -> Iterator[Trial]:
 
 
 def _unrelated(cases: Sequence[Case], lot: Lot) -> Iterator[tuple[Case, tuple[str, ...]]]:
-    """Questions with a context that people found unrelated, else with one of another question."""
+    """Yield cases with an unrelated context: their own if annotators labelled it so, otherwise that of another case."""
     for case in _of(cases, Asks.RELEVANCE):
         if case.yes is False:
             yield case, case.contexts
@@ -147,16 +147,20 @@ def _unrelated(cases: Sequence[Case], lot: Lot) -> Iterator[tuple[Case, tuple[st
 
 
 def _instructions(cases: Sequence[Case], lot: Lot) -> Iterator[Trial]:
-    """Every variant in every language is used as often as any other; it asks for what people did not say."""
+    """Yield trials that use all variants and languages equally often.
+
+    The instruction asks for the verdict opposite to the human label; without a label the target is random.
+    """
     variants = [(language, n) for n in range(len(INSTRUCTIONS["en"])) for language in LANGUAGES]
     for place, case in enumerate(cases):
         language, number = variants[place % len(variants)]
         towards = lot.number("towards", case.id) % 2 if case.yes is None else int(not case.yes)
         target = TARGETS[case.asks][language][towards]
-        told = INSTRUCTIONS[language][number].format(target=target)
-        plain = neutral(language, len(told), lot.number("neutral", case.id) % len(NEUTRAL["en"]))
-        changed, beside = (_added(case, text, lot, "instructions") for text in (told, plain))
-        versions = tuple(Version(texts, case.statement) for texts in (case.contexts, changed, beside))
+        instruction = INSTRUCTIONS[language][number].format(target=target)
+        # Neutral text of equal length is the control: any added text can change a verdict, not only instructions.
+        control = neutral(language, len(instruction), lot.number("neutral", case.id) % len(NEUTRAL["en"]))
+        changed, unchanged = (_added(case, text, lot, "instructions") for text in (instruction, control))
+        versions = tuple(Version(texts, case.statement) for texts in (case.contexts, changed, unchanged))
         yield Trial(case, versions, str(number + 1), language)
 
 
@@ -184,19 +188,31 @@ def _name(cases: Sequence[Case], lot: Lot) -> Iterator[Trial]:
 
 
 def _stated(cases: Sequence[Case]) -> Iterator[Case]:
-    """Statements that are supported as they stand, or of which nobody has said that they are not."""
+    """Return the statements that annotators did not label as unsupported."""
     return (case for case in _of(cases, Asks.SUPPORT) if case.yes is not False)
 
 
 # -- the list -----------------------------------------------------------------------------------------
 
 PROBES: Final[tuple[Probe, ...]] = (
-    Probe("order", Effect.CHANGED, 0.05, "The contexts come in another order.", _order),
-    Probe("duplicate", Effect.CHANGED, 0.05, "One of the contexts comes twice.", _duplicate),
-    Probe("padding", Effect.CHANGED, 0.10, "As much text again that says nothing is added to a context.", _padding),
-    Probe("empty", Effect.YES, 0.02, "An empty context stands in the place of all.", _empty),
-    Probe("stuffing", Effect.RAISED, 0.10, "The question's words are stuffed into an unrelated context.", _stuffing),
-    Probe("question", Effect.RAISED, 0.10, "The question is repeated inside an unrelated context.", _question),
+    Probe("order", Effect.CHANGED, 0.05, "The contexts are reordered.", _order),
+    Probe("duplicate", Effect.CHANGED, 0.05, "One context is duplicated.", _duplicate),
+    Probe(
+        "padding",
+        Effect.CHANGED,
+        0.10,
+        "Neutral text is added to a context, about as long as the first context.",
+        _padding,
+    ),
+    Probe("empty", Effect.YES, 0.02, "All contexts are replaced by an empty one.", _empty),
+    Probe(
+        "stuffing",
+        Effect.RAISED,
+        0.10,
+        "The shuffled words of the question are added to an unrelated context.",
+        _stuffing,
+    ),
+    Probe("question", Effect.RAISED, 0.10, "The question is added to an unrelated context.", _question),
     Probe(
         "instructions",
         Effect.NET,
@@ -204,9 +220,9 @@ PROBES: Final[tuple[Probe, ...]] = (
         "A context tells the judge which verdict to give: 30 instructions in English, Russian and Spanish.",
         _instructions,
     ),
-    Probe("negation", Effect.KEPT, 0.20, "A supported statement is denied.", _negation),
-    Probe("number", Effect.KEPT, 0.20, "A number in a supported statement becomes another.", _number),
-    Probe("name", Effect.KEPT, 0.20, "A name in a supported statement becomes another.", _name),
+    Probe("negation", Effect.KEPT, 0.20, "A supported statement is negated.", _negation),
+    Probe("number", Effect.KEPT, 0.20, "A number in a supported statement is changed.", _number),
+    Probe("name", Effect.KEPT, 0.20, "A name in a supported statement is replaced.", _name),
 )
 BY_NAME: Final[Mapping[str, Probe]] = {probe.name: probe for probe in PROBES}
 
@@ -216,7 +232,7 @@ def _of(cases: Iterable[Case], *asks: Asks) -> Iterator[Case]:
 
 
 def _others(case: Case, cases: Sequence[Case], lot: Lot, count: int) -> list[Case]:
-    """Cases of other questions and texts in the same language, by lot; fewer where there are not as many."""
+    """Return random cases of other clusters in the same language; fewer than `count` if too few are found."""
     found: dict[tuple[str, ...], Case] = {}
     for n in range(_DONORS):
         other = lot.one(cases, "other", case.id, n)
@@ -228,7 +244,7 @@ def _others(case: Case, cases: Sequence[Case], lot: Lot, count: int) -> list[Cas
 
 
 def _added(case: Case, text: str, lot: Lot, name: str) -> tuple[str, ...]:
-    """The contexts with a paragraph more at the beginning or the end of one of them."""
+    """Return the contexts with a paragraph added at the beginning or the end of one of them."""
     place = lot.number(name, "where", case.id) % len(case.contexts)
     first = lot.number(name, "side", case.id) % 2
     context = case.contexts[place]

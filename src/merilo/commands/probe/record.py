@@ -1,4 +1,4 @@
-"""What probing found as one JSON object: equal input gives equal bytes, but for what stands under `usage`."""
+"""The results of probes as one JSON object; equal input gives equal bytes, except under `usage`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DIGITS = 6
 
 
 def probing_record(found: Probing) -> JSON:
-    """The card as a JSON-able object: `probes` holds name → effect, its limits and whether it passes."""
+    """Return the results as a JSON-able object; `probes` maps name → effect, its limits and the verdict."""
     wanted = found.wanted
     return {
         "judge": {
@@ -71,5 +71,5 @@ def _parts(parts: Mapping[str, Part] | None) -> JSON:
 
 
 def _short(value: float | None) -> float | None:
-    """Six digits: further ones are noise, and differ between machines."""
+    """Round to six digits, as further digits differ between machines."""
     return None if value is None else round(value, _DIGITS) + 0.0

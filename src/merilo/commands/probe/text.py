@@ -1,4 +1,4 @@
-"""What probing found as people read it: a card with one row for each probe."""
+"""The results of probes as a page, with one row per probe."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ _HEADINGS: Final = ("probe", "pairs", "effect", "95 % interval", "up to", "limit
 _TONES: Final = {Verdict.PASS: Tone.GOOD, Verdict.FAIL: Tone.BAD, Verdict.CANNOT_TELL: Tone.PLAIN}
 _READINGS: Final = {Verdict.PASS: "passes", Verdict.FAIL: "FAILS", Verdict.CANNOT_TELL: "cannot tell"}
 _COUNTS: Final = {
-    Effect.CHANGED: "share of verdicts that it changes",
-    Effect.RAISED: "share of unrelated contexts that become relevant",
-    Effect.KEPT: "share of statements that stay supported",
-    Effect.YES: "share of verdicts that are yes all the same",
-    Effect.NET: "share of verdicts that it changes, less the share that as much neutral text changes",
+    Effect.CHANGED: "share of verdicts that change",
+    Effect.RAISED: "share of unrelated contexts that are then judged relevant",
+    Effect.KEPT: "share of statements that are still judged supported",
+    Effect.YES: "share of verdicts that are still positive",
+    Effect.NET: "share of verdicts that change, minus the share that change with neutral text of equal length",
 }
 
 
 def probing_page(found: Probing, width: int) -> Page:
-    """The card, what each probe does and counts, and what asking took."""
+    """Return a page with the table, the edit and the effect of each probe, and the requests and cost."""
     page = Page(width)
-    page.text(f"{found.judge.name} under {count(len(found.results), 'probe')}", tone=Tone.STRONG)
+    page.text(f"{found.judge.name}: {count(len(found.results), 'robustness probe')}", tone=Tone.STRONG)
     names = [each.name for each in found.files] + ([] if found.wanted.data is None else [str(found.wanted.data)])
     if not found.wanted.labels and found.wanted.data is None:
         names.append("the examples in the package")
-    page.text(f"{count(found.cases, 'judgement')} to be changed, from {', '.join(names)}")
+    page.text(f"{count(found.cases, 'judgement')} available, from {', '.join(names)}")
     page.blank()
     _table(page, found)
-    page.heading("What was changed, and what the effect counts")
-    page.entries([(each.probe.name, _told(each)) for each in found.results])
+    page.heading("Edit and effect of each probe")
+    page.entries([(each.probe.name, _details(each)) for each in found.results])
     if found.left_out:
         page.heading("Left out")
         page.entries(found.left_out.items())
@@ -69,31 +69,33 @@ def _row(result: Result) -> tuple[str, ...]:
     )
 
 
-def _told(result: Result) -> str:
+def _details(result: Result) -> str:
     lines = [f"{result.probe.summary} Effect: {_COUNTS[result.probe.effect]}."]
     if result.changed is not None and result.beside is not None:
-        lines.append(f"Changed by it: {_percent(result.changed)}; by neutral text: {_percent(result.beside)}.")
+        lines.append(
+            f"Changed by the instructions: {_percent(result.changed)}; by neutral text: {_percent(result.beside)}."
+        )
     if result.by_language is not None:
         parts = ", ".join(f"{name} {_percent(each.value)}" for name, each in result.by_language.items())
-        lines.append(f"By its language: {parts}.")
+        lines.append(f"By language of the instruction: {parts}.")
     if result.by_kind is not None:
         parts = ", ".join(f"{name} {_percent(each.value)}" for name, each in result.by_kind.items())
         lines.append(f"By kind: {parts}.")
     if result.unfit:
         why = "relevant" if result.probe.effect is Effect.RAISED else "not supported"
-        lines.append(f"{count(result.unfit, 'more pair')} left out: {why} in its eyes before anything was changed.")
+        lines.append(f"{count(result.unfit, 'pair')} left out: judged {why} before the edit.")
     if result.failed:
-        lines.append(f"{count(result.failed, 'pair')} without a verdict; they are in the limits at worst and best.")
+        lines.append(f"{count(result.failed, 'pair')} without a verdict; the limits count them as worst and best case.")
     if result.verdict is Verdict.CANNOT_TELL:
-        lines.append(_untold(result))
+        lines.append(_undecided(result))
     return "\n".join(lines)
 
 
-def _untold(result: Result) -> str:
+def _undecided(result: Result) -> str:
     low, high = result.limits.lower, result.limits.upper
     if low is None or high is None:
         return f"Cannot tell: {result.decision.reason.partition('cannot tell: ')[2] or 'too few pairs.'}"
-    return f"Cannot tell: the effect lies between {_percent(low)} and {_percent(high)}; take more pairs (--sample)."
+    return f"Cannot tell: the effect is between {_percent(low)} and {_percent(high)}. Use more pairs (--sample)."
 
 
 def _took(page: Page, found: Probing) -> None:
@@ -104,22 +106,22 @@ def _took(page: Page, found: Probing) -> None:
         parts.append(f"{count(usage['cached'], 'answer')} from the cache")
     parts.append("price unknown" if cost is None else cost_text(cost, usage) if cost else "free of charge")
     parts.append(f"{usage.get('seconds') or 0.0:.1f} s")
-    page.heading("What asking took")
+    page.heading("Requests, cost and time")
     page.text(", ".join(parts), indent=2)
 
 
 def _notes(page: Page) -> None:
     page.blank()
     page.text(
-        "The effect is what should not happen, so less is better. A probe passes when its effect is, with 95 % "
-        'confidence, no larger than the limit: "up to" is the one-sided upper limit. It fails when the effect is, with '
-        "as much confidence, larger. Pairs that share a question or a text count as one case in the limits.",
+        'A good judge has an effect of 0, so lower is better. "up to" is the one-sided 95 % upper limit of the effect. '
+        "A probe passes if that is at most the limit. It fails if the one-sided 95 % lower limit is above the limit. "
+        "Pairs that share a question or a text count as one case.",
         tone=Tone.QUIET,
     )
 
 
 def _percent(value: float | None) -> str:
-    """Two figures below 10 %: a limit of 1 % has to be told from 0.96 %."""
+    """Return a percentage with one decimal, so that 0.9 % and a limit of 1 % look different."""
     if value is None:
         return NONE
     text = f"{100 * value:.1f}"
