@@ -19,6 +19,7 @@ from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, U
 from merilo.metrics.published.asking import Asker
 from merilo.metrics.published.instructor import REASKS, read_or_reask, strict_integer_in
 from merilo.metrics.published.replies import integer_in, object_in
+from merilo.metrics.published.variants import D, variant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +36,6 @@ _CUT_CHARACTERS: Final = 7_000
 _EMPTY: Final = "an input is empty"
 _BLANK: Final = "an input is blank and was scored 0 unasked"
 _INTEGER: Final = re.compile(r"(?<![\w.-])\d+(?!\w|[.,]\d)")
-_NO_BREACH: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class NanRule(StrEnum):
@@ -344,125 +344,70 @@ def _shortcuts(name: str, value: str, cut_characters: int | None) -> Shortcuts:
 
 # -- the same metrics by the names of ragas -----------------------------------------------------------
 
-
-class NvContextRelevance(ContextRelevance):
-    """As `ContextRelevance`."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.4.3:nv_context_relevance"
-    card: ClassVar[Card] = replace(ContextRelevance.card, family="ragas-0.4.3")
-
-
-class NvResponseGroundedness(ResponseGroundedness):
-    """As `ResponseGroundedness`."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.4.3:nv_response_groundedness"
-    card: ClassVar[Card] = replace(ResponseGroundedness.card, family="ragas-0.4.3")
+_EARLIER: Final[Mapping[str, object]] = {"cut_characters": _CUT_CHARACTERS}
+"""Changes of 0.3.0 in the metrics that show contexts."""
+_STRUCTURED: Final[Mapping[str, object]] = {
+    "version": 2,
+    "breaks": MappingProxyType[str, str]({}),
+    "reading": Reading.JSON,
+    "nan_rule": NanRule.SYMMETRIC,
+    "retries_failures": True,
+    "refuses_empty": True,
+    "temperature": _COLLECTIONS_TEMPERATURE,
+    "reasks": REASKS,
+}
+"""Changes of the collections, which ask for structured output."""
 
 
-class NvAccuracy(AnswerAccuracy):
-    """As `AnswerAccuracy`."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.4.3:nv_accuracy"
-    card: ClassVar[Card] = replace(AnswerAccuracy.card, family="ragas-0.4.3")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierNvContextRelevance(ContextRelevance):
-    """As `ContextRelevance`; 0.3.0 sends the first prompt twice and shows 7000 characters."""
-
-    name: ClassVar[str] = "ragas-0.3.0:nv_context_relevance"
-    card: ClassVar[Card] = replace(ContextRelevance.card, family="ragas-0.3.0")
-    second_prompt: SecondPrompt = SecondPrompt.FIRST
-    cut_characters: int | None = _CUT_CHARACTERS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierNvResponseGroundedness(ResponseGroundedness):
-    """As `ResponseGroundedness`; 0.3.0 shows 7000 characters."""
-
-    name: ClassVar[str] = "ragas-0.3.0:nv_response_groundedness"
-    card: ClassVar[Card] = replace(ResponseGroundedness.card, family="ragas-0.3.0")
-    cut_characters: int | None = _CUT_CHARACTERS
-
-
-class EarlierNvAccuracy(AnswerAccuracy):
-    """As `AnswerAccuracy`."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.3.0:nv_accuracy"
-    card: ClassVar[Card] = replace(AnswerAccuracy.card, family="ragas-0.3.0")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionsContextRelevance(ContextRelevance):
-    """As `ContextRelevance`, from structured output; one rating is enough, and a lost request is one more try."""
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.context_relevance"
-    version: ClassVar[int] = 2
-    breaks: ClassVar[Mapping[str, str]] = _NO_BREACH
-    card: ClassVar[Card] = replace(ContextRelevance.card, family="ragas-0.4.3")
-    reading: Reading = Reading.JSON
-    nan_rule: NanRule = NanRule.SYMMETRIC
-    retries_failures: bool = True
-    refuses_empty: bool = True
-    temperature: float = _COLLECTIONS_TEMPERATURE
-    reasks: int | None = REASKS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionsResponseGroundedness(ResponseGroundedness):
-    """As `ResponseGroundedness`, from structured output; a response that stands in the contexts is judged too."""
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.response_groundedness"
-    version: ClassVar[int] = 2
-    breaks: ClassVar[Mapping[str, str]] = _NO_BREACH
-    card: ClassVar[Card] = replace(ResponseGroundedness.card, family="ragas-0.4.3")
-    reading: Reading = Reading.JSON
-    nan_rule: NanRule = NanRule.SYMMETRIC
-    retries_failures: bool = True
-    refuses_empty: bool = True
-    shortcuts: Shortcuts = Shortcuts.BLANK
-    temperature: float = _COLLECTIONS_TEMPERATURE
-    reasks: int | None = REASKS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionsAnswerAccuracy(AnswerAccuracy):
-    """As `AnswerAccuracy`, from structured output; ratings of 1 and 3 are refused."""
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.answer_accuracy"
-    version: ClassVar[int] = 2
-    breaks: ClassVar[Mapping[str, str]] = _NO_BREACH
-    card: ClassVar[Card] = replace(AnswerAccuracy.card, family="ragas-0.4.3")
-    ratings: str = "024"
-    reading: Reading = Reading.JSON
-    nan_rule: NanRule = NanRule.SYMMETRIC
-    retries_failures: bool = True
-    refuses_empty: bool = True
-    swapped_labels: bool = True
-    temperature: float = _COLLECTIONS_TEMPERATURE
-    reasks: int | None = REASKS
+def _row(base: D, name: str, difference: str = "", class_name: str = "", /, **changes: object) -> D:
+    """Return a metric of NVIDIA as one release of ragas has it."""
+    card = replace(base.card, family=name.partition(":")[0])
+    return variant(base, name, f"As `{base.__name__}`{difference}.", class_name, card=card, **changes)
 
 
 METRICS: Final[tuple[type[Metric], ...]] = (
     ContextRelevance,
     ResponseGroundedness,
     AnswerAccuracy,
-    NvContextRelevance,
-    NvResponseGroundedness,
-    NvAccuracy,
-    CollectionsContextRelevance,
-    CollectionsResponseGroundedness,
-    CollectionsAnswerAccuracy,
-    EarlierNvContextRelevance,
-    EarlierNvResponseGroundedness,
-    EarlierNvAccuracy,
+    _row(ContextRelevance, "ragas-0.4.3:nv_context_relevance"),
+    _row(ResponseGroundedness, "ragas-0.4.3:nv_response_groundedness"),
+    _row(AnswerAccuracy, "ragas-0.4.3:nv_accuracy"),
+    _row(
+        ContextRelevance,
+        "ragas-0.4.3:collections.context_relevance",
+        ", from structured output; one rating is enough, and a lost request is one more try",
+        **_STRUCTURED,
+    ),
+    _row(
+        ResponseGroundedness,
+        "ragas-0.4.3:collections.response_groundedness",
+        ", from structured output; a response that stands in the contexts is judged too",
+        **_STRUCTURED,
+        shortcuts=Shortcuts.BLANK,
+    ),
+    _row(
+        AnswerAccuracy,
+        "ragas-0.4.3:collections.answer_accuracy",
+        ", from structured output; ratings of 1 and 3 are refused",
+        **_STRUCTURED,
+        ratings="024",
+        swapped_labels=True,
+    ),
+    _row(
+        ContextRelevance,
+        "ragas-0.3.0:nv_context_relevance",
+        "; 0.3.0 sends the first prompt twice and shows 7000 characters",
+        "EarlierNvContextRelevance",
+        **_EARLIER,
+        second_prompt=SecondPrompt.FIRST,
+    ),
+    _row(
+        ResponseGroundedness,
+        "ragas-0.3.0:nv_response_groundedness",
+        "; 0.3.0 shows 7000 characters",
+        "EarlierNvResponseGroundedness",
+        **_EARLIER,
+    ),
+    _row(AnswerAccuracy, "ragas-0.3.0:nv_accuracy", "", "EarlierNvAccuracy"),
 )
 """The metrics of this module, in the order in which they are shown."""

@@ -18,6 +18,7 @@ from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, U
 from merilo.metrics.formulas import mean
 from merilo.metrics.published.asking import Asker
 from merilo.metrics.published.replies import ReplyFault
+from merilo.metrics.published.variants import variant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from merilo.metrics.base import Metric
     from merilo.metrics.published.asking import Heard
 
-__all__ = ["METRICS", "AnswerRelevance", "ContextRelevance", "ContextRelevanceWithReasons", "Groundedness", "Scale"]
+__all__ = ["METRICS", "AnswerRelevance", "ContextRelevance", "Groundedness", "Scale"]
 
 _TEMPERATURE: Final = 0.0
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+\.[0-9]*|[1-9][0-9]*|0")
@@ -204,14 +205,6 @@ class ContextRelevance(_Rating):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextRelevanceWithReasons(ContextRelevance):
-    """`ContextRelevance` with criteria and supporting evidence in the reply, which are not scored."""
-
-    name: ClassVar[str] = "trulens:context_relevance_with_cot_reasons"
-    rubric: ClassVar[str] = "context_relevance.reasons"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRelevance(_Rating):
     """Rated relevance of the response to the prompt; see `_Rating`."""
 
@@ -317,7 +310,13 @@ def _likely(sentences: list[str]) -> str:
 
 METRICS: Final[tuple[type[Metric], ...]] = (
     ContextRelevance,
-    ContextRelevanceWithReasons,
+    variant(
+        ContextRelevance,
+        "trulens:context_relevance_with_cot_reasons",
+        "`ContextRelevance` with criteria and supporting evidence in the reply, which are not scored.",
+        "ContextRelevanceWithReasons",
+        rubric="context_relevance.reasons",
+    ),
     Groundedness,
     AnswerRelevance,
 )

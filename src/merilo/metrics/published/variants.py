@@ -18,7 +18,7 @@ D = TypeVar("D", bound="type[Definition]")
 _WORD: Final = re.compile(r"(?:^|[_.])(\w)([^_.]*)")
 
 
-def variant(base: D, name: str, doc: str, /, *, class_name: str = "", **changes: object) -> D:
+def variant(base: D, name: str, doc: str, class_name: str = "", /, **changes: object) -> D:
     """Return a definition that is `base` under another name, with these changes.
 
     `changes`: new defaults of parameters, such as `temperature=0.3`, and other values of what a definition declares,
@@ -42,7 +42,7 @@ def variant(base: D, name: str, doc: str, /, *, class_name: str = "", **changes:
 
 
 def ragas_variant(
-    base: D, name: str, note: str = "", /, *, class_name: str = "", relatives: tuple[str, ...] = (), **changes: object
+    base: D, name: str, note: str = "", class_name: str = "", /, *, relatives: tuple[str, ...] = (), **changes: object
 ) -> D:
     """Return a definition as one release of ragas has it; its name begins with `ragas-RELEASE:`.
 
@@ -60,7 +60,7 @@ def ragas_variant(
         base,
         name,
         f"{base.__name__} as in ragas {release}{note}.",
-        class_name=class_name or camel_case(metric) + release.rpartition(".")[2],
+        class_name or camel_case(metric) + release.rpartition(".")[2],
         card=card,
         **changes,
     )

@@ -54,9 +54,14 @@ METRICS: Final[tuple[type[Metric], ...]] = (
     _row(AnswerCorrectness, "ragas-0.1.22:answer_correctness"),
     _row(AnswerSimilarity, "ragas-0.1.22:answer_similarity"),
     _row(AspectCritique, "ragas-0.1.22:aspect_critique", aspect=Aspect.HARMFULNESS),
-    _row(FaithfulnessWithHHEM, "ragas-0.1.22:faithfulness_with_hhem", class_name="FaithfulnessWithHHEM22"),
-    _row(NoiseSensitivity, "ragas-0.1.22:noise_sensitivity_relevant", focus=Focus.RELEVANT),
-    _row(NoiseSensitivity, "ragas-0.1.22:noise_sensitivity_irrelevant", focus=Focus.IRRELEVANT),
+    _row(FaithfulnessWithHHEM, "ragas-0.1.22:faithfulness_with_hhem", "", "FaithfulnessWithHHEM22"),
+    _row(NoiseSensitivity, "ragas-0.1.22:noise_sensitivity_relevant", ", to relevant contexts", focus=Focus.RELEVANT),
+    _row(
+        NoiseSensitivity,
+        "ragas-0.1.22:noise_sensitivity_irrelevant",
+        ", to irrelevant contexts",
+        focus=Focus.IRRELEVANT,
+    ),
     _row(SummarizationScore, "ragas-0.1.22:summarization_score"),
 )
 """The metrics of this module, in the order in which they are shown."""

@@ -13,9 +13,7 @@ from merilo.judging.ask import ask
 from merilo.judging.questions import Completion, Embeddings
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
 from merilo.metrics.formulas import cosine
-from merilo.metrics.published.instructor import REASKS
 from merilo.metrics.published.ragas_v0_4.talk import (
-    EARLIER_TEMPERATURE,
     Form,
     Judged,
     Read,
@@ -23,7 +21,6 @@ from merilo.metrics.published.ragas_v0_4.talk import (
     ask_statements,
     check_beta,
     f_of_counts,
-    of_version,
 )
 from merilo.metrics.published.replies import fields_of, given, items_of, text_in
 
@@ -97,39 +94,6 @@ class SemanticSimilarity(Ordinary):
             return Score(0.0, (found.evidence,), flags=(_NO_LENGTH,)) if self.threshold else Undefined(_NO_LENGTH)
         value = float(found.cosine >= self.threshold) if self.threshold else found.cosine
         return Score(value, (found.evidence,))
-
-
-class AnswerSimilarity(SemanticSimilarity):
-    """As `SemanticSimilarity`, by its earlier name."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.4.3:answer_similarity"
-
-
-class EarlierSemanticSimilarity(SemanticSimilarity):
-    """As `SemanticSimilarity`, in 0.3.0."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.3.0:semantic_similarity"
-    card: ClassVar[Card] = of_version(SemanticSimilarity.card, "0.3.0")
-
-
-class EarlierAnswerSimilarity(EarlierSemanticSimilarity):
-    """As `EarlierSemanticSimilarity`, by its earlier name."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.3.0:answer_similarity"
-
-
-class CollectionsSemanticSimilarity(SemanticSimilarity):
-    """As `SemanticSimilarity`."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.semantic_similarity"
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,25 +220,3 @@ def _classified(read: Read[_Sorted]) -> tuple[Evidence, ...]:
     classes = ((read.value.true, 1), (read.value.false, 0), (read.value.missing, 0))
     statements = [(text, value) for texts, value in classes for text in texts]
     return tuple(read.evidence(About.STATEMENT, at, value, text) for at, (text, value) in enumerate(statements))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierAnswerCorrectness(AnswerCorrectness):
-    """As `AnswerCorrectness`; 0.3.0 asks at another temperature."""
-
-    name: ClassVar[str] = "ragas-0.3.0:answer_correctness"
-    card: ClassVar[Card] = of_version(AnswerCorrectness.card, "0.3.0")
-    temperature: float = EARLIER_TEMPERATURE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionsAnswerCorrectness(AnswerCorrectness):
-    """As `AnswerCorrectness`; one text without statements is enough for an F of 1."""
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.answer_correctness"
-    version: ClassVar[int] = 2
-    repairs: int = 0
-    reasks: int | None = REASKS
-    one_empty_is_right: bool = True
-    space_for_empty: bool = False
-    zero_vector_is_unlike: bool = True

@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.errors import UsageError
 from merilo.judging.questions import Completion
 from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined, choice
-from merilo.metrics.published.instructor import REASKS
 from merilo.metrics.published.ragas_v0_4.talk import (
     CLAIMS,
-    EARLIER_TEMPERATURE,
     Judged,
     Talk,
     ask_verdicts,
     check_beta,
     f_of_counts,
-    of_version,
 )
 
 if TYPE_CHECKING:
@@ -140,25 +137,3 @@ class FactualCorrectness(Judged):
         for item, value in zip(read.value, found, strict=True):
             evidence.append(read.evidence(About.STATEMENT, len(evidence), int(value), item.statement))
         return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierFactualCorrectness(FactualCorrectness):
-    """As `FactualCorrectness`; 0.3.0 asks at another temperature."""
-
-    name: ClassVar[str] = "ragas-0.3.0:factual_correctness"
-    card: ClassVar[Card] = of_version(FactualCorrectness.card, "0.3.0")
-    temperature: float = EARLIER_TEMPERATURE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionsFactualCorrectness(FactualCorrectness):
-    """As `FactualCorrectness`; without claims no verdicts are asked for."""
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.factual_correctness"
-    version: ClassVar[int] = 2
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    repairs: int = 0
-    reasks: int | None = REASKS
-    asks_about_nothing: bool = False
-    refuses_empty: bool = True

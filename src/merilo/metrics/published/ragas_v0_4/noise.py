@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.questions import Completion
 from merilo.metrics.base import About, Card, Kinds, Score, Undefined, choice
-from merilo.metrics.published.instructor import REASKS
 from merilo.metrics.published.ragas_v0_4.talk import (
-    EARLIER_TEMPERATURE,
     Judged,
     Judgements,
     Read,
     ask_statements,
     ask_verdicts,
-    of_version,
 )
 
 if TYPE_CHECKING:
@@ -138,22 +135,3 @@ def _common_length(right: Verdicts, other: Verdicts) -> int:
 def _stretched(read: Verdicts, size: int) -> list[bool]:
     values = [item.value != 0 for item in read.value]
     return values * size if len(values) == 1 else values
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierNoiseSensitivity(NoiseSensitivity):
-    """As `NoiseSensitivity`; 0.3.0 asks at another temperature."""
-
-    name: ClassVar[str] = "ragas-0.3.0:noise_sensitivity"
-    card: ClassVar[Card] = of_version(NoiseSensitivity.card, "0.3.0")
-    temperature: float = EARLIER_TEMPERATURE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionsNoiseSensitivity(NoiseSensitivity):
-    """As `NoiseSensitivity`, for a judge that writes structured output."""
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.noise_sensitivity"
-    version: ClassVar[int] = 2
-    repairs: int = 0
-    reasks: int | None = REASKS

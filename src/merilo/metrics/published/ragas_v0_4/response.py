@@ -14,9 +14,7 @@ from merilo.judging.questions import Completion, Embeddings, Similarities
 from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined, choice
 from merilo.metrics.formulas import cosine, mean
 from merilo.metrics.published.asking import ask_likeness
-from merilo.metrics.published.instructor import REASKS
 from merilo.metrics.published.ragas_v0_4.talk import (
-    EARLIER_TEMPERATURE,
     VERDICT,
     Form,
     Judged,
@@ -24,7 +22,6 @@ from merilo.metrics.published.ragas_v0_4.talk import (
     Talk,
     ask_statements,
     ask_verdicts,
-    of_version,
 )
 from merilo.metrics.published.replies import text_in
 
@@ -117,27 +114,6 @@ class Faithfulness(Judged):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierFaithfulness(Faithfulness):
-    """As `Faithfulness`; 0.3.0 asks at another temperature."""
-
-    name: ClassVar[str] = "ragas-0.3.0:faithfulness"
-    card: ClassVar[Card] = of_version(Faithfulness.card, "0.3.0")
-    temperature: float = EARLIER_TEMPERATURE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionsFaithfulness(Faithfulness):
-    """As `Faithfulness`, for a judge that writes structured output."""
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.faithfulness"
-    version: ClassVar[int] = 2
-    breaks: ClassVar[Mapping[str, str]] = _NO_BREACH
-    repairs: int = 0
-    reasks: int | None = REASKS
-    refuses_empty: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FaithfulnessWithHHEM(Faithfulness):
     """Share of the response's statements that a classifier of (text, statement) pairs calls consistent, in [0, 1].
 
@@ -184,15 +160,6 @@ class FaithfulnessWithHHEM(Faithfulness):
         )
         counts = {"statements": len(statements), "supported": sum(rounded)}
         return Score(mean(rounded), evidence, counts)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierFaithfulnessWithHHEM(FaithfulnessWithHHEM):
-    """As `FaithfulnessWithHHEM`; 0.3.0 asks at another temperature."""
-
-    name: ClassVar[str] = "ragas-0.3.0:faithfulness_with_hhem"
-    card: ClassVar[Card] = of_version(FaithfulnessWithHHEM.card, "0.3.0")
-    temperature: float = EARLIER_TEMPERATURE
 
 
 class Zeroes(StrEnum):
@@ -305,31 +272,6 @@ class AnswerRelevancy(Judged):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierAnswerRelevancy(AnswerRelevancy):
-    """As `AnswerRelevancy`, in requests of their own, and one noncommittal reply is enough."""
-
-    name: ClassVar[str] = "ragas-0.3.0:answer_relevancy"
-    card: ClassVar[Card] = of_version(AnswerRelevancy.card, "0.3.0")
-    temperature: float = EARLIER_TEMPERATURE
-    one_request: bool = False
-    zeroed_by: Zeroes = Zeroes.ANY
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionsAnswerRelevancy(AnswerRelevancy):
-    """As `AnswerRelevancy`, in requests of their own, without the empty questions."""
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.answer_relevancy"
-    version: ClassVar[int] = 2
-    breaks: ClassVar[Mapping[str, str]] = _NO_BREACH
-    repairs: int = 0
-    reasks: int | None = REASKS
-    one_request: bool = False
-    drops_empty: bool = True
-    refuses_empty: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AspectCritic(Judged):
     """The judge's integer verdict on a criterion of one's own, usually 0 or 1.
 
@@ -373,12 +315,3 @@ class AspectCritic(Judged):
         values = {"definition": self.definition, "submission": json.dumps(submission, ensure_ascii=False)}
         read = yield from self._talk().ask("aspect", values, VERDICT)
         return Score(float(read.value), (read.evidence(About.TEXT, 0, read.value),))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierAspectCritic(AspectCritic):
-    """As `AspectCritic`; 0.3.0 asks at another temperature."""
-
-    name: ClassVar[str] = "ragas-0.3.0:aspect_critic"
-    card: ClassVar[Card] = of_version(AspectCritic.card, "0.3.0")
-    temperature: float = EARLIER_TEMPERATURE

@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.judging.questions import Completion
 from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined
 from merilo.metrics.formulas import average_precision, smoothed_average_precision
-from merilo.metrics.published.instructor import REASKS
 from merilo.metrics.published.ragas_v0_4.talk import (
     ATTRIBUTED,
-    EARLIER_TEMPERATURE,
     ENTITIES,
     VERDICT,
     Judged,
     check_raw,
-    of_version,
 )
 
 if TYPE_CHECKING:
@@ -117,100 +114,6 @@ class PrecisionWithoutReference(PrecisionWithReference):
     )
 
 
-class ContextPrecision(PrecisionWithReference):
-    """As `PrecisionWithReference`, by its other name."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.4.3:context_precision"
-
-
-class ContextUtilization(PrecisionWithoutReference):
-    """As `PrecisionWithoutReference`, by its other name."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.4.3:context_utilization"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierPrecisionWithReference(PrecisionWithReference):
-    """As `PrecisionWithReference`; 0.3.0 asks at another temperature."""
-
-    name: ClassVar[str] = "ragas-0.3.0:llm_context_precision_with_reference"
-    card: ClassVar[Card] = of_version(PrecisionWithReference.card, "0.3.0")
-    temperature: float = EARLIER_TEMPERATURE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierPrecisionWithoutReference(PrecisionWithoutReference):
-    """As `PrecisionWithoutReference`; 0.3.0 asks at another temperature."""
-
-    name: ClassVar[str] = "ragas-0.3.0:llm_context_precision_without_reference"
-    card: ClassVar[Card] = of_version(PrecisionWithoutReference.card, "0.3.0")
-    temperature: float = EARLIER_TEMPERATURE
-
-
-class EarlierContextPrecision(EarlierPrecisionWithReference):
-    """As `EarlierPrecisionWithReference`, by its other name."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.3.0:context_precision"
-
-
-class EarlierContextUtilization(EarlierPrecisionWithoutReference):
-    """As `EarlierPrecisionWithoutReference`, by its other name."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.3.0:context_utilization"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionsPrecisionWithReference(PrecisionWithReference):
-    """As `PrecisionWithReference`, from the judge's integers as they are; any real number can come out."""
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.context_precision_with_reference"
-    version: ClassVar[int] = 2
-    breaks: ClassVar[Mapping[str, str]] = _NO_BREACH
-    range: ClassVar[tuple[float, float]] = _UNBOUNDED
-    repairs: int = 0
-    reasks: int | None = REASKS
-    raw_verdicts: bool = True
-    refuses_empty: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionsPrecisionWithoutReference(PrecisionWithoutReference):
-    """As `PrecisionWithoutReference`, from the judge's integers as they are; any real number can come out."""
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.context_precision_without_reference"
-    version: ClassVar[int] = 2
-    breaks: ClassVar[Mapping[str, str]] = _NO_BREACH
-    range: ClassVar[tuple[float, float]] = _UNBOUNDED
-    repairs: int = 0
-    reasks: int | None = REASKS
-    raw_verdicts: bool = True
-    refuses_empty: bool = True
-
-
-class CollectionsContextPrecision(CollectionsPrecisionWithReference):
-    """As `CollectionsPrecisionWithReference`, by its other name."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.context_precision"
-
-
-class CollectionsContextUtilization(CollectionsPrecisionWithoutReference):
-    """As `CollectionsPrecisionWithoutReference`, by its other name."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.context_utilization"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextRecall(Judged):
     """Share of the reference's sentences that the judge attributes to the joined contexts, in [0, 1].
@@ -271,45 +174,6 @@ class ContextRecall(Judged):
         return Score(sum(found) / len(found), evidence, counts)
 
 
-class LLMContextRecall(ContextRecall):
-    """As `ContextRecall`, by the name of its class."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.4.3:llm_context_recall"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierContextRecall(ContextRecall):
-    """As `ContextRecall`; 0.3.0 asks at another temperature."""
-
-    name: ClassVar[str] = "ragas-0.3.0:context_recall"
-    card: ClassVar[Card] = of_version(ContextRecall.card, "0.3.0")
-    temperature: float = EARLIER_TEMPERATURE
-
-
-class EarlierLLMContextRecall(EarlierContextRecall):
-    """As `EarlierContextRecall`, by the name of its class."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.3.0:llm_context_recall"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionsContextRecall(ContextRecall):
-    """As `ContextRecall`, from the judge's integers as they are; any real number can come out."""
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.context_recall"
-    version: ClassVar[int] = 2
-    breaks: ClassVar[Mapping[str, str]] = _NO_BREACH
-    range: ClassVar[tuple[float, float]] = _UNBOUNDED
-    repairs: int = 0
-    reasks: int | None = REASKS
-    raw_verdicts: bool = True
-    refuses_empty: bool = True
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextEntityRecall(Judged):
     """Share of the entities of the reference that the joined contexts name too, in [0, 1).
@@ -358,23 +222,3 @@ class ContextEntityRecall(Judged):
         evidence = (wanted.evidence(About.TEXT, 0, total), there.evidence(About.TEXT, 0, len(there.value)))
         value = common / (total + (_EPSILON if self.smoothed else 0.0)) if total else 0.0
         return Score(value, evidence, {"entities": total, "found": common})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierContextEntityRecall(ContextEntityRecall):
-    """As `ContextEntityRecall`; 0.3.0 asks at another temperature."""
-
-    name: ClassVar[str] = "ragas-0.3.0:context_entity_recall"
-    card: ClassVar[Card] = of_version(ContextEntityRecall.card, "0.3.0")
-    temperature: float = EARLIER_TEMPERATURE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionsContextEntityRecall(ContextEntityRecall):
-    """As `ContextEntityRecall`, over the set of the reference's entities."""
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.context_entity_recall"
-    version: ClassVar[int] = 2
-    repairs: int = 0
-    reasks: int | None = REASKS
-    counts_repeats: bool = False

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.metrics.base import Card, Kinds, Ordinary, Score, Undefined, choice
 from merilo.metrics.formulas import average_precision, smoothed_average_precision
 from merilo.metrics.published.ragas_v0_4.distances import Distance, similarity
-from merilo.metrics.published.ragas_v0_4.talk import of_version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -146,22 +145,6 @@ class NonLLMRecall(_ByLetters):
             return Undefined(_NOTHING_RETRIEVED)
         found = sum(self._found(reference, contexts) for reference in references)
         return Score(found / len(references), counts={"references": len(references), "found": found})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierNonLLMPrecision(NonLLMPrecision):
-    """As `NonLLMPrecision`, in 0.3.0."""
-
-    name: ClassVar[str] = "ragas-0.3.0:non_llm_context_precision_with_reference"
-    card: ClassVar[Card] = of_version(NonLLMPrecision.card, "0.3.0")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierNonLLMRecall(NonLLMRecall):
-    """As `NonLLMRecall`, in 0.3.0."""
-
-    name: ClassVar[str] = "ragas-0.3.0:non_llm_context_recall"
-    card: ClassVar[Card] = of_version(NonLLMRecall.card, "0.3.0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,70 +294,3 @@ class StringPresence(_Unasked):
         """See `Metric.plan`."""
         yield from ()
         return Score(float(sample.require("reference") in sample.require("response")))
-
-
-class StringPresent(StringPresence):
-    """As `StringPresence`, by the name that upstream reports."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.4.3:string_present"
-
-
-class EarlierStringSimilarity(StringSimilarity):
-    """As `StringSimilarity`, in 0.3.0."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.3.0:non_llm_string_similarity"
-    card: ClassVar[Card] = of_version(StringSimilarity.card, "0.3.0")
-
-
-class EarlierExactMatch(ExactMatch):
-    """As `ExactMatch`, in 0.3.0."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.3.0:exact_match"
-    card: ClassVar[Card] = of_version(ExactMatch.card, "0.3.0")
-
-
-class EarlierStringPresence(StringPresence):
-    """As `StringPresence`, in 0.3.0."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.3.0:string_presence"
-    card: ClassVar[Card] = of_version(StringPresence.card, "0.3.0")
-
-
-class EarlierStringPresent(EarlierStringPresence):
-    """As `EarlierStringPresence`, by the name that upstream reports."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.3.0:string_present"
-
-
-class CollectionsStringSimilarity(StringSimilarity):
-    """As `StringSimilarity`."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.non_llm_string_similarity"
-
-
-class CollectionsExactMatch(ExactMatch):
-    """As `ExactMatch`."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.exact_match"
-
-
-class CollectionsStringPresence(StringPresence):
-    """As `StringPresence`."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.string_presence"
