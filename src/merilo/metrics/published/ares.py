@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Metric
-    from merilo.metrics.published.asking import Heard
+    from merilo.metrics.published.asking import Reply
 
 __all__ = ["METRICS", "AnswerFaithfulness", "AnswerRelevance", "ContextRelevance"]
 
@@ -81,22 +81,22 @@ class _Label(Ordinary):
         replies = yield from together(
             [asker.ask(self.rubric, {**values, "document": context.text}, likely=_LIKELY) for context in contexts]
         )
-        read = [self._read(heard) for heard in replies]
+        read = [self._read(reply) for reply in replies]
         labels = [1.0 if label else 0.0 for label in read]
         return Score(
             mean(labels),
             evidence=tuple(
-                Evidence(About.CONTEXT, at, heard.verdict, value=label)
-                for at, (heard, label) in enumerate(zip(replies, labels, strict=True))
+                Evidence(About.CONTEXT, at, reply.verdict, value=label)
+                for at, (reply, label) in enumerate(zip(replies, labels, strict=True))
             ),
             counts={"contexts": len(read), "yes": read.count(True), "extraction_failed": read.count(None)},
             flags=(_UNREAD,) if None in read else (),
         )
 
-    def _read(self, heard: Heard) -> bool | None:
-        label = label_in(heard.text, yes_first=self.yes_first, match_case=self.match_case)
+    def _read(self, reply: Reply) -> bool | None:
+        label = label_in(reply.text, yes_first=self.yes_first, match_case=self.match_case)
         if label is None and not self.unread_is_zero:
-            raise heard.unreadable("The reply holds neither [[Yes]] nor [[No]].")
+            raise reply.unreadable("The reply holds neither [[Yes]] nor [[No]].")
         return label
 
 

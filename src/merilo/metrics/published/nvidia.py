@@ -16,8 +16,8 @@ from merilo.judging.ask import AskFailed
 from merilo.judging.questions import Completion
 from merilo.judging.verdicts import FailureKind
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined, choice
-from merilo.metrics.published.asking import Asker
-from merilo.metrics.published.instructor import REASKS, read_or_reask, strict_integer_in
+from merilo.metrics.published.asking import Asker, RequestTemplate
+from merilo.metrics.published.instructor import REASKS, Reask, object_of, strict_integer_in
 from merilo.metrics.published.replies import integer_in, object_in
 from merilo.metrics.published.variants import D, variant
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Metric
-    from merilo.metrics.published.asking import Heard
+    from merilo.metrics.published.asking import ReadReply, Reply
 
 _SYSTEM: Final = "nvidia"
 _TEMPERATURE: Final = 0.1
@@ -156,30 +156,31 @@ class _TwoRatings(Ordinary):
         fault: AskFailed | None = None
         for _ in range(self.tries):
             try:
-                heard, rating = yield from self._once(asker, rubric, filled, likely)
+                read = yield from self._once(asker, rubric, filled, likely)
             except AskFailed as failed:
                 fault = failed
                 unread = self.reading is Reading.JSON and failed.failure.kind is FailureKind.UNREADABLE
                 if not (self.retries_failures or unread):
                     raise
                 continue
-            if rating is not None:
-                value = rating / self.top
-                return _Rating(value, (Evidence(About.TEXT, 0, heard.verdict, value=value),))
-            fault = heard.unreadable(f"The reply holds none of the ratings {self.ratings}.")
+            if read.value is not None:
+                value = read.value / self.top
+                return _Rating(value, (read.evidence(About.TEXT, 0, value),))
+            fault = read.reply.unreadable(f"The reply holds none of the ratings {self.ratings}.")
         return _Rating(fault=fault)
 
-    def _once(
-        self, asker: Asker, rubric: str, filled: Mapping[str, str], likely: str
-    ) -> Plan[tuple[Heard, int | None]]:
-        """The rating of one try, None for none of those allowed. Raises AskFailed."""
-        heard = yield from asker.ask(rubric, filled, likely=likely)
+    def _once(self, asker: Asker, rubric: str, filled: Mapping[str, str], likely: str) -> Plan[ReadReply[int | None]]:
+        """Return the rating of one try, None for none of those allowed. Raises AskFailed."""
         if self.reading is not Reading.JSON or self.reasks is None:
-            return heard, self._found(heard.text)
-        heard, rating = yield from read_or_reask(
-            asker, heard, lambda fields: strict_integer_in(fields, "rating"), self.reasks
-        )
-        return heard, rating if str(rating) in tuple(self.ratings) else None
+            return (
+                yield from asker.read(RequestTemplate(rubric, likely, lambda reply: self._found(reply.text)), filled)
+            )
+        template = RequestTemplate(rubric, likely, self._structured)
+        return (yield from asker.read(template, filled, recovery=Reask(asker, template, self.reasks)))
+
+    def _structured(self, reply: Reply) -> int | None:
+        rating = strict_integer_in(object_of(reply.verdict.text), "rating")
+        return rating if str(rating) in tuple(self.ratings) else None
 
     def _found(self, text: str) -> int | None:
         match self.reading:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Metric
-    from merilo.metrics.published.asking import Heard
+    from merilo.metrics.published.asking import Reply
 
 __all__ = ["METRICS", "AnswerRelevance", "ContextRelevance", "Groundedness", "Scale"]
 
@@ -97,23 +97,23 @@ class _Rating(Ordinary):
         asker = Asker("trulens", temperature=_TEMPERATURE)
         scale = {"lowest": str(low), "highest": str(high)}
         replies = yield from together([asker.ask(rubric, {**values, **scale}, likely=_LIKELY) for values in asked])
-        ratings = [self._rating(heard) for heard in replies]
+        ratings = [self._rating(reply) for reply in replies]
         values = [(rating - low) / (high - low) for rating in ratings]
         return Score(
             mean(values),
             evidence=tuple(
-                Evidence(about, at, heard.verdict, text=texts[at] if texts else "", value=rating)
-                for at, (heard, rating) in enumerate(zip(replies, ratings, strict=True))
+                Evidence(about, at, reply.verdict, text=texts[at] if texts else "", value=rating)
+                for at, (reply, rating) in enumerate(zip(replies, ratings, strict=True))
             ),
             counts={"rated": len(ratings)},
             flags=(_BAD_SCORE,) if _NO_RATING in ratings else (),
         )
 
-    def _rating(self, heard: Heard) -> float:
+    def _rating(self, reply: Reply) -> float:
         try:
-            return self._read(heard.text)
+            return self._read(reply.text)
         except ReplyFault as fault:
-            raise heard.unreadable(str(fault)) from None
+            raise reply.unreadable(str(fault)) from None
 
     def _read(self, reply: str) -> float:
         """The rating in a reply, as the class says. Raises ReplyFault."""
@@ -279,10 +279,10 @@ class Groundedness(_Rating):
 
     def _telling(self, sentences: list[str]) -> Plan[tuple[list[str], tuple[str, ...]]]:
         """The sentences that say something, as the judge lists them, at most as many as there are; and a flag."""
-        heard = yield from Asker("trulens", temperature=_TEMPERATURE).ask(
+        reply = yield from Asker("trulens", temperature=_TEMPERATURE).ask(
             "groundedness.telling", {"statements": json.dumps(sentences, ensure_ascii=False)}, likely=_likely(sentences)
         )
-        kept = _texts_in(heard.text)
+        kept = _texts_in(reply.text)
         return (sentences, (_ALL_KEPT,)) if kept is None else (kept[: len(sentences)], ())
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Metric
-    from merilo.metrics.published.asking import Heard
+    from merilo.metrics.published.asking import Reply
 
 __all__ = ["METRICS", "Prompt", "Relevance"]
 
@@ -121,22 +121,22 @@ class Relevance(Ordinary):
                 for context in contexts
             ]
         )
-        read = [self._label(heard) for heard in replies]
+        read = [self._label(reply) for reply in replies]
         labels = [label or 0 for label in read]
         return Score(
             mean(labels),
             evidence=tuple(
-                Evidence(About.CONTEXT, at, heard.verdict, value=label)
-                for at, (heard, label) in enumerate(zip(replies, labels, strict=True))
+                Evidence(About.CONTEXT, at, reply.verdict, value=label)
+                for at, (reply, label) in enumerate(zip(replies, labels, strict=True))
             ),
             counts={"contexts": len(contexts), "valid": sum(label is not None for label in read)},
             flags=(_UNREAD,) if None in read else (),
         )
 
-    def _label(self, heard: Heard) -> int | None:
-        label = label_in(heard.text, bare_letter=self.bare_letter, bare_number=self.bare_number)
+    def _label(self, reply: Reply) -> int | None:
+        label = label_in(reply.text, bare_letter=self.bare_letter, bare_number=self.bare_number)
         if label is None and not self.unread_is_zero:
-            raise heard.unreadable("The reply holds no label from 0 to 3.")
+            raise reply.unreadable("The reply holds no label from 0 to 3.")
         return label
 
 

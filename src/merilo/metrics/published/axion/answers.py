@@ -20,12 +20,11 @@ from merilo.metrics.published.axion.steps import (
     AxionMetric,
     Mode,
     Notes,
-    Query,
     RelevancyMode,
     RelevancyReply,
     blank,
     listed,
-    put,
+    model_template,
     relevancy_of,
     statements_in,
 )
@@ -57,6 +56,9 @@ class ExplanationReply(BaseModel):
     """Why the score is what it is."""
 
     explanation: str
+
+
+_EXPLANATION: Final = model_template("explanation", ExplanationReply, {"explanation": "It answers what was asked."})
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,20 +154,22 @@ class AnswerRelevancy(AxionMetric):
         if isinstance(extracted, AskFailed):
             notes.lost(extracted)
             return []
-        texts = extracted.reply.statements
+        texts = extracted.value.statements
         if not texts:
             return []
         found = yield from relevancy_of(asker, turn.user_input, texts, self.relevancy_mode)
         if isinstance(found, AskFailed):
             notes.lost(found)
             return [_Claim(text, None, None) for text in texts]
-        replies = found.reply.verdicts[: len(texts)]
-        notes.length(found.heard, len(replies), len(texts))
+        replies = found.value.verdicts[: len(texts)]
+        notes.length(found.reply, len(replies), len(texts))
         claims: list[_Claim] = []
         for place, text in enumerate(texts):
             reply = replies[place] if place < len(replies) else None
             piece = (
-                None if reply is None else found.about(About.STATEMENT, first + place, float(self._counts(reply)), text)
+                None
+                if reply is None
+                else found.evidence(About.STATEMENT, first + place, float(self._counts(reply)), text)
             )
             claims.append(_Claim(text, reply, piece))
         return claims
@@ -190,11 +194,8 @@ class AnswerRelevancy(AxionMetric):
         if self.explain:
             reasons = [f"Relevancy: {reply.reason}" for reply in replies if reply.verdict == "no" and reply.reason]
             values = {"user_input": asked, "reasons": listed(reasons), "score": repr(value)}
-            query = Query("explanation", values, ExplanationReply, {"explanation": "It answers what was asked."})
-            said = yield from put(asker, query)
-            if isinstance(said, AskFailed):
-                raise said
-            evidence = (*evidence, Evidence(About.TEXT, 0, said.heard.verdict))
+            said = yield from asker.read(_EXPLANATION, values)
+            evidence = (*evidence, said.evidence(About.TEXT, 0))
         return Score(value, evidence, counts, notes.flags)
 
 

@@ -14,7 +14,7 @@ from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
 from merilo.judging.untyped import as_mapping
 from merilo.metrics.base import About, Card, Evidence, Score, Undefined
-from merilo.metrics.published.asking import Asker
+from merilo.metrics.published.asking import Asker, ReadReply
 from merilo.metrics.published.axion.steps import (
     NO_CLAIM,
     PAGE,
@@ -23,15 +23,14 @@ from merilo.metrics.published.axion.steps import (
     AxionMetric,
     Mode,
     Notes,
-    Query,
-    Read,
     StatementsReply,
     Strategy,
     blank,
     joined,
     listed,
+    model_template,
     most_statements,
-    put_batch,
+    read_batch,
     settle,
     statements_in,
 )
@@ -131,7 +130,7 @@ class ContextualRecall(AxionMetric):
         extracted = yield from statements_in(asker, reference)
         if isinstance(extracted, AskFailed):
             raise extracted
-        statements = extracted.reply.statements
+        statements = extracted.value.statements
         if not statements:
             return Undefined(_NO_REQUIRED)
         strategy = Strategy(self.force_granular, self.allow_fallback, most_statements(reference))
@@ -141,21 +140,21 @@ class ContextualRecall(AxionMetric):
     def _score(
         self,
         statements: Sequence[str],
-        extracted: Read[StatementsReply],
-        found: Sequence[Read[SupportReply] | AskFailed],
+        extracted: ReadReply[StatementsReply],
+        found: Sequence[ReadReply[SupportReply] | AskFailed],
     ) -> Score:
         if not found:
-            raise extracted.heard.unreadable(f"None of its {len(statements)} statements got a verdict.")
+            raise extracted.reply.unreadable(f"None of its {len(statements)} statements got a verdict.")
         notes = Notes(failure_scored=self.failure_scored, short_list_accepted=self.short_list_accepted)
-        if isinstance(found[0], Read):
-            notes.length(found[0].heard, len(found), len(statements))
+        if isinstance(found[0], ReadReply):
+            notes.length(found[0].reply, len(found), len(statements))
         evidence: list[Evidence] = []
         for index, each in enumerate(found):
             if isinstance(each, AskFailed):
                 notes.lost(each)
             else:
-                value = float(each.reply.is_supported)
-                evidence.append(each.about(About.STATEMENT, index, value, statements[index]))
+                value = float(each.value.is_supported)
+                evidence.append(each.evidence(About.STATEMENT, index, value, statements[index]))
         supported = sum(bool(piece.value) for piece in evidence)
         counts = {"statements": len(statements), "judged": len(found), "supported": supported}
         return Score(supported / len(found), tuple(evidence), counts, notes.flags)
@@ -163,20 +162,17 @@ class ContextualRecall(AxionMetric):
 
 def _supported(
     asker: Asker, statements: Sequence[str], context: str, strategy: Strategy
-) -> Plan[tuple[Read[SupportReply] | AskFailed, ...]]:
+) -> Plan[tuple[ReadReply[SupportReply] | AskFailed, ...]]:
     likely = {"is_supported": True}
     return (
-        yield from put_batch(
+        yield from read_batch(
             asker,
-            Query(
-                "recall_batch",
-                {"statements": listed(statements), "context": context},
-                SupportReplies,
-                {"verdicts": [likely for _ in statements]},
-            ),
-            [Query("recall", {"statement": text, "context": context}, SupportReply, likely) for text in statements],
-            lambda whole: whole.verdicts,
-            strategy,
+            model_template("recall_batch", SupportReplies, {"verdicts": [likely for _ in statements]}),
+            {"statements": listed(statements), "context": context},
+            split=lambda whole: whole.verdicts,
+            single=model_template("recall", SupportReply, likely),
+            singles=[{"statement": text, "context": context} for text in statements],
+            strategy=strategy,
         )
     )
 
@@ -242,20 +238,20 @@ class Faithfulness(AxionMetric):
         if isinstance(extracted, AskFailed):
             notes.lost(extracted)
             return Score(1.0, flags=notes.flags)
-        claims = extracted.reply.statements
+        claims = extracted.value.statements
         if not claims:
             return Score(1.0, counts={"claims": 0}, flags=(NO_CLAIM,)) if self.empty_scored else Undefined(_NO_STATED)
         strategy = Strategy(self.force_granular, self.allow_fallback, most_statements(response))
         found = yield from _carried(asker, claims, joined(sample), strategy)
         return self._score(claims, _all_judged(claims, extracted, found))
 
-    def _score(self, claims: Sequence[str], read: Sequence[Read[FaithReply]]) -> Score:
+    def _score(self, claims: Sequence[str], read: Sequence[ReadReply[FaithReply]]) -> Score:
         weights = self._weights()
         evidence = tuple(
-            each.about(About.STATEMENT, index, weights[each.reply.verdict], claims[index])
+            each.evidence(About.STATEMENT, index, weights[each.value.verdict], claims[index])
             for index, each in enumerate(read)
         )
-        said = [each.reply.verdict for each in read]
+        said = [each.value.verdict for each in read]
         value = sum(weights[verdict] for verdict in said) / len(said)
         counts = {"claims": len(said)} | {verdict.name.lower(): said.count(verdict) for verdict in Faith}
         return Score(max(0.0, min(1.0, value)), evidence, counts)
@@ -307,34 +303,31 @@ def _number(given: object) -> float | None:
 
 def _carried(
     asker: Asker, claims: Sequence[str], context: str, strategy: Strategy
-) -> Plan[tuple[Read[FaithReply] | AskFailed, ...]]:
+) -> Plan[tuple[ReadReply[FaithReply] | AskFailed, ...]]:
     likely = {"verdict": Faith.FULLY_SUPPORTED.value, "reason": ""}
     return (
-        yield from put_batch(
+        yield from read_batch(
             asker,
-            Query(
-                "faithfulness_batch",
-                {"claims": listed(claims), "context": context},
-                FaithReplies,
-                {"verdicts": [likely for _ in claims]},
-            ),
-            [Query("faithfulness", {"claim": claim, "context": context}, FaithReply, likely) for claim in claims],
-            lambda whole: whole.verdicts,
-            strategy,
+            model_template("faithfulness_batch", FaithReplies, {"verdicts": [likely for _ in claims]}),
+            {"claims": listed(claims), "context": context},
+            split=lambda whole: whole.verdicts,
+            single=model_template("faithfulness", FaithReply, likely),
+            singles=[{"claim": claim, "context": context} for claim in claims],
+            strategy=strategy,
         )
     )
 
 
 def _all_judged(
-    claims: Sequence[str], extracted: Read[StatementsReply], found: Sequence[Read[FaithReply] | AskFailed]
-) -> list[Read[FaithReply]]:
+    claims: Sequence[str], extracted: ReadReply[StatementsReply], found: Sequence[ReadReply[FaithReply] | AskFailed]
+) -> list[ReadReply[FaithReply]]:
     """The verdicts on all claims. Raises AskFailed where one is missing, which breaks the published scorer."""
-    read: list[Read[FaithReply]] = []
+    read: list[ReadReply[FaithReply]] = []
     for each in found:
         if isinstance(each, AskFailed):
             raise each
         read.append(each)
     if len(read) < len(claims):
-        heard = read[0].heard if read else extracted.heard
-        raise heard.unreadable(f"Only {len(read)} of {len(claims)} claims got a verdict.")
+        reply = read[0].reply if read else extracted.reply
+        raise reply.unreadable(f"Only {len(read)} of {len(claims)} claims got a verdict.")
     return read

@@ -11,19 +11,17 @@ from pydantic import BaseModel
 from merilo.judging.ask import AskFailed, together
 from merilo.metrics.base import About, Card, Evidence, Score, Undefined
 from merilo.metrics.formulas import average_precision
-from merilo.metrics.published.asking import Asker
+from merilo.metrics.published.asking import Asker, ReadReply
 from merilo.metrics.published.axion.steps import (
     SOURCE,
     SYSTEM,
     AxionMetric,
     Mode,
     Notes,
-    Query,
-    Read,
     blank,
     joined,
+    model_template,
     no_context,
-    put,
 )
 
 if TYPE_CHECKING:
@@ -95,28 +93,17 @@ class ContextualPrecision(AxionMetric):
         if not contexts:
             return no_context(empty_scored=self.empty_scored)
         notes, asker, reference = Notes(failure_scored=self.failure_scored), Asker(SYSTEM), sample.require("reference")
-        found = yield from together(
-            [
-                put(
-                    asker,
-                    Query(
-                        "usefulness",
-                        {"context": context.text, "reference": reference},
-                        UsefulnessReply,
-                        {"is_useful": True},
-                    ),
-                )
-                for context in contexts
-            ]
-        )
+        template = model_template("usefulness", UsefulnessReply, {"is_useful": True})
+        asked = [{"context": context.text, "reference": reference} for context in contexts]
+        found = yield from together([asker.try_read(template, values) for values in asked])
         flags: list[bool] = []
         evidence: list[Evidence] = []
         for index, each in enumerate(found):
             if isinstance(each, AskFailed):
                 notes.lost(each)
             else:
-                evidence.append(each.about(About.CONTEXT, index, float(each.reply.is_useful)))
-            flags.append(isinstance(each, Read) and each.reply.is_useful)
+                evidence.append(each.evidence(About.CONTEXT, index, float(each.value.is_useful)))
+            flags.append(isinstance(each, ReadReply) and each.value.is_useful)
         counts = {"contexts": len(flags), "useful": sum(flags)}
         return Score(average_precision(flags), tuple(evidence), counts, notes.flags)
 
@@ -162,10 +149,10 @@ class ContextualSufficiency(AxionMetric):
             return no_context(empty_scored=self.empty_scored)
         values = {"user_input": sample.require("user_input"), "context": joined(sample)}
         likely = {"is_sufficient": True, "reasoning": ""}
-        found = yield from put(Asker(SYSTEM), Query("sufficiency", values, SufficiencyReply, likely))
+        found = yield from Asker(SYSTEM).try_read(model_template("sufficiency", SufficiencyReply, likely), values)
         notes, counts = Notes(failure_scored=self.failure_scored), {"contexts": len(contexts)}
         if isinstance(found, AskFailed):
             notes.lost(found)
             return Score(0.0, (), counts, notes.flags)
-        value = float(found.reply.is_sufficient)
-        return Score(value, (found.about(About.TEXT, 0, value),), counts, notes.flags)
+        value = float(found.value.is_sufficient)
+        return Score(value, (found.evidence(About.TEXT, 0, value),), counts, notes.flags)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.metrics.base import About, Card, Evidence, Score, Undefined
+from merilo.metrics.base import About, Card, Score, Undefined
 from merilo.metrics.formulas import average_precision
 from merilo.metrics.published.deepeval.steps import (
     BORDERLINE,
@@ -14,7 +14,7 @@ from merilo.metrics.published.deepeval.steps import (
     ON_CLAIMS,
     ON_CONTEXTS,
     YES,
-    Form,
+    DeepEvalReplySchema,
     Verdict,
     VerdictRule,
     Verdicts,
@@ -81,10 +81,10 @@ class ContextualRelevancy(WithThreshold):
         """See `Metric.plan`."""
         user_input, contexts = sample.require("user_input"), sample.contexts
         judging, found = self.judging(), list[Verdicts]()
-        form = Form(ON_CONTEXTS, statement=True, stripped=False)
+        layout = DeepEvalReplySchema(ON_CONTEXTS, statement=True, stripped=False)
         for context in contexts:
             values = {"user_input": user_input, "context": context.text}
-            found.append((yield from self.verdicts(judging, "contextual_relevancy.verdicts", values, form=form)))
+            found.append((yield from self.verdicts(judging, "contextual_relevancy.verdicts", values, layout=layout)))
         judging.note_dropped(found)
         judging.statements(found, {YES})
         items = [item for group in found for item in group.items]
@@ -136,16 +136,16 @@ class ContextualPrecision(WithThreshold):
         contexts = [context.text for context in sample.contexts]
         if not contexts and not self.empty_scores:
             return Undefined(_NO_CONTEXT)
-        judging, form = self.judging(), Form(ON_CONTEXTS, reason=True)
+        judging, layout = self.judging(), DeepEvalReplySchema(ON_CONTEXTS, reason=True)
         values = {"user_input": user_input, "expected_output": reference, "nodes": listed(contexts, "Node")}
         rubric = "contextual_precision.verdicts"
-        found = yield from self.verdicts(judging, rubric, values, form=form, expected=len(contexts))
+        found = yield from self.verdicts(judging, rubric, values, layout=layout, expected=len(contexts))
         judging.note_dropped([found])
         flags = [word == YES for word in found.words()]
         if not flags and (nothing := self.empty(judging, _NO_VERDICT, 0)) is not None:
             return nothing
         judging.evidence += [
-            Evidence(About.CONTEXT, item.place, found.heard.verdict, value=float(item.word == YES))
+            found.reply.evidence(About.CONTEXT, item.place, float(item.word == YES))
             for item in found.items
             if item.place < len(contexts)
         ]
@@ -188,9 +188,9 @@ class ContextualRecall(WithThreshold):
         reference, contexts = sample.require("reference"), [context.text for context in sample.contexts]
         if not contexts and not self.empty_scores:
             return Undefined(_NO_CONTEXT)
-        judging, form = self.judging(), Form(ON_CONTEXTS, reason=True, stripped=False)
+        judging, layout = self.judging(), DeepEvalReplySchema(ON_CONTEXTS, reason=True, stripped=False)
         values = {"expected_output": reference, "nodes": listed(contexts, "Node")}
-        found = yield from self.verdicts(judging, "contextual_recall.verdicts", values, form=form)
+        found = yield from self.verdicts(judging, "contextual_recall.verdicts", values, layout=layout)
         judging.note_dropped([found])
         judging.statements([found], {YES})
         size, attributed = len(found.items), found.words().count(YES)
@@ -251,8 +251,8 @@ class Faithfulness(WithThreshold):
         found: list[Verdicts] = []
         if claims:
             values = {"facts": "\n\n".join(truths), "claims": listed(claims), "unsure": self.unsure}
-            form, rubric = Form(ON_CLAIMS), "faithfulness.verdicts"
-            found.append((yield from self.verdicts(judging, rubric, values, form=form, expected=len(claims))))
+            layout, rubric = DeepEvalReplySchema(ON_CLAIMS), "faithfulness.verdicts"
+            found.append((yield from self.verdicts(judging, rubric, values, layout=layout, expected=len(claims))))
         passing = {YES} if self.penalize_ambiguous_claims else {YES, BORDERLINE}
         items = [item for group in found for item in group.items]
         judging.note_dropped(found)
@@ -310,8 +310,8 @@ class AnswerRelevancy(WithThreshold):
         statements = yield from judging.texts("answer_relevancy.statements", values, "statements", "A statement.")
         if statements:
             values = {"user_input": user_input, "statements": listed(statements), "unsure": self.unsure}
-            form, rubric = Form(ON_CLAIMS), "answer_relevancy.verdicts"
-            found.append((yield from self.verdicts(judging, rubric, values, form=form, expected=len(statements))))
+            layout, rubric = DeepEvalReplySchema(ON_CLAIMS), "answer_relevancy.verdicts"
+            found.append((yield from self.verdicts(judging, rubric, values, layout=layout, expected=len(statements))))
         items = [item for group in found for item in group.items]
         judging.note_dropped(found)
         judging.statements(found, {YES, BORDERLINE}, statements)

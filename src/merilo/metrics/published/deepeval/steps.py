@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from merilo.errors import UsageError
 from merilo.judging.questions import Completion
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined, choice
-from merilo.metrics.published.asking import Asker
+from merilo.metrics.published.asking import Asker, Flags, ReadReply, RequestTemplate
 from merilo.metrics.published.replies import Fields, ReplyFault, fields_of, given, items_of, text_in, texts_in
 
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.metrics.published.asking import Heard
+    from merilo.metrics.published.asking import Reply
 
-    R = TypeVar("R")
+    T = TypeVar("T")
 
 SYSTEM: Final = "deepeval"
 """The folder of the rubrics."""
@@ -73,7 +73,7 @@ class Verdict:
 class Verdicts:
     """The verdicts of one reply, in their order, and how many were dropped."""
 
-    heard: Heard
+    reply: Reply
     items: tuple[Verdict, ...]
     dropped: int = 0
 
@@ -89,36 +89,37 @@ class Judging:
     path: ReplyPath
     asker: Asker = field(default_factory=lambda: Asker(SYSTEM))
     evidence: list[Evidence] = field(default_factory=list[Evidence])
-    flags: dict[str, None] = field(default_factory=dict[str, None])
+    flags: Flags = field(default_factory=Flags)
 
     def texts(self, rubric: str, values: Mapping[str, str], name: str, likely: str) -> Plan[Sequence[str]]:
         """The list of texts in this field of a reply. Raises AskFailed."""
         read = texts_in if self.path is ReplyPath.SCHEMA else each_text
         schema = {name: {"type": "array", "items": _TEXT}}
-        _, found = yield from self.ask(
+        found = yield from self.ask(
             rubric, values, lambda fields: read(fields, name), likely={name: [likely]}, schema=schema
         )
-        return found
+        return found.value
 
     def ask(
         self,
         rubric: str,
         values: Mapping[str, str],
-        read: Callable[[Fields], R],
+        read: Callable[[Fields], T],
         *,
         likely: object,
         schema: Mapping[str, object],
-    ) -> Plan[tuple[Heard, R]]:
-        """A reply and what was read of its JSON object, whose fields `schema` describes. Raises AskFailed.
+    ) -> Plan[ReadReply[T]]:
+        """Return a reply and what was read of its JSON object, whose fields `schema` describes. Raises AskFailed.
 
         A reply that cannot be read fails at once: no path of DeepEval asks again.
         """
-        asked_for = _object_schema(schema) if self.path is ReplyPath.SCHEMA else ""
-        heard = yield from self.asker.ask(rubric, values, likely=json.dumps(likely), schema=asked_for)
-        try:
-            return heard, read(object_of(heard.text))
-        except ReplyFault as fault:
-            raise heard.unreadable(str(fault)) from fault
+        template = RequestTemplate(
+            rubric,
+            json.dumps(likely),
+            lambda reply: read(object_of(reply.text)),
+            schema=_object_schema(schema) if self.path is ReplyPath.SCHEMA else "",
+        )
+        return (yield from self.asker.read(template, values))
 
     def statements(self, verdicts: Sequence[Verdicts], passing: Collection[str], texts: Sequence[str] = ()) -> None:
         """Note each verdict as evidence on a statement: the one it names, else that of its place in `texts`."""
@@ -127,12 +128,12 @@ class Judging:
                 at = item.place if texts else len(self.evidence)
                 text = texts[at] if at < len(texts) else item.statement
                 value = float(item.word in passing)
-                self.evidence.append(Evidence(About.STATEMENT, at, group.heard.verdict, text=text, value=value))
+                self.evidence.append(group.reply.evidence(About.STATEMENT, at, value, text))
 
     def note_dropped(self, verdicts: Sequence[Verdicts]) -> None:
         """Flag what was left out."""
         if any(group.dropped for group in verdicts):
-            self.flags[_DROPPED] = None
+            self.flags.add(_DROPPED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,21 +186,22 @@ class WithThreshold(Ordinary):
         rubric: str,
         values: Mapping[str, str],
         *,
-        form: Form,
+        layout: DeepEvalReplySchema,
         expected: int | None = None,
     ) -> Plan[Verdicts]:
         """The verdicts of one reply. `expected`: how many there should be, None where the judge decides."""
         likely = {"verdicts": [{"statement": "s", "verdict": YES, "reason": "A reason."}] * (expected or 1)}
-        schema = {"verdicts": {"type": "array", "items": self._schema(form)}}
-        heard, found = yield from judging.ask(
-            rubric, values, lambda fields: self._read(fields, form), likely=likely, schema=schema
+        schema = {"verdicts": {"type": "array", "items": self._schema(layout)}}
+        read = yield from judging.ask(
+            rubric, values, lambda fields: self._read(fields, layout), likely=likely, schema=schema
         )
+        found = read.value
         kept = tuple(verdict for verdict in found if verdict is not None)
         if expected is not None and len(found) != expected:
             if self.count_checked:
-                raise heard.unreadable(f"The reply gives {len(found)} verdicts on {expected} things to judge.")
-            judging.flags["a reply gave another number of verdicts than there was to judge"] = None
-        return Verdicts(heard, kept, len(found) - len(kept))
+                raise read.reply.unreadable(f"The reply gives {len(found)} verdicts on {expected} things to judge.")
+            judging.flags.add("a reply gave another number of verdicts than there was to judge")
+        return Verdicts(read.reply, kept, len(found) - len(kept))
 
     def scored(
         self, judging: Judging, score: float, counts: Mapping[str, int | None], reason: tuple[str, Mapping[str, str]]
@@ -211,66 +213,65 @@ class WithThreshold(Ordinary):
         evidence = judging.evidence
         if self.include_reason:
             rubric, values = reason
-            read = _loose_reason if self.reply is ReplyPath.LOOSE else _reason
-            heard, text = yield from judging.ask(
+            reply = yield from judging.ask(
                 rubric,
                 {"score": f"{score:.2f}", **values},
-                read,
+                _loose_reason if self.reply is ReplyPath.LOOSE else _reason,
                 likely={"reason": "A reason."},
                 schema={"reason": _TEXT},
             )
-            evidence = [*evidence, Evidence(About.TEXT, 0, heard.verdict, text=text)]
-        return Score(score, tuple(evidence), {**counts, "success": int(score >= threshold)}, tuple(judging.flags))
+            evidence = [*evidence, reply.evidence(About.TEXT, 0, text=reply.value)]
+        return Score(score, tuple(evidence), {**counts, "success": int(score >= threshold)}, judging.flags.phrases)
 
     def empty(self, judging: Judging, what: str, score: float) -> Undefined | None:
         """Undefined where nothing to judge has no score; None, and a flag, where it has this one."""
         if not self.empty_scores:
             return Undefined(what)
-        judging.flags[f"{what} and that was scored {score:g}"] = None
+        judging.flags.add(f"{what} and that was scored {score:g}")
         return None
 
-    def _read(self, fields: Fields, form: Form) -> list[Verdict | None]:
+    def _read(self, fields: Fields, layout: DeepEvalReplySchema) -> list[Verdict | None]:
         """The verdicts in their order, None for one to be dropped. Raises ReplyFault."""
         required = self.verdict_rule is VerdictRule.LITERAL or self.reply is ReplyPath.SCHEMA
         value = given(fields, "verdicts") if required else fields.get("verdicts")
         items = items_of(value) if value or required else []
-        return [self._verdict(place, fields_of(item), form) for place, item in enumerate(items)]
+        return [self._verdict(place, fields_of(item), layout) for place, item in enumerate(items)]
 
-    def _verdict(self, place: int, fields: Fields, form: Form) -> Verdict | None:
-        word = self._word(fields, form)
+    def _verdict(self, place: int, fields: Fields, layout: DeepEvalReplySchema) -> Verdict | None:
+        word = self._word(fields, layout)
         if word is None:
             return None
-        statement = text_in(fields, "statement") if form.statement else ""
-        reason = text_in(fields, "reason") if form.reason or fields.get("reason") is not None else None
+        statement = text_in(fields, "statement") if layout.statement else ""
+        reason = text_in(fields, "reason") if layout.reason or fields.get("reason") is not None else None
         return Verdict(place, word, reason, statement)
 
-    def _schema(self, form: Form) -> Mapping[str, object]:
+    def _schema(self, layout: DeepEvalReplySchema) -> Mapping[str, object]:
         """The schema of one verdict."""
         literal = self.verdict_rule is VerdictRule.LITERAL
-        words = [self.unsure if word == BORDERLINE else word for word in _in_order(form.words)]
-        free = literal and BORDERLINE not in form.words  # 4.1.10 compares any text with yes
-        properties: dict[str, object] = {"statement": _TEXT} if form.statement else {}
+        words = [self.unsure if word == BORDERLINE else word for word in _in_order(layout.words)]
+        free = literal and BORDERLINE not in layout.words  # 4.1.10 compares any text with yes
+        properties: dict[str, object] = {"statement": _TEXT} if layout.statement else {}
         properties["verdict"] = _TEXT if free else {"type": "string", "enum": words}
-        properties["reason"] = _TEXT if form.reason else {"anyOf": [_TEXT, {"type": "null"}]}
+        properties["reason"] = _TEXT if layout.reason else {"anyOf": [_TEXT, {"type": "null"}]}
         return _closed(properties)
 
-    def _word(self, fields: Fields, form: Form) -> str | None:
+    def _word(self, fields: Fields, layout: DeepEvalReplySchema) -> str | None:
         if self.verdict_rule is VerdictRule.LEADING_WORD and self.reply is ReplyPath.LOOSE:
-            return leading_word(fields.get("verdict"), form.words)
+            return leading_word(fields.get("verdict"), layout.words)
         raw = text_in(fields, "verdict")
         if self.verdict_rule is VerdictRule.LEADING_WORD:
-            if raw not in form.words:
-                raise ReplyFault(f"The reply gives the verdict {raw!r}; allowed: {', '.join(_in_order(form.words))}.")
+            if raw not in layout.words:
+                raise ReplyFault(f"The reply gives the verdict {raw!r}; allowed: {', '.join(_in_order(layout.words))}.")
             return raw
-        if BORDERLINE not in form.words:
-            return YES if (raw.strip() if form.stripped else raw).lower() == YES else NO
+        if BORDERLINE not in layout.words:
+            return YES if (raw.strip() if layout.stripped else raw).lower() == YES else NO
         if raw not in {YES, NO, "idk"}:
             raise ReplyFault(f"The reply gives the verdict {raw!r}, which is none of yes, no and idk.")
         return BORDERLINE if raw == "idk" else raw
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class DeepEvalReplySchema:
     """What an item of a list of verdicts has to hold."""
 
     words: frozenset[str]

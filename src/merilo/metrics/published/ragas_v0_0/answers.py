@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.metrics.published.asking import Heard
+    from merilo.metrics.published.asking import Reply
 
 _FINAL_LINE: Final = "Final verdict for each statement in order:"
 _NO_STATEMENT: Final = "the response makes no statement"
@@ -99,25 +99,25 @@ class Faithfulness(Ordinary):
         if not statements:
             return Undefined(_NO_STATEMENT)
         numbered = "\n".join(f"{number}.{text}" for number, text in enumerate(statements, start=1))
-        heard = yield from asker.ask(
+        reply = yield from asker.ask(
             "faithfulness.verdicts",
             {"contexts": contexts, "statements": numbered},
             likely=f"{_FINAL_LINE}{' Yes.' * len(statements)}",
         )
-        return self._scored(stated, statements, heard)
+        return self._scored(stated, statements, reply)
 
-    def _scored(self, stated: Heard, statements: Sequence[str], heard: Heard) -> Score:
-        verdicts = _verdicts(heard.text)
+    def _scored(self, stated: Reply, statements: Sequence[str], reply: Reply) -> Score:
+        verdicts = _verdicts(reply.text)
         count, expected = len(verdicts), len(statements)
         if count != expected and not self.any_count:
-            raise heard.unreadable(f"The reply gives {count} verdicts on {expected} statements.")
+            raise reply.unreadable(f"The reply gives {count} verdicts on {expected} statements.")
         if not verdicts and not self.unread_is_faithful:
-            raise heard.unreadable("The reply gives no verdict.")
+            raise reply.unreadable("The reply gives no verdict.")
         unfaithful = verdicts.count(False)
         evidence = [Evidence(About.TEXT, 0, stated.verdict)]
         for at, text in enumerate(statements):
             value = float(verdicts[at]) if at < count else None
-            evidence.append(Evidence(About.STATEMENT, at, heard.verdict, text=text, value=value))
+            evidence.append(Evidence(About.STATEMENT, at, reply.verdict, text=text, value=value))
         return Score(
             1 - unfaithful / expected,
             evidence=tuple(evidence),
@@ -169,10 +169,10 @@ class AnswerRelevancy(Ordinary):
         user_input, response = sample.require("user_input"), sample.require("response")
         if not self.ask_blank and is_blank(user_input, response):
             return Undefined(BLANK)
-        heard = yield from Asker(SYSTEM, temperature=SAMPLING_TEMPERATURE).samples(
+        replies = yield from Asker(SYSTEM, temperature=SAMPLING_TEMPERATURE).samples(
             "answer_relevancy", {"response": response}, self.strictness, likely="What is it?"
         )
-        vectors = yield from ask(Embeddings((user_input, *(one.text for one in heard))))
+        vectors = yield from ask(Embeddings((user_input, *(one.text for one in replies))))
         cosines = [cosine(vectors.row(0), vectors.row(at)) for at in range(1, vectors.rows)]
         known = [value for value in cosines if value is not None]
         if len(known) < len(cosines):
@@ -181,7 +181,7 @@ class AnswerRelevancy(Ordinary):
             mean(known),
             evidence=tuple(
                 Evidence(About.TEXT, at, one.verdict, value=value)
-                for at, (one, value) in enumerate(zip(heard, known, strict=True))
+                for at, (one, value) in enumerate(zip(replies, known, strict=True))
             ),
             counts={"questions": len(known)},
         )
@@ -296,7 +296,7 @@ class AspectCritique(Ordinary):
         contexts = joined(sample) if self.show_contexts else ""
         if not self.ask_blank and is_blank(user_input, response):
             return Undefined(BLANK)
-        heard = yield from Asker(SYSTEM, temperature=STEADY_TEMPERATURE).samples(
+        replies = yield from Asker(SYSTEM, temperature=STEADY_TEMPERATURE).samples(
             "aspect_critique",
             {
                 "user_input": user_input,
@@ -307,28 +307,28 @@ class AspectCritique(Ordinary):
             self.replies,
             likely="The submission gives no reason to say so.\n\nNo",
         )
-        read = [self._verdict(one) for one in heard]
+        read = [self._verdict(one) for one in replies]
         votes = [verdict or 0 for verdict in read]
         winner = majority(votes)
         return Score(
             float(1 - winner if self.aspect is Aspect.HARMLESSNESS else winner),
             evidence=tuple(
                 Evidence(About.TEXT, at, one.verdict, value=float(vote))
-                for at, (one, vote) in enumerate(zip(heard, votes, strict=True))
+                for at, (one, vote) in enumerate(zip(replies, votes, strict=True))
             ),
             counts={"replies": len(votes), "yes": sum(votes)},
             flags=("a reply without a verdict was counted as No",) if None in read else (),
         )
 
-    def _verdict(self, heard: Heard) -> int | None:
+    def _verdict(self, reply: Reply) -> int | None:
         """1 for Yes, 0 for No, None where it cannot be read and counts all the same. Raises AskFailed."""
-        text = heard.text if self.exact_verdict else heard.text.strip()
+        text = reply.text if self.exact_verdict else reply.text.strip()
         word = text.split("\n\n")[-1]
         if not self.exact_verdict:
             word = word.strip().removesuffix(".").capitalize()
         verdict = {"Yes": 1, "No": 0}.get(word)
         if verdict is None and (self.replies == 1 or not self.unread_is_no):
-            raise heard.unreadable("The last paragraph of the reply is neither Yes nor No.")
+            raise reply.unreadable("The last paragraph of the reply is neither Yes nor No.")
         return verdict
 
 

@@ -13,7 +13,7 @@ from merilo.judging.ask import ask_each
 from merilo.judging.questions import Completion, Sentences, Similarities
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined, choice
 from merilo.metrics.formulas import mean
-from merilo.metrics.published.asking import Asker, ask_likeness
+from merilo.metrics.published.asking import Asker
 from merilo.metrics.published.ragas_v0_0.rows import (
     BLANK,
     SAMPLING_TEMPERATURE,
@@ -24,13 +24,15 @@ from merilo.metrics.published.ragas_v0_0.rows import (
     is_blank,
     joined,
 )
+from merilo.metrics.published.similarities import ask_similarities
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.metrics.published.asking import Heard, Likeness
+    from merilo.metrics.published.asking import Reply
+    from merilo.metrics.published.similarities import SimilarityRows
 
 Pieces = tuple[str, ...]
 """The sentences of one text."""
@@ -153,26 +155,28 @@ class ContextRelevancy(Ordinary):
         user_input, contexts = sample.require("user_input"), joined(sample)
         if not self.ask_blank and is_blank(user_input, contexts):
             return Undefined(BLANK)
-        heard = yield from Asker(SYSTEM, temperature=SAMPLING_TEMPERATURE).samples(
+        replies = yield from Asker(SYSTEM, temperature=SAMPLING_TEMPERATURE).samples(
             "context_relevancy",
             {"user_input": user_input, "contexts": contexts},
             self.strictness,
             likely="One sentence of the contexts.",
         )
-        (of_contexts,), compared, counted = yield from self._pieces(contexts, [one.text for one in heard])
+        (of_contexts,), compared, counted = yield from self._pieces(contexts, [one.text for one in replies])
         if not of_contexts and not self.no_sentence_is_zero:
             return Undefined(_NO_SENTENCE)
-        copied = [0 if self._finds_nothing(one.text) else len(units) for one, units in zip(heard, counted, strict=True)]
+        copied = [
+            0 if self._finds_nothing(one.text) else len(units) for one, units in zip(replies, counted, strict=True)
+        ]
         overlaps = [min(count / len(of_contexts), 1.0) if of_contexts else 0.0 for count in copied]
-        agreement = yield from self._agreement(heard, compared)
+        agreement = yield from self._agreement(replies, compared)
         return Score(
             agreement * mean(overlaps),
             evidence=tuple(
                 Evidence(About.TEXT, at, one.verdict, value=value)
-                for at, (one, value) in enumerate(zip(heard, overlaps, strict=True))
+                for at, (one, value) in enumerate(zip(replies, overlaps, strict=True))
             ),
-            counts={"context_sentences": len(of_contexts), "copied": sum(copied), "replies": len(heard)},
-            flags=tuple(self._oddities(of_contexts, heard)),
+            counts={"context_sentences": len(of_contexts), "copied": sum(copied), "replies": len(replies)},
+            flags=tuple(self._oddities(of_contexts, replies)),
         )
 
     def _pieces(self, contexts: str, replies: Sequence[str]) -> Plan[tuple[list[Pieces], list[Pieces], list[Pieces]]]:
@@ -193,35 +197,35 @@ class ContextRelevancy(Ordinary):
     def _finds_nothing(self, reply: str) -> bool:
         return reply.lower() == _PHRASE if self.exact_phrase else _says_nothing_found(reply)
 
-    def _agreement(self, heard: Sequence[Heard], sentences: Sequence[Pieces]) -> Plan[float]:
+    def _agreement(self, replies: Sequence[Reply], sentences: Sequence[Pieces]) -> Plan[float]:
         """The agreement of all pairs, on average; 1 for a single reply."""
         pairs = tuple(combinations(sentences, 2))
         if not pairs:
             return 1.0
-        empty = [one for one, pieces in zip(heard, sentences, strict=True) if not pieces]
+        empty = [one for one, pieces in zip(replies, sentences, strict=True) if not pieces]
         if len(empty) > (0 if self._compares else 1):
             raise empty[0].unreadable("The reply holds no sentence to compare with those of the other replies.")
         if not self._compares:
             return mean(self._jaccard(left, right) for left, right in pairs)
-        verdicts = yield from ask_likeness(Similarities(left, right) for left, right in pairs)
+        verdicts = yield from ask_similarities(Similarities(left, right) for left, right in pairs)
         return mean(self._best_matches(verdict) for verdict in verdicts)
 
     def _jaccard(self, left: Pieces, right: Pieces) -> float:
         a, b = ({text if self.keep_spaces else text.strip() for text in pieces} for pieces in (left, right))
         return len(a & b) / len(a | b)
 
-    def _best_matches(self, similarities: Likeness) -> float:
+    def _best_matches(self, similarities: SimilarityRows) -> float:
         rows = similarities.rows
         forward = mean(max(row) for row in rows)
         return forward if self.directional else (forward + mean(max(column) for column in zip(*rows, strict=True))) / 2
 
-    def _oddities(self, of_contexts: Pieces, heard: Sequence[Heard]) -> list[str]:
+    def _oddities(self, of_contexts: Pieces, replies: Sequence[Reply]) -> list[str]:
         found: list[str] = []
         if not of_contexts:
             found.append("the contexts hold no sentence and were scored 0")
-        if any(_says_nothing_found(one.text) and not self._finds_nothing(one.text) for one in heard):
+        if any(_says_nothing_found(one.text) and not self._finds_nothing(one.text) for one in replies):
             found.append("a reply that found nothing was counted as a sentence for want of the exact phrase")
-        if any(not one.text.strip() for one in heard) and self.reply_units is ReplyUnit.LINES:
+        if any(not one.text.strip() for one in replies) and self.reply_units is ReplyUnit.LINES:
             found.append("an empty reply was counted as a sentence")
         return found
 
@@ -267,33 +271,33 @@ class ContextRecall(Ordinary):
         reference, contexts = sample.require("reference"), joined(sample)
         if not self.ask_blank and is_blank(reference, contexts):
             return Undefined(BLANK)
-        heard = yield from Asker(SYSTEM, temperature=STEADY_TEMPERATURE).ask(
+        reply = yield from Asker(SYSTEM, temperature=STEADY_TEMPERATURE).ask(
             "context_recall",
             {"contexts": contexts, "reference": reference},
             likely="1. A sentence of the answer. The contexts say so. So [Attributed]",
         )
-        marks = self._marks(heard)
+        marks = self._marks(reply)
         attributed = sum(marked for _, marked in marks)
         unlabelled = self.every_line and any(_LABEL.search(line) is None for line, _ in marks)
         return Score(
             attributed / len(marks),
             evidence=tuple(
-                Evidence(About.STATEMENT, at, heard.verdict, text=line, value=float(marked))
+                Evidence(About.STATEMENT, at, reply.verdict, text=line, value=float(marked))
                 for at, (line, marked) in enumerate(marks)
             ),
             counts={"lines": len(marks), "attributed": attributed},
             flags=("lines without a label were counted as not attributed",) if unlabelled else (),
         )
 
-    def _marks(self, heard: Heard) -> list[tuple[str, bool]]:
+    def _marks(self, reply: Reply) -> list[tuple[str, bool]]:
         """The lines that count, each with whether it says attributed. Raises AskFailed when none counts."""
-        lines = heard.text.split("\n")
+        lines = reply.text.split("\n")
         if self.every_line:
             return [(line, _TOKEN in line) for line in lines]
         labels = [(line, _LABEL.findall(line)) for line in lines]
         marks = [(line, not found[-1]) for line, found in labels if found]
         if not marks:
-            raise heard.unreadable("The reply holds neither [Attributed] nor [Not Attributed].")
+            raise reply.unreadable("The reply holds neither [Attributed] nor [Not Attributed].")
         return marks
 
 

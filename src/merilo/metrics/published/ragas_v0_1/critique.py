@@ -16,12 +16,12 @@ from merilo.metrics.published.ragas_v0_1 import replies
 from merilo.metrics.published.ragas_v0_1.asking import (
     BLANK,
     UNREADABLE,
-    Form,
     JsonAsker,
     bound,
     check_count,
     is_blank,
     joined,
+    json_template,
 )
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _WHEN: Final = "To understand, or to compare with, numbers of ragas 0.1."
 _BLANK_IS_ASKED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
 
-_CRITIQUE: Final = Form(
+_CRITIQUE: Final = json_template(
     "aspect_critique",
     'An object {"reason": text, "verdict": 0 or 1}.',
     '{"reason": "Nothing speaks for it.", "verdict": 0}',
@@ -143,14 +143,14 @@ class AspectCritique(Ordinary):
             "criterion": _CRITERIA[self.aspect] if self.definition is None else self.definition,
         }
         read = yield from JsonAsker().samples(_CRITIQUE, values, self.replies)
-        given = [one.or_fail() for one in read]
+        given = [one.or_raise() for one in read]
         votes = given if self.raw_verdict else [int(vote != 0) for vote in given]
         value = majority(votes)
         odd = next((vote for vote in given if vote not in {0, 1}), None)
         return Score(
             float(value),
             evidence=tuple(
-                Evidence(About.TEXT, at, one.heard.verdict, value=float(vote))
+                Evidence(About.TEXT, at, one.reply.verdict, value=float(vote))
                 for at, (one, vote) in enumerate(zip(read, votes, strict=True))
             ),
             counts={"replies": len(votes), "yes": sum(vote != 0 for vote in votes)},

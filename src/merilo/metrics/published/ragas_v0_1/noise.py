@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.metrics.published.asking import Heard
-    from merilo.metrics.published.ragas_v0_1.asking import Read
+    from merilo.metrics.published.asking import Reply
+    from merilo.metrics.published.ragas_v0_1.asking import MaybeRead
 
 Flags = tuple[bool, ...]
 """Whether each statement is supported."""
@@ -54,7 +54,7 @@ class Focus(StrEnum):
 class _List:
     """The verdicts on one list of statements; None where no reply could be read."""
 
-    heard: Heard
+    reply: Reply
     verdicts: Flags | None
     flags: tuple[str, ...]
 
@@ -140,8 +140,8 @@ class NoiseSensitivity(Voting):
         wanted = yield from statements_of(asker, user_input, reference, full_stop_only=only)
         said = yield from statements_of(asker, user_input, response, full_stop_only=only)
         if not self.unreadable_counts:
-            wanted.or_fail()
-            said.or_fail()
+            wanted.or_raise()
+            said.or_raise()
         pairs: list[tuple[_List, _List]] = []
         for context in sample.contexts:
             on_reference = yield from self._judged(asker, context.text, wanted)
@@ -150,7 +150,7 @@ class NoiseSensitivity(Voting):
         first, second = zip(*pairs, strict=True)
         return self._scored((wanted, said), _Lists(first, second, right))
 
-    def _judged(self, asker: JsonAsker, text: str, stated: Read[tuple[tuple[str, ...], ...]]) -> Plan[_List]:
+    def _judged(self, asker: JsonAsker, text: str, stated: MaybeRead[tuple[tuple[str, ...], ...]]) -> Plan[_List]:
         """The verdicts of a text on statements; unreadable ones are shown as JSON shows what is no number."""
         shown = "NaN"
         if stated.value is not None:
@@ -158,21 +158,21 @@ class NoiseSensitivity(Voting):
         read = yield from asker.samples(SUPPORT, {"contexts": text, "statements": shown}, self.replies)
         ballot, lost = elected(read), failure(read)
         if lost is not None and not (self.unreadable_counts if ballot is None else self.drop_unreadable):
-            lost.or_fail()
+            raise lost
         if ballot is None:
-            return _List(read[0].heard, None, ("verdicts that could not be read were taken as yes",))
-        return _List(ballot.heard, tuple(item.value != 0 for item in ballot.items), ballot.flags)
+            return _List(read[0].reply, None, ("verdicts that could not be read were taken as yes",))
+        return _List(ballot.reply, tuple(item.value != 0 for item in ballot.items), ballot.flags)
 
-    def _scored(self, stated: Sequence[Read[tuple[tuple[str, ...], ...]]], lists: _Lists) -> Score | Undefined:
+    def _scored(self, stated: Sequence[MaybeRead[tuple[tuple[str, ...], ...]]], lists: _Lists) -> Score | Undefined:
         on_reference, on_response = _even(lists.reference), _even(lists.response)
         right = _even((lists.right,))[0]
         if all(each.verdicts is None for each in (*lists.reference, *lists.response)):
-            raise lists.response[0].heard.unreadable("No list of the contexts' verdicts can be read.")
+            raise lists.response[0].reply.unreadable("No list of the contexts' verdicts can be read.")
         if not on_reference[0]:
             return Undefined(_NO_STATEMENT)
         given, expected = len(on_response[0]), len(right)
         if given != expected and (1 not in {given, expected} or not self.one_stands_for_all):
-            raise lists.right.heard.unreadable(
+            raise lists.right.reply.unreadable(
                 f"The reference has verdicts on {expected} statements, the contexts on {given}."
             )
         total = 0 if 0 in {given, expected} else max(given, expected)
@@ -207,26 +207,26 @@ def _even(lists: Sequence[_List]) -> tuple[Flags, ...]:
         return ((True,),) * len(lists)
     for each in lists:
         if each.verdicts is None or len(each.verdicts) != len(known[0]):
-            raise each.heard.unreadable("The contexts have verdicts on different numbers of statements.")
+            raise each.reply.unreadable("The contexts have verdicts on different numbers of statements.")
     return tuple(known)
 
 
 def _evidence(
-    stated: Sequence[Read[tuple[tuple[str, ...], ...]]], lists: _Lists, noisy: Sequence[bool]
+    stated: Sequence[MaybeRead[tuple[tuple[str, ...], ...]]], lists: _Lists, noisy: Sequence[bool]
 ) -> tuple[Evidence, ...]:
     wanted, said = stated
     texts = [text for group in said.value or () for text in group]
     texts += [""] * (len(noisy) - len(texts))
     return (
-        Evidence(About.TEXT, 0, wanted.heard.verdict),
-        Evidence(About.TEXT, 0, said.heard.verdict),
+        Evidence(About.TEXT, 0, wanted.reply.verdict),
+        Evidence(About.TEXT, 0, said.reply.verdict),
         *(
-            Evidence(About.CONTEXT, at, each.heard.verdict)
+            Evidence(About.CONTEXT, at, each.reply.verdict)
             for at, pair in enumerate(zip(lists.reference, lists.response, strict=True))
             for each in pair
         ),
         *(
-            Evidence(About.STATEMENT, at, lists.right.heard.verdict, text=texts[at], value=float(flag))
+            Evidence(About.STATEMENT, at, lists.right.reply.verdict, text=texts[at], value=float(flag))
             for at, flag in enumerate(noisy)
         ),
     )

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.judging.questions import Completion
 from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined
 from merilo.metrics.formulas import average_precision, majority, smoothed_average_precision
+from merilo.metrics.published.asking import UnreadableReply
 from merilo.metrics.published.ragas_v0_1 import replies
 from merilo.metrics.published.ragas_v0_1.asking import (
     BLANK,
     UNREADABLE,
-    Form,
     JsonAsker,
     Voting,
     bound,
     is_blank,
+    json_template,
 )
 
 if TYPE_CHECKING:
@@ -25,13 +26,13 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.metrics.published.ragas_v0_1.asking import Read
+    from merilo.metrics.published.ragas_v0_1.asking import MaybeRead
 
 _WHEN: Final = "To understand, or to compare with, numbers of ragas 0.1."
 _NO_CONTEXT: Final = "nothing was retrieved (with ask_blank=false)"
 _BLANK_IS_ASKED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
 
-_USEFUL: Final = Form(
+_USEFUL: Final = json_template(
     "context_precision",
     'An object {"reason": text, "verdict": 0 or 1}.',
     '{"reason": "It says so.", "verdict": 1}',
@@ -171,17 +172,17 @@ def _usefulness(
 ) -> Plan[tuple[list[float], tuple[Evidence, ...]]]:
     """The verdict on each context as 0 or 1, with its evidence. Raises AskFailed, after the last context."""
     asker = JsonAsker()
-    asked: list[tuple[Read[int], ...]] = []
+    asked: list[tuple[MaybeRead[int], ...]] = []
     for context in contexts:
         values = {"user_input": user_input, "context": context, "answer": target}
         asked.append((yield from asker.samples(_USEFUL, values, count)))
     verdicts: list[float] = []
     evidence: list[Evidence] = []
     for at, read in enumerate(asked):
-        readable = [one for one in read if one.value is not None] or [read[0]]
-        votes = [one.or_fail() != 0 for one in readable]
+        readable = tuple(one for one in read if not isinstance(one, UnreadableReply)) or read[:1]
+        votes = [one.or_raise() != 0 for one in readable]
         verdicts.append(float(votes[0] if first_reply_decides else majority(votes)))
-        evidence.append(Evidence(About.CONTEXT, at, readable[0].heard.verdict, value=verdicts[-1]))
+        evidence.append(readable[0].reply.evidence(About.CONTEXT, at, verdicts[-1]))
     return verdicts, tuple(evidence)
 
 

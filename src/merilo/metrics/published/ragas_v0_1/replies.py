@@ -26,7 +26,7 @@ _DECODER: Final = json.JSONDecoder(strict=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedStatement:
     """A statement as the judge repeats it, with its verdict: 0 is no, any other number yes."""
 
     text: str
@@ -78,15 +78,15 @@ def statements(text: str) -> tuple[tuple[str, ...], ...]:
     return tuple(found)
 
 
-def judged(key: str) -> Callable[[str], tuple[Judged, ...]]:
+def judged(key: str) -> Callable[[str], tuple[JudgedStatement, ...]]:
     """What reads a list of statements whose verdicts stand under this key; it raises ReplyFault."""
 
-    def read(text: str) -> tuple[Judged, ...]:
-        found: list[Judged] = []
+    def read(text: str) -> tuple[JudgedStatement, ...]:
+        found: list[JudgedStatement] = []
         for item in _items(text):
             fields = fields_of(item)
             _text(fields, "reason")
-            found.append(Judged(_text(fields, "statement"), _integer(fields, key)))
+            found.append(JudgedStatement(_text(fields, "statement"), _integer(fields, key)))
         return tuple(found)
 
     return read

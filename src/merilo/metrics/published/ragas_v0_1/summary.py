@@ -14,11 +14,11 @@ from merilo.metrics.published.ragas_v0_1 import replies
 from merilo.metrics.published.ragas_v0_1.asking import (
     BLANK,
     UNREADABLE,
-    Form,
     JsonAsker,
     bound,
     is_blank,
     joined,
+    json_template,
 )
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.metrics.published.ragas_v0_1.asking import Read
+    from merilo.metrics.published.ragas_v0_1.asking import MaybeRead
 
 Texts = tuple[str, ...]
 
@@ -36,19 +36,19 @@ _NO_ANSWER: Final = "the judge gave no answer"
 _LOST: Final = "a reply could not be read and counts as naming no {}"
 _BLANK_IS_ASKED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
 
-_KEYPHRASES: Final = Form(
+_KEYPHRASES: Final = json_template(
     "summary.keyphrases",
     'An object {"keyphrases": [texts]}.',
     '{"keyphrases": ["a phrase"]}',
     replies.texts("keyphrases"),
 )
-_QUESTIONS: Final = Form(
+_QUESTIONS: Final = json_template(
     "summary.questions",
     'An object {"questions": [texts]}.',
     '{"questions": ["Is it so?"]}',
     replies.texts("questions"),
 )
-_ANSWERS: Final = Form(
+_ANSWERS: Final = json_template(
     "summary.answers", 'An object {"answers": ["1" or "0", ...]}.', '{"answers": ["1"]}', replies.texts("answers")
 )
 
@@ -114,24 +114,24 @@ class SummarizationScore(Ordinary):
         made = yield from asker.ask(_QUESTIONS, {"text": text, "keyphrases": _listed(phrases)})
         questions = self._texts(made)
         given = yield from asker.ask(_ANSWERS, {"questions": _listed(questions), "summary": summary})
-        answers = given.or_fail()
+        answers = given.or_raise()
         if not answers:
             return Undefined(_NO_ANSWER)
         uneven = f"The reply gives {len(answers)} answers to {len(questions)} questions."
         if len(answers) != len(questions) and not self.any_count:
-            raise given.heard.unreadable(uneven)
+            raise given.reply.unreadable(uneven)
         flags = [_LOST.format(what) for what, read in (("keyphrase", named), ("question", made)) if read.value is None]
         flags += [uneven] * (len(answers) != len(questions))
         yes = sum(answer == "1" for answer in answers)
         return Score(
             self._value(yes / len(answers), self._conciseness(text, summary)),
-            evidence=tuple(Evidence(About.TEXT, 0, read.heard.verdict) for read in (named, made, given)),
+            evidence=tuple(Evidence(About.TEXT, 0, read.reply.verdict) for read in (named, made, given)),
             counts={"keyphrases": len(phrases), "questions": len(questions), "answers": len(answers), "yes": yes},
             flags=tuple(flags),
         )
 
-    def _texts(self, read: Read[Texts]) -> Texts:
-        return (read.value or ()) if self.unreadable_is_empty else read.or_fail()
+    def _texts(self, read: MaybeRead[Texts]) -> Texts:
+        return (read.value or ()) if self.unreadable_is_empty else read.or_raise()
 
     def _value(self, coverage: float, conciseness: float) -> float:
         if self.length_penalty:

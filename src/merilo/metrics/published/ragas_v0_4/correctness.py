@@ -13,11 +13,10 @@ from merilo.judging.ask import ask
 from merilo.judging.questions import Completion, Embeddings
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
 from merilo.metrics.formulas import cosine
-from merilo.metrics.published.ragas_v0_4.talk import (
-    Form,
-    Judged,
-    Read,
-    Talk,
+from merilo.metrics.published.ragas_v0_4.prompter import (
+    JudgedMetric,
+    Prompter,
+    RagasV04ReplySchema,
     ask_statements,
     check_beta,
     f_of_counts,
@@ -30,7 +29,8 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.judging.verdicts import MatrixVerdict
-    from merilo.metrics.published.ragas_v0_4.talk import Whole
+    from merilo.metrics.published.asking import ReadReply
+    from merilo.metrics.published.ragas_v0_4.prompter import Whole
     from merilo.metrics.published.replies import Fields
 
 _NO_LENGTH: Final = "an embedding has no length"
@@ -116,7 +116,7 @@ def _sorted(fields: Fields, whole: Whole) -> _Sorted:
     return _Sorted(*found)
 
 
-_SORTED: Final = Form(
+_SORTED: Final = RagasV04ReplySchema(
     '{"TP": [{"statement": text, "reason": text}, ...], "FP": [the same], "FN": [the same]}',
     _sorted,
     '{"TP": [{"statement": "A statement.", "reason": "Both say it."}], "FP": [], "FN": []}',
@@ -124,7 +124,7 @@ _SORTED: Final = Form(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerCorrectness(Judged):
+class AnswerCorrectness(JudgedMetric):
     """Weighted mean of the F measure of the response's statements and its similarity to the reference, in [-1, 1].
 
     Formula: (factual_weight F + similarity_weight cosine) / (sum of the weights); F from the judge's lists of true
@@ -161,7 +161,7 @@ class AnswerCorrectness(Judged):
     zero_vector_is_unlike: bool = False
 
     def __post_init__(self) -> None:
-        Judged.__post_init__(self)
+        JudgedMetric.__post_init__(self)
         check_beta(self.name, self.beta)
         weights = (self.factual_weight, self.similarity_weight)
         if not (all(0 <= weight < inf for weight in weights) and any(weights)):
@@ -181,14 +181,14 @@ class AnswerCorrectness(Judged):
         """See `Metric.plan`."""
         user_input = sample.require("user_input")
         response, reference = sample.require("response"), sample.require("reference")
-        talk = self._talk()
-        said = yield from ask_statements(talk, user_input, response)
-        wanted = yield from ask_statements(talk, user_input, reference)
+        prompter = self._prompter()
+        said = yield from ask_statements(prompter, user_input, response)
+        wanted = yield from ask_statements(prompter, user_input, reference)
         f, counts = 1.0, {"TP": 0, "FP": 0, "FN": 0}
         evidence: tuple[Evidence, ...] = (said.evidence(About.TEXT, 0), wanted.evidence(About.TEXT, 0))
         needed = all if self.one_empty_is_right else any
         if needed((said.value, wanted.value)):
-            read = yield from self._classes(talk, user_input, said.value, wanted.value)
+            read = yield from self._classes(prompter, user_input, said.value, wanted.value)
             counts = {"TP": len(read.value.true), "FP": len(read.value.false), "FN": len(read.value.missing)}
             f = self._f(counts)
             evidence = _classified(read)
@@ -202,13 +202,15 @@ class AnswerCorrectness(Judged):
         flags = (f"{_NO_LENGTH} and was scored 0",) if found.cosine is None else ()
         return Score(value, (*evidence, found.evidence), counts, flags)
 
-    def _classes(self, talk: Talk, user_input: str, said: Sequence[str], wanted: Sequence[str]) -> Plan[Read[_Sorted]]:
+    def _classes(
+        self, prompter: Prompter, user_input: str, said: Sequence[str], wanted: Sequence[str]
+    ) -> Plan[ReadReply[_Sorted]]:
         values = {
             "user_input": user_input,
             "answer": json.dumps(list(said), ensure_ascii=False),
             "reference": json.dumps(list(wanted), ensure_ascii=False),
         }
-        return (yield from talk.ask("correctness", values, _SORTED))
+        return (yield from prompter.ask("correctness", values, _SORTED))
 
     def _f(self, counts: Mapping[str, int]) -> float:
         if self.one_empty_is_right and not any(counts.values()):
@@ -216,7 +218,7 @@ class AnswerCorrectness(Judged):
         return f_of_counts(counts["TP"], counts["FP"], counts["FN"], self.beta)
 
 
-def _classified(read: Read[_Sorted]) -> tuple[Evidence, ...]:
+def _classified(read: ReadReply[_Sorted]) -> tuple[Evidence, ...]:
     classes = ((read.value.true, 1), (read.value.false, 0), (read.value.missing, 0))
     statements = [(text, value) for texts, value in classes for text in texts]
     return tuple(read.evidence(About.STATEMENT, at, value, text) for at, (text, value) in enumerate(statements))

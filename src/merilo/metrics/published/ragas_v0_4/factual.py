@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.errors import UsageError
 from merilo.judging.questions import Completion
 from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined, choice
-from merilo.metrics.published.ragas_v0_4.talk import (
+from merilo.metrics.published.ragas_v0_4.prompter import (
     CLAIMS,
-    Judged,
-    Talk,
+    JudgedMetric,
+    Prompter,
     ask_verdicts,
     check_beta,
     f_of_counts,
@@ -44,7 +44,7 @@ class Detail(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FactualCorrectness(Judged):
+class FactualCorrectness(JudgedMetric):
     """Share of the claims on which response and reference agree, rounded to 2 decimals, in [0, 1].
 
     Formula: TP and FP are the response's claims that the reference supports or not, FN the reference's claims that
@@ -82,7 +82,7 @@ class FactualCorrectness(Judged):
     refuses_empty: bool = False
 
     def __post_init__(self) -> None:
-        Judged.__post_init__(self)
+        JudgedMetric.__post_init__(self)
         check_beta(self.name, self.beta)
         if not 0 <= self.decimals <= 15:
             raise UsageError(f"Metric {self.name!r} rounds to 0 to 15 decimals, got decimals={self.decimals}.")
@@ -101,12 +101,12 @@ class FactualCorrectness(Judged):
         response, reference = sample.require("response"), sample.require("reference")
         if self.refuses_empty and not (response and reference):
             return Undefined("an input is empty")
-        talk = self._talk()
+        prompter = self._prompter()
         evidence, flags = list[Evidence](), list[str]()
-        supported = yield from self._checked(talk, response, reference, evidence, flags)
+        supported = yield from self._checked(prompter, response, reference, evidence, flags)
         covered: list[bool] = []
         if self.mode is not FactualMode.PRECISION:
-            covered = yield from self._checked(talk, reference, response, evidence, flags)
+            covered = yield from self._checked(prompter, reference, response, evidence, flags)
         true, missing = sum(supported), len(covered) - sum(covered)
         counts = {"TP": true, "FP": len(supported) - true, "FN": missing}
         value = self._value(true, len(supported) - true, missing)
@@ -123,14 +123,14 @@ class FactualCorrectness(Judged):
                 return f_of_counts(true, false, missing, self.beta)
 
     def _checked(
-        self, talk: Talk, text: str, against: str, evidence: list[Evidence], flags: list[str]
+        self, prompter: Prompter, text: str, against: str, evidence: list[Evidence], flags: list[str]
     ) -> Plan[list[bool]]:
         """Whether the other text supports each claim of this one; what it rests on is added to both lists."""
         values = {"text": text, "atomicity": str(self.atomicity), "coverage": str(self.coverage)}
-        claims = (yield from talk.ask("claims", values, CLAIMS)).value
+        claims = (yield from prompter.ask("claims", values, CLAIMS)).value
         if not claims and not self.asks_about_nothing:
             return []
-        read = yield from ask_verdicts(talk, claims, against)
+        read = yield from ask_verdicts(prompter, claims, against)
         if len(read.value) != len(claims):
             flags.append(f"{len(read.value)} verdicts came for {len(claims)} claims")
         found = [item.value != 0 for item in read.value]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.metrics.published.instructor import REASKS
 from merilo.metrics.published.ragas_v0_4 import correctness, factual, noise, response, retrieval, texts
-from merilo.metrics.published.ragas_v0_4.talk import EARLIER_TEMPERATURE, Judged, of_version
+from merilo.metrics.published.ragas_v0_4.prompter import EARLIER_TEMPERATURE, JudgedMetric, of_version
 from merilo.metrics.published.variants import variant
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ _CHANGED_SINCE_0_3: Final[Mapping[type[Metric], Mapping[str, object]]] = {
 
 def _earlier(metric: type[Metric]) -> type[Metric]:
     """Return a metric of 0.4.3 as 0.3.0 computes it."""
-    temperature = {"temperature": EARLIER_TEMPERATURE} if issubclass(metric, Judged) else {}
+    temperature = {"temperature": EARLIER_TEMPERATURE} if issubclass(metric, JudgedMetric) else {}
     return variant(
         metric,
         metric.name.replace("0.4.3", "0.3.0"),

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.judging.questions import Completion
 from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined
 from merilo.metrics.formulas import average_precision, smoothed_average_precision
-from merilo.metrics.published.ragas_v0_4.talk import (
+from merilo.metrics.published.ragas_v0_4.prompter import (
     ATTRIBUTED,
     ENTITIES,
     VERDICT,
-    Judged,
+    JudgedMetric,
     check_raw,
 )
 
@@ -31,7 +31,7 @@ _EPSILON: Final = 1e-8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrecisionWithReference(Judged):
+class PrecisionWithReference(JudgedMetric):
     """Average precision of the contexts that the judge calls useful for the reference, in [0, 1).
 
     Formula: sum over ranks k of v_k (v_1 + ... + v_k) / k, divided by (sum of all v + 1e-10). Each context is
@@ -40,7 +40,7 @@ class PrecisionWithReference(Judged):
 
     Quirks: `raw_verdicts` takes the judge's integers as they are, so that a 2 can lead beyond 1 (collections);
     else v is 1 for any verdict but 0. `refuses_empty`: an empty input is undefined (collections), not judged.
-    `smoothed`: the 1e-10 above; false is exact, and takes any verdict but 0 for 1. See also `Judged`.
+    `smoothed`: the 1e-10 above; false is exact, and takes any verdict but 0 for 1. See also `JudgedMetric`.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:llm_context_precision_with_reference"
@@ -67,7 +67,7 @@ class PrecisionWithReference(Judged):
     smoothed: bool = True
 
     def __post_init__(self) -> None:
-        Judged.__post_init__(self)
+        JudgedMetric.__post_init__(self)
         check_raw(self.name, raw_verdicts=self.raw_verdicts, highest=self.range[1])
 
     def at_most(self, sample: Sample) -> int:
@@ -80,12 +80,12 @@ class PrecisionWithReference(Judged):
         answer = sample.require(self.against)
         if self.refuses_empty and not (user_input and contexts and answer):
             return Undefined(_EMPTY)
-        talk = self._talk()
+        prompter = self._prompter()
         verdicts: list[int] = []
         evidence: list[Evidence] = []
         for index, context in enumerate(contexts):
             values = {"user_input": user_input, "context": context.text, "answer": answer}
-            read = yield from talk.ask("context_precision", values, VERDICT)
+            read = yield from prompter.ask("context_precision", values, VERDICT)
             verdict = read.value if self.raw_verdicts else int(read.value != 0)
             verdicts.append(verdict)
             evidence.append(read.evidence(About.CONTEXT, index, verdict))
@@ -115,7 +115,7 @@ class PrecisionWithoutReference(PrecisionWithReference):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextRecall(Judged):
+class ContextRecall(JudgedMetric):
     """Share of the reference's sentences that the judge attributes to the joined contexts, in [0, 1].
 
     Formula: attributed / classifications, all of which the one reply holds: it also splits the reference.
@@ -146,7 +146,7 @@ class ContextRecall(Judged):
     refuses_empty: bool = False
 
     def __post_init__(self) -> None:
-        Judged.__post_init__(self)
+        JudgedMetric.__post_init__(self)
         check_raw(self.name, raw_verdicts=self.raw_verdicts, highest=self.range[1])
 
     def at_most(self, sample: Sample) -> int:
@@ -162,7 +162,7 @@ class ContextRecall(Judged):
             return Undefined(_EMPTY)
         joined = "\n".join(context.text for context in contexts)
         values = {"user_input": user_input, "contexts": joined, "answer": reference}
-        read = yield from self._talk().ask("context_recall", values, ATTRIBUTED)
+        read = yield from self._prompter().ask("context_recall", values, ATTRIBUTED)
         if not read.value:
             return Undefined("the judge classified no sentence of the reference")
         found = [item.value if self.raw_verdicts else int(item.value != 0) for item in read.value]
@@ -175,7 +175,7 @@ class ContextRecall(Judged):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextEntityRecall(Judged):
+class ContextEntityRecall(JudgedMetric):
     """Share of the entities of the reference that the joined contexts name too, in [0, 1).
 
     Formula: |entities of both| / (entities of the reference + 1e-8), compared as texts, letter by letter.
@@ -214,9 +214,9 @@ class ContextEntityRecall(Judged):
         """See `Metric.plan`."""
         reference = sample.require("reference")
         joined = "\n".join(context.text for context in sample.contexts)
-        talk = self._talk()
-        wanted = yield from talk.ask("entities", {"text": reference}, ENTITIES)
-        there = yield from talk.ask("entities", {"text": joined}, ENTITIES)
+        prompter = self._prompter()
+        wanted = yield from prompter.ask("entities", {"text": reference}, ENTITIES)
+        there = yield from prompter.ask("entities", {"text": joined}, ENTITIES)
         common = len(set(wanted.value) & set(there.value))
         total = len(wanted.value) if self.counts_repeats else len(set(wanted.value))
         evidence = (wanted.evidence(About.TEXT, 0, total), there.evidence(About.TEXT, 0, len(there.value)))

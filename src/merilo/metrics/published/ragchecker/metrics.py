@@ -15,7 +15,7 @@ from merilo.errors import UsageError
 from merilo.judging.ask import both, together
 from merilo.judging.questions import Completion
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
-from merilo.metrics.published.asking import Asker
+from merilo.metrics.published.asking import Asker, RequestTemplate
 from merilo.metrics.published.ragchecker.tables import FORMULAS, Label, Tables, scores_of
 from merilo.metrics.published.replies import ReplyFault, object_in, texts_in
 from merilo.metrics.published.variants import variant
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample, TextField
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Metric
-    from merilo.metrics.published.asking import Heard
+    from merilo.metrics.published.asking import ReadReply, Reply
 
 __all__ = ["FORMULAS", "METRICS", "Tables", "scores_of"]
 
@@ -165,43 +165,52 @@ class _Checker:
         if text is None:
             return ()
         values = {"question": user_input, "text": text}
-        heard = yield from self.asker.ask("claims", values, likely=_LIKELY_CLAIMS)
-        try:
-            claims = texts_in(object_in(heard.text), "claims")
-        except ReplyFault as fault:
-            raise heard.unreadable(str(fault)) from None
-        if len(claims) > _most_claims(text):
-            raise heard.unreadable(f"The reply lists {len(claims)} claims of a text that cannot make so many.")
-        return claims
+        return (yield from self.asker.read(_claims_of(text), values)).value
 
     def table(self, claims: Sequence[str], texts: Sequence[str]) -> Plan[_Table]:
         """The labels of the claims against each of the texts."""
         columns = yield from together([self._column(claims, text) for text in texts])
         rows = tuple(tuple(column[at][0] for column in columns) for at in range(len(claims)))
         evidence = tuple(
-            Evidence(About.STATEMENT, at, column[at][1].verdict, text=claim, value=float(column[at][0]))
+            column[at][1].evidence(About.STATEMENT, at, float(column[at][0]), claim)
             for at, claim in enumerate(claims)
             for column in columns
         )
         return _Table(rows, evidence)
 
-    def _column(self, claims: Sequence[str], text: str) -> Plan[list[tuple[bool, Heard]]]:
+    def _column(self, claims: Sequence[str], text: str) -> Plan[list[tuple[bool, Reply]]]:
         size = self.claims_per_prompt
         packs = [claims[start : start + size] for start in range(0, len(claims), size)]
         checked = yield from together([self._pack(pack, text) for pack in packs])
-        return [pair for pairs in checked for pair in pairs]
+        return [(label is Label.ENTAILMENT, pack.reply) for pack in checked for label in pack.value]
 
-    def _pack(self, claims: Sequence[str], text: str) -> Plan[list[tuple[bool, Heard]]]:
+    def _pack(self, claims: Sequence[str], text: str) -> Plan[ReadReply[list[Label]]]:
         numbered = "\n".join(f"{number}. {' '.join(claim.split())}" for number, claim in enumerate(claims, start=1))
-        likely = json.dumps({"labels": [Label.ENTAILMENT] * len(claims)})
-        heard = yield from self.asker.ask("labels", {"claims": numbered, "text": text}, likely=likely)
-        try:
-            labels = [Label(label.strip().capitalize()) for label in texts_in(object_in(heard.text), "labels")]
-        except ValueError as fault:  # a ReplyFault is one
-            raise heard.unreadable(str(fault)) from None
-        if len(labels) != len(claims):
-            raise heard.unreadable(f"The reply gives {len(labels)} labels to {len(claims)} claims.")
-        return [(label is Label.ENTAILMENT, heard) for label in labels]
+        return (yield from self.asker.read(_labels_of(len(claims)), {"claims": numbered, "text": text}))
+
+
+def _claims_of(text: str) -> RequestTemplate[tuple[str, ...]]:
+    """Return the request for the claims of a text; a reply with more claims than it can make is unreadable."""
+
+    def read(reply: Reply) -> tuple[str, ...]:
+        claims = texts_in(object_in(reply.text), "claims")
+        if len(claims) > _most_claims(text):
+            raise ReplyFault(f"The reply lists {len(claims)} claims of a text that cannot make so many.")
+        return claims
+
+    return RequestTemplate("claims", _LIKELY_CLAIMS, read)
+
+
+def _labels_of(count: int) -> RequestTemplate[list[Label]]:
+    """Return the request for the labels of this many claims; a reply with another number of labels is unreadable."""
+
+    def read(reply: Reply) -> list[Label]:
+        labels = [Label(label.strip().capitalize()) for label in texts_in(object_in(reply.text), "labels")]
+        if len(labels) != count:
+            raise ReplyFault(f"The reply gives {len(labels)} labels to {count} claims.")
+        return labels
+
+    return RequestTemplate("labels", json.dumps({"labels": [Label.ENTAILMENT] * count}), read)
 
 
 def _most_claims(text: str) -> int:

@@ -1,4 +1,4 @@
-"""How the metrics of ragas 0.2 to 0.4 talk to a judge: a request, its JSON, and requests to repair it."""
+"""How the metrics of ragas 0.2 to 0.4 prompter to a judge: a request, its JSON, and requests to repair it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,17 @@ from math import inf
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
 from merilo.errors import UsageError
-from merilo.metrics.base import About, Card, Evidence, Ordinary
+from merilo.metrics.base import Card, Ordinary
 from merilo.metrics.formulas import f_measure
-from merilo.metrics.published.asking import Asker
-from merilo.metrics.published.instructor import read_or_reask, strict_integer_in
+from merilo.metrics.published.asking import (
+    Asker,
+    Reply,
+    RequestTemplate,
+    UnreadableReply,
+    UnrecoverableFault,
+    read_reply,
+)
+from merilo.metrics.published.instructor import Reask, object_of, strict_integer_in
 from merilo.metrics.published.replies import (
     Fields,
     ReplyFault,
@@ -30,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.judging.ask import Plan
-    from merilo.metrics.published.asking import Heard
+    from merilo.metrics.published.asking import ReadReply, Recovery
 
 T = TypeVar("T")
 Whole = Callable[[Fields, str], int]
@@ -50,24 +57,12 @@ _CLOSING: Final = {"{": "}", "[": "]"}
 
 
 @dataclass(frozen=True, slots=True)
-class Form(Generic[T]):
-    """A form of reply: how it is described to a judge that has to repair one, and how it is read."""
+class RagasV04ReplySchema(Generic[T]):
+    """The fields of a reply: how they are described to a judge that has to repair one, and how they are read."""
 
     described: str
     read: Callable[[Fields, Whole], T]
     likely: str
-
-
-@dataclass(frozen=True, slots=True)
-class Read(Generic[T]):
-    """What a reply says, and the reply it was read from: the last one, where it was repaired."""
-
-    heard: Heard
-    value: T
-
-    def evidence(self, about: About, index: int, value: float | None = None, text: str = "") -> Evidence:
-        """This reply as evidence."""
-        return Evidence(about, index, self.heard.verdict, text=text, value=value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,78 +77,88 @@ Judgements = tuple[Judgement, ...]
 
 
 @dataclass(slots=True)
-class Talk:
-    """Asks about one sample and reads the replies; made anew in every plan."""
+class Prompter:
+    """Asks about one sample and reads the replies; each plan makes its own."""
 
     temperature: float
     repairs: int
-    """How often the judge may be asked to repair one reply."""
+    """The maximum number of requests to repair one reply."""
     reasks: int | None = None
-    """How often a structured reply may be asked for again in its conversation; None where replies are free text."""
+    """The maximum number of re-asks for one structured reply; None if replies are free text."""
     _asker: Asker = field(init=False)
 
     def __post_init__(self) -> None:
         self._asker = Asker(SYSTEM, temperature=self.temperature)
 
-    def ask(self, rubric: str, values: Mapping[str, str], form: Form[T]) -> Plan[Read[T]]:
-        """What the reply to one request says. Raises AskFailed when there is none, or none that can be read."""
-        heard = yield from self._asker.ask(rubric, values, likely=form.likely)
-        return (yield from self._read(heard, form))
+    def ask(self, rubric: str, values: Mapping[str, str], schema: RagasV04ReplySchema[T]) -> Plan[ReadReply[T]]:
+        """Return what the reply to one request says. Raises AskFailed if there is none, or none that can be read."""
+        template = self._template(rubric, schema)
+        return (yield from self._asker.read(template, values, recovery=self._recovery(template, schema)))
 
-    def samples(self, rubric: str, values: Mapping[str, str], form: Form[T], count: int) -> Plan[tuple[Read[T], ...]]:
-        """What several replies to one request say; each is repaired by itself, in their order. Raises AskFailed."""
+    def samples(
+        self, rubric: str, values: Mapping[str, str], schema: RagasV04ReplySchema[T], count: int
+    ) -> Plan[tuple[ReadReply[T], ...]]:
+        """Return what several replies to one request say; each is repaired separately, in order. Raises AskFailed."""
+        template = self._template(rubric, schema)
         temperature = SAMPLING_TEMPERATURE if count > 1 else self.temperature
-        asker = Asker(SYSTEM, temperature=temperature)
-        heard = yield from asker.samples(rubric, values, count, likely=form.likely)
-        found: list[Read[T]] = []
-        for each in heard:
-            found.append((yield from self._read(each, form)))  # noqa: PERF401 - a comprehension cannot yield
+        replies = yield from Asker(SYSTEM, temperature=temperature).samples(rubric, values, count, likely=schema.likely)
+        found: list[ReadReply[T]] = []
+        for reply in replies:
+            read = yield from read_reply(template, reply, self._recovery(template, schema))
+            if isinstance(read, UnreadableReply):
+                raise read
+            found.append(read)
         return tuple(found)
 
-    def _read(self, heard: Heard, form: Form[T]) -> Plan[Read[T]]:
-        """The reply read, repaired where it must be.
+    def _template(self, rubric: str, schema: RagasV04ReplySchema[T]) -> RequestTemplate[T]:
+        def read(reply: Reply) -> T:
+            if self.reasks is None:
+                return schema.read(fields_of(first_json(reply.text)), whole_in)
+            return schema.read(object_of(reply.verdict.text), strict_integer_in)
 
-        A repair is a reply too: `{"text": ...}`, whose text is the repaired reply. One that is not of this
-        form is sent to repair in its turn, so that texts may be nested; a text that cannot be read is given up.
-        """
-        if self.reasks is not None:
-            return Read(*(yield from self._structured(heard, form, self.reasks)))
+        return RequestTemplate(rubric, schema.likely, read)
+
+    def _recovery(self, template: RequestTemplate[T], schema: RagasV04ReplySchema[T]) -> Recovery[T]:
+        if self.reasks is None:
+            return Repair(self._asker, schema, self.repairs)
+        return Reask(self._asker, template, self.reasks)
+
+
+@dataclass(frozen=True, slots=True)
+class Repair(Generic[T]):
+    """The `Recovery` of ragas 0.2 to 0.4: the judge is shown an unreadable reply and its form, and repairs it.
+
+    A repair is a reply too: `{"text": ...}`, whose text is the repaired reply. One that is not of this form is sent to
+    repair in its turn, so that texts may be nested. A text that cannot be read is not repaired again.
+    """
+
+    asker: Asker
+    schema: RagasV04ReplySchema[T]
+    times: int
+
+    def again(self, reply: Reply, fault: str, number: int) -> Plan[tuple[Reply, Callable[[Reply], T]]]:
+        """See `Recovery.again`."""
+        del fault
+        likely = self.schema.likely
+        for _ in range(number + 1):
+            likely = json.dumps({"text": likely})
+        values = {"form": _REPAIRED if number else self.schema.described, "reply": reply.text}
+        repaired = yield from self.asker.ask("repair", values, likely=likely)
+        return repaired, lambda reply: self._unwrapped(reply, number)
+
+    def _unwrapped(self, reply: Reply, depth: int) -> T:
+        """Return what a repair says: its text is a reply of the form asked for, or `depth` times the repair of one."""
+        text = text_in(fields_of(first_json(reply.text)), "text")
         try:
-            return Read(heard, form.read(_said(heard.text), whole_in))
+            for _ in range(depth):
+                text = text_in(fields_of(whole_json(without_halves(text))), "text")
+            return self.schema.read(fields_of(whole_json(without_halves(text))), whole_in)
         except ValueError as fault:
-            lost = heard.unreadable(str(fault))
-        likely, described = form.likely, form.described
-        for depth in range(self.repairs):
-            values = {"form": described, "reply": heard.text}
-            likely, described = json.dumps({"text": likely}), _REPAIRED
-            heard = yield from self._asker.ask("repair", values, likely=likely)
-            try:
-                text = text_in(_said(heard.text), "text")
-            except ValueError as fault:
-                lost = heard.unreadable(str(fault))
-            else:
-                return Read(heard, _unwrapped(heard, text, depth, form))
-        raise lost
-
-    def _structured(self, heard: Heard, form: Form[T], reasks: int) -> Plan[tuple[Heard, T]]:
-        def read(fields: Fields) -> T:
-            return form.read(fields, strict_integer_in)
-
-        return (yield from read_or_reask(self._asker, heard, read, reasks))
-
-
-def _unwrapped(heard: Heard, text: str, depth: int, form: Form[T]) -> T:
-    """What a repaired text says: itself a reply of the form, or `depth` times the repair of one. Raises AskFailed."""
-    try:
-        for _ in range(depth):
-            text = text_in(fields_of(whole_json(without_halves(text))), "text")
-        return form.read(fields_of(whole_json(without_halves(text))), whole_in)
-    except ValueError as fault:
-        raise heard.unreadable(f"The repaired reply cannot be read either. {fault}") from None
+            raise UnrecoverableFault(f"The repaired reply cannot be read either. {fault}") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged(Ordinary):
+class JudgedMetric(Ordinary):
     """What the metrics of ragas 0.2 to 0.4 that ask a judge have in common.
 
     `repairs`: how often the judge is asked to repair one reply that cannot be read. `reasks`: how often a structured
@@ -175,23 +180,23 @@ class Judged(Ordinary):
         if self.repairs and self.reasks is not None:
             raise UsageError(f"Metric {self.name!r} takes repairs or reasks, not both; set reasks=none or repairs=0.")
 
-    def _talk(self) -> Talk:
-        return Talk(self.temperature, self.repairs, self.reasks)
+    def _prompter(self) -> Prompter:
+        return Prompter(self.temperature, self.repairs, self.reasks)
 
     def _bound(self, replies: int) -> int:
         """The maximum number of requests for this many replies, with repairs or re-asks."""
         return replies * (1 + (self.repairs if self.reasks is None else self.reasks))
 
 
-def ask_statements(talk: Talk, user_input: str, answer: str) -> Plan[Read[tuple[str, ...]]]:
+def ask_statements(prompter: Prompter, user_input: str, answer: str) -> Plan[ReadReply[tuple[str, ...]]]:
     """The statements that an answer to this input makes."""
-    return (yield from talk.ask("statements", {"user_input": user_input, "answer": answer}, STATEMENTS))
+    return (yield from prompter.ask("statements", {"user_input": user_input, "answer": answer}, STATEMENTS))
 
 
-def ask_verdicts(talk: Talk, statements: Sequence[str], text: str) -> Plan[Read[Judgements]]:
+def ask_verdicts(prompter: Prompter, statements: Sequence[str], text: str) -> Plan[ReadReply[Judgements]]:
     """Verdicts on statements, other than 0 where the text bears one out; as many as the judge returns."""
     values = {"text": text, "statements": json.dumps(list(statements), ensure_ascii=False)}
-    return (yield from talk.ask("verdicts", values, _verdicts_on(statements)))
+    return (yield from prompter.ask("verdicts", values, _verdicts_on(statements)))
 
 
 def check_beta(name: str, beta: float) -> None:
@@ -297,10 +302,6 @@ def _closing(text: str) -> str:
     return '"' * in_text + "".join(reversed(expected))
 
 
-def _said(text: str) -> Fields:
-    return fields_of(first_json(text))
-
-
 def whole_in(fields: Fields, name: str) -> int:
     """The whole number in this field, as pydantic reads one: "1.0" is 1 too. Raises ReplyFault."""
     value = given(fields, name)
@@ -340,23 +341,27 @@ def _texts(name: str) -> Callable[[Fields, Whole], tuple[str, ...]]:
     return read
 
 
-def _verdicts_on(statements: Sequence[str]) -> Form[Judgements]:
+def _verdicts_on(statements: Sequence[str]) -> RagasV04ReplySchema[Judgements]:
     """A verdict on each of these statements."""
     likely = [{"statement": statement, "reason": "It follows.", "verdict": 1} for statement in statements]
-    return Form(
+    return RagasV04ReplySchema(
         '{"statements": [{"statement": text, "reason": text, "verdict": integer}, ...]}',
         _judgements("verdict", under="statements"),
         json.dumps({"statements": likely}),
     )
 
 
-VERDICT: Final = Form('{"reason": text, "verdict": integer}', _verdict, '{"reason": "It does.", "verdict": 1}')
-ATTRIBUTED: Final = Form(
+VERDICT: Final = RagasV04ReplySchema(
+    '{"reason": text, "verdict": integer}', _verdict, '{"reason": "It does.", "verdict": 1}'
+)
+ATTRIBUTED: Final = RagasV04ReplySchema(
     '{"classifications": [{"statement": text, "reason": text, "attributed": integer}, ...]}',
     _judgements("attributed", under="classifications"),
     '{"classifications": [{"statement": "A sentence.", "reason": "It stands there.", "attributed": 1}]}',
 )
-STATEMENTS: Final = Form('{"statements": [texts]}', _texts("statements"), '{"statements": ["A statement."]}')
-CLAIMS: Final = Form('{"claims": [texts]}', _texts("claims"), '{"claims": ["A claim."]}')
-ENTITIES: Final = Form('{"entities": [texts]}', _texts("entities"), '{"entities": ["Paris"]}')
+STATEMENTS: Final = RagasV04ReplySchema(
+    '{"statements": [texts]}', _texts("statements"), '{"statements": ["A statement."]}'
+)
+CLAIMS: Final = RagasV04ReplySchema('{"claims": [texts]}', _texts("claims"), '{"claims": ["A claim."]}')
+ENTITIES: Final = RagasV04ReplySchema('{"entities": [texts]}', _texts("entities"), '{"entities": ["Paris"]}')
 _REPAIRED: Final = '{"text": text}'
