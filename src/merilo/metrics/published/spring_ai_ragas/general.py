@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.judging.untyped import as_list, as_object
-from merilo.metrics.base import About, Card, Evidence, Score, Undefined
+from merilo.metrics.base import About, Card, Score, Undefined
 from merilo.metrics.published.replies import Fields, fields_of
 from merilo.metrics.published.spring_ai_ragas.models import (
     DISAGREE,
     Aggregator,
-    Ask,
+    ModelRequest,
     Panel,
     SeveralModels,
     aggregate,
@@ -77,14 +77,14 @@ class Iterated(SeveralModels):
         voted: Aggregator,
     ) -> Plan[Score | Undefined]:
         """The outcome of several replies of each model. `ask`: rubric, values and likely reply."""
-        asks = [Ask(role, *ask) for role in self.names for _ in range(self.strictness)]
-        told = [each for each in (yield from panel.hear(asks, read)) if each is not None]
+        asks = [ModelRequest(role, *ask) for role in self.names for _ in range(self.strictness)]
+        replies = [each for each in (yield from panel.read(asks, read)) if each is not None]
         by_role: dict[str, list[float]] = {}
-        for each in told:
-            by_role.setdefault(each.role, []).append(each.found)
+        for each in replies:
+            by_role.setdefault(each.role, []).append(each.value)
         scores = {role: aggregate(found, voted) for role, found in by_role.items()}
-        evidence = [Evidence(About.TEXT, 0, each.verdict, value=each.found) for each in told]
-        return self.outcome(panel, scores, evidence, {"replies": len(told)})
+        evidence = [each.evidence(About.TEXT, 0, value=each.value) for each in replies]
+        return self.outcome(panel, scores, evidence, {"replies": len(replies)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,16 +6,15 @@ import re
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from statistics import median
-from typing import TYPE_CHECKING, Final, Generic, NoReturn, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeVar
 
 from merilo.errors import UsageError
-from merilo.judging.ask import AskFailed, attempt, together
+from merilo.judging.ask import AskFailed, together
 from merilo.judging.questions import Completion
-from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind
+from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card, Kinds, Ordinary, Score, Undefined, choice
 from merilo.metrics.formulas import mean
-from merilo.metrics.published.asking import Asker
-from merilo.metrics.published.replies import ReplyFault
+from merilo.metrics.published.asking import Asker, Flags, ReadReply, RequestTemplate
 from merilo.metrics.published.spring_ai_ragas.replies import json_of
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
+    from merilo.judging.questions import Question
     from merilo.metrics.base import Evidence
 
 R = TypeVar("R")
@@ -83,7 +83,7 @@ def aggregate(scores: Sequence[float], aggregator: Aggregator | str, *, toleranc
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ModelRequest:
     """One request to one model."""
 
     role: str
@@ -92,35 +92,36 @@ class Ask:
     likely: str
 
 
-@dataclass(frozen=True, slots=True)
-class Told(Generic[R]):
-    """What a model replied, and what was read of it."""
-
-    role: str
-    verdict: CompletionVerdict
-    found: R
-
-
 @dataclass(slots=True)
 class Panel:
-    """The models that are asked about one sample; made anew in every plan.
+    """The models that are asked about one sample; each plan makes its own.
 
     A model whose call fails or whose reply cannot be read is left out of that step and noted in `lost`.
     """
 
     asker: Asker
     lost: list[AskFailed] = field(default_factory=list[AskFailed])
-    flags: dict[str, None] = field(default_factory=dict[str, None])
-    _last: Completion | None = None
+    flags: Flags = field(default_factory=Flags)
+    _last: Question[Any] | None = None
 
-    def hear(self, asks: Sequence[Ask], read: Callable[[object], R]) -> Plan[tuple[Told[R] | None, ...]]:
-        """What was read of each reply, in ask order; None where there is nothing. All asked side by side.
+    def read(
+        self, requests: Sequence[ModelRequest], read: Callable[[object], R]
+    ) -> Plan[tuple[ReadReply[R] | None, ...]]:
+        """Return what was read of each reply, in order; None if there is nothing. All are asked side by side.
 
         `read` takes the JSON value of a reply and raises ReplyFault for one that does not fit.
         """
-        questions = [self.asker.question(ask.rubric, ask.values, likely=ask.likely, role=ask.role) for ask in asks]
-        answers = yield from together([attempt(question) for question in questions])
-        return tuple(self._told(question, answer, read) for question, answer in zip(questions, answers, strict=True))
+        replies = yield from together(
+            [
+                self.asker.try_read(
+                    RequestTemplate(each.rubric, each.likely, lambda reply: read(json_of(reply.verdict.text))),
+                    each.values,
+                    role=each.role,
+                )
+                for each in requests
+            ]
+        )
+        return tuple(self._kept(reply) for reply in replies)
 
     def ask(
         self,
@@ -130,19 +131,15 @@ class Panel:
         *,
         likely: str,
         read: Callable[[object], R],
-    ) -> Plan[dict[str, Told[R]]]:
-        """What each model replied to the same words, by role; those that gave nothing are left out."""
-        told = yield from self.hear([Ask(role, rubric, values, likely) for role in roles], read)
-        return {each.role: each for each in told if each is not None}
+    ) -> Plan[dict[str, ReadReply[R]]]:
+        """Return the reply of each model to the same request, by role; models without a reply are left out."""
+        replies = yield from self.read([ModelRequest(role, rubric, values, likely) for role in roles], read)
+        return {reply.role: reply for reply in replies if reply is not None}
 
     def lose(self, failed: AskFailed) -> None:
         """Note a question that got no usable answer."""
         self.lost.append(failed)
-        self.flag(LOST)
-
-    def flag(self, phrase: str) -> None:
-        """Note once what went wrong and did not stop the metric."""
-        self.flags[phrase] = None
+        self.flags.add(LOST)
 
     def fail(self, what: str) -> NoReturn:
         """Raises AskFailed: the first loss, else that the last reply holds nothing to score."""
@@ -152,18 +149,13 @@ class Panel:
             raise ValueError("Nothing was asked, so nothing can have failed.")
         raise AskFailed(self._last, Failure(FailureKind.UNREADABLE, what))
 
-    def _told(
-        self, question: Completion, answer: CompletionVerdict | Failure, read: Callable[[object], R]
-    ) -> Told[R] | None:
-        self._last = question
-        if isinstance(answer, Failure):
-            self.lose(AskFailed(question, answer))
+    def _kept(self, reply: ReadReply[R] | AskFailed) -> ReadReply[R] | None:
+        if isinstance(reply, AskFailed):
+            self._last = reply.question
+            self.lose(reply)
             return None
-        try:
-            return Told(question.role, answer, read(json_of(answer.text)))
-        except ReplyFault as fault:
-            self.lose(AskFailed(question, Failure(FailureKind.UNREADABLE, str(fault))))
-            return None
+        self._last = reply.reply.question
+        return reply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,7 +233,7 @@ class SeveralModels(Ordinary):
             value = self.combined(tuple(scores.values()))
         except NoConsensus:
             return Undefined(DISAGREE)
-        return Score(value, tuple(evidence), counts, tuple(panel.flags))
+        return Score(value, tuple(evidence), counts, panel.flags.phrases)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,7 +267,7 @@ class ScoresEmpty(SeveralModels):
         """`part` of `whole`; 0, flagged, of nothing, or None when that is no score."""
         if whole:
             return part / whole
-        panel.flag(f"a model found no {what}" + (" and that was scored 0" if self.empty_is_zero else ""))
+        panel.flags.add(f"a model found no {what}" + (" and that was scored 0" if self.empty_is_zero else ""))
         return 0.0 if self.empty_is_zero else None
 
     def judged(

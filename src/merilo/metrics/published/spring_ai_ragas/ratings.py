@@ -11,7 +11,7 @@ from merilo.errors import UsageError
 from merilo.metrics.base import About, Card, Evidence, Score, Undefined
 from merilo.metrics.formulas import mean
 from merilo.metrics.published.replies import fields_of
-from merilo.metrics.published.spring_ai_ragas.models import DISAGREE, NoConsensus, Panel, SeveralModels, Told, card
+from merilo.metrics.published.spring_ai_ragas.models import DISAGREE, NoConsensus, Panel, SeveralModels, card
 from merilo.metrics.published.spring_ai_ragas.replies import text_or_blank, whole_or_none
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
+    from merilo.metrics.published.asking import ReadReply
 
 
 _LIKELY: Final = '{"score": 1, "reasoning": "A reason of about one sentence."}'
@@ -48,16 +49,14 @@ def _rating(value: object) -> _Rating:
     return _Rating(whole_or_none(fields, "score"), text_or_blank(fields, "reasoning"))
 
 
-def _rated(told: Iterable[Told[_Rating]]) -> dict[str, float]:
+def _rated(replies: Iterable[ReadReply[_Rating]]) -> dict[str, float]:
     """Scores in [0, 1] by role; who rated null is left out."""
-    return {each.role: normalised(each.found.score) for each in told if each.found.score is not None}
+    return {each.role: normalised(each.value.score) for each in replies if each.value.score is not None}
 
 
-def _evidence(told: Iterable[Told[_Rating]], about: About, index: int) -> list[Evidence]:
+def _evidence(replies: Iterable[ReadReply[_Rating]], about: About, index: int) -> list[Evidence]:
     return [
-        Evidence(about, index, each.verdict, value=float(each.found.score))
-        for each in told
-        if each.found.score is not None
+        each.evidence(about, index, value=float(each.value.score)) for each in replies if each.value.score is not None
     ]
 
 
@@ -84,10 +83,10 @@ class Rated(SeveralModels):
         """The models, asked at the temperature of this metric."""
         return self.panel(sample, temperature=self.temperature if self.temperature_sent else None)
 
-    def ratings(self, panel: Panel, rubric: str, values: Mapping[str, str]) -> Plan[tuple[Told[_Rating], ...]]:
+    def ratings(self, panel: Panel, rubric: str, values: Mapping[str, str]) -> Plan[tuple[ReadReply[_Rating], ...]]:
         """What each model rates, in the order of the models; a lost one is left out."""
-        told = yield from panel.ask(self.names, rubric, values, likely=_LIKELY, read=_rating)
-        return tuple(told.values())
+        replies = yield from panel.ask(self.names, rubric, values, likely=_LIKELY, read=_rating)
+        return tuple(replies.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,10 +131,10 @@ class ContextRelevance(Rated):
         evidence: list[Evidence] = []
         for index, context in enumerate(contexts):
             values = {"user_input": user_input, "context": context.text}
-            told = yield from self.ratings(panel, "context_relevance", values)
-            evidence += _evidence(told, About.CONTEXT, index)
-            if not (rated := _rated(told)):
-                panel.flag(_LOST_CONTEXT)
+            replies = yield from self.ratings(panel, "context_relevance", values)
+            evidence += _evidence(replies, About.CONTEXT, index)
+            if not (rated := _rated(replies)):
+                panel.flags.add(_LOST_CONTEXT)
                 continue
             try:
                 scores.append(self.combined(tuple(rated.values())))
@@ -144,7 +143,7 @@ class ContextRelevance(Rated):
         if not scores:
             panel.fail("No model gave a score for any context.")
         counts = {"contexts": len(contexts), "scored": len(scores)}
-        return Score(mean(scores), tuple(evidence), counts, tuple(panel.flags))
+        return Score(mean(scores), tuple(evidence), counts, panel.flags.phrases)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,8 +192,8 @@ class ResponseGroundedness(Rated):
         if self.use_heuristic_shortcuts and response.strip().lower() in joined.lower():
             return Score(1.0, counts={"shortcuts": 1})
         panel = self.models_for(sample)
-        told = yield from self.ratings(panel, "response_groundedness", {"response": response, "context": joined})
-        return self.outcome(panel, _rated(told), _evidence(told, About.TEXT, 0), {"shortcuts": 0})
+        replies = yield from self.ratings(panel, "response_groundedness", {"response": response, "context": joined})
+        return self.outcome(panel, _rated(replies), _evidence(replies, About.TEXT, 0), {"shortcuts": 0})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,13 +234,13 @@ class AnswerAccuracy(Rated):
             return Undefined(f"the {'reference' if response else 'response'} is empty")
         panel = self.models_for(sample)
         values = {"response": response, "reference": reference}
-        told = yield from self.ratings(panel, "answer_accuracy", values)
-        scores, evidence = _rated(told), _evidence(told, About.TEXT, 0)
+        replies = yield from self.ratings(panel, "answer_accuracy", values)
+        scores, evidence = _rated(replies), _evidence(replies, About.TEXT, 0)
         if self.use_dual_judge and scores:
-            first = next(each for each in told if each.role in scores)
+            first = next(each for each in replies if each.role in scores)
             shown = math.floor(2 * mean(scores.values()) + 0.5)
-            values |= {"rating": str(shown), "reasoning": first.found.reasoning}
-            told = yield from self.ratings(panel, "answer_accuracy.confirmation", values)
-            evidence += _evidence(told, About.TEXT, 0)
-            scores = _rated(told) or scores
+            values |= {"rating": str(shown), "reasoning": first.value.reasoning}
+            replies = yield from self.ratings(panel, "answer_accuracy.confirmation", values)
+            evidence += _evidence(replies, About.TEXT, 0)
+            scores = _rated(replies) or scores
         return self.outcome(panel, scores, evidence, {})
