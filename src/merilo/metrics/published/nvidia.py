@@ -16,10 +16,11 @@ from merilo.judging.ask import AskFailed
 from merilo.judging.questions import Completion
 from merilo.judging.verdicts import FailureKind
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined, choice
+from merilo.metrics.formulas import scaled_rating
 from merilo.metrics.published.asking import Asker, RequestTemplate
 from merilo.metrics.published.instructor import REASKS, Reask, object_of, strict_integer_in
 from merilo.metrics.published.replies import integer_in, object_in
-from merilo.metrics.published.variants import D, variant
+from merilo.metrics.variants import D, variant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -164,7 +165,7 @@ class _TwoRatings(Ordinary):
                     raise
                 continue
             if read.value is not None:
-                value = read.value / self.top
+                value = scaled_rating(read.value, self.top)
                 return _Rating(value, (read.evidence(About.TEXT, 0, value),))
             fault = read.reply.unreadable(f"The reply holds none of the ratings {self.ratings}.")
         return _Rating(fault=fault)

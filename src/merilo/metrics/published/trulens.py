@@ -15,10 +15,10 @@ from merilo.judging.ask import together
 from merilo.judging.questions import Completion
 from merilo.judging.untyped import as_list, as_object
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined, choice
-from merilo.metrics.formulas import mean
+from merilo.metrics.formulas import mean, scaled_rating
 from merilo.metrics.published.asking import Asker
 from merilo.metrics.published.replies import ReplyFault
-from merilo.metrics.published.variants import variant
+from merilo.metrics.variants import variant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -98,7 +98,7 @@ class _Rating(Ordinary):
         scale = {"lowest": str(low), "highest": str(high)}
         replies = yield from together([asker.ask(rubric, {**values, **scale}, likely=_LIKELY) for values in asked])
         ratings = [self._rating(reply) for reply in replies]
-        values = [(rating - low) / (high - low) for rating in ratings]
+        values = [scaled_rating(rating, high, low) for rating in ratings]
         return Score(
             mean(values),
             evidence=tuple(

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from merilo.judging.ask import AskFailed
 from merilo.judging.untyped import as_list, as_object
 from merilo.metrics.base import About, Card, Evidence, Score, Undefined
+from merilo.metrics.formulas import fraction
 from merilo.metrics.published.asking import Asker
 from merilo.metrics.published.axion.steps import (
     NO_CLAIM,
@@ -188,7 +189,7 @@ class AnswerRelevancy(AxionMetric):
         replies = [claim.reply for claim in claims if claim.reply is not None]
         total = len(claims) if whole else len(replies)
         relevant = sum(self._counts(reply) for reply in replies)
-        value = relevant / total if total else 1.0
+        value = fraction(relevant, total, of_nothing=1.0)
         evidence = tuple(claim.evidence for claim in claims if claim.evidence is not None)
         counts = {"statements": len(claims), "counted": total, "relevant": relevant}
         if self.explain:

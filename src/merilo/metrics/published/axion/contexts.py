@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from merilo.judging.ask import AskFailed, both
 from merilo.metrics.base import About, Card, Evidence, Score, Undefined
-from merilo.metrics.formulas import average_precision
+from merilo.metrics.formulas import average_precision, fraction
 from merilo.metrics.published.asking import Asker, ReadReply
 from merilo.metrics.published.axion.steps import (
     PAGE,
@@ -159,7 +159,7 @@ class ContextualRelevancy(_ChunkMetric):
         if self.mode is Mode.HOLISTIC and self.mode_effect is ModeEffect.DOCUMENTED:
             return (yield from self._together(asker, sample, notes))
         flags, evidence = yield from self._relevant(asker, sample, notes)
-        value = sum(flags) / len(flags) if flags else 0.0
+        value = fraction(sum(flags), len(flags))
         return Score(value, evidence, _relevant_counts(sample, flags), notes.flags)
 
     def _together(self, asker: Asker, sample: Sample, notes: Notes) -> Plan[Score | Undefined]:

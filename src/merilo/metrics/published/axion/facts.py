@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from merilo.judging.questions import Completion
 from merilo.metrics.base import About, Card, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.formulas import fraction
 from merilo.metrics.published.asking import Asker, ReadReply
 from merilo.metrics.published.axion.steps import (
     NO_CLAIM,
@@ -115,4 +116,4 @@ class FactualAccuracy(Ordinary):
             for index, (number, text) in enumerate(zip(said, statements, strict=False))
         )
         counts = {"statements": len(statements), "judged": len(said), "supported": sum(said)}
-        return Score(sum(said) / len(said) if said else 0.0, evidence, counts, notes.flags)
+        return Score(fraction(sum(said), len(said)), evidence, counts, notes.flags)

@@ -14,6 +14,7 @@ from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
 from merilo.judging.untyped import as_mapping
 from merilo.metrics.base import About, Card, Evidence, Score, Undefined
+from merilo.metrics.formulas import clipped_mean, fraction
 from merilo.metrics.published.asking import Asker, ReadReply
 from merilo.metrics.published.axion.steps import (
     NO_CLAIM,
@@ -157,7 +158,7 @@ class ContextualRecall(AxionMetric):
                 evidence.append(each.evidence(About.STATEMENT, index, value, statements[index]))
         supported = sum(bool(piece.value) for piece in evidence)
         counts = {"statements": len(statements), "judged": len(found), "supported": supported}
-        return Score(supported / len(found), tuple(evidence), counts, notes.flags)
+        return Score(fraction(supported, len(found)), tuple(evidence), counts, notes.flags)
 
 
 def _supported(
@@ -252,9 +253,9 @@ class Faithfulness(AxionMetric):
             for index, each in enumerate(read)
         )
         said = [each.value.verdict for each in read]
-        value = sum(weights[verdict] for verdict in said) / len(said)
+        value = clipped_mean([weights[verdict] for verdict in said])
         counts = {"claims": len(said)} | {verdict.name.lower(): said.count(verdict) for verdict in Faith}
-        return Score(max(0.0, min(1.0, value)), evidence, counts)
+        return Score(value, evidence, counts)
 
     def _weights(self) -> dict[Faith, float]:
         own = _own_weights(self.verdict_scores, metric=self.name)

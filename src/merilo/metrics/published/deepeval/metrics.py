@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.metrics.base import About, Card, Score, Undefined
-from merilo.metrics.formulas import average_precision
+from merilo.metrics.formulas import average_precision, fraction
 from merilo.metrics.published.deepeval.steps import (
     BORDERLINE,
     NO,
@@ -89,7 +89,7 @@ class ContextualRelevancy(WithThreshold):
         judging.statements(found, {YES})
         items = [item for group in found for item in group.items]
         relevant = [item.statement for item in items if item.word == YES]
-        score = len(relevant) / len(items) if items else 0.0
+        score = fraction(len(relevant), len(items))
         if not items and (nothing := self.empty(judging, _NO_VERDICT if contexts else _NO_CONTEXT, 0)) is not None:
             return nothing
         reason = {
@@ -202,7 +202,7 @@ class ContextualRecall(WithThreshold):
             "unsupportive": _reasons(found.items, {NO}),
         }
         counts = {"sentences": size, "attributed": attributed}
-        score = attributed / size if size else 0.0
+        score = fraction(attributed, size)
         return (yield from self.scored(judging, score, counts, ("contextual_recall.reason", reason)))
 
 
@@ -261,7 +261,7 @@ class Faithfulness(WithThreshold):
             return nothing
         counts = {"truths": len(truths), "claims": len(claims)} | _tallied(items)
         reason = {"contradictions": listed(_against(items, ambiguous=self.penalize_ambiguous_claims))}
-        score = sum(item.word in passing for item in items) / len(items) if items else 1.0
+        score = fraction(sum(item.word in passing for item in items), len(items), of_nothing=1.0)
         return (yield from self.scored(judging, score, counts, ("faithfulness.reason", reason)))
 
     def _extracted(self, judging: Judging, response: str, context: str) -> Plan[tuple[Sequence[str], Sequence[str]]]:
@@ -319,7 +319,7 @@ class AnswerRelevancy(WithThreshold):
             return nothing
         counts = {"statements": len(statements)} | _tallied(items)
         reason = {"user_input": user_input, "irrelevant": _reasons(items, {NO})}
-        score = sum(item.word != NO for item in items) / len(items) if items else 1.0
+        score = fraction(sum(item.word != NO for item in items), len(items), of_nothing=1.0)
         return (yield from self.scored(judging, score, counts, ("answer_relevancy.reason", reason)))
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.judging.ask import ask_each
 from merilo.judging.questions import Completion, Sentences, Similarities
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined, choice
-from merilo.metrics.formulas import mean
+from merilo.metrics.formulas import capped_fraction, fraction, mean
 from merilo.metrics.published.asking import Asker
 from merilo.metrics.published.ragas_v0_0.rows import (
     BLANK,
@@ -167,7 +167,7 @@ class ContextRelevancy(Ordinary):
         copied = [
             0 if self._finds_nothing(one.text) else len(units) for one, units in zip(replies, counted, strict=True)
         ]
-        overlaps = [min(count / len(of_contexts), 1.0) if of_contexts else 0.0 for count in copied]
+        overlaps = [capped_fraction(count, len(of_contexts)) for count in copied]
         agreement = yield from self._agreement(replies, compared)
         return Score(
             agreement * mean(overlaps),
@@ -280,7 +280,7 @@ class ContextRecall(Ordinary):
         attributed = sum(marked for _, marked in marks)
         unlabelled = self.every_line and any(_LABEL.search(line) is None for line, _ in marks)
         return Score(
-            attributed / len(marks),
+            fraction(attributed, len(marks)),
             evidence=tuple(
                 Evidence(About.STATEMENT, at, reply.verdict, text=line, value=float(marked))
                 for at, (line, marked) in enumerate(marks)

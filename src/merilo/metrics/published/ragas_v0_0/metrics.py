@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from merilo.metrics.published.ragas_v0_0.answers import AnswerRelevancy, AspectCritique, Faithfulness
 from merilo.metrics.published.ragas_v0_0.contexts import ContextRecall, ContextRelevancy, Segmentation
 from merilo.metrics.published.ragas_v0_0.score import RagasScore, ragas_score
-from merilo.metrics.published.variants import ragas_variant
+from merilo.metrics.published.ragas_variants import ragas_variant
 
 if TYPE_CHECKING:
     from merilo.metrics.base import Composite, Metric

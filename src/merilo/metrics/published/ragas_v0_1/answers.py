@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.judging.ask import ask
 from merilo.judging.questions import Completion, Embeddings, Sentences, Similarities
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
-from merilo.metrics.formulas import cosine, mean
+from merilo.metrics.formulas import cosine, fraction, mean
 from merilo.metrics.published.ragas_v0_1 import replies
 from merilo.metrics.published.ragas_v0_1.asking import (
     BLANK,
@@ -132,7 +132,7 @@ class Faithfulness(Voting):
             value = float(item.value != 0)
             evidence.append(Evidence(About.STATEMENT, at, ballot.reply.verdict, text=item.text, value=value))
         return Score(
-            supported / count,
+            fraction(supported, count),
             evidence=tuple(evidence),
             counts={"statements": expected, "verdicts": count, "supported": supported},
             flags=(*ballot.flags, uneven) if count != expected else ballot.flags,

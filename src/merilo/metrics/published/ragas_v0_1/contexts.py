@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.judging.ask import ask_each
 from merilo.judging.questions import Completion, Sentences
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.formulas import capped_fraction, fraction
 from merilo.metrics.published.asking import Asker
 from merilo.metrics.published.ragas_v0_1 import replies
 from merilo.metrics.published.ragas_v0_1.asking import (
@@ -108,7 +109,7 @@ class ContextRelevancy(Ordinary):
         if not found and not self.ask_blank:
             return Undefined(_NO_SENTENCE)
         return Score(
-            min(extracted / len(found), 1.0) if found else 0.0,
+            capped_fraction(extracted, len(found)),
             evidence=(Evidence(About.TEXT, 0, reply.verdict, value=float(extracted)),),
             counts={"sentences": len(found), "extracted": extracted},
         )
@@ -175,7 +176,7 @@ class ContextRecall(Voting):
             return Undefined(_NO_STATEMENT)
         attributed = sum(item.value != 0 for item in ballot.items)
         return Score(
-            attributed / len(ballot.items),
+            fraction(attributed, len(ballot.items)),
             evidence=tuple(
                 Evidence(About.STATEMENT, at, ballot.reply.verdict, text=item.text, value=float(item.value != 0))
                 for at, item in enumerate(ballot.items)

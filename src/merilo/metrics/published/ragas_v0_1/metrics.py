@@ -18,7 +18,7 @@ from merilo.metrics.published.ragas_v0_1.critique import Aspect, AspectCritique
 from merilo.metrics.published.ragas_v0_1.noise import Focus, NoiseSensitivity
 from merilo.metrics.published.ragas_v0_1.ranking import ContextPrecision, ContextUtilization
 from merilo.metrics.published.ragas_v0_1.summary import SummarizationScore
-from merilo.metrics.published.variants import ragas_variant as _row
+from merilo.metrics.published.ragas_variants import ragas_variant as _row
 
 if TYPE_CHECKING:
     from merilo.metrics.base import Metric

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from merilo.metrics.published.instructor import REASKS
 from merilo.metrics.published.ragas_v0_4 import correctness, factual, noise, response, retrieval, texts
 from merilo.metrics.published.ragas_v0_4.prompter import EARLIER_TEMPERATURE, JudgedMetric, of_version
-from merilo.metrics.published.variants import variant
+from merilo.metrics.variants import variant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

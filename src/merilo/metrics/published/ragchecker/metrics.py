@@ -18,7 +18,7 @@ from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, U
 from merilo.metrics.published.asking import Asker, RequestTemplate
 from merilo.metrics.published.ragchecker.tables import FORMULAS, Label, Tables, scores_of
 from merilo.metrics.published.replies import ReplyFault, object_in, texts_in
-from merilo.metrics.published.variants import variant
+from merilo.metrics.variants import variant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Self
 
-from merilo.metrics.formulas import f_measure, mean
+from merilo.metrics.formulas import f_measure, fraction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -73,8 +73,8 @@ def _entailed(labels: Sequence[str]) -> tuple[bool, ...]:
 
 
 def _share(flags: Sequence[bool]) -> float:
-    """The share of true flags; 0 for none."""
-    return mean(flags) if flags else 0.0
+    """Return the fraction of true flags; 0 for none."""
+    return fraction(sum(flags), len(flags))
 
 
 def _precision(tables: Tables) -> float:

@@ -13,7 +13,7 @@ from merilo.judging.ask import AskFailed, together
 from merilo.judging.questions import Completion
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card, Kinds, Ordinary, Score, Undefined, choice
-from merilo.metrics.formulas import mean
+from merilo.metrics.formulas import fraction, mean
 from merilo.metrics.published.asking import Asker, Flags, ReadReply, RequestTemplate
 from merilo.metrics.published.spring_ai_ragas.replies import json_of
 
@@ -266,7 +266,7 @@ class ScoresEmpty(SeveralModels):
     def share(self, panel: Panel, part: float, whole: int, what: str) -> float | None:
         """`part` of `whole`; 0, flagged, of nothing, or None when that is no score."""
         if whole:
-            return part / whole
+            return fraction(part, whole)
         panel.flags.add(f"a model found no {what}" + (" and that was scored 0" if self.empty_is_zero else ""))
         return 0.0 if self.empty_is_zero else None
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.metrics.base import About, Card, Evidence, Score, Undefined
-from merilo.metrics.formulas import mean
+from merilo.metrics.formulas import mean, scaled_rating
 from merilo.metrics.published.replies import fields_of
 from merilo.metrics.published.spring_ai_ragas.models import DISAGREE, NoConsensus, Panel, SeveralModels, card
 from merilo.metrics.published.spring_ai_ragas.replies import text_or_blank, whole_or_none
@@ -33,7 +33,7 @@ _EMPTY_RESPONSE: Final = "there is no response and that was scored 0"
 
 def normalised(rating: float) -> float:
     """A rating on the scale 0 to 2 as a score in [0, 1]: half of it; what lies outside is cut to the scale."""
-    return min(1.0, max(0.0, rating / 2))
+    return min(1.0, max(0.0, scaled_rating(rating, 2)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
-"""Published definitions that differ from another one in parameters and declarations only: one row each."""
+"""Definitions that differ from another one in parameters and declarations only: one row each."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, fields, replace
-from inspect import get_annotations
+from dataclasses import dataclass, field, fields
+from inspect import cleandoc, get_annotations
 from types import new_class
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
@@ -22,11 +22,16 @@ def variant(base: D, name: str, doc: str, class_name: str = "", /, **changes: ob
     """Return a definition that is `base` under another name, with these changes.
 
     `changes`: new defaults of parameters, such as `temperature=0.3`, and other values of what a definition declares,
-    such as `card` or `version`. `class_name`: by default the published name in camel case, without its system.
+    such as `card` or `version`. `class_name`: by default the name in camel case, without its system.
     Raises TypeError for a change to something that `base` does not have.
     """
     parameters: dict[str, Field[Any]] = {each.name: each for each in fields(cast("Any", base))}  # Protocol
-    body: dict[str, Any] = {"__doc__": doc, "__module__": base.__module__, "__annotations__": {}, "name": name}
+    body: dict[str, Any] = {
+        "__doc__": cleandoc(doc),
+        "__module__": base.__module__,
+        "__annotations__": {},
+        "name": name,
+    }
     for key, value in changes.items():
         if (parameter := parameters.get(key)) is not None:
             body["__annotations__"][key] = parameter.type
@@ -36,34 +41,9 @@ def variant(base: D, name: str, doc: str, class_name: str = "", /, **changes: ob
         else:
             raise TypeError(f"{name}: {base.__name__} has no parameter and no attribute {key!r}.")
     made = new_class(
-        class_name or camel_case(name.partition(":")[2]), (base,), exec_body=lambda space: space.update(body)
+        class_name or camel_case(name.rpartition(":")[2]), (base,), exec_body=lambda space: space.update(body)
     )
     return cast("D", dataclass(frozen=True, slots=True)(made))  # it has the attributes of its base
-
-
-def ragas_variant(
-    base: D, name: str, note: str = "", class_name: str = "", /, *, relatives: tuple[str, ...] = (), **changes: object
-) -> D:
-    """Return a definition as one release of ragas has it; its name begins with `ragas-RELEASE:`.
-
-    `note`: the rest of its docstring, after the release. `relatives`: more metrics of the same release for its card.
-    """
-    system, _, metric = name.partition(":")
-    release = system.removeprefix("ragas-")
-    card = replace(
-        base.card,
-        relatives=(*base.card.relatives, *(f"{system}:{each}" for each in relatives)),
-        sources=tuple(f"ragas {release}, {file}" for file in base.card.sources),
-        family=system,
-    )
-    return variant(
-        base,
-        name,
-        f"{base.__name__} as in ragas {release}{note}.",
-        class_name or camel_case(metric) + release.rpartition(".")[2],
-        card=card,
-        **changes,
-    )
 
 
 def camel_case(name: str) -> str:

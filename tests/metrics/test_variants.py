@@ -10,9 +10,9 @@ import pytest
 from metrics.test_contract import Lawful
 
 from merilo.metrics.base import Card
-from merilo.metrics.published.variants import camel_case, variant
 from merilo.metrics.registry import published_metrics
 from merilo.metrics.text import parameters_of
+from merilo.metrics.variants import camel_case, variant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
