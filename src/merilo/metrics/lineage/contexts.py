@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Final
 from merilo.judging.questions import Relevance, Usefulness
 from merilo.judging.verdicts import RelevanceVerdict, UsefulnessVerdict
 from merilo.metrics.base import Kinds, Score, Undefined
-from merilo.metrics.formulas import average_precision, mean, smoothed_average_precision
+from merilo.metrics.formulas import (
+    average_precision,
+    capped_fraction,
+    fraction,
+    mean,
+    scaled_rating,
+    smoothed_average_precision,
+)
 from merilo.metrics.lineage.form import Form, Gathering, Lineage
 from merilo.metrics.steps import (
     NOTHING_RETRIEVED,
@@ -65,16 +72,16 @@ def _graded(
 
 def _sentence_ratio(sample: Sample, graded: Graded) -> float:
     counts = _counts(sample, graded)
-    found, given = counts["evidence_sentences"] or 0, counts["sentences"] or 0
-    return min(found / given, 1.0) if given else 0.0
+    return capped_fraction(counts["evidence_sentences"] or 0, counts["sentences"] or 0)
 
 
 def _ratio_of_periods(sample: Sample, graded: Graded) -> Score:
     """Sentences counted as the text between two full stops with a blank, over all contexts joined by a line end."""
     joined = "\n".join(context.text for context in sample.contexts).strip()
     counts = _counts(sample, graded, sentences=len(joined.split(". ")))
-    found, given = counts["evidence_sentences"] or 0, counts["sentences"] or 1
-    return Score(min(found / given, 1.0), about_contexts(graded), counts)
+    return Score(
+        capped_fraction(counts["evidence_sentences"] or 0, counts["sentences"] or 1), about_contexts(graded), counts
+    )
 
 
 def _best_grade(sample: Sample, graded: Graded) -> float:
@@ -82,12 +89,12 @@ def _best_grade(sample: Sample, graded: Graded) -> float:
     joined = "\n".join(context.text for context in sample.contexts).strip()
     if not question or not joined or joined in question:
         return 0.0  # settled without a call
-    return max(verdict.grade for verdict in graded) / 2
+    return scaled_rating(max(verdict.grade for verdict in graded), 2)
 
 
 def _share_of_relevant(sample: Sample, graded: Graded) -> float:
     del sample
-    return mean(verdict.grade >= 1 for verdict in graded)
+    return fraction(sum(verdict.grade >= 1 for verdict in graded), len(graded))
 
 
 def _any_relevant(sample: Sample, graded: Graded) -> float:
@@ -97,12 +104,12 @@ def _any_relevant(sample: Sample, graded: Graded) -> float:
 
 def _mean_grade(sample: Sample, graded: Graded) -> float:
     del sample
-    return mean(verdict.grade / 2 for verdict in graded)
+    return mean(scaled_rating(verdict.grade, 2) for verdict in graded)
 
 
 def _mean_of_three(sample: Sample, graded: Graded) -> float:
     del sample
-    return mean(_FOUR_LEVELS[verdict.grade] / 3 for verdict in graded)
+    return mean(scaled_rating(_FOUR_LEVELS[verdict.grade], 3) for verdict in graded)
 
 
 _OWN = Lineage.CONTEXT_RELEVANCE
@@ -224,7 +231,7 @@ def _smoothed(flags: Sequence[bool]) -> float:
 
 
 def _rank_free(flags: Sequence[bool]) -> float:
-    return mean(float(flag) for flag in flags)
+    return fraction(sum(flags), len(flags))
 
 
 _RANKED = "{useful} of {contexts} contexts serve, the first at rank {first}"
