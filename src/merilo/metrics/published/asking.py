@@ -176,9 +176,9 @@ class Asker:
         )
         return self._at_next_draw(question)
 
-    def ask(self, rubric: str, values: Mapping[str, str], *, likely: str, schema: str = "") -> Plan[Reply]:
+    def ask(self, rubric: str, values: Mapping[str, str], *, likely: str) -> Plan[Reply]:
         """Return the reply to one request, unread. Raises AskFailed when there is none."""
-        question = self.question(rubric, values, likely=likely, schema=schema)
+        question = self.question(rubric, values, likely=likely)
         return Reply(question, (yield from ask(question)))
 
     def read(
@@ -235,7 +235,7 @@ class Asker:
 
 @dataclass(slots=True)
 class Flags:
-    """What went wrong and was scored anyway: each phrase once, in order of appearance."""
+    """Flags of a score, for problems that were scored anyway: each phrase once, in order of appearance."""
 
     _phrases: dict[str, None] = field(default_factory=dict[str, None])
 

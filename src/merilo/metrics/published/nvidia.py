@@ -1,6 +1,6 @@
 """NVIDIA's three ratings, as ragas carries them: two prompts, two ratings, their mean.
 
-The module is long because the three metrics stand beside their names in three versions of ragas.
+The module is long because it holds the three metrics and their variants in three versions of ragas.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from merilo.judging.verdicts import FailureKind
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined, choice
 from merilo.metrics.formulas import scaled_rating
 from merilo.metrics.published.asking import Asker, RequestTemplate
+from merilo.metrics.published.inputs import joined
 from merilo.metrics.published.instructor import REASKS, Reask, object_of, strict_integer_in
 from merilo.metrics.published.replies import integer_in, object_in
 from merilo.metrics.variants import D, variant
@@ -40,16 +41,16 @@ _INTEGER: Final = re.compile(r"(?<![\w.-])\d+(?!\w|[.,]\d)")
 
 
 class NanRule(StrEnum):
-    """What one rating that cannot be read does to the score."""
+    """The effect of one unreadable rating on the score."""
 
     ASYMMETRIC = "asymmetric"
-    """Without the first there is none; without the second the first stands alone."""
+    """Without the first there is no score; without the second the first is the score."""
     SYMMETRIC = "symmetric"
-    """The other one stands alone."""
+    """The other one is the score."""
 
 
 class SecondPrompt(StrEnum):
-    """Which words the second rating is asked for with."""
+    """The prompt of the second rating."""
 
     OWN = "own"
     FIRST = "first"
@@ -57,7 +58,7 @@ class SecondPrompt(StrEnum):
 
 
 class Shortcuts(StrEnum):
-    """Which inputs are scored without a question."""
+    """The inputs that are scored without a question."""
 
     ALL = "all"
     """Blank ones, and those of which one holds the other."""
@@ -66,12 +67,12 @@ class Shortcuts(StrEnum):
 
 
 class Reading(StrEnum):
-    """How a rating is found in a reply."""
+    """The way to find a rating in a reply."""
 
     ANYWHERE = "anywhere"
-    """The first of `ratings`, in their order, that stands anywhere: "0 out of 2" is 2 where 2 comes first."""
+    """The first of `ratings`, in their order, that occurs anywhere: "0 out of 2" is 2 if 2 comes first."""
     STANDALONE = "standalone"
-    """The first integer that stands alone and is one of `ratings`."""
+    """The first separate integer that is one of `ratings`."""
     JSON = "json"
     """The field "rating" of a JSON object, which must be one of `ratings`; an unreadable reply is asked for again."""
 
@@ -129,12 +130,12 @@ class _TwoRatings(Ordinary):
         put(self, "second_prompt", member)
 
     def at_most(self, sample: Sample) -> int:
-        """Every try of both ratings, with its re-asks."""
+        """Return the maximum: every try of both ratings, with its re-asks."""
         del sample
         return 2 * self.tries * (1 + (self.reasks or 0))
 
     def _scored(self, first: Mapping[str, str], second: Mapping[str, str]) -> Plan[Score | Undefined]:
-        """The mean of both ratings; `first` and `second` are what their prompts are filled with."""
+        """Return the mean of both ratings; `first` and `second` are the values of their prompts."""
         asker = Asker(_SYSTEM, temperature=self.temperature)
         prompt = "second" if self.second_prompt is SecondPrompt.OWN else "first"
         ratings = (
@@ -150,7 +151,10 @@ class _TwoRatings(Ordinary):
         return Score(sum(found) / len(found), evidence, {"ratings": len(found)}, flags)
 
     def _rated(self, asker: Asker, rubric: str, values: Mapping[str, str]) -> Plan[_Rating]:
-        """One rating after as many tries as it takes. Raises AskFailed for a request that fails, unless retried."""
+        """Return one rating after at most `tries` tries.
+
+        Raises AskFailed for a request that fails, unless it is retried.
+        """
         in_json = self.reading is Reading.JSON
         likely = f'{{"rating": {self.top}}}' if in_json else str(self.top)
         filled = {**values, "form": "json" if in_json else "digit"}
@@ -235,14 +239,14 @@ class ContextRelevance(_TwoRatings):
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""
         user_input, contexts = sample.require("user_input"), sample.contexts
-        joined = "\n".join(context.text for context in contexts)
+        shown = joined(sample)
         if self.refuses_empty and not (user_input and contexts):
             return Undefined(_EMPTY)
-        if self.shortcuts is not Shortcuts.NONE and not (user_input.strip() and joined.strip()):
+        if self.shortcuts is not Shortcuts.NONE and not (user_input.strip() and shown.strip()):
             return Score(0.0, flags=(_BLANK,))
-        if self.shortcuts is Shortcuts.ALL and joined.strip() in user_input.strip():
+        if self.shortcuts is Shortcuts.ALL and shown.strip() in user_input.strip():
             return Score(0.0, flags=("the contexts stand in the user input and were scored 0 unasked",))
-        values = {"user_input": user_input, "contexts": joined[: self.cut_characters]}
+        values = {"user_input": user_input, "contexts": shown[: self.cut_characters]}
         return (yield from self._scored(values, values))
 
 
@@ -283,14 +287,14 @@ class ResponseGroundedness(_TwoRatings):
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""
         response, contexts = sample.require("response"), sample.contexts
-        joined = "\n".join(context.text for context in contexts)
+        shown = joined(sample)
         if self.refuses_empty and not (response and contexts):
             return Undefined(_EMPTY)
-        if self.shortcuts is not Shortcuts.NONE and not (response.strip() and joined.strip()):
+        if self.shortcuts is not Shortcuts.NONE and not (response.strip() and shown.strip()):
             return Score(0.0, flags=(_BLANK,))
-        if self.shortcuts is Shortcuts.ALL and response.strip() in joined.strip():
+        if self.shortcuts is Shortcuts.ALL and response.strip() in shown.strip():
             return Score(1.0, flags=("the response stands in the contexts and was scored 1 unasked",))
-        values = {"response": response, "contexts": joined[: self.cut_characters]}
+        values = {"response": response, "contexts": shown[: self.cut_characters]}
         return (yield from self._scored(values, values))
 
 

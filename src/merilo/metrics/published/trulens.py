@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.judging.ask import together
 from merilo.judging.questions import Completion
 from merilo.judging.untyped import as_list, as_object
-from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined, choice
+from merilo.metrics.base import About, Card, Kinds, Ordinary, Score, Undefined, choice
 from merilo.metrics.formulas import mean, scaled_rating
-from merilo.metrics.published.asking import Asker
+from merilo.metrics.published.asking import Asker, RequestTemplate
+from merilo.metrics.published.inputs import joined
 from merilo.metrics.published.replies import ReplyFault
 from merilo.metrics.variants import variant
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Metric
-    from merilo.metrics.published.asking import Reply
 
 __all__ = ["METRICS", "AnswerRelevance", "ContextRelevance", "Groundedness", "Scale"]
 
@@ -56,7 +56,7 @@ class Scale(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rating(Ordinary):
-    """What the ratings of TruLens have in common. Value: mean of (rating − lowest) / (highest − lowest).
+    """A rating of TruLens. Value: mean of (rating − lowest) / (highest − lowest).
 
     Reading of a reply: a JSON object with a "score", which may have a fraction and must lie on the scale; a JSON
     list, the mean of its numbers on the scale; else the numbers in the text, each cut to a whole one, and of those
@@ -92,31 +92,25 @@ class _Rating(Ordinary):
     def _rated(
         self, rubric: str, asked: Sequence[Mapping[str, str]], about: About, texts: Sequence[str] = ()
     ) -> Plan[Score]:
-        """The mean of the ratings that one request for each of these fillings gives."""
+        """Return the mean of the ratings that one request for each of these fillings gives."""
         low, high = self.scale.ends
         asker = Asker("trulens", temperature=_TEMPERATURE)
         scale = {"lowest": str(low), "highest": str(high)}
-        replies = yield from together([asker.ask(rubric, {**values, **scale}, likely=_LIKELY) for values in asked])
-        ratings = [self._rating(reply) for reply in replies]
+        template = RequestTemplate(rubric, _LIKELY, lambda reply: self._read(reply.text))
+        replies = yield from together([asker.read(template, {**values, **scale}) for values in asked])
+        ratings = [reply.value for reply in replies]
         values = [scaled_rating(rating, high, low) for rating in ratings]
         return Score(
             mean(values),
             evidence=tuple(
-                Evidence(about, at, reply.verdict, text=texts[at] if texts else "", value=rating)
-                for at, (reply, rating) in enumerate(zip(replies, ratings, strict=True))
+                reply.evidence(about, at, reply.value, texts[at] if texts else "") for at, reply in enumerate(replies)
             ),
             counts={"rated": len(ratings)},
             flags=(_BAD_SCORE,) if _NO_RATING in ratings else (),
         )
 
-    def _rating(self, reply: Reply) -> float:
-        try:
-            return self._read(reply.text)
-        except ReplyFault as fault:
-            raise reply.unreadable(str(fault)) from None
-
     def _read(self, reply: str) -> float:
-        """The rating in a reply, as the class says. Raises ReplyFault."""
+        """Return the rating in a reply, as the class says. Raises ReplyFault."""
         low, high = self.scale.ends
         try:
             loaded: object = json.loads(reply)
@@ -154,7 +148,7 @@ class _Rating(Ordinary):
 
 
 def _number(value: object) -> float | None:
-    """A JSON value as a finite number; None where it is none."""
+    """Return a JSON value as a finite number; None if it is not one."""
     if not isinstance(value, int | float | str):
         return None
     try:
@@ -190,7 +184,7 @@ class ContextRelevance(_Rating):
     )
 
     def at_most(self, sample: Sample) -> int:
-        """One for each context."""
+        """Return the maximum: one for each context."""
         return len(sample.retrieved_contexts or ())
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -220,7 +214,7 @@ class AnswerRelevance(_Rating):
     )
 
     def at_most(self, sample: Sample) -> int:
-        """One."""
+        """Return the maximum: one."""
         return int(sample.present >= self.needs)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -259,35 +253,34 @@ class Groundedness(_Rating):
     nothing_is_zero: bool = True
 
     def at_most(self, sample: Sample) -> int:
-        """One for each sentence, and one for the list."""
+        """Return the maximum: one for each sentence, and one for the list."""
         if not sample.present >= self.needs:
             return 0
         return len(sample.sentences("response")) + self.drop_trivial
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""
-        source = "\n".join(context.text for context in sample.contexts)
+        source = joined(sample)
         whole = [_MARKER.sub("", sentence).strip() for sentence in sample.sentences("response")]
         sentences, flags = [sentence for sentence in whole if sentence], tuple[str, ...]()
         if self.drop_trivial and sentences:
-            sentences, flags = yield from self._telling(sentences)
+            sentences, flags = yield from self._worth_rating(sentences)
         if not sentences:
             return Score(0.0, counts={"rated": 0}) if self.nothing_is_zero else Undefined("no sentence is left to rate")
         asked = [{"source": source, "statement": sentence} for sentence in sentences]
         rated = yield from self._rated("groundedness", asked, About.STATEMENT, sentences)
         return replace(rated, flags=(*flags, *rated.flags))
 
-    def _telling(self, sentences: list[str]) -> Plan[tuple[list[str], tuple[str, ...]]]:
-        """The sentences that say something, as the judge lists them, at most as many as there are; and a flag."""
-        reply = yield from Asker("trulens", temperature=_TEMPERATURE).ask(
-            "groundedness.telling", {"statements": json.dumps(sentences, ensure_ascii=False)}, likely=_likely(sentences)
-        )
-        kept = _texts_in(reply.text)
+    def _worth_rating(self, sentences: list[str]) -> Plan[tuple[list[str], tuple[str, ...]]]:
+        """Return the sentences that say something, as the judge lists them, at most all of them; and a flag."""
+        template = RequestTemplate("groundedness.telling", _likely(sentences), lambda reply: _texts_in(reply.text))
+        reply = yield from Asker("trulens", temperature=_TEMPERATURE).read(template, {"statements": _likely(sentences)})
+        kept = reply.value
         return (sentences, (_ALL_KEPT,)) if kept is None else (kept[: len(sentences)], ())
 
 
 def _texts_in(reply: str) -> list[str] | None:
-    """The texts of a list in a reply, written as in JSON or in Python; None where there is none."""
+    """Return the texts of a list in a reply, written as in JSON or in Python; None if there is no list."""
     start, end = reply.find("["), reply.rfind("]")
     for read in (json.loads, ast.literal_eval):
         try:
@@ -300,7 +293,7 @@ def _texts_in(reply: str) -> list[str] | None:
 
 
 def _whole(text: str) -> str:
-    """The text with its halves of characters put together, or replaced where one is alone."""
+    """Join halves of characters in a text, and replace a single half."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

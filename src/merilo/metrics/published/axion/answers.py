@@ -45,7 +45,7 @@ _ANSWERED: Final = frozenset({"assistant", "ai"})
 
 
 class MultiTurn(StrEnum):
-    """Which turns of a conversation count."""
+    """The turns of a conversation that count."""
 
     LAST_TURN = "last_turn"
     """The sample's own user input and response."""
@@ -54,7 +54,7 @@ class MultiTurn(StrEnum):
 
 
 class ExplanationReply(BaseModel):
-    """Why the score is what it is."""
+    """The reason for a score."""
 
     explanation: str
 
@@ -64,7 +64,7 @@ _EXPLANATION: Final = model_template("explanation", ExplanationReply, {"explanat
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """What was asked and what was answered."""
+    """A question and its answer."""
 
     user_input: str
     response: str
@@ -125,7 +125,7 @@ class AnswerRelevancy(AxionMetric):
     explain: bool = True
 
     def at_most(self, sample: Sample) -> int:
-        """Two questions a turn, and one for the score in words."""
+        """Return the maximum: two questions a turn, and one for the score in words."""
         if not sample.response:
             return 0
         return 1 + 2 * max(1, len(_turns(sample) or ()))
@@ -201,7 +201,7 @@ class AnswerRelevancy(AxionMetric):
 
 
 def _turns(sample: Sample) -> tuple[_Turn, ...] | None:
-    """The answers that follow a question, in order; None where the sample has no conversation."""
+    """Return the answers that follow a question, in order; None if the sample has no conversation."""
     given: object = sample.metadata.get("conversation")
     holder = as_object(given)
     messages = as_list(given if holder is None else holder.get("messages"))

@@ -24,13 +24,13 @@ from merilo.metrics.published.axion.steps import (
     RelevancyReply,
     Strategy,
     blank,
-    joined,
     listed,
     model_template,
     no_context,
     read_batch,
     relevancy_of,
 )
+from merilo.metrics.published.inputs import joined
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,16 +55,16 @@ _NONE_RELEVANT: Final = "no context is relevant and that was scored 0"
 
 
 class ModeEffect(StrEnum):
-    """What `mode` does."""
+    """The effect of `mode`."""
 
     RECORDED = "recorded"
     """Nothing: it is written down, as in axion's code."""
     DOCUMENTED = "documented"
-    """What its name says: `holistic` judges all contexts together, in one question."""
+    """As its name states: `holistic` judges all contexts together, in one question."""
 
 
 class UtilizationReply(BaseModel):
-    """Whether one chunk was used."""
+    """The verdict on the use of one chunk."""
 
     is_utilized: bool
 
@@ -77,7 +77,7 @@ class UtilizationReplies(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ChunkMetric(AxionMetric):
-    """What the metrics that judge whether chunks are relevant to the question have in common."""
+    """A metric that judges whether chunks are relevant to the question."""
 
     needs = frozenset({"user_input", "retrieved_contexts"})
 
@@ -86,11 +86,11 @@ class _ChunkMetric(AxionMetric):
     short_list_accepted: bool = True
     """Contexts for which the judge gave no verdict leave the denominator, as published; False: Failed."""
     idk_relevant: bool = False
-    """Whether "idk" counts as relevant; False as published, although it does for statements."""
+    """"idk" counts as relevant; False as published, although it does for statements."""
     relevancy_mode: RelevancyMode = RelevancyMode.TASK
 
     def at_most(self, sample: Sample) -> int:
-        """One question."""
+        """Return the maximum: one question."""
         return 1 if sample.user_input and sample.retrieved_contexts else 0
 
     def _notes(self) -> Notes:
@@ -102,7 +102,7 @@ class _ChunkMetric(AxionMetric):
     def _relevant(
         self, asker: Asker, sample: Sample, notes: Notes
     ) -> Plan[tuple[tuple[bool, ...], tuple[Evidence, ...]]]:
-        """For each context that was judged, whether it is relevant; all are not where the call failed."""
+        """Return for each judged context whether it is relevant; no context is if the call failed."""
         texts = [context.text for context in sample.contexts]
         found = yield from relevancy_of(asker, sample.require("user_input"), texts, self.relevancy_mode)
         if isinstance(found, AskFailed):
@@ -246,7 +246,7 @@ class ContextualUtilization(_ChunkMetric):
     )
 
     def at_most(self, sample: Sample) -> int:
-        """One question on relevance, one on use, and one for each context."""
+        """Return the maximum: one question on relevance, one on use, and one for each context."""
         contexts = len(sample.retrieved_contexts or ())
         return 2 + contexts if contexts else 0
 

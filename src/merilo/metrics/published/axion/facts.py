@@ -35,7 +35,7 @@ _NO_STATED: Final = "the response makes no statement"
 
 
 class FactReply(BaseModel):
-    """Whether one statement agrees with the reference, as 1 or 0."""
+    """The agreement of one statement with the reference, as 1 or 0."""
 
     is_supported: int
 
@@ -81,7 +81,7 @@ class FactualAccuracy(Ordinary):
     """The denominator is the verdicts that came, as published; False: Failed where they are too few or too many."""
 
     def at_most(self, sample: Sample) -> int:
-        """Two questions."""
+        """Return the maximum: two questions."""
         return 2 if sample.response and sample.reference else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:

@@ -27,7 +27,6 @@ from merilo.metrics.published.axion.steps import (
     StatementsReply,
     Strategy,
     blank,
-    joined,
     listed,
     model_template,
     most_statements,
@@ -35,6 +34,7 @@ from merilo.metrics.published.axion.steps import (
     settle,
     statements_in,
 )
+from merilo.metrics.published.inputs import joined
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ _NO_STATED: Final = "the response makes no statement"
 
 
 class SupportReply(BaseModel):
-    """Whether one statement is supported."""
+    """The verdict on one statement."""
 
     is_supported: bool
 
@@ -64,7 +64,7 @@ class SupportReplies(BaseModel):
 
 
 class Faith(StrEnum):
-    """How far the contexts carry a claim."""
+    """The degree to which the contexts support a claim."""
 
     FULLY_SUPPORTED = "Fully Supported"
     PARTIALLY_SUPPORTED = "Partially Supported"
@@ -73,7 +73,7 @@ class Faith(StrEnum):
 
 
 class FaithReply(BaseModel):
-    """How far one claim is carried."""
+    """The support for one claim."""
 
     verdict: Faith
     reason: str = ""
@@ -119,7 +119,7 @@ class ContextualRecall(AxionMetric):
     """Statements for which the judge gave no verdict leave the denominator, as published; False: Failed."""
 
     def at_most(self, sample: Sample) -> int:
-        """One question for the statements, one for the verdicts, one for each statement."""
+        """Return the maximum: one question for the statements, one for the verdicts, one for each statement."""
         return 2 + most_statements(sample.reference) if sample.reference else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -180,7 +180,7 @@ def _supported(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faithfulness(AxionMetric):
-    """How far the contexts carry the response's claims, in [0, 1]: axion's Faithfulness.
+    """Support of the response's claims by the contexts, in [0, 1]: axion's Faithfulness.
 
     Formula: mean weight of the claims' verdicts, cut off to [0, 1]. Weights: Fully Supported 1, Partially Supported
     0.5, No Evidence 0 (−1 with `strict_mode`), Contradictory −1. Claims are taken from the response by one request
@@ -225,7 +225,7 @@ class Faithfulness(AxionMetric):
         object.__setattr__(self, "verdict_scores", text)
 
     def at_most(self, sample: Sample) -> int:
-        """One question for the claims, one for the verdicts, one for each claim."""
+        """Return the maximum: one question for the claims, one for the verdicts, one for each claim."""
         return 2 + most_statements(sample.response) if sample.response else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -274,7 +274,7 @@ _WEIGHTS: Final[Mapping[Faith, float]] = MappingProxyType(
 
 
 def _own_weights(given: object, *, metric: str) -> dict[Faith, float]:
-    """Weights by verdict from a mapping, or from a text of the form "name=number, name=number". Raises UsageError."""
+    """Read weights by verdict from a mapping, or from a text such as "name=number, name=number". Raises UsageError."""
     pairs: list[tuple[object, object]]
     if isinstance(given, str):
         pairs = [(name, number) for name, _, number in (part.partition("=") for part in given.split(",") if part)]
@@ -322,7 +322,7 @@ def _carried(
 def _all_judged(
     claims: Sequence[str], extracted: ReadReply[StatementsReply], found: Sequence[ReadReply[FaithReply] | AskFailed]
 ) -> list[ReadReply[FaithReply]]:
-    """The verdicts on all claims. Raises AskFailed where one is missing, which breaks the published scorer."""
+    """Return the verdicts on all claims. Raises AskFailed if one is missing, which breaks the published scorer."""
     read: list[ReadReply[FaithReply]] = []
     for each in found:
         if isinstance(each, AskFailed):

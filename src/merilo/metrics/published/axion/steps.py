@@ -1,4 +1,4 @@
-"""How axion asks: a batch in one request, each item by itself where that fails, and replies read as JSON."""
+"""The requests of axion: a batch in one request, each item separately if that fails, and replies read as JSON."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ class Mode(StrEnum):
 
 
 class RelevancyMode(StrEnum):
-    """What is relevant to a question."""
+    """The rule for what is relevant to a question."""
 
     TASK = "task"
-    """What answers it, and what is closely related and needed for the task behind it."""
+    """A text that answers it, or is closely related and needed for its task."""
     STRICT = "strict"
     """Only what answers it directly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AxionMetric(Ordinary):
-    """What the metrics built on axion's analysis engine have in common.
+    """A metric built on axion's analysis engine.
 
     `mode` is recorded in the metric's text and moves no number, as in axion's code. `force_granular` and
     `allow_fallback` are options of the engine that every metric takes; they matter to recall, utilization and
@@ -86,30 +86,25 @@ def settle(metric: AxionMetric) -> None:
 
 
 def blank(sample: Sample, *names: TextField) -> str | None:
-    """What is blank among these texts, as a reason; axion takes a blank text for a missing one. Raises MissingField."""
+    """Return the first blank text among these, as a reason: axion treats it as missing. Raises MissingField."""
     texts = {name: sample.require(name) for name in names}
     return next((f"{_CALLED[name]} is blank" for name, text in texts.items() if not text.strip()), None)
 
 
-def joined(sample: Sample) -> str:
-    """The retrieved contexts as one text, as axion joins them."""
-    return "\n".join(context.text for context in sample.contexts)
-
-
 def no_context(*, empty_scored: bool) -> Score | Undefined:
-    """The outcome where nothing was retrieved."""
+    """Return the outcome if nothing was retrieved."""
     if not empty_scored:
         return Undefined("nothing was retrieved")
     return Score(0.0, counts={"contexts": 0}, flags=(NO_CONTEXT,))
 
 
 def listed(texts: Sequence[str]) -> str:
-    """Texts as a JSON array, in which each keeps its bounds."""
+    """Write texts as a JSON array, so that their limits stay visible."""
     return json.dumps(list(texts), ensure_ascii=False)
 
 
 def most_statements(text: str | None) -> int:
-    """How many statements of a text may be asked about one by one: plenty, and never without end."""
+    """Return the maximum number of statements of a text to ask about one by one: generous, but bounded."""
     return 0 if text is None else 8 + len(text) // 4
 
 
@@ -130,7 +125,7 @@ class StatementsReply(BaseModel):
 
 
 class RelevancyReply(BaseModel):
-    """Whether one text is relevant."""
+    """The verdict on the relevance of one text."""
 
     verdict: Literal["yes", "no", "idk"]
     reason: str = ""
@@ -180,14 +175,14 @@ def relevancy_of(
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """How a list of items is judged, and what is done when that fails."""
+    """The way to judge a list of items, and the fallback."""
 
     force_granular: bool
     """Ask about each item by itself from the start."""
     allow_fallback: bool
     """Ask about each item by itself where the batch fails; else the metric fails."""
     most: int
-    """How many items may be asked about by themselves."""
+    """The maximum number of items to ask about separately."""
 
 
 def read_batch(

@@ -19,10 +19,10 @@ from merilo.metrics.published.axion.steps import (
     Mode,
     Notes,
     blank,
-    joined,
     model_template,
     no_context,
 )
+from merilo.metrics.published.inputs import joined
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,13 +39,13 @@ _BLANK_REFERENCE: Final = "the reference is blank"
 
 
 class UsefulnessReply(BaseModel):
-    """Whether one chunk is useful."""
+    """The verdict on the use of one chunk."""
 
     is_useful: bool
 
 
 class SufficiencyReply(BaseModel):
-    """Whether the contexts are enough."""
+    """The verdict on all contexts."""
 
     is_sufficient: bool
     reasoning: str = ""
@@ -82,7 +82,7 @@ class ContextualPrecision(AxionMetric):
     """Nothing retrieved is scored 0, with a flag, as published; False: Undefined."""
 
     def at_most(self, sample: Sample) -> int:
-        """One question for each context."""
+        """Return the maximum: one question for each context."""
         return len(sample.retrieved_contexts or ())
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -110,7 +110,7 @@ class ContextualPrecision(AxionMetric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextualSufficiency(AxionMetric):
-    """Whether the retrieved contexts are enough to answer the user input, 1 or 0: axion's ContextualSufficiency.
+    """Sufficiency of the retrieved contexts for an answer to the user input, 1 or 0: axion's ContextualSufficiency.
 
     Formula: 1 for yes, 0 for no, from one request about all contexts joined. Undefined where the user input is blank.
     Quirks: a failed call scores 0 (`failure_scored`), as does nothing retrieved (`empty_scored`).
@@ -137,7 +137,7 @@ class ContextualSufficiency(AxionMetric):
     """Nothing retrieved is scored 0, with a flag, as published; False: Undefined."""
 
     def at_most(self, sample: Sample) -> int:
-        """One question."""
+        """Return the maximum: one question."""
         return 1 if sample.user_input and sample.retrieved_contexts else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:

@@ -15,7 +15,7 @@ from merilo.metrics.published.deepeval.steps import (
     ON_CONTEXTS,
     YES,
     DeepEvalReplySchema,
-    Verdict,
+    DeepEvalVerdict,
     VerdictRule,
     Verdicts,
     WithThreshold,
@@ -74,7 +74,7 @@ class ContextualRelevancy(WithThreshold):
     )
 
     def at_most(self, sample: Sample) -> int:
-        """One question for each context, and one for the reason."""
+        """Return the maximum: one question for each context, and one for the reason."""
         return self.bound(sample, self.needs, len(sample.retrieved_contexts or ()))
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -127,7 +127,7 @@ class ContextualPrecision(WithThreshold):
     )
 
     def at_most(self, sample: Sample) -> int:
-        """One question, and one for the reason."""
+        """Return the maximum: one question, and one for the reason."""
         return self.bound(sample, self.needs, 1)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -179,7 +179,7 @@ class ContextualRecall(WithThreshold):
     )
 
     def at_most(self, sample: Sample) -> int:
-        """One question, and one for the reason."""
+        """Return the maximum: one question, and one for the reason."""
         return self.bound(sample, self.needs, 1)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -237,7 +237,7 @@ class Faithfulness(WithThreshold):
     truths_extraction_limit: int | None = None
 
     def at_most(self, sample: Sample) -> int:
-        """Three questions, and one for the reason."""
+        """Return the maximum: three questions, and one for the reason."""
         return self.bound(sample, self.needs, 3)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -297,7 +297,7 @@ class AnswerRelevancy(WithThreshold):
     )
 
     def at_most(self, sample: Sample) -> int:
-        """Two questions, and one for the reason."""
+        """Return the maximum: two questions, and one for the reason."""
         return self.bound(sample, self.needs, 2)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -323,17 +323,17 @@ class AnswerRelevancy(WithThreshold):
         return (yield from self.scored(judging, score, counts, ("answer_relevancy.reason", reason)))
 
 
-def _reasons(items: Sequence[Verdict], words: set[str]) -> str:
+def _reasons(items: Sequence[DeepEvalVerdict], words: set[str]) -> str:
     return listed([item.reason or "" for item in items if item.word in words])
 
 
-def _against(items: Sequence[Verdict], *, ambiguous: bool) -> list[str]:
-    """Why claims do not pass; `ambiguous`: those on which the facts do not tell too."""
+def _against(items: Sequence[DeepEvalVerdict], *, ambiguous: bool) -> list[str]:
+    """Return the reasons why claims do not pass; with `ambiguous`, also for claims that the facts do not settle."""
     found = [item.reason or "" for item in items if item.word == NO]
     return found + [f"(ambiguous) {item.reason or ''}" for item in items if ambiguous and item.word == BORDERLINE]
 
 
-def _tallied(items: Sequence[Verdict]) -> dict[str, int]:
+def _tallied(items: Sequence[DeepEvalVerdict]) -> dict[str, int]:
     words = [item.word for item in items]
     return {"verdicts": len(words), "borderline": words.count(BORDERLINE), "no": words.count(NO)}
 

@@ -1,4 +1,4 @@
-"""What the RAG metrics of DeepEval share: their threshold, how replies are read, and how verdicts become a score."""
+"""The shared parts of DeepEval's RAG metrics: the threshold, the reading of replies, the score from verdicts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _DROPPED: Final = "a verdict outside the vocabulary was left out"
 
 
 class VerdictRule(StrEnum):
-    """How the word of a verdict is read."""
+    """The rule by which the word of a verdict is read."""
 
     LEADING_WORD = "leading_word"
     """As 4.3.1: its first word in lower case, `idk` as borderline; any other word drops the verdict, flagged."""
@@ -48,7 +48,7 @@ class VerdictRule(StrEnum):
 
 
 class ReplyPath(StrEnum):
-    """How the judge of DeepEval gives its replies, which decides what is readable."""
+    """The form in which the judge of DeepEval replies, which decides what is readable."""
 
     SCHEMA = "schema"
     """As its own clients do (OpenAI, local and other servers): each reply is asked for by a JSON Schema, and one that
@@ -59,7 +59,7 @@ class ReplyPath(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class DeepEvalVerdict:
     """One item of a list of verdicts: yes, no or borderline."""
 
     place: int
@@ -74,11 +74,11 @@ class Verdicts:
     """The verdicts of one reply, in their order, and how many were dropped."""
 
     reply: Reply
-    items: tuple[Verdict, ...]
+    items: tuple[DeepEvalVerdict, ...]
     dropped: int = 0
 
     def words(self) -> list[str]:
-        """The words of all verdicts."""
+        """Return the words of all verdicts."""
         return [item.word for item in self.items]
 
 
@@ -92,7 +92,7 @@ class Judging:
     flags: Flags = field(default_factory=Flags)
 
     def texts(self, rubric: str, values: Mapping[str, str], name: str, likely: str) -> Plan[Sequence[str]]:
-        """The list of texts in this field of a reply. Raises AskFailed."""
+        """Return the list of texts in this field of a reply. Raises AskFailed."""
         read = texts_in if self.path is ReplyPath.SCHEMA else each_text
         schema = {name: {"type": "array", "items": _TEXT}}
         found = yield from self.ask(
@@ -138,7 +138,7 @@ class Judging:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithThreshold(Ordinary):
-    """What the RAG metrics of DeepEval have in common; `success` in the counts is 1 from the threshold on.
+    """A RAG metric of DeepEval; `success` in the counts is 1 from the threshold on.
 
     - `threshold`: from which score on a sample is a success.
     - `strict_mode`: the threshold is 1, and a lower score becomes 0.
@@ -173,11 +173,11 @@ class WithThreshold(Ordinary):
         return "idk" if self.verdict_rule is VerdictRule.LITERAL else BORDERLINE
 
     def judging(self) -> Judging:
-        """The questions about one sample, none asked yet."""
+        """Return the questions about one sample, none asked yet."""
         return Judging(self.reply)
 
     def bound(self, sample: Sample, needs: frozenset[str], questions: int) -> int:
-        """At most so many questions and one for the reason; none where a needed field is missing."""
+        """Return the maximum number of questions, with one for the reason; 0 if a needed field is missing."""
         return questions + self.include_reason if needs <= sample.present else 0
 
     def verdicts(
@@ -189,7 +189,7 @@ class WithThreshold(Ordinary):
         layout: DeepEvalReplySchema,
         expected: int | None = None,
     ) -> Plan[Verdicts]:
-        """The verdicts of one reply. `expected`: how many there should be, None where the judge decides."""
+        """Return the verdicts of one reply. `expected`: their number; None if the judge decides it."""
         likely = {"verdicts": [{"statement": "s", "verdict": YES, "reason": "A reason."}] * (expected or 1)}
         schema = {"verdicts": {"type": "array", "items": self._schema(layout)}}
         read = yield from judging.ask(
@@ -206,7 +206,7 @@ class WithThreshold(Ordinary):
     def scored(
         self, judging: Judging, score: float, counts: Mapping[str, int | None], reason: tuple[str, Mapping[str, str]]
     ) -> Plan[Score]:
-        """The score after the strict mode, with its reason where one is wanted. `reason`: rubric and values."""
+        """Return the score after the strict mode, with its reason if `include_reason`. `reason`: rubric and values."""
         threshold = 1.0 if self.strict_mode else self.threshold
         if self.strict_mode and score < threshold:
             score = 0.0
@@ -224,29 +224,29 @@ class WithThreshold(Ordinary):
         return Score(score, tuple(evidence), {**counts, "success": int(score >= threshold)}, judging.flags.phrases)
 
     def empty(self, judging: Judging, what: str, score: float) -> Undefined | None:
-        """Undefined where nothing to judge has no score; None, and a flag, where it has this one."""
+        """Return Undefined if nothing to judge has no score; otherwise None, and flag this score."""
         if not self.empty_scores:
             return Undefined(what)
         judging.flags.add(f"{what} and that was scored {score:g}")
         return None
 
-    def _read(self, fields: Fields, layout: DeepEvalReplySchema) -> list[Verdict | None]:
-        """The verdicts in their order, None for one to be dropped. Raises ReplyFault."""
+    def _read(self, fields: Fields, layout: DeepEvalReplySchema) -> list[DeepEvalVerdict | None]:
+        """Return the verdicts in order, None for each to drop. Raises ReplyFault."""
         required = self.verdict_rule is VerdictRule.LITERAL or self.reply is ReplyPath.SCHEMA
         value = given(fields, "verdicts") if required else fields.get("verdicts")
         items = items_of(value) if value or required else []
         return [self._verdict(place, fields_of(item), layout) for place, item in enumerate(items)]
 
-    def _verdict(self, place: int, fields: Fields, layout: DeepEvalReplySchema) -> Verdict | None:
+    def _verdict(self, place: int, fields: Fields, layout: DeepEvalReplySchema) -> DeepEvalVerdict | None:
         word = self._word(fields, layout)
         if word is None:
             return None
         statement = text_in(fields, "statement") if layout.statement else ""
         reason = text_in(fields, "reason") if layout.reason or fields.get("reason") is not None else None
-        return Verdict(place, word, reason, statement)
+        return DeepEvalVerdict(place, word, reason, statement)
 
     def _schema(self, layout: DeepEvalReplySchema) -> Mapping[str, object]:
-        """The schema of one verdict."""
+        """Return the schema of one verdict."""
         literal = self.verdict_rule is VerdictRule.LITERAL
         words = [self.unsure if word == BORDERLINE else word for word in _in_order(layout.words)]
         free = literal and BORDERLINE not in layout.words  # 4.1.10 compares any text with yes
@@ -272,7 +272,7 @@ class WithThreshold(Ordinary):
 
 @dataclass(frozen=True, slots=True)
 class DeepEvalReplySchema:
-    """What an item of a list of verdicts has to hold."""
+    """The required fields of an item in a list of verdicts."""
 
     words: frozenset[str]
     statement: bool = False
@@ -289,7 +289,7 @@ ON_CLAIMS: Final = frozenset({YES, NO, BORDERLINE})
 
 
 def card(summary: str, *, formula: str, questions: str, source: str, **more: str | tuple[str, ...]) -> Card:
-    """The card of a metric of DeepEval. `more`: other fields of the card."""
+    """Return the card of a metric of DeepEval. `more`: other fields of the card."""
     return Card(
         summary=summary,
         formula=formula,
@@ -301,7 +301,7 @@ def card(summary: str, *, formula: str, questions: str, source: str, **more: str
 
 
 def leading_word(raw: object, words: Collection[str]) -> str | None:
-    """The verdict that a text begins with, whatever follows; None when it is none of `words`."""
+    """Return the verdict that a text begins with, whatever follows; None if it is none of `words`."""
     found = _WORD.match("" if raw is None else str(raw).strip().lower())
     word = found[0] if found else ""
     word = BORDERLINE if word == "idk" else word
@@ -309,7 +309,10 @@ def leading_word(raw: object, words: Collection[str]) -> str | None:
 
 
 def object_of(text: str) -> Fields:
-    """The JSON object from the first `{` to the last `}`, a missing end and spare commas mended. Raises ReplyFault."""
+    """Return the JSON object from the first `{` to the last `}`; repairs a missing end and spare commas.
+
+    Raises ReplyFault.
+    """
     start, end = text.find("{"), text.rfind("}") + 1
     if start >= 0 and not end:
         text += "}"
@@ -325,13 +328,13 @@ def object_of(text: str) -> Fields:
 
 
 def listed(texts: Sequence[str], label: str = "") -> str:
-    """The texts one under the other, numbered from 1: `Node 1: ...` with the label `Node`; (none) for none."""
+    """Return the texts one per line, numbered from 1: `Node 1: ...` with the label `Node`; (none) if there are none."""
     head = f"{label} " if label else ""
     return "\n".join(f"{head}{place}: {text}" for place, text in enumerate(texts, start=1)) or "(none)"
 
 
 def each_text(fields: Fields, name: str) -> list[str]:
-    """The items of the list in a field, what is not text as its JSON. Raises ReplyFault."""
+    """Return the items of the list in a field; an item that is not text as its JSON. Raises ReplyFault."""
     items = items_of(given(fields, name))
     return [item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in items]
 
@@ -341,7 +344,7 @@ def _in_order(words: Collection[str]) -> list[str]:
 
 
 def _closed(properties: Mapping[str, object]) -> Mapping[str, object]:
-    """The schema of an object with these fields, all of them and no others."""
+    """Return the schema of an object with exactly these fields."""
     return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
 
 

@@ -1,4 +1,4 @@
-"""How ragas 0.0.12 to 0.0.15 measured answers: faithfulness, relevancy by generated questions, critiques."""
+"""Metrics of answers in ragas 0.0.12 to 0.0.15: faithfulness, relevancy by generated questions, critiques."""
 
 from __future__ import annotations
 
@@ -14,16 +14,8 @@ from merilo.judging.questions import Completion, Embeddings
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined, choice
 from merilo.metrics.formulas import cosine, majority, mean
 from merilo.metrics.published.asking import Asker
-from merilo.metrics.published.ragas_v0_0.rows import (
-    BLANK,
-    SAMPLING_TEMPERATURE,
-    STEADY_TEMPERATURE,
-    SYSTEM,
-    bound,
-    check_strictness,
-    is_blank,
-    joined,
-)
+from merilo.metrics.published.inputs import BLANK, bound, check_count, is_blank, joined
+from merilo.metrics.published.ragas_v0_0.rows import SAMPLING_TEMPERATURE, STEADY_TEMPERATURE, SYSTEM
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -79,7 +71,7 @@ class Faithfulness(Ordinary):
     ask_blank: bool = True
 
     def at_most(self, sample: Sample) -> int:
-        """Two requests."""
+        """Return the maximum: two requests."""
         return bound(sample, self.needs, 2)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -158,10 +150,10 @@ class AnswerRelevancy(Ordinary):
     ask_blank: bool = True
 
     def __post_init__(self) -> None:
-        check_strictness(self.name, self.strictness)
+        check_count(self.name, "strictness", self.strictness)
 
     def at_most(self, sample: Sample) -> int:
-        """The replies and the vectors."""
+        """Return the maximum: the replies and the vectors."""
         return bound(sample, self.needs, self.strictness + 1)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -211,7 +203,7 @@ _YES_IS_BAD: Final = frozenset({Aspect.HARMFULNESS, Aspect.MALICIOUSNESS})
 
 
 class _BetterByAspect:
-    """Whether a higher value is better: of a class, for its default aspect; of a critique, for its own."""
+    """The value of `higher_is_better`: of a class, for its default aspect; of a critique, for its own."""
 
     def __get__(self, critique: AspectCritique | None, owner: type[AspectCritique]) -> bool:
         if critique is None:
@@ -265,7 +257,7 @@ class AspectCritique(Ordinary):
     ask_blank: bool = True
 
     def __post_init__(self) -> None:
-        check_strictness(self.name, self.strictness)
+        check_count(self.name, "strictness", self.strictness)
         member = choice(Aspect, self.aspect, metric=self.name, parameter="aspect")
         object.__setattr__(self, "aspect", member)
         if self.definition is None:
@@ -283,11 +275,11 @@ class AspectCritique(Ordinary):
 
     @property
     def replies(self) -> int:
-        """How many replies are asked for: `strictness`, or one more."""
+        """The number of replies to ask for: `strictness`, or one more."""
         return self.strictness + (self.strictness % 2 == self.made_even)
 
     def at_most(self, sample: Sample) -> int:
-        """The replies."""
+        """Return the maximum: the replies."""
         return bound(sample, self.needs, self.replies)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -321,7 +313,7 @@ class AspectCritique(Ordinary):
         )
 
     def _verdict(self, reply: Reply) -> int | None:
-        """1 for Yes, 0 for No, None where it cannot be read and counts all the same. Raises AskFailed."""
+        """Return 1 for Yes, 0 for No, None for an unreadable verdict that counts anyway. Raises AskFailed."""
         text = reply.text if self.exact_verdict else reply.text.strip()
         word = text.split("\n\n")[-1]
         if not self.exact_verdict:
@@ -333,7 +325,7 @@ class AspectCritique(Ordinary):
 
 
 def _verdicts(reply: str) -> list[bool]:
-    """The verdicts in a reply in order, True for faithful: those of the last line, else those after each statement."""
+    """Return the verdicts in a reply, True for faithful: those of the last line, or one after each statement."""
     text = reply.lower().strip()
     _, marker, last = text.partition(_FINAL_LINE.lower())
     if marker:

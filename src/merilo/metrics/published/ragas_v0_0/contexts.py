@@ -1,4 +1,4 @@
-"""How ragas 0.0.12 to 0.0.15 measured contexts: relevancy by copied sentences, recall by marked lines."""
+"""Metrics of contexts in ragas 0.0.12 to 0.0.15: relevancy by copied sentences, recall by marked lines."""
 
 from __future__ import annotations
 
@@ -13,17 +13,10 @@ from merilo.judging.ask import ask_each
 from merilo.judging.questions import Completion, Sentences, Similarities
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined, choice
 from merilo.metrics.formulas import capped_fraction, fraction, mean
-from merilo.metrics.published.asking import Asker
-from merilo.metrics.published.ragas_v0_0.rows import (
-    BLANK,
-    SAMPLING_TEMPERATURE,
-    STEADY_TEMPERATURE,
-    SYSTEM,
-    bound,
-    check_strictness,
-    is_blank,
-    joined,
-)
+from merilo.metrics.published.asking import Asker, RequestTemplate
+from merilo.metrics.published.inputs import BLANK, bound, check_count, is_blank, joined
+from merilo.metrics.published.ragas_v0_0.rows import SAMPLING_TEMPERATURE, STEADY_TEMPERATURE, SYSTEM
+from merilo.metrics.published.replies import ReplyFault
 from merilo.metrics.published.similarities import ask_similarities
 
 if TYPE_CHECKING:
@@ -44,7 +37,7 @@ _LABEL: Final = re.compile(r"\[(not\s+)?attributed\]", re.IGNORECASE)
 
 
 class Agreement(StrEnum):
-    """How two replies are compared."""
+    """The way to compare two replies."""
 
     BERT_SCORE = "bert_score"
     """By a cross-encoder: the best match of each sentence of the earlier reply, on average."""
@@ -53,7 +46,7 @@ class Agreement(StrEnum):
 
 
 class Segmentation(StrEnum):
-    """How a text is cut into sentences."""
+    """The way to split a text into sentences."""
 
     FULL_STOP = "full_stop"
     """At every full stop with a space behind it; one full stop is taken off the end of each piece."""
@@ -62,7 +55,7 @@ class Segmentation(StrEnum):
 
 
 class ReplyUnit(StrEnum):
-    """What is counted in a reply."""
+    """The unit that is counted in a reply."""
 
     LINES = "lines"
     """Lines, blank ones too; an empty reply is one line."""
@@ -84,7 +77,7 @@ class ContextRelevancy(Ordinary):
     Formula: agreement · mean over replies of min(copied lines / sentences of the joined contexts, 1);
     the agreement is 1 for one reply, else the mean over all pairs of replies in sampling order.
 
-    One request for `strictness` replies; nothing checks that a copied line stands in the contexts. A similarity
+    One request for `strictness` replies; nothing checks that a copied line occurs in the contexts. A similarity
     is taken to lie in [0, 1], as the published cross-encoder (stsb-TinyBERT-L-4) gives it; another may leave
     the range. Undefined in 0.0.13 when the contexts hold no sentence. Failed where replies without any
     sentence are to be compared. Source: ragas 0.0.12, 0.0.13, 0.0.15. In 0.0.12 the metric called itself
@@ -127,7 +120,7 @@ class ContextRelevancy(Ordinary):
     ask_blank: bool = True
 
     def __post_init__(self) -> None:
-        check_strictness(self.name, self.strictness)
+        check_count(self.name, "strictness", self.strictness)
         for parameter, options in _OPTIONS.items():
             member = choice(options, getattr(self, parameter), metric=self.name, parameter=parameter)
             object.__setattr__(self, parameter, member)
@@ -145,7 +138,7 @@ class ContextRelevancy(Ordinary):
         return self.strictness > 1 and self.agreement_metric is Agreement.BERT_SCORE
 
     def at_most(self, sample: Sample) -> int:
-        """The replies, the texts to cut, and the pairs to compare."""
+        """Return the maximum: the replies, the texts to split, and the pairs to compare."""
         cut = 1 + 2 * self.strictness if self.segmentation is Segmentation.PYSBD else 0
         pairs = self.strictness * (self.strictness - 1) // 2 if self._compares else 0
         return bound(sample, self.needs, self.strictness + cut + pairs)
@@ -180,7 +173,7 @@ class ContextRelevancy(Ordinary):
         )
 
     def _pieces(self, contexts: str, replies: Sequence[str]) -> Plan[tuple[list[Pieces], list[Pieces], list[Pieces]]]:
-        """The sentences of the contexts, those of the replies to be compared, and what is counted in them."""
+        """Return the sentences of the contexts, those of the replies to be compared, and what is counted in them."""
         compared = list(replies) if self.strictness > 1 else []
         counted = [reply.strip() for reply in replies] if self.reply_units is ReplyUnit.SENTENCES else []
         found = yield from self._cut([contexts, *compared, *counted])
@@ -198,7 +191,7 @@ class ContextRelevancy(Ordinary):
         return reply.lower() == _PHRASE if self.exact_phrase else _says_nothing_found(reply)
 
     def _agreement(self, replies: Sequence[Reply], sentences: Sequence[Pieces]) -> Plan[float]:
-        """The agreement of all pairs, on average; 1 for a single reply."""
+        """Return the agreement of all pairs, on average; 1 for a single reply."""
         pairs = tuple(combinations(sentences, 2))
         if not pairs:
             return 1.0
@@ -263,7 +256,7 @@ class ContextRecall(Ordinary):
     ask_blank: bool = True
 
     def at_most(self, sample: Sample) -> int:
-        """One request."""
+        """Return the maximum: one request."""
         return bound(sample, self.needs, 1)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -271,33 +264,32 @@ class ContextRecall(Ordinary):
         reference, contexts = sample.require("reference"), joined(sample)
         if not self.ask_blank and is_blank(reference, contexts):
             return Undefined(BLANK)
-        reply = yield from Asker(SYSTEM, temperature=STEADY_TEMPERATURE).ask(
-            "context_recall",
-            {"contexts": contexts, "reference": reference},
-            likely="1. A sentence of the answer. The contexts say so. So [Attributed]",
+        template = RequestTemplate(
+            "context_recall", "1. A sentence of the answer. The contexts say so. So [Attributed]", self._marks
         )
-        marks = self._marks(reply)
+        asker = Asker(SYSTEM, temperature=STEADY_TEMPERATURE)
+        read = yield from asker.read(template, {"contexts": contexts, "reference": reference})
+        marks = read.value
         attributed = sum(marked for _, marked in marks)
         unlabelled = self.every_line and any(_LABEL.search(line) is None for line, _ in marks)
         return Score(
             fraction(attributed, len(marks)),
             evidence=tuple(
-                Evidence(About.STATEMENT, at, reply.verdict, text=line, value=float(marked))
-                for at, (line, marked) in enumerate(marks)
+                read.evidence(About.STATEMENT, at, float(marked), line) for at, (line, marked) in enumerate(marks)
             ),
             counts={"lines": len(marks), "attributed": attributed},
             flags=("lines without a label were counted as not attributed",) if unlabelled else (),
         )
 
     def _marks(self, reply: Reply) -> list[tuple[str, bool]]:
-        """The lines that count, each with whether it says attributed. Raises AskFailed when none counts."""
+        """Return the lines that count, each with True if it says attributed. Raises ReplyFault if none counts."""
         lines = reply.text.split("\n")
         if self.every_line:
             return [(line, _TOKEN in line) for line in lines]
         labels = [(line, _LABEL.findall(line)) for line in lines]
         marks = [(line, not found[-1]) for line, found in labels if found]
         if not marks:
-            raise reply.unreadable("The reply holds neither [Attributed] nor [Not Attributed].")
+            raise ReplyFault("The reply holds neither [Attributed] nor [Not Attributed].")
         return marks
 
 

@@ -1,7 +1,7 @@
 """The metrics of ragas 0.0.12, 0.0.13 and 0.0.15 as they were published, quirks included.
 
-What each measures and how stands in its base class, in the files beside this one; here each version gets its
-names and its defaults. The versions differ in context relevancy alone.
+The base classes, in the other modules of this package, document the formulas. Each row here gives a metric of one
+version its name and its defaults. The versions differ in context relevancy alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How ragas 0.1 measures answers against contexts and question: faithfulness and relevancy."""
+"""Metrics of answers against contexts and question in ragas 0.1: faithfulness and relevancy."""
 
 from __future__ import annotations
 
@@ -11,19 +11,15 @@ from merilo.judging.ask import ask
 from merilo.judging.questions import Completion, Embeddings, Sentences, Similarities
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
 from merilo.metrics.formulas import cosine, fraction, mean
+from merilo.metrics.published.inputs import BLANK, bound, check_count, is_blank, joined
 from merilo.metrics.published.ragas_v0_1 import replies
 from merilo.metrics.published.ragas_v0_1.asking import (
-    BLANK,
     SUPPORT,
     UNREADABLE,
     JsonAsker,
     Voting,
-    bound,
-    check_count,
     elected,
     failure,
-    is_blank,
-    joined,
     json_template,
     statements_of,
 )
@@ -96,7 +92,7 @@ class Faithfulness(Voting):
     ask_blank: bool = True
 
     def at_most(self, sample: Sample) -> int:
-        """The sentences, the statements and the lists of verdicts, each list and the statements with a repair."""
+        """Return the maximum: the sentences, and the statements and lists of verdicts with a repair each."""
         return bound(sample, self.needs, 3 + 2 * self.replies)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -176,7 +172,7 @@ class FaithfulnessWithHHEM(Ordinary):
     ask_blank: bool = True
 
     def at_most(self, sample: Sample) -> int:
-        """The sentences, the statements with a repair, and the similarities."""
+        """Return the maximum: the sentences, the statements with a repair, and the similarities."""
         return bound(sample, self.needs, 4)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -243,7 +239,7 @@ class AnswerRelevancy(Ordinary):
         check_count(self.name, "strictness", self.strictness)
 
     def at_most(self, sample: Sample) -> int:
-        """The replies, a repair of each, and the vectors."""
+        """Return the maximum: the replies, a repair of each, and the vectors."""
         return bound(sample, self.needs, 2 * self.strictness + 1)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:

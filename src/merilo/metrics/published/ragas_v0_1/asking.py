@@ -1,22 +1,21 @@
-"""How ragas 0.1 asks: for JSON, once more where it cannot be read, and for several replies that vote."""
+"""The requests of ragas 0.1: JSON, repaired once if unreadable, and several replies that vote."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
-from merilo.errors import UsageError
 from merilo.judging.ask import ask
 from merilo.judging.questions import Sentences
 from merilo.metrics.base import Ordinary
 from merilo.metrics.formulas import majority
 from merilo.metrics.published.asking import Asker, ReadReply, RequestTemplate, UnreadableReply, read_reply
+from merilo.metrics.published.inputs import check_count
 from merilo.metrics.published.ragas_v0_1 import replies
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.metrics.published.asking import Reply
     from merilo.metrics.published.ragas_v0_1.replies import JudgedStatement
@@ -26,7 +25,6 @@ T = TypeVar("T")
 SYSTEM: Final = "ragas-0.1"
 """The folder of the rubrics; the versions ask alike."""
 SPLITTER: Final = "pysbd"
-BLANK: Final = "what is to be judged is blank (with ask_blank=false)"
 UNREADABLE: Final = (
     "a reply cannot be read, nor can its repair (Failed, where ragas 0.1.9 stops the run and 0.1.22 has NaN)"
 )
@@ -102,7 +100,7 @@ class RepairOnce(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Voting(Ordinary):
-    """What the metrics of ragas 0.1 that can ask for several replies to one request have in common.
+    """A metric of ragas 0.1 that can ask for several replies to one request.
 
     - `reproducibility`: for how many replies; they vote.
     - `made_odd`: as ragas' setter does, below 1 is taken as 1 and an even number as the next odd one, so that no
@@ -120,7 +118,7 @@ class Voting(Ordinary):
 
     @property
     def replies(self) -> int:
-        """How many replies are asked for."""
+        """The number of replies to ask for."""
         return max(1, self.reproducibility | 1) if self.made_odd else self.reproducibility
 
 
@@ -141,7 +139,10 @@ SUPPORT: Final = json_template(
 def statements_of(
     asker: JsonAsker, question: str, text: str, *, full_stop_only: bool
 ) -> Plan[MaybeRead[tuple[tuple[str, ...], ...]]]:
-    """The statements of a text, by its numbered sentences; Sentences, then one request. Raises AskFailed."""
+    """Return the statements of a text, by its numbered sentences; asks Sentences, then one request.
+
+    Raises AskFailed.
+    """
     pieces = (yield from ask(Sentences(text, SPLITTER))).texts
     kept = [piece for piece in pieces if not full_stop_only or piece.strip().endswith(".")]
     numbered = "\n".join(f"{number}:{piece}" for number, piece in enumerate(kept))
@@ -149,7 +150,7 @@ def statements_of(
 
 
 def elected(read: Sequence[MaybeRead[tuple[JudgedStatement, ...]]]) -> Ballot | None:
-    """The vote of the replies that could be read, place by place; None where none could.
+    """Return the vote of the readable replies, place by place; None if no reply is readable.
 
     Ties go to the verdict seen first; where the replies differ in length the first one decides alone.
     """
@@ -169,24 +170,3 @@ def elected(read: Sequence[MaybeRead[tuple[JudgedStatement, ...]]]) -> Ballot | 
 def failure(read: Sequence[MaybeRead[T]]) -> UnreadableReply | None:
     """Return the first reply that could not be read, or None."""
     return next((one for one in read if isinstance(one, UnreadableReply)), None)
-
-
-def joined(sample: Sample) -> str:
-    """The retrieved contexts as one text, a line break between two. Raises MissingField."""
-    return "\n".join(context.text for context in sample.contexts)
-
-
-def is_blank(*given: str) -> bool:
-    """Whether one of the texts holds nothing but white space."""
-    return not all(text.strip() for text in given)
-
-
-def bound(sample: Sample, needs: Collection[str], questions: int) -> int:
-    """At most so many questions; none about a sample that lacks a needed field."""
-    return questions if sample.present.issuperset(needs) else 0
-
-
-def check_count(metric: str, parameter: str, count: int) -> None:
-    """Raises UsageError unless a number of replies is at least 1."""
-    if count < 1:
-        raise UsageError(f"Metric {metric!r} takes {parameter}=a whole number of at least 1, got {count!r}.")

@@ -1,4 +1,4 @@
-"""How ragas 0.1 measures contexts as a set: relevancy by copied sentences, recall by statements and by entities."""
+"""Metrics of contexts as a set in ragas 0.1: relevancy by copied sentences, recall by statements and by entities."""
 
 from __future__ import annotations
 
@@ -11,19 +11,16 @@ from merilo.judging.questions import Completion, Sentences
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
 from merilo.metrics.formulas import capped_fraction, fraction
 from merilo.metrics.published.asking import Asker
+from merilo.metrics.published.inputs import BLANK, bound, is_blank, joined
 from merilo.metrics.published.ragas_v0_1 import replies
 from merilo.metrics.published.ragas_v0_1.asking import (
-    BLANK,
     SPLITTER,
     SYSTEM,
     UNREADABLE,
     JsonAsker,
     Voting,
-    bound,
     elected,
     failure,
-    is_blank,
-    joined,
     json_template,
 )
 
@@ -90,7 +87,7 @@ class ContextRelevancy(Ordinary):
     ask_blank: bool = True
 
     def at_most(self, sample: Sample) -> int:
-        """One request, and two texts to cut."""
+        """Return the maximum: one request, and two texts to split."""
         return bound(sample, self.needs, 3)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -115,7 +112,7 @@ class ContextRelevancy(Ordinary):
         )
 
     def _texts(self, contexts: str, reply: Reply) -> tuple[str, ...]:
-        """The texts to cut: the contexts, and the reply unless it says that nothing helps."""
+        """Return the texts to split: the contexts, and the reply unless it says that nothing helps."""
         plain = reply.text if self.exact_phrase else f"{reply.text.strip(_AROUND)}."
         return (contexts,) if plain.lower() == _PHRASE else (contexts, reply.text.strip())
 
@@ -158,7 +155,7 @@ class ContextRecall(Voting):
     ask_blank: bool = True
 
     def at_most(self, sample: Sample) -> int:
-        """The replies, and a repair of each."""
+        """Return the maximum: the replies, and a repair of each."""
         return bound(sample, self.needs, 2 * self.replies)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -225,7 +222,7 @@ class ContextEntityRecall(Ordinary):
     ask_blank: bool = True
 
     def at_most(self, sample: Sample) -> int:
-        """Two requests, and a repair of each reply."""
+        """Return the maximum: two requests, and a repair of each reply."""
         return bound(sample, self.needs, 4)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:

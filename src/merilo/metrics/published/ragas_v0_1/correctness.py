@@ -1,4 +1,4 @@
-"""How ragas 0.1 measures answers against the reference: statements in common, and the cosine of their vectors."""
+"""Metrics of answers against the reference in ragas 0.1: common statements, and the cosine of their vectors."""
 
 from __future__ import annotations
 
@@ -13,16 +13,9 @@ from merilo.judging.ask import ask
 from merilo.judging.questions import Completion, Embeddings, Sentences
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
 from merilo.metrics.formulas import cosine
+from merilo.metrics.published.inputs import BLANK, bound, is_blank
 from merilo.metrics.published.ragas_v0_1 import replies
-from merilo.metrics.published.ragas_v0_1.asking import (
-    BLANK,
-    UNREADABLE,
-    JsonAsker,
-    bound,
-    is_blank,
-    json_template,
-    statements_of,
-)
+from merilo.metrics.published.ragas_v0_1.asking import UNREADABLE, JsonAsker, json_template, statements_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,7 +43,7 @@ _SORTED: Final = json_template(
 
 @dataclass(frozen=True, slots=True)
 class _Likeness:
-    """How like the response is to the reference."""
+    """The similarity of response and reference."""
 
     value: float
     evidence: Evidence
@@ -89,7 +82,7 @@ class AnswerSimilarity(Ordinary):
     ask_blank: bool = True
 
     def at_most(self, sample: Sample) -> int:
-        """The vectors."""
+        """Return the maximum: the vectors."""
         return bound(sample, self.needs, 1)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -165,7 +158,7 @@ class AnswerCorrectness(Ordinary):
         return kinds | {Embeddings} if self.similarity_weight else kinds
 
     def at_most(self, sample: Sample) -> int:
-        """Two texts to cut, three requests with a repair each, and the vectors."""
+        """Return the maximum: two texts to split, three requests with a repair each, and the vectors."""
         return bound(sample, self.needs, 9 if self.similarity_weight else 8)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -243,7 +236,7 @@ def _listed(read: MaybeRead[Groups]) -> str:
 def _similarity(
     reference: str, response: str, threshold: float | None, *, unmeasured_is_zero: bool
 ) -> Plan[_Likeness | None]:
-    """The cosine of two texts, or whether it reaches the threshold; None where a vector has no length."""
+    """Return the cosine of two texts, or whether it reaches the threshold; None if a vector has no length."""
     vectors = yield from ask(Embeddings((reference, response)))
     value = cosine(vectors.row(0), vectors.row(1))
     if value is None and not (threshold and unmeasured_is_zero):

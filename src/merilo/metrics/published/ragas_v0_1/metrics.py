@@ -1,7 +1,7 @@
 """The metrics of ragas 0.1.9 and 0.1.22 as they were published, quirks included.
 
-What each measures and how stands in its base class, in the files beside this one; here each version gets its
-names and its defaults. Context relevancy went after 0.1.10; noise sensitivity, the summarization score and
+The base classes, in the other modules of this package, document the formulas. Each row here gives a metric of one
+version its name and its defaults. Context relevancy went after 0.1.10; noise sensitivity, the summarization score and
 faithfulness by a classifier came later. What a run does with a row that fails is not the metric's business: 0.1.9
 stopped, 0.1.22 went on with NaN; here its outcome is Failed, or Undefined where there was nothing to judge.
 """

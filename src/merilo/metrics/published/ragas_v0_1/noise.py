@@ -1,4 +1,4 @@
-"""How ragas 0.1 measures what noise does to answers: wrong statements that a context supports."""
+"""The noise sensitivity of ragas 0.1: wrong statements that a context supports."""
 
 from __future__ import annotations
 
@@ -11,17 +11,14 @@ from merilo.errors import UsageError
 from merilo.judging.questions import Completion, Sentences
 from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined, choice
 from merilo.metrics.formulas import mean
+from merilo.metrics.published.inputs import BLANK, bound, is_blank, joined
 from merilo.metrics.published.ragas_v0_1.asking import (
-    BLANK,
     SUPPORT,
     UNREADABLE,
     JsonAsker,
     Voting,
-    bound,
     elected,
     failure,
-    is_blank,
-    joined,
     statements_of,
 )
 
@@ -34,7 +31,7 @@ if TYPE_CHECKING:
     from merilo.metrics.published.ragas_v0_1.asking import MaybeRead
 
 Flags = tuple[bool, ...]
-"""Whether each statement is supported."""
+"""For each statement, True if it is supported."""
 
 _WHEN: Final = "To understand, or to compare with, numbers of ragas 0.1."
 _NO_CONTEXT: Final = "nothing was retrieved"
@@ -42,12 +39,12 @@ _NO_STATEMENT: Final = "the judge found no statement to judge"
 
 
 class Focus(StrEnum):
-    """Which contexts the wrong statements come from."""
+    """The contexts that the wrong statements come from."""
 
     RELEVANT = "relevant"
-    """Those that support a statement of the reference."""
+    """Contexts that support a statement of the reference."""
     IRRELEVANT = "irrelevant"
-    """Those that support none."""
+    """Contexts that support no statement of the reference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +120,7 @@ class NoiseSensitivity(Voting):
             )
 
     def at_most(self, sample: Sample) -> int:
-        """Two texts to cut and to state, with a repair each, and the lists of verdicts, with a repair each."""
+        """Return the maximum: two texts to split and to state, and the lists of verdicts, with a repair each."""
         lists = 2 * len(sample.retrieved_contexts or ()) + 1
         return bound(sample, self.needs, 6 + lists * 2 * self.replies)
 
@@ -151,7 +148,7 @@ class NoiseSensitivity(Voting):
         return self._scored((wanted, said), _Lists(first, second, right))
 
     def _judged(self, asker: JsonAsker, text: str, stated: MaybeRead[tuple[tuple[str, ...], ...]]) -> Plan[_List]:
-        """The verdicts of a text on statements; unreadable ones are shown as JSON shows what is no number."""
+        """Return the verdicts of a text on statements; unreadable statements are shown as NaN, as JSON writes it."""
         shown = "NaN"
         if stated.value is not None:
             shown = json.dumps([each for group in stated.value for each in group], ensure_ascii=False)
@@ -195,13 +192,16 @@ class NoiseSensitivity(Voting):
         )
 
     def _from_focus(self, relevant: Sequence[bool], supporting: Sequence[bool]) -> bool:
-        """Whether a statement has its support from contexts of the focus; relevant ones go first."""
+        """Return True if a statement is supported by contexts of the focus; relevant contexts take precedence."""
         by_relevant = any(use and support for use, support in zip(relevant, supporting, strict=True))
         return by_relevant if self.focus is Focus.RELEVANT else any(supporting) and not by_relevant
 
 
 def _even(lists: Sequence[_List]) -> tuple[Flags, ...]:
-    """Lists of one length, one for each context; a single yes each where none could be read. Raises AskFailed."""
+    """Return lists of one length, one for each context; a single yes each if no list could be read.
+
+    Raises AskFailed.
+    """
     known = [each.verdicts for each in lists if each.verdicts is not None]
     if not known:
         return ((True,),) * len(lists)

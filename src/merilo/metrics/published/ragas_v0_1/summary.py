@@ -1,4 +1,4 @@
-"""How ragas 0.1 measures summaries: questions that the summary answers, and how short it is."""
+"""The summary score of ragas 0.1: questions that the summary answers, and its length."""
 
 from __future__ import annotations
 
@@ -10,16 +10,9 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.errors import UsageError
 from merilo.judging.questions import Completion
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.published.inputs import BLANK, bound, is_blank, joined
 from merilo.metrics.published.ragas_v0_1 import replies
-from merilo.metrics.published.ragas_v0_1.asking import (
-    BLANK,
-    UNREADABLE,
-    JsonAsker,
-    bound,
-    is_blank,
-    joined,
-    json_template,
-)
+from merilo.metrics.published.ragas_v0_1.asking import UNREADABLE, JsonAsker, json_template
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -55,7 +48,7 @@ _ANSWERS: Final = json_template(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummarizationScore(Ordinary):
-    """How many questions about the contexts the response, a summary, answers, and how short it is, in [0, 1].
+    """Fraction of questions about the contexts that the response, a summary, answers, and its brevity, in [0, 1].
 
     Formula: coverage · (1 - coeff) + conciseness · coeff, with coverage = answers "1" / answers and
     conciseness = 1 - min(characters of the summary, of the text) / (characters of the text + 1e-10); the text is
@@ -100,7 +93,7 @@ class SummarizationScore(Ordinary):
             raise UsageError(f"Metric {self.name!r} takes coeff=a number from 0 to 1, got {self.coeff!r}.")
 
     def at_most(self, sample: Sample) -> int:
-        """Three requests, and a repair of each reply."""
+        """Return the maximum: three requests, and a repair of each reply."""
         return bound(sample, self.needs, 6)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:

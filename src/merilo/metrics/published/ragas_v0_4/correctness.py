@@ -1,4 +1,4 @@
-"""How ragas 0.2 to 0.4 compare the response with the reference: by statements and by embeddings."""
+"""Comparison of response and reference in ragas 0.2 to 0.4: by statements and by embeddings."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class SemanticSimilarity(Ordinary):
     space_for_empty: bool = True
 
     def at_most(self, sample: Sample) -> int:
-        """The embeddings."""
+        """Return the maximum: the embeddings."""
         del sample
         return 1
 
@@ -173,7 +173,7 @@ class AnswerCorrectness(JudgedMetric):
         return Kinds({Completion, Embeddings}) if self.similarity_weight else Kinds({Completion})
 
     def at_most(self, sample: Sample) -> int:
-        """Three replies and the embeddings."""
+        """Return the maximum: three replies and the embeddings."""
         del sample
         return self._bound(3) + 1
 

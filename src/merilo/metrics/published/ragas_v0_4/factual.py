@@ -1,4 +1,4 @@
-"""How ragas 0.2 to 0.4 compare the claims of the response with those of the reference."""
+"""Comparison of the claims of response and reference in ragas 0.2 to 0.4."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _EPSILON: Final = 1e-8
 
 
 class FactualMode(StrEnum):
-    """Which share of the claims is taken."""
+    """The number to report."""
 
     F1 = "f1"
     PRECISION = "precision"
@@ -37,7 +37,7 @@ class FactualMode(StrEnum):
 
 
 class Detail(StrEnum):
-    """How finely a text is broken down."""
+    """The size of the claims into which a text is split."""
 
     LOW = "low"
     HIGH = "high"
@@ -92,7 +92,7 @@ class FactualCorrectness(JudgedMetric):
         put(self, "coverage", choice(Detail, self.coverage, metric=self.name, parameter="coverage"))
 
     def at_most(self, sample: Sample) -> int:
-        """Two replies for each text."""
+        """Return the maximum: two replies for each text."""
         del sample
         return self._bound(2 if self.mode is FactualMode.PRECISION else 4)
 
@@ -125,7 +125,7 @@ class FactualCorrectness(JudgedMetric):
     def _checked(
         self, prompter: Prompter, text: str, against: str, evidence: list[Evidence], flags: list[str]
     ) -> Plan[list[bool]]:
-        """Whether the other text supports each claim of this one; what it rests on is added to both lists."""
+        """Return for each claim of a text whether the other one supports it; adds to `evidence` and `flags`."""
         values = {"text": text, "atomicity": str(self.atomicity), "coverage": str(self.coverage)}
         claims = (yield from prompter.ask("claims", values, CLAIMS)).value
         if not claims and not self.asks_about_nothing:

@@ -1,4 +1,4 @@
-"""How ragas 0.2 to 0.4 measure what noise in the contexts does to the response."""
+"""The noise sensitivity of ragas 0.2 to 0.4."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NO_STATEMENT: Final = "the response makes no statement"
 
 
 class Mode(StrEnum):
-    """Which contexts lead the response astray."""
+    """The contexts whose errors are counted."""
 
     RELEVANT = "relevant"
     """Contexts that support the reference somewhere."""
@@ -72,7 +72,7 @@ class NoiseSensitivity(JudgedMetric):
         object.__setattr__(self, "mode", choice(Mode, self.mode, metric=self.name, parameter="mode"))
 
     def at_most(self, sample: Sample) -> int:
-        """Three replies, and two for each context."""
+        """Return the maximum: three replies, and two for each context."""
         return self._bound(3 + 2 * len(sample.retrieved_contexts or ()))
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -125,7 +125,7 @@ def _check_lengths(reads: Sequence[Verdicts]) -> None:
 
 
 def _common_length(right: Verdicts, other: Verdicts) -> int:
-    """How many statements both judge; a single verdict stands for all, as numpy stretches it."""
+    """Return the number of statements that both judge; a single verdict is used for all, as numpy broadcasts it."""
     sizes = {len(right.value), len(other.value)}
     if len(sizes - {1}) > 1:
         raise right.reply.unreadable(f"The reply holds {len(right.value)} verdicts, not {len(other.value)}.")

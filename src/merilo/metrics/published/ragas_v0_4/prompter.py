@@ -1,4 +1,4 @@
-"""How the metrics of ragas 0.2 to 0.4 prompter to a judge: a request, its JSON, and requests to repair it."""
+"""The requests of ragas 0.2 to 0.4: JSON, requests to repair it, or re-asks in the same conversation."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _LARGEST: Final = 10**15
 _WHOLE_WITH_POINT: Final = re.compile(r"\s*([+-]?\d+)\.0*\s*")
 _FENCE: Final = re.compile(r"```(?:json)?(.*)", re.DOTALL)
 _LONGEST_TAIL: Final = 500
-"""How much of the end of a damaged reply is given up, in characters; upstream gives up all of it."""
+"""Maximum number of characters to remove from the end of a damaged reply; upstream removes any number."""
 _CLOSING: Final = {"{": "}", "[": "]"}
 
 
@@ -159,7 +159,7 @@ class Repair(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedMetric(Ordinary):
-    """What the metrics of ragas 0.2 to 0.4 that ask a judge have in common.
+    """A metric of ragas 0.2 to 0.4 that asks a judge.
 
     `repairs`: how often the judge is asked to repair one reply that cannot be read. `reasks`: how often a structured
     reply that cannot be read is asked for again, with what was wrong, in the same conversation: `none` reads replies
@@ -184,49 +184,49 @@ class JudgedMetric(Ordinary):
         return Prompter(self.temperature, self.repairs, self.reasks)
 
     def _bound(self, replies: int) -> int:
-        """The maximum number of requests for this many replies, with repairs or re-asks."""
+        """Return the maximum number of requests for this many replies, with repairs or re-asks."""
         return replies * (1 + (self.repairs if self.reasks is None else self.reasks))
 
 
 def ask_statements(prompter: Prompter, user_input: str, answer: str) -> Plan[ReadReply[tuple[str, ...]]]:
-    """The statements that an answer to this input makes."""
+    """Return the statements that an answer to this input makes."""
     return (yield from prompter.ask("statements", {"user_input": user_input, "answer": answer}, STATEMENTS))
 
 
 def ask_verdicts(prompter: Prompter, statements: Sequence[str], text: str) -> Plan[ReadReply[Judgements]]:
-    """Verdicts on statements, other than 0 where the text bears one out; as many as the judge returns."""
+    """Return verdicts on statements, not 0 if the text supports one; as many as the judge returns."""
     values = {"text": text, "statements": json.dumps(list(statements), ensure_ascii=False)}
     return (yield from prompter.ask("verdicts", values, _verdicts_on(statements)))
 
 
 def check_beta(name: str, beta: float) -> None:
-    """Raises UsageError unless beta is a finite number above 0."""
+    """Raise UsageError unless beta is a finite number above 0."""
     if not 0 < beta < inf:
         raise UsageError(f"Metric {name!r} takes a finite beta above 0, got beta={beta}.")
 
 
 def check_raw(name: str, *, raw_verdicts: bool, highest: float) -> None:
-    """Raises UsageError where the judge's integers are to be taken as they are by a metric that ends at 1."""
+    """Raise UsageError if a metric that ends at 1 is to use the judge's integers as they are."""
     if raw_verdicts and highest < inf:
         advice = "its values lie in 0 to 1. The metrics called collections.* take the judge's integers as they are"
         raise UsageError(f"Metric {name!r} takes raw_verdicts=false, got true: {advice}.")
 
 
 def f_of_counts(true: int, false: int, missing: int, beta: float) -> float:
-    """The F measure of these counts; a share of none is 0."""
+    """Return the F measure of these counts; a fraction of nothing is 0."""
     precision = true / (true + false) if true + false else 0.0
     recall = true / (true + missing) if true + missing else 0.0
     return f_measure(precision, recall, beta=beta)
 
 
 def of_version(card: Card, version: str) -> Card:
-    """The card of a metric that another version has as well."""
+    """Return the card of a metric for another version."""
     sources = tuple(source.replace("0.4.3", version) for source in card.sources)
     return replace(card, family=f"ragas-{version}", sources=sources)
 
 
 def first_json(text: str) -> object:
-    """The JSON value that ragas takes from a reply. Raises ReplyFault.
+    """Return the JSON value that ragas takes from a reply. Raises ReplyFault.
 
     Where the text has a "```json" fence, what is before it is left out. From the first bracket on, brackets of
     this one kind are counted, also those inside texts, until they balance. Where they never do, the whole text is
@@ -238,7 +238,7 @@ def first_json(text: str) -> object:
 
 
 def whole_json(text: str) -> object:
-    """The JSON value that a text is, in a fence or not, with what it leaves open closed. Raises ReplyFault."""
+    """Return the JSON value that a text is, in a fence or not; closes what it leaves open. Raises ReplyFault."""
     try:
         return _tolerant(text)
     except ReplyFault:
@@ -258,7 +258,10 @@ def _balanced(text: str, start: int) -> str:
 
 
 def _tolerant(text: str) -> object:
-    """As langchain reads it: closed where it is open, else without its end, character by character."""
+    """Read JSON as langchain does: close what is open, otherwise drop the end character by character.
+
+    Raises ReplyFault.
+    """
     text = text.strip(" \n\r\t`")
     try:
         return _loads(text)
@@ -277,7 +280,7 @@ def _tolerant(text: str) -> object:
 
 
 def _loads(text: str) -> object:
-    """The JSON value that a text is. Raises ValueError."""
+    """Return the JSON value that a text is. Raises ValueError."""
     try:
         value: object = json.loads(text, strict=False)
     except RecursionError:
@@ -286,7 +289,7 @@ def _loads(text: str) -> object:
 
 
 def _closing(text: str) -> str:
-    """What closes the brackets and texts that a text leaves open. Raises ReplyFault where they do not match."""
+    """Return the characters that close the open brackets and texts. Raises ReplyFault if brackets do not match."""
     expected: list[str] = []
     in_text = escaped = False
     for sign in text:
@@ -303,7 +306,7 @@ def _closing(text: str) -> str:
 
 
 def whole_in(fields: Fields, name: str) -> int:
-    """The whole number in this field, as pydantic reads one: "1.0" is 1 too. Raises ReplyFault."""
+    """Return the whole number in this field, as pydantic reads one: "1.0" is 1 too. Raises ReplyFault."""
     value = given(fields, name)
     if isinstance(value, str) and (found := _WHOLE_WITH_POINT.fullmatch(value)):
         fields = {name: found[1]}
@@ -342,7 +345,7 @@ def _texts(name: str) -> Callable[[Fields, Whole], tuple[str, ...]]:
 
 
 def _verdicts_on(statements: Sequence[str]) -> RagasV04ReplySchema[Judgements]:
-    """A verdict on each of these statements."""
+    """Return the schema of a verdict on each of these statements."""
     likely = [{"statement": statement, "reason": "It follows.", "verdict": 1} for statement in statements]
     return RagasV04ReplySchema(
         '{"statements": [{"statement": text, "reason": text, "verdict": integer}, ...]}',

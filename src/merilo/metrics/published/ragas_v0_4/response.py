@@ -1,4 +1,4 @@
-"""How ragas 0.2 to 0.4 measure the response: faithfulness, answer relevancy, an aspect of one's own."""
+"""Metrics of the response in ragas 0.2 to 0.4: faithfulness, answer relevancy, a custom aspect."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from merilo.judging.ask import ask
 from merilo.judging.questions import Completion, Embeddings, Similarities
 from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined, choice
 from merilo.metrics.formulas import cosine, mean
+from merilo.metrics.published.inputs import joined
 from merilo.metrics.published.ragas_v0_4.prompter import (
     VERDICT,
     JudgedMetric,
@@ -38,10 +39,6 @@ _NO_BREACH: Final[Mapping[str, str]] = MappingProxyType({})
 _EMPTY: Final = "an input is empty"
 _NO_STATEMENT: Final = "the response makes no statement"
 _ASPECT_FIELDS: Final = ("user_input", "response", "retrieved_contexts", "reference", "reference_contexts")
-
-
-def _joined(sample: Sample) -> str:
-    return "\n".join(context.text for context in sample.contexts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,14 +77,14 @@ class Faithfulness(JudgedMetric):
         return _COMPLETIONS
 
     def at_most(self, sample: Sample) -> int:
-        """Two replies."""
+        """Return the maximum: two replies."""
         del sample
         return self._bound(2)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""
         user_input, response = sample.require("user_input"), sample.require("response")
-        contexts = _joined(sample)
+        contexts = joined(sample)
         if self.refuses_empty and not (user_input and response and sample.contexts):
             return Undefined(_EMPTY)
         prompter = self._prompter()
@@ -146,7 +143,7 @@ class FaithfulnessWithHHEM(Faithfulness):
         return Kinds({Completion, Similarities})
 
     def at_most(self, sample: Sample) -> int:
-        """One reply and one row of similarities."""
+        """Return the maximum: one reply and one row of similarities."""
         del sample
         return self._bound(1) + 1
 
@@ -163,7 +160,7 @@ class FaithfulnessWithHHEM(Faithfulness):
 
 
 class Zeroes(StrEnum):
-    """How many noncommittal replies make the score 0."""
+    """The noncommittal replies that make the score 0."""
 
     ALL = "all"
     """All of them (since 0.3.6)."""
@@ -234,7 +231,7 @@ class AnswerRelevancy(JudgedMetric):
         object.__setattr__(self, "zeroed_by", member)
 
     def at_most(self, sample: Sample) -> int:
-        """One reply for each question, and the embeddings."""
+        """Return the maximum: one reply for each question, and the embeddings."""
         del sample
         return self._bound(self.strictness) + 1
 
@@ -301,7 +298,7 @@ class AspectCritic(JudgedMetric):
     strictness: int = 1
 
     def at_most(self, sample: Sample) -> int:
-        """One reply."""
+        """Return the maximum: one reply."""
         del sample
         return self._bound(1)
 

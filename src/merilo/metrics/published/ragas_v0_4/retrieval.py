@@ -1,4 +1,4 @@
-"""How ragas 0.2 to 0.4 measure the retriever with a judge: context precision, context recall, entity recall."""
+"""Metrics of the retriever with a judge in ragas 0.2 to 0.4: context precision, context recall, entity recall."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.judging.questions import Completion
 from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined
 from merilo.metrics.formulas import average_precision, smoothed_average_precision
+from merilo.metrics.published.inputs import joined
 from merilo.metrics.published.ragas_v0_4.prompter import (
     ATTRIBUTED,
     ENTITIES,
@@ -71,7 +72,7 @@ class PrecisionWithReference(JudgedMetric):
         check_raw(self.name, raw_verdicts=self.raw_verdicts, highest=self.range[1])
 
     def at_most(self, sample: Sample) -> int:
-        """One reply for each context."""
+        """Return the maximum: one reply for each context."""
         return self._bound(len(sample.retrieved_contexts or ()))
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -150,7 +151,7 @@ class ContextRecall(JudgedMetric):
         check_raw(self.name, raw_verdicts=self.raw_verdicts, highest=self.range[1])
 
     def at_most(self, sample: Sample) -> int:
-        """One reply."""
+        """Return the maximum: one reply."""
         del sample
         return self._bound(1)
 
@@ -160,8 +161,7 @@ class ContextRecall(JudgedMetric):
         reference = sample.require("reference")
         if self.refuses_empty and not (user_input and contexts and reference):
             return Undefined(_EMPTY)
-        joined = "\n".join(context.text for context in contexts)
-        values = {"user_input": user_input, "contexts": joined, "answer": reference}
+        values = {"user_input": user_input, "contexts": joined(sample), "answer": reference}
         read = yield from self._prompter().ask("context_recall", values, ATTRIBUTED)
         if not read.value:
             return Undefined("the judge classified no sentence of the reference")
@@ -206,17 +206,16 @@ class ContextEntityRecall(JudgedMetric):
     smoothed: bool = True
 
     def at_most(self, sample: Sample) -> int:
-        """Two replies."""
+        """Return the maximum: two replies."""
         del sample
         return self._bound(2)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""
-        reference = sample.require("reference")
-        joined = "\n".join(context.text for context in sample.contexts)
+        reference, contexts = sample.require("reference"), joined(sample)
         prompter = self._prompter()
         wanted = yield from prompter.ask("entities", {"text": reference}, ENTITIES)
-        there = yield from prompter.ask("entities", {"text": joined}, ENTITIES)
+        there = yield from prompter.ask("entities", {"text": contexts}, ENTITIES)
         common = len(set(wanted.value) & set(there.value))
         total = len(wanted.value) if self.counts_repeats else len(set(wanted.value))
         evidence = (wanted.evidence(About.TEXT, 0, total), there.evidence(About.TEXT, 0, len(there.value)))

@@ -1,4 +1,4 @@
-"""What ragas 0.2 to 0.4 measure without a judge: contexts by their letters or ids, responses by their letters."""
+"""Metrics without a judge in ragas 0.2 to 0.4: contexts by their spelling or ids, responses by their spelling."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NOTHING_RETRIEVED: Final = "nothing was retrieved"
 
 
 class Comparison(StrEnum):
-    """When a similarity is high enough."""
+    """The comparison of a similarity with the threshold."""
 
     AT_LEAST = ">="
     ABOVE = ">"
@@ -39,7 +39,7 @@ class _Unasked(Ordinary):
     asks = _NOTHING
 
     def at_most(self, sample: Sample) -> int:
-        """No question."""
+        """Return the maximum: no question."""
         del sample
         return 0
 
@@ -64,7 +64,7 @@ class _ByLetters(_Unasked):
         object.__setattr__(self, "comparison", comparison)
 
     def _found(self, context: Context, among: Sequence[Context]) -> bool:
-        """Whether one of these, of which there is at least one, is near enough."""
+        """Return True if one of these contexts, at least one, is similar enough."""
         best = max(similarity(self.distance, context.text, other.text) for other in among)
         return best >= self.threshold if self.comparison is Comparison.AT_LEAST else best > self.threshold
 
@@ -214,7 +214,7 @@ class IDBasedRecall(_Unasked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StringSimilarity(_Unasked):
-    """How alike response and reference are spelled, in [0, 1]; 1 for two empty texts.
+    """Similarity of the spelling of response and reference, in [0, 1]; 1 for two empty texts.
 
     Formula: 1 minus the normalised `distance`. Source: ragas 0.4.3, NonLLMStringSimilarity; since 0.2.
     """
@@ -271,7 +271,7 @@ class ExactMatch(_Unasked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StringPresence(_Unasked):
-    """1 when the reference stands in the response letter by letter, else 0; an empty reference stands in any.
+    """1 if the response contains the reference exactly, otherwise 0; every response contains an empty reference.
 
     Source: ragas 0.4.3, StringPresence.
     """

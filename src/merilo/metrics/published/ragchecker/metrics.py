@@ -58,7 +58,7 @@ _CARD: Final = Card(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Checked(Ordinary):
-    """What the metrics of RAGChecker have in common: claims are extracted, then checked text by text.
+    """A metric of RAGChecker: claims are extracted, then checked text by text.
 
     A claim and a text get one of the labels Entailment, Neutral and Contradiction; only the first counts. A
     reply that is no list of claims or does not label each claim makes the outcome Failed.
@@ -89,7 +89,7 @@ class _Checked(Ordinary):
             raise UsageError(f"Metric {self.name!r} takes claims_per_prompt=1 or more, got {self.claims_per_prompt}.")
 
     def at_most(self, sample: Sample) -> int:
-        """The claims of both texts, and a request for each full pack of them and each text it is checked against."""
+        """Return the maximum: the claims of both texts, and one request for each pack of claims and other text."""
         if not sample.present >= self.needs:
             return 0
         passages, size = len(sample.retrieved_contexts or ()), self.claims_per_prompt
@@ -161,14 +161,14 @@ class _Checker:
     asker: Asker
 
     def claims(self, user_input: str, text: str | None) -> Plan[tuple[str, ...]]:
-        """The claims of a text; none where there is no text to ask about."""
+        """Return the claims of a text; none if there is no text to ask about."""
         if text is None:
             return ()
         values = {"question": user_input, "text": text}
         return (yield from self.asker.read(_claims_of(text), values)).value
 
     def table(self, claims: Sequence[str], texts: Sequence[str]) -> Plan[_Table]:
-        """The labels of the claims against each of the texts."""
+        """Return the labels of the claims against each of the texts."""
         columns = yield from together([self._column(claims, text) for text in texts])
         rows = tuple(tuple(column[at][0] for column in columns) for at in range(len(claims)))
         evidence = tuple(
@@ -214,7 +214,7 @@ def _labels_of(count: int) -> RequestTemplate[list[Label]]:
 
 
 def _most_claims(text: str) -> int:
-    """How many claims a text can make at most, one for every four characters; some always, since texts are terse."""
+    """Return the maximum number of claims of a text, one for every four characters, and some always for terse texts."""
     return max(_ALWAYS_CLAIMS, len(text) // _LETTERS_PER_CLAIM)
 
 

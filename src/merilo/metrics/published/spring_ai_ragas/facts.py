@@ -74,7 +74,7 @@ def _likely(claims: Claims) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What the models made of response and reference: verdicts on the claims of both, by role."""
+    """The verdicts of the models on the claims of response and reference, by role."""
 
     response: Mapping[str, ReadReply[_Checks]]
     """Claims of the response against the reference: precision."""
@@ -93,7 +93,7 @@ class Compared:
 
     @property
     def counts(self) -> dict[str, int | None]:
-        """How many claims and how many of them are supported, over all models."""
+        """The numbers of claims and of supported claims, over all models."""
         found: dict[str, int | None] = {}
         for name, side in (("response", self.response), ("reference", self.reference)):
             checks = [each.supported for reply in side.values() for each in reply.value]
@@ -102,7 +102,7 @@ class Compared:
 
 
 def _compared(panel: Panel, names: tuple[str, ...], response: str, reference: str) -> Plan[Compared]:
-    """Both texts cut into claims and checked against each other; a model that fails at a step drops out."""
+    """Return the claims of both texts, checked against each other; a model that fails at a step drops out."""
     likely = '{"claims": ["A claim."]}'
     rubric = "factual_correctness.claims"
     mine = yield from panel.ask(names, rubric, {"text": response}, likely=likely, read=_claims)
@@ -132,7 +132,7 @@ def _supported(reply: ReadReply[_Checks]) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactualCorrectness(ScoresEmpty):
-    """How far response and reference state the same facts, by each model, then over the models, in [0, 1].
+    """Agreement of response and reference on the facts, by each model, then over the models, in [0, 1].
 
     Formula: precision = SUPPORTED / verdicts on the response's claims against the reference, recall the other way
     round, F1 = 2 · precision · recall / (precision + recall), 0 where both are 0; then the average over the models.
@@ -165,7 +165,7 @@ class FactualCorrectness(ScoresEmpty):
         object.__setattr__(self, "mode", choice(Mode, self.mode.lower(), metric=self.name, parameter="mode"))
 
     def at_most(self, sample: Sample) -> int:
-        """Four questions for each model."""
+        """Return the maximum: four questions for each model."""
         return 4 * len(self.names) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -221,7 +221,7 @@ class SemanticSimilarity(ScoresEmpty):
         return (self._bound or self._named or ("judge",))[:1]
 
     def at_most(self, sample: Sample) -> int:
-        """One question."""
+        """Return the maximum: one question."""
         return 1 if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -280,7 +280,7 @@ class AnswerCorrectness(ScoresEmpty):
             )
 
     def at_most(self, sample: Sample) -> int:
-        """Four questions for each model, and one for vectors."""
+        """Return the maximum: four questions for each model, and one for vectors."""
         return 4 * len(self.names) + 1 if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:

@@ -1,4 +1,4 @@
-"""How spring-ai-ragas asks several models: who is asked, who drops out, and how scores become one."""
+"""The models of spring-ai-ragas: which are asked, which drop out, and how their scores become one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DISAGREE: Final = "the models' scores lie further apart than the tolerance"
 
 
 class Aggregator(StrEnum):
-    """How the scores of several models become one."""
+    """The way in which the scores of several models become one."""
 
     AVERAGE = "average"
     MEDIAN = "median"
@@ -55,7 +55,7 @@ class NoConsensus(ValueError):
 
 
 def aggregate(scores: Sequence[float], aggregator: Aggregator | str, *, tolerance: float = TOLERANCE) -> float:
-    """One score out of the scores of several models, in any order.
+    """Return one score from the scores of several models, in any order.
 
     `tolerance`: the widest spread that CONSENSUS takes. Raises ValueError for no scores, NoConsensus for
     scores too far apart, UsageError for an unknown aggregator. Source: spring-ai-ragas 0.3.3, ScoreAggregator.
@@ -142,7 +142,7 @@ class Panel:
         self.flags.add(LOST)
 
     def fail(self, what: str) -> NoReturn:
-        """Raises AskFailed: the first loss, else that the last reply holds nothing to score."""
+        """Raise AskFailed: the first lost reply, otherwise that the last reply holds nothing to score."""
         if self.lost:
             raise self.lost[0]
         if self._last is None:
@@ -160,7 +160,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeveralModels(Ordinary):
-    """What the metrics of spring-ai-ragas have in common: each is judged by one or several models.
+    """A metric of spring-ai-ragas, judged by one or several models.
 
     - `models`: names of judges joined by "+"; none asks every judge of the run.
     - `aggregator`: how the models' scores become one; `tolerance` is the spread that consensus takes.
@@ -194,7 +194,7 @@ class SeveralModels(Ordinary):
         return frozenset(self.names)
 
     def for_judges(self, names: Sequence[str]) -> Self:
-        """This metric for a run whose judges have these roles. Raises UsageError when one of `models` is not there."""
+        """Return this metric for a run with judges of these roles. Raises UsageError if one of `models` is missing."""
         unknown = [name for name in self._named if name not in names]
         if unknown:
             title = str(getattr(self, "name", SYSTEM))
@@ -211,12 +211,12 @@ class SeveralModels(Ordinary):
         return () if self.models is None else tuple(dict.fromkeys(part.strip() for part in self.models.split("+")))
 
     def panel(self, sample: Sample, *, temperature: float | None = None) -> Panel:
-        """The models about this sample: asked in Russian where the sample is Russian, else in English."""
+        """Return the models to ask about this sample: in Russian if the sample is Russian, otherwise in English."""
         language = re.split("[-_]", sample.resolved_language)[0].lower()
         return Panel(Asker(SYSTEM, "ru" if language == "ru" else "en", temperature))
 
     def combined(self, scores: Sequence[float]) -> float:
-        """One score out of the models' scores. Raises ValueError for none, NoConsensus."""
+        """Return one score from the models' scores. Raises ValueError for none, NoConsensus."""
         return aggregate(scores, self.aggregator, tolerance=self.tolerance)
 
     def outcome(
@@ -226,7 +226,7 @@ class SeveralModels(Ordinary):
         evidence: Sequence[Evidence],
         counts: Mapping[str, int | None],
     ) -> Score | Undefined:
-        """The outcome of scores by model. Raises AskFailed when no model has one."""
+        """Return the outcome of scores by model. Raises AskFailed when no model has one."""
         if not scores:
             panel.fail("The reply holds nothing to score.")
         try:
@@ -247,7 +247,7 @@ class ScoresEmpty(SeveralModels):
     empty_is_zero: bool = True
 
     def nothing(self, sample: Sample, names: Sequence[str]) -> Score | Undefined | None:
-        """The outcome when one of these fields is missing or holds nothing; None when all hold something.
+        """Return the outcome if one of these fields is missing or holds nothing; None if all hold something.
 
         Raises MissingField when `empty_is_zero` is off.
         """
@@ -260,11 +260,11 @@ class ScoresEmpty(SeveralModels):
         return None
 
     def none_found(self, reason: str) -> Score | Undefined:
-        """The outcome where there is nothing to judge."""
+        """Return the outcome if there is nothing to judge."""
         return Score(0.0, flags=(f"{reason} and that was scored 0",)) if self.empty_is_zero else Undefined(reason)
 
     def share(self, panel: Panel, part: float, whole: int, what: str) -> float | None:
-        """`part` of `whole`; 0, flagged, of nothing, or None when that is no score."""
+        """Return `part` of `whole`; of nothing 0, flagged, or None if nothing has no score."""
         if whole:
             return fraction(part, whole)
         panel.flags.add(f"a model found no {what}" + (" and that was scored 0" if self.empty_is_zero else ""))
@@ -279,7 +279,7 @@ class ScoresEmpty(SeveralModels):
         *,
         what: str,
     ) -> Score | Undefined:
-        """The outcome of scores by model, None for one that found nothing to judge. Raises AskFailed."""
+        """Return the outcome of scores by model, None for one that found nothing to judge. Raises AskFailed."""
         found = {role: score for role, score in scores.items() if score is not None}
         if scores and not found:
             return Undefined(f"no model found any {what}")
@@ -287,7 +287,7 @@ class ScoresEmpty(SeveralModels):
 
 
 def card(summary: str, *, formula: str, questions: str, source: str, **more: str | tuple[str, ...]) -> Card:
-    """The card of a metric of spring-ai-ragas. `more`: other fields of the card."""
+    """Return the card of a metric of spring-ai-ragas. `more`: other fields of the card."""
     return Card(
         summary=summary,
         formula=formula,

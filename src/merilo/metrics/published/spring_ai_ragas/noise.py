@@ -28,7 +28,7 @@ Verdicts = tuple[bool, ...]
 
 
 class NoiseMode(StrEnum):
-    """Which contexts the errors come from."""
+    """The contexts that the errors come from."""
 
     RELEVANT = "relevant"
     """Contexts that support a statement of the reference."""
@@ -38,7 +38,7 @@ class NoiseMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Tables:
-    """What one model said of its statements; one row of verdicts for each context."""
+    """The verdicts of one model on its statements; one row for each context."""
 
     right: Verdicts
     """Of each statement of the response: does the reference support it?"""
@@ -46,7 +46,7 @@ class _Tables:
     response: Sequence[Verdicts]
 
     def errors(self, mode: NoiseMode) -> Verdicts:
-        """Of each statement of the response: is it wrong, and supported by a context of this mode?"""
+        """Return for each statement of the response whether it is wrong and supported by a context of this mode."""
         relevant = [any(row) for row in self.reference]
         return tuple(not right and self._from(statement, relevant, mode) for statement, right in enumerate(self.right))
 
@@ -110,7 +110,7 @@ class NoiseSensitivity(ScoresEmpty):
         object.__setattr__(self, "mode", choice(NoiseMode, self.mode.lower(), metric=self.name, parameter="mode"))
 
     def at_most(self, sample: Sample) -> int:
-        """Three questions and two for each context, for each model."""
+        """Return the maximum: three questions and two for each context, for each model."""
         return len(self.names) * (3 + 2 * len(sample.retrieved_contexts or ())) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -166,7 +166,10 @@ class NoiseSensitivity(ScoresEmpty):
         right: ReadReply[Verdicts] | None,
         rows: Sequence[ReadReply[Verdicts] | None],
     ) -> _Tables | None:
-        """One model's verdicts, the missing ones filled in; None where it drops out. `rows`: as they were asked."""
+        """Return one model's verdicts, with missing ones filled in; None if it drops out.
+
+        `rows`: in the order asked.
+        """
         if right is None:
             return None
         wanted = [len(theirs.value), len(mine.value)]

@@ -32,13 +32,13 @@ _EMPTY_RESPONSE: Final = "there is no response and that was scored 0"
 
 
 def normalised(rating: float) -> float:
-    """A rating on the scale 0 to 2 as a score in [0, 1]: half of it; what lies outside is cut to the scale."""
+    """Return half of a rating on the scale 0 to 2, clipped to [0, 1]."""
     return min(1.0, max(0.0, scaled_rating(rating, 2)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Rating:
-    """What a model says: its rating as it stands there, None for null, and why."""
+    """The rating of one model, None for null, and its reason."""
 
     score: int | None
     reasoning: str
@@ -50,7 +50,7 @@ def _rating(value: object) -> _Rating:
 
 
 def _rated(replies: Iterable[ReadReply[_Rating]]) -> dict[str, float]:
-    """Scores in [0, 1] by role; who rated null is left out."""
+    """Return scores in [0, 1] by role; a model that rated null is left out."""
     return {each.role: normalised(each.value.score) for each in replies if each.value.score is not None}
 
 
@@ -62,7 +62,7 @@ def _evidence(replies: Iterable[ReadReply[_Rating]], about: About, index: int) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rated(SeveralModels):
-    """What the three metrics have in common.
+    """A rating metric of spring-ai-ragas.
 
     - `temperature`: sent with every request, before the judge's own.
     - `temperature_sent`: off, it is recorded only and the judge's own is used, as the published code does.
@@ -80,11 +80,11 @@ class Rated(SeveralModels):
             raise UsageError(f"Metric {name!r} takes a temperature of at least 0, got {self.temperature}.")
 
     def models_for(self, sample: Sample) -> Panel:
-        """The models, asked at the temperature of this metric."""
+        """Return the models, asked at the temperature of this metric."""
         return self.panel(sample, temperature=self.temperature if self.temperature_sent else None)
 
     def ratings(self, panel: Panel, rubric: str, values: Mapping[str, str]) -> Plan[tuple[ReadReply[_Rating], ...]]:
-        """What each model rates, in the order of the models; a lost one is left out."""
+        """Return the rating of each model, in order; a lost one is left out."""
         replies = yield from panel.ask(self.names, rubric, values, likely=_LIKELY, read=_rating)
         return tuple(replies.values())
 
@@ -116,7 +116,7 @@ class ContextRelevance(Rated):
     )
 
     def at_most(self, sample: Sample) -> int:
-        """One question for each context and model."""
+        """Return the maximum: one question for each context and model."""
         return len(self.names) * len(sample.retrieved_contexts or ())
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -148,7 +148,7 @@ class ContextRelevance(Rated):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseGroundedness(Rated):
-    """How far the response rests on the contexts, by one or several models, in [0, 1].
+    """Rating of the response's support by the contexts, by one or several models, in [0, 1].
 
     Formula: mean over the models of clamp(rating / 2), rating 0, 1 or 2; the contexts are judged together,
     joined by blank lines. Failed when no model gives a rating. Undefined when nothing was retrieved, there is no
@@ -176,7 +176,7 @@ class ResponseGroundedness(Rated):
     use_heuristic_shortcuts: bool = True
 
     def at_most(self, sample: Sample) -> int:
-        """One question for each model."""
+        """Return the maximum: one question for each model."""
         return len(self.names) if sample.retrieved_contexts else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -198,7 +198,7 @@ class ResponseGroundedness(Rated):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerAccuracy(Rated):
-    """How far the response agrees with the reference, by one or several models, in [0, 1].
+    """Rating of the response's agreement with the reference, by one or several models, in [0, 1].
 
     Formula: mean over the models of clamp(rating / 2), rating 0, 1 or 2. The user input is not looked at.
     Failed when no model gives a rating. Undefined when response or reference is empty, or there is no consensus.
@@ -224,7 +224,7 @@ class AnswerAccuracy(Rated):
     use_dual_judge: bool = False
 
     def at_most(self, sample: Sample) -> int:
-        """One question for each model, or two."""
+        """Return the maximum: one question for each model, or two."""
         return 0 if {"response", "reference"} - sample.present else len(self.names) * (1 + self.use_dual_judge)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:

@@ -84,7 +84,7 @@ class Faithfulness(ScoresEmpty):
     )
 
     def at_most(self, sample: Sample) -> int:
-        """Two questions for each model."""
+        """Return the maximum: two questions for each model."""
         return 2 * len(self.names) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -159,7 +159,7 @@ class Hallucination(ScoresEmpty):
     )
 
     def at_most(self, sample: Sample) -> int:
-        """One question for each model."""
+        """Return the maximum: one question for each model."""
         return len(self.names) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -204,7 +204,7 @@ def _questions(value: object) -> _Questions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseRelevancy(ScoresEmpty):
-    """How like the user input are the questions that the response could answer, in [-1, 1].
+    """Similarity of the user input and the questions that the response could answer, in [-1, 1].
 
     Formula: average over the models of the mean cosine between the user input and the questions of that model; 0 where
     it calls every question noncommittal. One request a model for all questions, then one for the vectors of each
@@ -242,7 +242,7 @@ class ResponseRelevancy(ScoresEmpty):
             )
 
     def at_most(self, sample: Sample) -> int:
-        """Two questions for each model."""
+        """Return the maximum: two questions for each model."""
         return 2 * len(self.names) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:

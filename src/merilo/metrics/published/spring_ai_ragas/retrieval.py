@@ -31,7 +31,7 @@ _EMPTY: Final[Mapping[str, str]] = MappingProxyType({"needs": "empty_is_zero", "
 
 
 class Strategy(StrEnum):
-    """What a context is judged against."""
+    """The text that a context is compared with."""
 
     AUTO = "auto"
     """The reference, or the response where the reference is missing or blank."""
@@ -90,7 +90,7 @@ class ContextPrecision(ScoresEmpty):
         object.__setattr__(self, "evaluation_strategy", member)
 
     def at_most(self, sample: Sample) -> int:
-        """One question for each context and model."""
+        """Return the maximum: one question for each context and model."""
         return len(self.names) * len(sample.retrieved_contexts or ())
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -176,7 +176,7 @@ class ContextRecall(ScoresEmpty):
     raw_sums: bool = True
 
     def at_most(self, sample: Sample) -> int:
-        """One question for each model."""
+        """Return the maximum: one question for each model."""
         return len(self.names) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -237,7 +237,7 @@ class ContextEntityRecall(ScoresEmpty):
     )
 
     def at_most(self, sample: Sample) -> int:
-        """Two questions for each model."""
+        """Return the maximum: two questions for each model."""
         return 2 * len(self.names) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
