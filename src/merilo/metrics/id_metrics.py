@@ -89,7 +89,7 @@ class _UpToAnyRank(_IdMetric):
 
 
 def _binary(formula: Callable[[Ranking, int | None], float | None]) -> object:
-    """Return the outcome by a formula in which an id is relevant or not; None where nothing was retrieved."""
+    """Return the outcome by a formula in which an id is relevant or not; its None means that nothing was retrieved."""
 
     def outcome(sample: Sample, k: int | None) -> Score | Undefined:
         ranking = ranking_of(sample)

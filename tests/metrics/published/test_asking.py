@@ -84,6 +84,13 @@ def test_a_recovery_sends_at_most_so_many_requests(
     assert len(judge.asked) == requests
 
 
+@pytest.mark.parametrize(("texts", "message"), [(["x", LOST], "no reply"), (["x", "y"], "'x'"), (["1", "y"], "'y'")])
+def test_a_lost_request_goes_before_an_unreadable_reply(texts: list[str | Failure], message: str) -> None:
+    """Of requests sent side by side, the first lost one fails the metric, otherwise the first unreadable one."""
+    with pytest.raises(AskFailed, match=message):
+        drive(Asker("ares").read_each(NUMBER, [VALUES, {**VALUES, "document": "e"}]), Replies(texts))
+
+
 def test_a_repeated_request_is_the_next_draw() -> None:
     """An equal request of one plan is another sample, since the published system sends it again."""
     judge, asker = Replies(["1", "2", "3"]), Asker("ares")

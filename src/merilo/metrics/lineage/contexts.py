@@ -16,7 +16,7 @@ from merilo.metrics.formulas import (
     scaled_rating,
     smoothed_average_precision,
 )
-from merilo.metrics.lineage.form import Form, Gathering, Lineage
+from merilo.metrics.lineage.form import DefinitionFormula, Lineage, SharedVerdicts
 from merilo.metrics.steps import (
     NOTHING_RETRIEVED,
     about_contexts,
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 Graded = Sequence[RelevanceVerdict]
 Useful = Sequence[UsefulnessVerdict]
 
-_RELEVANCE: Final[Gathering[Graded]] = Gathering(
+_RELEVANCE: Final[SharedVerdicts[Graded]] = SharedVerdicts(
     frozenset({"user_input", "retrieved_contexts"}), Kinds({Relevance}), relevance_of_contexts, most_contexts
 )
-_USEFULNESS: Final[Gathering[Useful]] = Gathering(
+_USEFULNESS: Final[SharedVerdicts[Useful]] = SharedVerdicts(
     frozenset({"user_input", "retrieved_contexts", "reference"}),
     Kinds({Usefulness}),
     usefulness_of_contexts,
@@ -115,7 +115,7 @@ def _mean_of_three(sample: Sample, graded: Graded) -> float:
 _OWN = Lineage.CONTEXT_RELEVANCE
 
 RELEVANCE_FORMS: Final = (
-    Form(
+    DefinitionFormula(
         "ragas-0.0.12:context_relevancy",
         _OWN,
         'evidence sentences / pieces between ". " of all contexts joined, at most 1',
@@ -124,7 +124,7 @@ RELEVANCE_FORMS: Final = (
         _RELEVANCE,
         _ratio_of_periods,
     ),
-    Form(
+    DefinitionFormula(
         "ragas-0.1.9:context_relevancy",
         _OWN,
         "evidence sentences / sentences of all contexts, at most 1; 0 for no sentence",
@@ -133,7 +133,7 @@ RELEVANCE_FORMS: Final = (
         _RELEVANCE,
         _graded(_sentence_ratio, empty=0.0),
     ),
-    Form(
+    DefinitionFormula(
         "nvidia:context_relevance",
         _OWN,
         "best grade of the contexts / 2; 0 where they say no more than the question",
@@ -142,7 +142,7 @@ RELEVANCE_FORMS: Final = (
         _RELEVANCE,
         _graded(_best_grade, empty=0.0),
     ),
-    Form(
+    DefinitionFormula(
         "spring-ai-ragas:context_relevance",
         _OWN,
         "mean of grade / 2 over the contexts",
@@ -151,7 +151,7 @@ RELEVANCE_FORMS: Final = (
         _RELEVANCE,
         _graded(_mean_grade, empty=None),
     ),
-    Form(
+    DefinitionFormula(
         "axion:contextual_relevancy",
         _OWN,
         "contexts of grade 1 or 2 / contexts; 0 when nothing was retrieved",
@@ -160,7 +160,7 @@ RELEVANCE_FORMS: Final = (
         _RELEVANCE,
         _graded(_share_of_relevant, empty=0.0),
     ),
-    Form(
+    DefinitionFormula(
         "axion:contextual_relevancy(mode=holistic, mode_effect=documented)",
         _OWN,
         "1 when any context has grade 1 or 2, else 0",
@@ -169,7 +169,7 @@ RELEVANCE_FORMS: Final = (
         _RELEVANCE,
         _graded(_any_relevant, empty=0.0),
     ),
-    Form(
+    DefinitionFormula(
         "deepeval-4.3.1:contextual_relevancy",
         _OWN,
         "evidence sentences / sentences, pooled over the contexts; 0 for none",
@@ -178,7 +178,7 @@ RELEVANCE_FORMS: Final = (
         _RELEVANCE,
         _graded(_sentence_ratio, empty=0.0),
     ),
-    Form(
+    DefinitionFormula(
         "trulens:context_relevance",
         _OWN,
         "mean over the contexts of a rating / 3, with our grades 0, 1, 2 as 0, 2, 3",
@@ -187,7 +187,7 @@ RELEVANCE_FORMS: Final = (
         _RELEVANCE,
         _graded(_mean_of_three, empty=None),
     ),
-    Form(
+    DefinitionFormula(
         "ares:context_relevance",
         _OWN,
         "contexts of grade 1 or 2 / contexts",
@@ -237,7 +237,7 @@ def _rank_free(flags: Sequence[bool]) -> float:
 _RANKED = "{useful} of {contexts} contexts serve, the first at rank {first}"
 
 PRECISION_FORMS: Final = (
-    Form(
+    DefinitionFormula(
         "ragas-0.1.9:context_precision",
         Lineage.CONTEXT_PRECISION,
         "average precision over usefulness for the reference, with 1e-10 added to the number of useful ones",
@@ -246,7 +246,7 @@ PRECISION_FORMS: Final = (
         _USEFULNESS,
         _ranked(_smoothed),
     ),
-    Form(
+    DefinitionFormula(
         "axion:contextual_ranking",
         Lineage.CONTEXT_PRECISION,
         "average precision over relevance to the user input",
@@ -255,7 +255,7 @@ PRECISION_FORMS: Final = (
         _RELEVANCE,
         _ranked_by_relevance,
     ),
-    Form(
+    DefinitionFormula(
         "axion:contextual_precision",
         Lineage.CONTEXT_PRECISION,
         "average precision over usefulness for the reference",
@@ -264,7 +264,7 @@ PRECISION_FORMS: Final = (
         _USEFULNESS,
         _ranked(average_precision),
     ),
-    Form(
+    DefinitionFormula(
         "deepeval-4.3.1:contextual_precision",
         Lineage.CONTEXT_PRECISION,
         "average precision over usefulness for the reference",
@@ -273,7 +273,7 @@ PRECISION_FORMS: Final = (
         _USEFULNESS,
         _ranked(average_precision),
     ),
-    Form(
+    DefinitionFormula(
         "spring-ai-ragas:context_precision",
         Lineage.CONTEXT_PRECISION,
         "average precision over usefulness for the reference",
@@ -282,7 +282,7 @@ PRECISION_FORMS: Final = (
         _USEFULNESS,
         _ranked(average_precision),
     ),
-    Form(
+    DefinitionFormula(
         "ragchecker:context_precision",
         Lineage.CONTEXT_PRECISION,
         "useful contexts / contexts, whatever their order",

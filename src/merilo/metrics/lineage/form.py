@@ -1,8 +1,8 @@
-"""What a published definition makes of our own verdicts: its formula alone, and a metric that computes it.
+"""The formulas of published definitions over our own verdicts.
 
-A `Form` takes a published formula apart from the questions that its system asks. So definitions can be compared
-on one set of verdicts, with any judge, and what differs is the formula. `left_out` says what of the definition
-is not in it.
+A `DefinitionFormula` separates a published formula from the questions that its system asks. So definitions can be
+compared on one set of verdicts, with any judge, and the only difference is the formula. `left_out` states what of the
+definition is not in it. Both use the functions in `merilo.metrics.formulas`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Lineage(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Gathering(Generic[S]):
+class SharedVerdicts(Generic[S]):
     """The native verdicts that a family's formulas share, and how they are asked for."""
 
     needs: frozenset[str]
@@ -42,7 +42,7 @@ class Gathering(Generic[S]):
 
 
 @dataclass(frozen=True, slots=True)
-class Form(Generic[S]):
+class DefinitionFormula(Generic[S]):
     """A published definition's formula over native verdicts."""
 
     definition: str
@@ -54,12 +54,12 @@ class Form(Generic[S]):
     """What of the definition is not in the formula."""
     working: str
     """How the value came about, with the names of counts in braces: `{relevant} of {contexts} contexts`."""
-    gathering: Gathering[S]
+    shared: SharedVerdicts[S]
     score: Callable[[Sample, S], Score | Undefined]
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """The definition's value for one sample, from native verdicts."""
-        seen = yield from self.gathering.plan(sample)
+        seen = yield from self.shared.plan(sample)
         return self.score(sample, seen)
 
     def explain(self, counts: Mapping[str, int | None]) -> str:

@@ -14,9 +14,9 @@ from merilo.metrics.text import with_version
 if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.metrics.lineage.form import Form
+    from merilo.metrics.lineage.form import DefinitionFormula
 
-FORMS: Final[dict[str, Form[Any]]] = {  # Any: the verdicts that each form takes, known to itself alone
+FORMS: Final[dict[str, DefinitionFormula[Any]]] = {  # Any: the verdicts that each form takes, known to itself alone
     form.definition: form
     for form in (*RELEVANCE_FORMS, *PRECISION_FORMS, *RECALL_FORMS, *FAITHFULNESS_FORMS, *ANSWER_FORMS)
 }
@@ -54,23 +54,23 @@ class SameVerdicts(Ordinary):
             raise UsageError(f"There is no form of {self.of!r} over native verdicts; there are {', '.join(FORMS)}.")
 
     @property
-    def form(self) -> Form[Any]:  # Any: as in FORMS
+    def form(self) -> DefinitionFormula[Any]:  # Any: as in FORMS
         """The formula, and what it leaves out."""
         return FORMS[self.of]
 
     @property
     def needs(self) -> frozenset[str]:
         """What the native questions of the family need."""
-        return self.form.gathering.needs
+        return self.form.shared.needs
 
     @property
     def asks(self) -> Kinds:
         """The native questions of the family."""
-        return self.form.gathering.asks
+        return self.form.shared.asks
 
     def at_most(self, sample: Sample) -> int:
         """As many as the native metric of the family asks."""
-        return self.form.gathering.at_most(sample)
+        return self.form.shared.at_most(sample)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""

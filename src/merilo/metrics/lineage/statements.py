@@ -11,7 +11,7 @@ from merilo.judging.questions import Addresses, Noncommittal, Statements, Suppor
 from merilo.judging.verdicts import AddressesVerdict, SupportLabel, SupportVerdict
 from merilo.metrics.base import Kinds, Score, Undefined
 from merilo.metrics.formulas import clipped_mean, fraction, scaled_rating
-from merilo.metrics.lineage.form import Form, Gathering, Lineage
+from merilo.metrics.lineage.form import DefinitionFormula, Lineage, SharedVerdicts
 from merilo.metrics.steps import (
     Distinct,
     StatedField,
@@ -71,19 +71,19 @@ def _addressed(sample: Sample) -> Plan[Addressed]:
     return Addressed(statements, verdicts, declined)
 
 
-_RECALL: Final = Gathering(
+_RECALL: Final = SharedVerdicts(
     frozenset({"retrieved_contexts", "reference"}),
     Kinds({Statements, Support}),
     _supported("reference"),
     lambda sample: 1 + most_support(sample, "reference"),
 )
-_SUPPORT: Final = Gathering(
+_SUPPORT: Final = SharedVerdicts(
     frozenset({"retrieved_contexts", "response"}),
     Kinds({Statements, Support}),
     _supported("response"),
     lambda sample: 1 + most_support(sample, "response"),
 )
-_ADDRESSES: Final = Gathering(
+_ADDRESSES: Final = SharedVerdicts(
     frozenset({"user_input", "response"}),
     Kinds({Addresses, Noncommittal, Statements}),
     _addressed,
@@ -151,10 +151,10 @@ def _whole(_: Sample, seen: Supported) -> Score | Undefined:
 _SHARE = "{supported} of {statements} statements supported"
 
 
-def _recall(definition: str, left_out: str, *, empty: float | None) -> Form[Supported]:
+def _recall(definition: str, left_out: str, *, empty: float | None) -> DefinitionFormula[Supported]:
     formula = "supported statements of the reference / its statements" + ("; 0 for none" if empty == 0.0 else "")
     score = _share(_weight_of_support, empty=empty)
-    return Form(definition, Lineage.CONTEXT_RECALL, formula, left_out, _SHARE, _RECALL, score)
+    return DefinitionFormula(definition, Lineage.CONTEXT_RECALL, formula, left_out, _SHARE, _RECALL, score)
 
 
 RECALL_FORMS: Final = (
@@ -168,8 +168,10 @@ RECALL_FORMS: Final = (
 """Context recall, oldest first."""
 
 
-def _faith(definition: str, formula: str, left_out: str, score: _Scored, working: str = _SHARE) -> Form[Supported]:
-    return Form(definition, Lineage.FAITHFULNESS, formula, left_out, working, _SUPPORT, score)
+def _faith(
+    definition: str, formula: str, left_out: str, score: _Scored, working: str = _SHARE
+) -> DefinitionFormula[Supported]:
+    return DefinitionFormula(definition, Lineage.FAITHFULNESS, formula, left_out, working, _SUPPORT, score)
 
 
 _PLAIN = "supported statements of the response / its statements"
@@ -264,9 +266,9 @@ def _any_addresses(seen: Addressed) -> float:
     return float(not seen.declined and any(each.addresses for each in seen.verdicts))
 
 
-def _answer(definition: str, formula: str, left_out: str, score: _Answered) -> Form[Addressed]:
+def _answer(definition: str, formula: str, left_out: str, score: _Answered) -> DefinitionFormula[Addressed]:
     working = "{addressing} of {statements} statements address the input"
-    return Form(definition, Lineage.ANSWER_RELEVANCY, formula, left_out, working, _ADDRESSES, score)
+    return DefinitionFormula(definition, Lineage.ANSWER_RELEVANCY, formula, left_out, working, _ADDRESSES, score)
 
 
 _ADDRESSING = "statements that address the input / statements"

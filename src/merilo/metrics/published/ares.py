@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.judging.ask import together
 from merilo.judging.questions import Completion
 from merilo.metrics.base import About, Card, Kinds, Ordinary, Score, Undefined
 from merilo.metrics.formulas import mean
@@ -79,9 +78,7 @@ class _Label(Ordinary):
         if not self.ask_blank and not all(value.strip() for value in values.values()):
             return Undefined("a text to be judged is blank")
         asker, template = Asker("ares"), RequestTemplate(self.rubric, _LIKELY, self._read)
-        replies = yield from together(
-            [asker.read(template, {**values, "document": context.text}) for context in contexts]
-        )
+        replies = yield from asker.read_each(template, [{**values, "document": context.text} for context in contexts])
         read = [reply.value for reply in replies]
         labels = [1.0 if label else 0.0 for label in read]
         return Score(

@@ -16,14 +16,14 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Generic, NoReturn, Protocol, TypeVar
 
-from merilo.judging.ask import AskFailed, ask, attempt, draws
+from merilo.judging.ask import AskFailed, ask, attempt, draws, together
 from merilo.judging.questions import Completion
 from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind
 from merilo.metrics.base import Evidence
 from merilo.metrics.published.replies import ReplyFault, without_halves
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from merilo.judging.ask import Plan
     from merilo.metrics.base import About
@@ -194,6 +194,20 @@ class Asker:
         if isinstance(found, UnreadableReply):
             raise found
         return found
+
+    def read_each(
+        self, template: RequestTemplate[T], asked: Iterable[Mapping[str, str]]
+    ) -> Plan[tuple[ReadReply[T], ...]]:
+        """Return the replies to requests sent side by side, and what was read from each.
+
+        Raises AskFailed for the first lost request, otherwise for the first unreadable reply.
+        """
+        replies = yield from together([self.ask(template.rubric, values, likely=template.likely) for values in asked])
+        found: list[ReadReply[T]] = []
+        for reply in replies:
+            read = yield from read_reply(template, reply)
+            found.append(ReadReply(reply, read.or_raise()))
+        return tuple(found)
 
     def try_read(
         self, template: RequestTemplate[T], values: Mapping[str, str], *, role: str = "judge"

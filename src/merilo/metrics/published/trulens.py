@@ -11,7 +11,6 @@ from math import isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.judging.ask import together
 from merilo.judging.questions import Completion
 from merilo.judging.untyped import as_list, as_object
 from merilo.metrics.base import About, Card, Kinds, Ordinary, Score, Undefined, choice
@@ -97,7 +96,7 @@ class _Rating(Ordinary):
         asker = Asker("trulens", temperature=_TEMPERATURE)
         scale = {"lowest": str(low), "highest": str(high)}
         template = RequestTemplate(rubric, _LIKELY, lambda reply: self._read(reply.text))
-        replies = yield from together([asker.read(template, {**values, **scale}) for values in asked])
+        replies = yield from asker.read_each(template, [{**values, **scale} for values in asked])
         ratings = [reply.value for reply in replies]
         values = [scaled_rating(rating, high, low) for rating in ratings]
         return Score(

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.judging.ask import together
 from merilo.judging.questions import Completion
 from merilo.metrics.base import About, Card, Kinds, Ordinary, Score, Undefined, choice
 from merilo.metrics.formulas import mean
@@ -117,7 +116,7 @@ class Relevance(Ordinary):
             return Undefined("the query is blank")
         asker, template = Asker("umbrela"), RequestTemplate(f"relevance.{self.prompt}", _LIKELY, self._label)
         asked = [{"query": user_input, "passage": context.text} for context in contexts]
-        replies = yield from together([asker.read(template, values) for values in asked])
+        replies = yield from asker.read_each(template, asked)
         read = [reply.value for reply in replies]
         labels = [label or 0 for label in read]
         return Score(
