@@ -59,7 +59,7 @@ class _UpToRank(_IdMetric):
     ranked: ClassVar[bool] = True
 
     k: int = 10
-    """How many ranks count, at least 1."""
+    """The number of ranks that count, at least 1."""
 
     def __post_init__(self) -> None:
         checked_cutoff(self.name, self.k)
@@ -77,7 +77,7 @@ class _UpToAnyRank(_IdMetric):
     ranked: ClassVar[bool] = True
 
     k: int | None = None
-    """How many ranks count, at least 1; None for all."""
+    """The number of ranks that count, at least 1; None for all."""
 
     def __post_init__(self) -> None:
         checked_cutoff(self.name, self.k)
@@ -118,7 +118,7 @@ def _by_grade(sample: Sample, k: int | None) -> Score | Undefined:
 
 
 def _grades(sample: Sample) -> Mapping[str, float] | None:
-    """Return the grade of each judged id, at least 0; None if the metadata hold something else."""
+    """Return the grade of each judged id, at least 0; None if the metadata contain something else."""
     found = dict.fromkeys(sample.require("reference_context_ids"), 1.0)
     given = sample.metadata.get("qrels")
     if given is None:
@@ -163,8 +163,8 @@ IdPrecision: Final = variant(
         "Share of the retrieved ids that are relevant.",
         formula="Distinct retrieved ids that are relevant / distinct retrieved ids.",
         undefined=(NOTHING_TO_FIND, NOTHING_RETRIEVED),
-        when="To see how much of what the reader gets is known to be relevant, at no cost.",
-        when_not="Where not all relevant ids are known: what was never judged counts as irrelevant here. Take "
+        when="To see how much of the retrieved text is known to be relevant, at no cost.",
+        when_not="If not all relevant ids are known: ids that were never judged count as irrelevant here. Use "
         "context_relevance.",
         relatives=("id_recall", "precision", "context_relevance"),
         sources=("Set precision of trec_eval (set_P); id based context precision of the ragas library.",),
@@ -184,8 +184,8 @@ IdRecall: Final = variant(
     card=_card(
         "Share of the relevant ids that were retrieved.",
         formula="Distinct relevant ids that were retrieved / distinct relevant ids.",
-        when="To see whether the retriever finds all that is known to be relevant, at no cost.",
-        when_not="Where an answer can stand in other contexts than those named: context_recall asks a judge.",
+        when="To see whether the retriever finds everything that is known to be relevant, at no cost.",
+        when_not="If other contexts than the named ones can contain the answer: context_recall asks a judge.",
         relatives=("id_precision", "recall", "context_recall"),
         sources=("Set recall of trec_eval (set_recall); id based context recall of the ragas library.",),
     ),
@@ -204,10 +204,10 @@ ReciprocalRank: Final = variant(
     card=_card(
         "One divided by the rank of the first relevant id; the mean over samples is MRR.",
         formula="1 / rank of the first relevant id; 0 when there is none (with k: among the first k).",
-        when="Where one context is enough and should come first.",
-        when_not="Where the answer needs several contexts: take average_precision or nDCG.",
+        when="If one context is enough and should come first.",
+        when_not="If the answer needs several contexts: use average_precision or nDCG.",
         relatives=("hit_rate", "average_precision"),
-        sources=("Reciprocal rank of trec_eval (recip_rank); the cutoff is ours.",),
+        sources=("Reciprocal rank of trec_eval (recip_rank); the cutoff is merilo's.",),
     ),
 )
 AveragePrecision: Final = variant(
@@ -216,8 +216,8 @@ AveragePrecision: Final = variant(
     """Average precision of the retrieved ids, in [0, 1]; its mean over samples is MAP.
 
     Formula: sum, over the ranks r of relevant ids, of (relevant ids among the first r) / r, divided by the number of
-    all relevant ids, retrieved or not. Relevant are the ids in `reference_context_ids`; an id that was retrieved twice
-    counts at its first rank. 0 when nothing was retrieved. Undefined when no id is named as relevant.
+    all relevant ids, retrieved or not. Relevant are the ids in `reference_context_ids`; an id that was retrieved
+    twice counts at its first rank. 0 when nothing was retrieved. Undefined when no id is named as relevant.
 
     Source: average precision of trec_eval (measure `map`), Buckley & Voorhees, "Retrieval System Evaluation" (in:
     TREC, MIT Press 2005).
@@ -225,11 +225,11 @@ AveragePrecision: Final = variant(
     ranked=True,
     outcome=_binary(lambda ranking, _: average_precision(ranking.flags, relevant=ranking.relevant)),
     card=_card(
-        "Whether the relevant ids stand before the others, and all are there; the mean over samples is MAP.",
+        "Average precision: all relevant ids retrieved, before the others; the mean over samples is MAP.",
         formula="Sum, over the ranks r of relevant ids, of (relevant among the first r) / r, divided by the number of "
         "relevant ids.",
-        when="To compare retrievers by one number where it is known which ids are relevant.",
-        when_not="Where relevance has degrees: take nDCG. Where it is not known: context_precision asks a judge.",
+        when="To compare retrievers by one number if the relevant ids are known.",
+        when_not="If relevance has degrees: use nDCG. If it is not known: context_precision asks a judge.",
         relatives=("nDCG", "reciprocal_rank", "context_precision"),
         sources=("Average precision of trec_eval (map); Buckley & Voorhees 2005 (in: TREC, MIT Press).",),
     ),
@@ -237,25 +237,26 @@ AveragePrecision: Final = variant(
 NDCG: Final = variant(
     _UpToAnyRank,
     "nDCG",
-    """Normalised discounted cumulated gain of the retrieved ids, in [0, 1]; 1 for the best ranking there can be.
+    """Normalised discounted cumulated gain of the retrieved ids, in [0, 1]; 1 for the best possible ranking.
 
     Formula: sum of grade / log2(rank + 1) over the first k ranks, divided by the same sum over the ideal ranking of
-    all graded ids, retrieved or not. An id has the grade that the sample's metadata gives it under `qrels` (an object
-    of ids and numbers), else 1 if it stands in `reference_context_ids`, else 0; grades below 0 count as 0. An id that
-    was retrieved twice counts at its first rank. 0 when nothing was retrieved. Undefined when no id has a grade
-    above 0, or when the qrels are no numbers.
+    all graded ids, retrieved or not. An id has the grade under `qrels` (an object of ids and numbers) in the sample's
+    metadata, otherwise 1 if it is in `reference_context_ids`, otherwise 0; grades below 0 count as 0. An id that was
+    retrieved twice counts at its first rank. 0 when nothing was retrieved. Undefined when no id has a grade above 0,
+    or when the qrels are not numbers.
 
-    Source: `ndcg_cut` and `ndcg` of trec_eval, which gain the grade itself; Järvelin & Kekäläinen 2002 (ACM TOIS 20).
+    Source: `ndcg_cut` and `ndcg` of trec_eval, whose gain is the grade itself; Järvelin & Kekäläinen 2002 (ACM TOIS
+    20).
     """,
     "NDCG",
     outcome=staticmethod(_by_grade),
     card=_card(
-        "Whether the most relevant ids stand first, and all are there.",
+        "nDCG of the retrieved ids: 1 if all relevant ids are retrieved, the most relevant first.",
         formula="Sum of grade / log2(rank + 1) over the first k ranks / the same sum over the ideal ranking of "
-        "all graded ids. Grades stand in the metadata under qrels; without them each reference id has 1.",
+        "all graded ids. Grades are in the metadata under qrels; without them each reference id has 1.",
         undefined=(NOTHING_TO_FIND, _NO_GRADES),
-        when="To compare retrievers by one number where it is known how relevant which ids are.",
-        when_not="Where that is not known: context_ranking asks a judge, about what was retrieved alone.",
+        when="To compare retrievers by one number if the grades of the ids are known.",
+        when_not="If they are not known: context_ranking asks a judge, about the retrieved contexts only.",
         relatives=("average_precision", "context_ranking"),
         sources=("ndcg_cut of trec_eval (linear gain); Järvelin & Kekäläinen 2002 (ACM TOIS 20).",),
     ),
@@ -263,19 +264,19 @@ NDCG: Final = variant(
 HitRate: Final = variant(
     _UpToRank,
     "hit_rate",
-    """1 when one of the first k retrieved ids is relevant, else 0; its mean over samples is the hit rate.
+    """1 when one of the first k retrieved ids is relevant, otherwise 0; its mean over samples is the hit rate.
 
-    Relevant are the ids in `reference_context_ids`; an id that was retrieved twice counts at its first rank.
-    0 when nothing was retrieved. Undefined when no id is named as relevant.
+    Relevant are the ids in `reference_context_ids`; an id that was retrieved twice counts at its first rank. 0 when
+    nothing was retrieved. Undefined when no id is named as relevant.
 
     Source: success@k of trec_eval (measure `success`), known as hit rate or hits@k.
     """,
     outcome=_binary(lambda ranking, k: float(any(ranking.flags[:k]))),
     card=_card(
-        "Whether one of the first k retrieved ids is relevant: 1 or 0.",
-        formula="1 when a relevant id is among the first k, else 0.",
-        when="Where one right context is enough for the answer.",
-        when_not="Where the answer needs several contexts: take recall.",
+        "1 if one of the first k retrieved ids is relevant, otherwise 0.",
+        formula="1 if a relevant id is among the first k, otherwise 0.",
+        when="If one right context is enough for the answer.",
+        when_not="If the answer needs several contexts: use recall.",
         relatives=("recall", "reciprocal_rank"),
         sources=("success@k of trec_eval.",),
     ),
@@ -285,8 +286,8 @@ Precision: Final = variant(
     "precision",
     """Share of the first k ranks whose ids are relevant, in [0, 1].
 
-    Formula: relevant ids among the first k / k, also where fewer than k were retrieved: an empty rank is not
-    relevant. Relevant are the ids in `reference_context_ids`; an id that was retrieved twice counts at its first rank.
+    Formula: relevant ids among the first k / k, also if fewer than k were retrieved: an empty rank is not relevant.
+    Relevant are the ids in `reference_context_ids`; an id that was retrieved twice counts at its first rank.
     Undefined when no id is named as relevant.
 
     Source: precision at k of trec_eval (measure `P`).
@@ -296,7 +297,7 @@ Precision: Final = variant(
         "Share of the first k ranks whose ids are relevant.",
         formula="Relevant ids among the first k / k.",
         when="To compare retrievers that all fill k ranks.",
-        when_not="Where fewer than k contexts are retrieved, or fewer are relevant: 1 is out of reach then. Take "
+        when_not="If fewer than k contexts are retrieved or relevant: the value cannot reach 1 then. Use "
         "id_precision or recall.",
         relatives=("id_precision", "recall", "average_precision"),
         sources=("Precision at k of trec_eval (P).",),
@@ -305,7 +306,7 @@ Precision: Final = variant(
 Recall: Final = variant(
     _UpToRank,
     "recall",
-    """Share of the relevant ids that stand among the first k retrieved, in [0, 1].
+    """Share of the relevant ids that are among the first k retrieved, in [0, 1].
 
     Formula: relevant ids among the first k / relevant ids. Relevant are the ids in `reference_context_ids`; an id
     that was retrieved twice counts at its first rank. 0 when nothing was retrieved. Undefined when no id is named as
@@ -315,10 +316,10 @@ Recall: Final = variant(
     """,
     outcome=_binary(lambda ranking, k: sum(ranking.flags[:k]) / ranking.relevant),
     card=_card(
-        "Share of the relevant ids that stand among the first k retrieved.",
+        "Share of the relevant ids that are among the first k retrieved.",
         formula="Relevant ids among the first k / relevant ids.",
-        when="To see how much of what is known to be relevant reaches the reader, who sees k contexts.",
-        when_not="Where more than k ids are relevant: 1 is out of reach then. Take precision beside it.",
+        when="To see how many of the known relevant ids reach a generator that reads k contexts.",
+        when_not="If more than k ids are relevant: the value cannot reach 1 then. Also use precision.",
         relatives=("id_recall", "hit_rate", "context_recall"),
         sources=("Recall at k of trec_eval (recall).",),
     ),

@@ -1,4 +1,4 @@
-"""Context relevance and context precision: what published definitions make of verdicts on contexts."""
+"""Context relevance and context precision: published formulas over merilo's verdicts on contexts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _USEFULNESS: Final[SharedVerdicts[Useful]] = SharedVerdicts(
     most_contexts,
 )
 _FOUR_LEVELS: Final = {0: 0, 1: 2, 2: 3}
-"""Our grades on a scale of 0 to 3, on which 1 is "related, but no answer", which we do not tell apart."""
+"""merilo's grades on a scale of 0 to 3, whose level 1 ("related, but no answer") they cannot express."""
 
 
 def _counts(sample: Sample, graded: Graded, sentences: int | None = None) -> dict[str, int | None]:
@@ -60,7 +60,7 @@ def _counts(sample: Sample, graded: Graded, sentences: int | None = None) -> dic
 def _graded(
     value: Callable[[Sample, Graded], float], *, empty: float | None
 ) -> Callable[[Sample, Graded], Score | Undefined]:
-    """A formula over the grades, with what the definition gives where nothing was retrieved."""
+    """Return a formula over the grades, with the definition's value if nothing was retrieved."""
 
     def score(sample: Sample, graded: Graded) -> Score | Undefined:
         if not graded:
@@ -76,7 +76,7 @@ def _sentence_ratio(sample: Sample, graded: Graded) -> float:
 
 
 def _ratio_of_periods(sample: Sample, graded: Graded) -> Score:
-    """Sentences counted as the text between two full stops with a blank, over all contexts joined by a line end."""
+    """Return the ratio of sentences counted as pieces between full stops with a space, over all contexts joined."""
     joined = "\n".join(context.text for context in sample.contexts).strip()
     counts = _counts(sample, graded, sentences=len(joined.split(". ")))
     return Score(
@@ -88,7 +88,7 @@ def _best_grade(sample: Sample, graded: Graded) -> float:
     question = sample.require("user_input").strip()
     joined = "\n".join(context.text for context in sample.contexts).strip()
     if not question or not joined or joined in question:
-        return 0.0  # settled without a call
+        return 0.0  # decided without a request
     return scaled_rating(max(verdict.grade for verdict in graded), 2)
 
 

@@ -1,4 +1,4 @@
-"""The formulas of published definitions over our own verdicts.
+"""A published definition's formula over merilo's verdicts, and the plan that computes it.
 
 A `DefinitionFormula` separates a published formula from the questions that its system asks. So definitions can be
 compared on one set of verdicts, with any judge, and the only difference is the formula. `left_out` states what of the
@@ -22,7 +22,7 @@ S = TypeVar("S")
 
 
 class Lineage(StrEnum):
-    """The families of definitions that go by one name; each is called as our own metric of it."""
+    """Families of definitions with one name; each is named like merilo's own metric."""
 
     CONTEXT_RELEVANCE = "context_relevance"
     CONTEXT_PRECISION = "context_precision"
@@ -33,7 +33,7 @@ class Lineage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SharedVerdicts(Generic[S]):
-    """The native verdicts that a family's formulas share, and how they are asked for."""
+    """The native verdicts that a family's formulas share, and the plan that asks for them."""
 
     needs: frozenset[str]
     asks: Kinds
@@ -49,19 +49,19 @@ class DefinitionFormula(Generic[S]):
     """The text of the published metric."""
     lineage: Lineage
     formula: str
-    """In words."""
+    """The formula in words."""
     left_out: str
-    """What of the definition is not in the formula."""
+    """The parts of the definition that are not in the formula."""
     working: str
-    """How the value came about, with the names of counts in braces: `{relevant} of {contexts} contexts`."""
+    """The computation of the value, with the names of counts in braces: `{relevant} of {contexts} contexts`."""
     shared: SharedVerdicts[S]
     score: Callable[[Sample, S], Score | Undefined]
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """The definition's value for one sample, from native verdicts."""
+        """Compute the definition's value for one sample, from native verdicts."""
         seen = yield from self.shared.plan(sample)
         return self.score(sample, seen)
 
     def explain(self, counts: Mapping[str, int | None]) -> str:
-        """How a value with these counts came about; a count that is not known is a dash."""
+        """Return the computation of a value with these counts; an unknown count is a dash."""
         return self.working.format_map({name: "-" if count is None else count for name, count in counts.items()})

@@ -1,4 +1,4 @@
-"""The metric that computes a published definition's formula over our own verdicts."""
+"""The metric that computes a published definition's formula over merilo's own verdicts."""
 
 from __future__ import annotations
 
@@ -16,21 +16,20 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Plan
     from merilo.metrics.lineage.form import DefinitionFormula
 
-FORMS: Final[dict[str, DefinitionFormula[Any]]] = {  # Any: the verdicts that each form takes, known to itself alone
+FORMS: Final[dict[str, DefinitionFormula[Any]]] = {  # Any: the verdict type differs between forms
     form.definition: form
     for form in (*RELEVANCE_FORMS, *PRECISION_FORMS, *RECALL_FORMS, *FAITHFULNESS_FORMS, *ANSWER_FORMS)
 }
-"""Published definitions whose formulas can be taken over native verdicts, by their text."""
+"""Published definitions whose formulas can be computed over native verdicts, by their text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SameVerdicts(Ordinary):
-    """A published definition's formula over the verdicts that our own metrics ask for, in [0, 1].
+    """A published definition's formula over the verdicts of merilo's own metrics, in [0, 1].
 
-    `of` is the text of a published metric, such as "ragas-0.1.9:context_relevancy". What happens at the edges
-    (nothing retrieved, no statement) follows the definition; a lost verdict fails the sample, as everywhere in
-    native metrics. `FORMS[of]` tells the formula and what of the definition is left out. Raises UsageError for
-    a definition without a form.
+    `of` is the text of a published metric, such as "ragas-0.1.9:context_relevancy". Edge cases (nothing retrieved, no
+    statement) follow the definition; a lost verdict fails the sample, as in all native metrics. `FORMS[of]` has the
+    formula and the parts of the definition that are left out. Raises UsageError for a definition without a form.
     """
 
     name: ClassVar[str] = "same_verdicts"
@@ -40,8 +39,8 @@ class SameVerdicts(Ordinary):
         summary="A published definition's formula over native verdicts.",
         formula="That of the published metric named by `of`.",
         questions="Those of the native metric of the same family.",
-        when="To see how much of a difference between two tools is the formula.",
-        when_not="To reproduce a number of another tool: its judge is asked other questions. Take the published "
+        when="To see how much of a difference between two tools comes from the formula.",
+        when_not="To reproduce a number of another tool: its judge gets other questions. Use the published "
         "metric itself.",
         family="lineage",
     )
@@ -49,18 +48,18 @@ class SameVerdicts(Ordinary):
     of: str
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "of", with_version(self.of))  # a frozen class has no other way
+        object.__setattr__(self, "of", with_version(self.of))  # a frozen class has no other way to set a field
         if self.of not in FORMS:
-            raise UsageError(f"There is no form of {self.of!r} over native verdicts; there are {', '.join(FORMS)}.")
+            raise UsageError(f"No formula of {self.of!r} over native verdicts; available: {', '.join(FORMS)}.")
 
     @property
     def form(self) -> DefinitionFormula[Any]:  # Any: as in FORMS
-        """The formula, and what it leaves out."""
+        """The formula, and the parts that it leaves out."""
         return FORMS[self.of]
 
     @property
     def needs(self) -> frozenset[str]:
-        """What the native questions of the family need."""
+        """The fields that the native questions of the family need."""
         return self.form.shared.needs
 
     @property
@@ -69,7 +68,7 @@ class SameVerdicts(Ordinary):
         return self.form.shared.asks
 
     def at_most(self, sample: Sample) -> int:
-        """As many as the native metric of the family asks."""
+        """Return the maximum of the native metric of the family."""
         return self.form.shared.at_most(sample)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:

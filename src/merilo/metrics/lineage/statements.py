@@ -1,4 +1,4 @@
-"""Recall, faithfulness and answer relevancy: what published definitions make of verdicts on statements."""
+"""Recall, faithfulness and answer relevancy: published formulas over merilo's verdicts on statements."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NOT_TOLD: Final = "this judge does not tell contradicted from not stated, which
 
 @dataclass(frozen=True, slots=True)
 class Supported:
-    """The distinct statements of a text, with what the contexts say to each."""
+    """The distinct statements of a text, with the contexts' support for each."""
 
     statements: Sequence[Distinct]
     verdicts: Sequence[SupportVerdict]
@@ -43,7 +43,7 @@ class Supported:
 
 @dataclass(frozen=True, slots=True)
 class Addressed:
-    """The distinct statements of a response, with whether each addresses the user input."""
+    """The distinct statements of a response, each with whether it addresses the user input."""
 
     statements: Sequence[Distinct]
     verdicts: Sequence[AddressesVerdict]
@@ -131,7 +131,7 @@ def _weight_of_deepeval(verdict: SupportVerdict) -> float:
 
 
 def _all_or_half(_: Sample, seen: Supported) -> Score | Undefined:
-    """A rating of the whole response: 2 when all is supported, 1 when some is, 0 when nothing is."""
+    """Rate the whole response: 2 if all is supported, 1 if some is, 0 if nothing is."""
     counts = support_counts(seen.verdicts)
     if not seen.verdicts:
         return Score(0.0, counts=counts)
@@ -163,7 +163,7 @@ RECALL_FORMS: Final = (
     _recall("axion:contextual_recall", "a lost verdict counts as not supported", empty=None),
     _recall("deepeval-4.3.1:contextual_recall", "the judge splits the reference into sentences", empty=0.0),
     _recall("spring-ai-ragas:context_recall", "several models averaged; split and judged in one reply", empty=0.0),
-    _recall("ragchecker:claim_recall", "each context is held against each claim by itself", empty=0.0),
+    _recall("ragchecker:claim_recall", "each context is compared with each claim separately", empty=0.0),
 )
 """Context recall, oldest first."""
 
@@ -193,7 +193,7 @@ FAITHFULNESS_FORMS: Final = (
     _faith(
         "nvidia:response_groundedness",
         "1 when all statements are supported, 0.5 when some are, 0 when none is",
-        "one rating of the whole response, by two prompts averaged; a response that stands in the contexts is 1",
+        "one rating of the whole response, by two prompts averaged; a response that occurs in the contexts is 1",
         _all_or_half,
     ),
     _faith(
@@ -206,7 +206,7 @@ FAITHFULNESS_FORMS: Final = (
     _faith(
         "deepeval-4.3.1:faithfulness",
         "statements that are not contradicted / statements; 1 for none",
-        "statements are held against truths drawn from the contexts",
+        "statements are compared with truths extracted from the contexts",
         _share(_weight_of_deepeval, empty=1.0, tells=True),
         _TOLD,
     ),
@@ -219,7 +219,7 @@ FAITHFULNESS_FORMS: Final = (
     _faith(
         "ragchecker:faithfulness",
         f"{_PLAIN}; 0 for none",
-        "each context is held against each claim by itself",
+        "each context is compared with each claim separately",
         _share(_weight_of_support, empty=0.0),
     ),
     _faith(
@@ -257,7 +257,7 @@ def _unless_declined(seen: Addressed) -> float:
 
 
 def _in_thirds(seen: Addressed) -> float:
-    """A rating of the whole: 3 when all statements address the input, 2 when most do, 1 when some do."""
+    """Rate the whole response: 3 if all statements address the input, 2 if at least half do, 1 if some do."""
     share = _addressing_share(seen)
     return scaled_rating(3 if share == 1 else 2 if share >= 0.5 else 1 if share else 0, 3)
 
