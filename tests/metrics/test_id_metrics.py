@@ -11,16 +11,18 @@ import pytrec_eval
 
 from merilo.data.sample import Context, Sample
 from merilo.data.trec import load_trec
-from merilo.metrics.average_precision import AveragePrecision
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import check_metric
-from merilo.metrics.hit_rate import HitRate
-from merilo.metrics.id_precision import IdPrecision
-from merilo.metrics.id_recall import IdRecall
-from merilo.metrics.ndcg import NDCG
-from merilo.metrics.precision import Precision
-from merilo.metrics.recall import Recall
-from merilo.metrics.reciprocal_rank import ReciprocalRank
+from merilo.metrics.id_metrics import (
+    NDCG,
+    AveragePrecision,
+    HitRate,
+    IdPrecision,
+    IdRecall,
+    Precision,
+    Recall,
+    ReciprocalRank,
+)
 from merilo.metrics.registry import parse_metric
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from merilo.metrics import registry
 from merilo.metrics.answer_completeness import AnswerCompleteness
 from merilo.metrics.answer_correctness import AnswerCorrectness
 from merilo.metrics.answer_relevancy import AnswerRelevancy
-from merilo.metrics.average_precision import AveragePrecision
 from merilo.metrics.base import Card, Family, Kinds, Ordinary, Score
 from merilo.metrics.context_entity_recall import ContextEntityRecall
 from merilo.metrics.context_precision import Against, ContextPrecision
@@ -24,14 +23,17 @@ from merilo.metrics.context_sufficiency import ContextSufficiency
 from merilo.metrics.context_utilization import ContextUtilization
 from merilo.metrics.critique import Critique
 from merilo.metrics.faithfulness import Faithfulness
-from merilo.metrics.hit_rate import HitRate
-from merilo.metrics.id_precision import IdPrecision
-from merilo.metrics.id_recall import IdRecall
-from merilo.metrics.ndcg import NDCG
+from merilo.metrics.id_metrics import (
+    NDCG,
+    AveragePrecision,
+    HitRate,
+    IdPrecision,
+    IdRecall,
+    Precision,
+    Recall,
+    ReciprocalRank,
+)
 from merilo.metrics.noise_sensitivity import NoiseSensitivity, Of
-from merilo.metrics.precision import Precision
-from merilo.metrics.recall import Recall
-from merilo.metrics.reciprocal_rank import ReciprocalRank
 from merilo.metrics.registry import (
     NATIVE,
     Parameter,

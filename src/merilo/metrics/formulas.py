@@ -55,6 +55,29 @@ def smoothed_average_precision(verdicts: Sequence[float], *, epsilon: float = 1e
     return fsum(parts) / (total + epsilon)
 
 
+def fraction(part: float, whole: float, *, of_nothing: float = 0.0) -> float:
+    """Return `part` / `whole`; `of_nothing` if `whole` is 0."""
+    return part / whole if whole else of_nothing
+
+
+def capped_fraction(part: float, whole: float) -> float:
+    """Return `part` / `whole`, at most 1; 0.0 if `whole` is 0.
+
+    Source: ragas 0.0 and 0.1, context relevancy, where a judge may copy more sentences than there are.
+    """
+    return min(fraction(part, whole), 1.0)
+
+
+def clipped_mean(weights: Sequence[float]) -> float:
+    """Return the mean of weights, clipped to [0, 1]. Source: axion, faithfulness. Raises ZeroDivisionError for none."""
+    return max(0.0, min(1.0, sum(weights) / len(weights)))
+
+
+def scaled_rating(rating: float, highest: float, lowest: float = 0) -> float:
+    """Return a rating as a number in [0, 1]: 0 for the lowest of its scale, 1 for the highest."""
+    return (rating - lowest) / (highest - lowest)
+
+
 def majority(values: Sequence[H]) -> H:
     """Return the most frequent value, the first one on ties. Raises ValueError for no values."""
     if not values:

@@ -19,14 +19,12 @@ from merilo.judging.verdicts import CompletionVerdict
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import broken_laws, check_metric
 from merilo.metrics.published.ragchecker.metrics import (
-    F1,
     FORMULAS,
     METRICS,
-    ClaimRecall,
-    Hallucination,
     Tables,
     scores_of,
 )
+from merilo.metrics.registry import parse_metric
 
 TRUTH = {
     "r1": {"the reference", "p1"},
@@ -90,14 +88,14 @@ def test_values(name: str, value: float) -> None:
 def test_requests() -> None:
     """Claims are checked at most five at a time, against each passage: 1 + 2 · 3 requests for seven claims."""
     checker = Checker({"the reference": [f"c{number}" for number in range(7)]})
-    drive(ClaimRecall().plan(SAMPLE), checker)
+    drive(parse_metric("ragchecker:claim_recall").plan(SAMPLE), checker)
     assert len(checker.asked) == 7
     assert max(len(values["claims"].splitlines()) for values in checker.asked[1:]) == 5
 
 
 def test_contradiction_is_not_entailment() -> None:
     """A contradicted claim counts like one that is left open."""
-    outcome = drive(F1().plan(SAMPLE), Checker(label="Contradiction"))
+    outcome = drive(parse_metric("ragchecker:f1").plan(SAMPLE), Checker(label="Contradiction"))
     assert isinstance(outcome, Score)
     assert outcome.value == pytest.approx(0.4)
 
@@ -111,28 +109,30 @@ def test_unreadable_labels(reply: str) -> None:
         return CompletionVerdict('{"claims": ["a", "b"]}' if question.rubric.endswith("claims.v1") else reply)
 
     with pytest.raises(AskFailed):
-        drive(ClaimRecall().plan(SAMPLE), answer)
+        drive(parse_metric("ragchecker:claim_recall").plan(SAMPLE), answer)
 
 
 def test_more_claims_than_a_text_can_make() -> None:
     """A reply that lists claims without end fails the sample, so that the number of requests has a bound."""
     with pytest.raises(AskFailed, match="51 claims"):
-        drive(ClaimRecall().plan(SAMPLE), Checker({"the reference": ["c"] * 51}))
+        drive(parse_metric("ragchecker:claim_recall").plan(SAMPLE), Checker({"the reference": ["c"] * 51}))
 
 
 def test_nothing_to_count() -> None:
     """No claims: 0 as published, Undefined else."""
     silent = Checker({"the response": [], "the reference": ["g1"]})
-    outcome = drive(Hallucination().plan(SAMPLE), silent)
+    outcome = drive(parse_metric("ragchecker:hallucination").plan(SAMPLE), silent)
     assert isinstance(outcome, Score)
     assert outcome.value == 0.0
-    assert isinstance(drive(Hallucination(empty_is_zero=False).plan(SAMPLE), silent), Undefined)
+    assert isinstance(
+        drive(parse_metric("ragchecker:hallucination(empty_is_zero=false)").plan(SAMPLE), silent), Undefined
+    )
 
 
 def test_claims_per_prompt() -> None:
     """At least one claim stands in a prompt."""
     with pytest.raises(UsageError, match="claims_per_prompt"):
-        F1(claims_per_prompt=0)
+        parse_metric("ragchecker:f1(claims_per_prompt=0)")
 
 
 def test_tables_hold_the_three_labels_only() -> None:

@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Final
 from merilo.judging.questions import Relevance, Usefulness
 from merilo.judging.verdicts import RelevanceVerdict, UsefulnessVerdict
 from merilo.metrics.base import Kinds, Score, Undefined
-from merilo.metrics.formulas import average_precision, mean, smoothed_average_precision
-from merilo.metrics.lineage.form import Form, Gathering, Lineage
+from merilo.metrics.formulas import (
+    average_precision,
+    capped_fraction,
+    fraction,
+    mean,
+    scaled_rating,
+    smoothed_average_precision,
+)
+from merilo.metrics.lineage.form import DefinitionFormula, Lineage, SharedVerdicts
 from merilo.metrics.steps import (
     NOTHING_RETRIEVED,
     about_contexts,
@@ -24,10 +31,10 @@ if TYPE_CHECKING:
 Graded = Sequence[RelevanceVerdict]
 Useful = Sequence[UsefulnessVerdict]
 
-_RELEVANCE: Final[Gathering[Graded]] = Gathering(
+_RELEVANCE: Final[SharedVerdicts[Graded]] = SharedVerdicts(
     frozenset({"user_input", "retrieved_contexts"}), Kinds({Relevance}), relevance_of_contexts, most_contexts
 )
-_USEFULNESS: Final[Gathering[Useful]] = Gathering(
+_USEFULNESS: Final[SharedVerdicts[Useful]] = SharedVerdicts(
     frozenset({"user_input", "retrieved_contexts", "reference"}),
     Kinds({Usefulness}),
     usefulness_of_contexts,
@@ -65,16 +72,16 @@ def _graded(
 
 def _sentence_ratio(sample: Sample, graded: Graded) -> float:
     counts = _counts(sample, graded)
-    found, given = counts["evidence_sentences"] or 0, counts["sentences"] or 0
-    return min(found / given, 1.0) if given else 0.0
+    return capped_fraction(counts["evidence_sentences"] or 0, counts["sentences"] or 0)
 
 
 def _ratio_of_periods(sample: Sample, graded: Graded) -> Score:
     """Return the ratio of sentences counted as pieces between full stops with a space, over all contexts joined."""
     joined = "\n".join(context.text for context in sample.contexts).strip()
     counts = _counts(sample, graded, sentences=len(joined.split(". ")))
-    found, given = counts["evidence_sentences"] or 0, counts["sentences"] or 1
-    return Score(min(found / given, 1.0), about_contexts(graded), counts)
+    return Score(
+        capped_fraction(counts["evidence_sentences"] or 0, counts["sentences"] or 1), about_contexts(graded), counts
+    )
 
 
 def _best_grade(sample: Sample, graded: Graded) -> float:
@@ -82,12 +89,12 @@ def _best_grade(sample: Sample, graded: Graded) -> float:
     joined = "\n".join(context.text for context in sample.contexts).strip()
     if not question or not joined or joined in question:
         return 0.0  # decided without a request
-    return max(verdict.grade for verdict in graded) / 2
+    return scaled_rating(max(verdict.grade for verdict in graded), 2)
 
 
 def _share_of_relevant(sample: Sample, graded: Graded) -> float:
     del sample
-    return mean(verdict.grade >= 1 for verdict in graded)
+    return fraction(sum(verdict.grade >= 1 for verdict in graded), len(graded))
 
 
 def _any_relevant(sample: Sample, graded: Graded) -> float:
@@ -97,18 +104,18 @@ def _any_relevant(sample: Sample, graded: Graded) -> float:
 
 def _mean_grade(sample: Sample, graded: Graded) -> float:
     del sample
-    return mean(verdict.grade / 2 for verdict in graded)
+    return mean(scaled_rating(verdict.grade, 2) for verdict in graded)
 
 
 def _mean_of_three(sample: Sample, graded: Graded) -> float:
     del sample
-    return mean(_FOUR_LEVELS[verdict.grade] / 3 for verdict in graded)
+    return mean(scaled_rating(_FOUR_LEVELS[verdict.grade], 3) for verdict in graded)
 
 
 _OWN = Lineage.CONTEXT_RELEVANCE
 
 RELEVANCE_FORMS: Final = (
-    Form(
+    DefinitionFormula(
         "ragas-0.0.12:context_relevancy",
         _OWN,
         'evidence sentences / pieces between ". " of all contexts joined, at most 1',
@@ -117,7 +124,7 @@ RELEVANCE_FORMS: Final = (
         _RELEVANCE,
         _ratio_of_periods,
     ),
-    Form(
+    DefinitionFormula(
         "ragas-0.1.9:context_relevancy",
         _OWN,
         "evidence sentences / sentences of all contexts, at most 1; 0 for no sentence",
@@ -126,7 +133,7 @@ RELEVANCE_FORMS: Final = (
         _RELEVANCE,
         _graded(_sentence_ratio, empty=0.0),
     ),
-    Form(
+    DefinitionFormula(
         "nvidia:context_relevance",
         _OWN,
         "best grade of the contexts / 2; 0 where they say no more than the question",
@@ -135,7 +142,7 @@ RELEVANCE_FORMS: Final = (
         _RELEVANCE,
         _graded(_best_grade, empty=0.0),
     ),
-    Form(
+    DefinitionFormula(
         "spring-ai-ragas:context_relevance",
         _OWN,
         "mean of grade / 2 over the contexts",
@@ -144,7 +151,7 @@ RELEVANCE_FORMS: Final = (
         _RELEVANCE,
         _graded(_mean_grade, empty=None),
     ),
-    Form(
+    DefinitionFormula(
         "axion:contextual_relevancy",
         _OWN,
         "contexts of grade 1 or 2 / contexts; 0 when nothing was retrieved",
@@ -153,7 +160,7 @@ RELEVANCE_FORMS: Final = (
         _RELEVANCE,
         _graded(_share_of_relevant, empty=0.0),
     ),
-    Form(
+    DefinitionFormula(
         "axion:contextual_relevancy(mode=holistic, mode_effect=documented)",
         _OWN,
         "1 when any context has grade 1 or 2, else 0",
@@ -162,7 +169,7 @@ RELEVANCE_FORMS: Final = (
         _RELEVANCE,
         _graded(_any_relevant, empty=0.0),
     ),
-    Form(
+    DefinitionFormula(
         "deepeval-4.3.1:contextual_relevancy",
         _OWN,
         "evidence sentences / sentences, pooled over the contexts; 0 for none",
@@ -171,7 +178,7 @@ RELEVANCE_FORMS: Final = (
         _RELEVANCE,
         _graded(_sentence_ratio, empty=0.0),
     ),
-    Form(
+    DefinitionFormula(
         "trulens:context_relevance",
         _OWN,
         "mean over the contexts of a rating / 3, with our grades 0, 1, 2 as 0, 2, 3",
@@ -180,7 +187,7 @@ RELEVANCE_FORMS: Final = (
         _RELEVANCE,
         _graded(_mean_of_three, empty=None),
     ),
-    Form(
+    DefinitionFormula(
         "ares:context_relevance",
         _OWN,
         "contexts of grade 1 or 2 / contexts",
@@ -224,13 +231,13 @@ def _smoothed(flags: Sequence[bool]) -> float:
 
 
 def _rank_free(flags: Sequence[bool]) -> float:
-    return mean(float(flag) for flag in flags)
+    return fraction(sum(flags), len(flags))
 
 
 _RANKED = "{useful} of {contexts} contexts serve, the first at rank {first}"
 
 PRECISION_FORMS: Final = (
-    Form(
+    DefinitionFormula(
         "ragas-0.1.9:context_precision",
         Lineage.CONTEXT_PRECISION,
         "average precision over usefulness for the reference, with 1e-10 added to the number of useful ones",
@@ -239,7 +246,7 @@ PRECISION_FORMS: Final = (
         _USEFULNESS,
         _ranked(_smoothed),
     ),
-    Form(
+    DefinitionFormula(
         "axion:contextual_ranking",
         Lineage.CONTEXT_PRECISION,
         "average precision over relevance to the user input",
@@ -248,7 +255,7 @@ PRECISION_FORMS: Final = (
         _RELEVANCE,
         _ranked_by_relevance,
     ),
-    Form(
+    DefinitionFormula(
         "axion:contextual_precision",
         Lineage.CONTEXT_PRECISION,
         "average precision over usefulness for the reference",
@@ -257,7 +264,7 @@ PRECISION_FORMS: Final = (
         _USEFULNESS,
         _ranked(average_precision),
     ),
-    Form(
+    DefinitionFormula(
         "deepeval-4.3.1:contextual_precision",
         Lineage.CONTEXT_PRECISION,
         "average precision over usefulness for the reference",
@@ -266,7 +273,7 @@ PRECISION_FORMS: Final = (
         _USEFULNESS,
         _ranked(average_precision),
     ),
-    Form(
+    DefinitionFormula(
         "spring-ai-ragas:context_precision",
         Lineage.CONTEXT_PRECISION,
         "average precision over usefulness for the reference",
@@ -275,7 +282,7 @@ PRECISION_FORMS: Final = (
         _USEFULNESS,
         _ranked(average_precision),
     ),
-    Form(
+    DefinitionFormula(
         "ragchecker:context_precision",
         Lineage.CONTEXT_PRECISION,
         "useful contexts / contexts, whatever their order",

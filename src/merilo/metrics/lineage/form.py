@@ -1,8 +1,8 @@
-"""A published definition's formula over merilo's verdicts, and a metric that computes it.
+"""A published definition's formula over merilo's verdicts, and the plan that computes it.
 
-A `Form` separates a published formula from the questions that its system asks. So definitions can be compared on one
-set of verdicts, with any judge, and the differences are those of the formulas. `left_out` names the parts of the
-definition that are not in the formula.
+A `DefinitionFormula` separates a published formula from the questions that its system asks. So definitions can be
+compared on one set of verdicts, with any judge, and the only difference is the formula. `left_out` states what of the
+definition is not in it. Both use the functions in `merilo.metrics.formulas`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Lineage(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Gathering(Generic[S]):
+class SharedVerdicts(Generic[S]):
     """The native verdicts that a family's formulas share, and the plan that asks for them."""
 
     needs: frozenset[str]
@@ -42,7 +42,7 @@ class Gathering(Generic[S]):
 
 
 @dataclass(frozen=True, slots=True)
-class Form(Generic[S]):
+class DefinitionFormula(Generic[S]):
     """A published definition's formula over native verdicts."""
 
     definition: str
@@ -54,12 +54,12 @@ class Form(Generic[S]):
     """The parts of the definition that are not in the formula."""
     working: str
     """The computation of the value, with the names of counts in braces: `{relevant} of {contexts} contexts`."""
-    gathering: Gathering[S]
+    shared: SharedVerdicts[S]
     score: Callable[[Sample, S], Score | Undefined]
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """Compute the definition's value for one sample, from native verdicts."""
-        seen = yield from self.gathering.plan(sample)
+        seen = yield from self.shared.plan(sample)
         return self.score(sample, seen)
 
     def explain(self, counts: Mapping[str, int | None]) -> str:

@@ -14,9 +14,9 @@ from merilo.metrics.text import with_version
 if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.metrics.lineage.form import Form
+    from merilo.metrics.lineage.form import DefinitionFormula
 
-FORMS: Final[dict[str, Form[Any]]] = {  # Any: the verdict type differs between forms
+FORMS: Final[dict[str, DefinitionFormula[Any]]] = {  # Any: the verdict type differs between forms
     form.definition: form
     for form in (*RELEVANCE_FORMS, *PRECISION_FORMS, *RECALL_FORMS, *FAITHFULNESS_FORMS, *ANSWER_FORMS)
 }
@@ -53,23 +53,23 @@ class SameVerdicts(Ordinary):
             raise UsageError(f"No formula of {self.of!r} over native verdicts; available: {', '.join(FORMS)}.")
 
     @property
-    def form(self) -> Form[Any]:  # Any: as in FORMS
+    def form(self) -> DefinitionFormula[Any]:  # Any: as in FORMS
         """The formula, and the parts that it leaves out."""
         return FORMS[self.of]
 
     @property
     def needs(self) -> frozenset[str]:
         """The fields that the native questions of the family need."""
-        return self.form.gathering.needs
+        return self.form.shared.needs
 
     @property
     def asks(self) -> Kinds:
         """The native questions of the family."""
-        return self.form.gathering.asks
+        return self.form.shared.asks
 
     def at_most(self, sample: Sample) -> int:
         """Return the maximum of the native metric of the family."""
-        return self.form.gathering.at_most(sample)
+        return self.form.shared.at_most(sample)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""

@@ -10,7 +10,8 @@ from merilo.judging.ask import ask_each, both
 from merilo.judging.questions import Addresses, Noncommittal, Statements, Support
 from merilo.judging.verdicts import AddressesVerdict, SupportLabel, SupportVerdict
 from merilo.metrics.base import Kinds, Score, Undefined
-from merilo.metrics.lineage.form import Form, Gathering, Lineage
+from merilo.metrics.formulas import clipped_mean, fraction, scaled_rating
+from merilo.metrics.lineage.form import DefinitionFormula, Lineage, SharedVerdicts
 from merilo.metrics.steps import (
     Distinct,
     StatedField,
@@ -70,19 +71,19 @@ def _addressed(sample: Sample) -> Plan[Addressed]:
     return Addressed(statements, verdicts, declined)
 
 
-_RECALL: Final = Gathering(
+_RECALL: Final = SharedVerdicts(
     frozenset({"retrieved_contexts", "reference"}),
     Kinds({Statements, Support}),
     _supported("reference"),
     lambda sample: 1 + most_support(sample, "reference"),
 )
-_SUPPORT: Final = Gathering(
+_SUPPORT: Final = SharedVerdicts(
     frozenset({"retrieved_contexts", "response"}),
     Kinds({Statements, Support}),
     _supported("response"),
     lambda sample: 1 + most_support(sample, "response"),
 )
-_ADDRESSES: Final = Gathering(
+_ADDRESSES: Final = SharedVerdicts(
     frozenset({"user_input", "response"}),
     Kinds({Addresses, Noncommittal, Statements}),
     _addressed,
@@ -92,8 +93,18 @@ _ADDRESSES: Final = Gathering(
 _Scored = Callable[["Sample", Supported], Score | Undefined]
 
 
-def _share(weight: Callable[[SupportVerdict], float], *, empty: float | None, tells: bool = False) -> _Scored:
-    """Return the mean weight of the statements, within [0, 1]; `empty` if there are none, None for Undefined."""
+def _mean_weight(weights: Sequence[float]) -> float:
+    return fraction(sum(weights), len(weights))
+
+
+def _share(
+    weight: Callable[[SupportVerdict], float],
+    *,
+    empty: float | None,
+    tells: bool = False,
+    formula: Callable[[Sequence[float]], float] = _mean_weight,
+) -> _Scored:
+    """Return the score by a formula of the statements' weights; `empty` if there is none, None for Undefined."""
 
     def score(_: Sample, seen: Supported) -> Score | Undefined:
         counts = support_counts(seen.verdicts)
@@ -101,8 +112,8 @@ def _share(weight: Callable[[SupportVerdict], float], *, empty: float | None, te
             return Undefined(_NO_STATEMENT) if empty is None else Score(empty, counts=counts)
         if tells and any(not each.tells_contradicted for each in seen.verdicts):
             return Undefined(_NOT_TOLD)
-        value = sum(map(weight, seen.verdicts)) / len(seen.verdicts)
-        return Score(max(0.0, min(1.0, value)), about_statements(seen.statements, seen.verdicts), counts)
+        value = formula([weight(verdict) for verdict in seen.verdicts])
+        return Score(value, about_statements(seen.statements, seen.verdicts), counts)
 
     return score
 
@@ -125,8 +136,8 @@ def _all_or_half(_: Sample, seen: Supported) -> Score | Undefined:
     if not seen.verdicts:
         return Score(0.0, counts=counts)
     supported = sum(each.supported for each in seen.verdicts)
-    value = 1.0 if supported == len(seen.verdicts) else 0.5 if supported else 0.0
-    return Score(value, about_statements(seen.statements, seen.verdicts), counts)
+    rating = 2 if supported == len(seen.verdicts) else int(supported > 0)
+    return Score(scaled_rating(rating, 2), about_statements(seen.statements, seen.verdicts), counts)
 
 
 def _whole(_: Sample, seen: Supported) -> Score | Undefined:
@@ -140,10 +151,10 @@ def _whole(_: Sample, seen: Supported) -> Score | Undefined:
 _SHARE = "{supported} of {statements} statements supported"
 
 
-def _recall(definition: str, left_out: str, *, empty: float | None) -> Form[Supported]:
+def _recall(definition: str, left_out: str, *, empty: float | None) -> DefinitionFormula[Supported]:
     formula = "supported statements of the reference / its statements" + ("; 0 for none" if empty == 0.0 else "")
     score = _share(_weight_of_support, empty=empty)
-    return Form(definition, Lineage.CONTEXT_RECALL, formula, left_out, _SHARE, _RECALL, score)
+    return DefinitionFormula(definition, Lineage.CONTEXT_RECALL, formula, left_out, _SHARE, _RECALL, score)
 
 
 RECALL_FORMS: Final = (
@@ -157,8 +168,10 @@ RECALL_FORMS: Final = (
 """Context recall, oldest first."""
 
 
-def _faith(definition: str, formula: str, left_out: str, score: _Scored, working: str = _SHARE) -> Form[Supported]:
-    return Form(definition, Lineage.FAITHFULNESS, formula, left_out, working, _SUPPORT, score)
+def _faith(
+    definition: str, formula: str, left_out: str, score: _Scored, working: str = _SHARE
+) -> DefinitionFormula[Supported]:
+    return DefinitionFormula(definition, Lineage.FAITHFULNESS, formula, left_out, working, _SUPPORT, score)
 
 
 _PLAIN = "supported statements of the response / its statements"
@@ -187,7 +200,7 @@ FAITHFULNESS_FORMS: Final = (
         "axion:faithfulness",
         "sum of 1 for supported, 0 for not stated, -1 for contradicted / statements, at least 0; 1 for none",
         "partial support, which counts a half",
-        _share(_weight_of_axion, empty=1.0, tells=True),
+        _share(_weight_of_axion, empty=1.0, tells=True, formula=clipped_mean),
         _TOLD,
     ),
     _faith(
@@ -236,7 +249,7 @@ def _addressing(value: Callable[[Addressed], float], *, empty: float | None) -> 
 
 
 def _addressing_share(seen: Addressed) -> float:
-    return sum(each.addresses for each in seen.verdicts) / len(seen.verdicts)
+    return fraction(sum(each.addresses for each in seen.verdicts), len(seen.verdicts))
 
 
 def _unless_declined(seen: Addressed) -> float:
@@ -246,16 +259,16 @@ def _unless_declined(seen: Addressed) -> float:
 def _in_thirds(seen: Addressed) -> float:
     """Rate the whole response: 3 if all statements address the input, 2 if at least half do, 1 if some do."""
     share = _addressing_share(seen)
-    return 1.0 if share == 1 else 2 / 3 if share >= 0.5 else 1 / 3 if share else 0.0
+    return scaled_rating(3 if share == 1 else 2 if share >= 0.5 else 1 if share else 0, 3)
 
 
 def _any_addresses(seen: Addressed) -> float:
     return float(not seen.declined and any(each.addresses for each in seen.verdicts))
 
 
-def _answer(definition: str, formula: str, left_out: str, score: _Answered) -> Form[Addressed]:
+def _answer(definition: str, formula: str, left_out: str, score: _Answered) -> DefinitionFormula[Addressed]:
     working = "{addressing} of {statements} statements address the input"
-    return Form(definition, Lineage.ANSWER_RELEVANCY, formula, left_out, working, _ADDRESSES, score)
+    return DefinitionFormula(definition, Lineage.ANSWER_RELEVANCY, formula, left_out, working, _ADDRESSES, score)
 
 
 _ADDRESSING = "statements that address the input / statements"

@@ -6,17 +6,17 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.judging.ask import together
 from merilo.judging.questions import Completion
-from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.base import About, Card, Kinds, Ordinary, Score, Undefined
 from merilo.metrics.formulas import mean
-from merilo.metrics.published.asking import Asker
+from merilo.metrics.published.asking import Asker, RequestTemplate
+from merilo.metrics.published.replies import ReplyFault
 
 if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Metric
-    from merilo.metrics.published.asking import Heard
+    from merilo.metrics.published.asking import Reply
 
 __all__ = ["METRICS", "AnswerFaithfulness", "AnswerRelevance", "ContextRelevance"]
 
@@ -64,7 +64,7 @@ class _Label(Ordinary):
     ask_blank: bool = True
 
     def at_most(self, sample: Sample) -> int:
-        """One for each context; none where a field is missing."""
+        """Return the maximum: one for each context; 0 if a field is missing."""
         return len(sample.retrieved_contexts or ()) if sample.present >= self.needs else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -77,31 +77,29 @@ class _Label(Ordinary):
             return Undefined("no context was retrieved")
         if not self.ask_blank and not all(value.strip() for value in values.values()):
             return Undefined("a text to be judged is blank")
-        asker = Asker("ares")
-        replies = yield from together(
-            [asker.ask(self.rubric, {**values, "document": context.text}, likely=_LIKELY) for context in contexts]
-        )
-        read = [self._read(heard) for heard in replies]
+        asker, template = Asker("ares"), RequestTemplate(self.rubric, _LIKELY, self._read)
+        replies = yield from asker.read_each(template, [{**values, "document": context.text} for context in contexts])
+        read = [reply.value for reply in replies]
         labels = [1.0 if label else 0.0 for label in read]
         return Score(
             mean(labels),
             evidence=tuple(
-                Evidence(About.CONTEXT, at, heard.verdict, value=label)
-                for at, (heard, label) in enumerate(zip(replies, labels, strict=True))
+                reply.evidence(About.CONTEXT, at, label)
+                for at, (reply, label) in enumerate(zip(replies, labels, strict=True))
             ),
             counts={"contexts": len(read), "yes": read.count(True), "extraction_failed": read.count(None)},
             flags=(_UNREAD,) if None in read else (),
         )
 
-    def _read(self, heard: Heard) -> bool | None:
-        label = label_in(heard.text, yes_first=self.yes_first, match_case=self.match_case)
+    def _read(self, reply: Reply) -> bool | None:
+        label = label_in(reply.text, yes_first=self.yes_first, match_case=self.match_case)
         if label is None and not self.unread_is_zero:
-            raise heard.unreadable("The reply holds neither [[Yes]] nor [[No]].")
+            raise ReplyFault("The reply holds neither [[Yes]] nor [[No]].")
         return label
 
 
 def label_in(reply: str, *, yes_first: bool = True, match_case: bool = True) -> bool | None:
-    """Whether a reply says `[[Yes]]` or `[[No]]`; None where it says neither."""
+    """Return True for `[[Yes]]` in a reply, False for `[[No]]`, None if it holds neither."""
     said = [word.lower() for word in re.findall(_LABEL, reply, 0 if match_case else re.IGNORECASE)]
     if not said:
         return None

@@ -1,26 +1,42 @@
-"""How published definitions ask: a filled text out, a free text back, one request after another; and likeness."""
+"""The protocol by which published definitions ask: a filled rubric out, a free text back, and what is read from it.
+
+A definition gives a `RequestTemplate`: the rubric, a likely reply, and the function that reads a reply. The policies in
+which the published systems differ are chosen by the caller:
+
+- fail: `Asker.read` raises AskFailed for a lost request or an unreadable reply;
+- drop: `Asker.try_read` returns that error as a value, for systems that score or leave out a lost reply;
+- repair or re-ask: a `Recovery` sends up to `times` more requests after an unreadable reply;
+- vote: `Asker.samples` asks for several replies to one request, which `read_reply` reads one by one;
+- panel: `role` says which judge a request goes to, and `together` sends the requests side by side.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, NoReturn, Protocol, TypeVar
 
-from merilo.judging.ask import AskFailed, ask, ask_each, attempt, draws
+from merilo.judging.ask import AskFailed, ask, attempt, draws, together
 from merilo.judging.questions import Completion
 from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind
-from merilo.metrics.published.replies import without_halves
+from merilo.metrics.base import Evidence
+from merilo.metrics.published.replies import ReplyFault, without_halves
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from merilo.judging.ask import Plan
-    from merilo.judging.questions import Similarities
-    from merilo.judging.verdicts import MatrixVerdict
+    from merilo.metrics.base import About
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+_NO_TEXT: Final = "(no text)"
+"""In place of a blank reply in a re-ask: some servers refuse a turn without text."""
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class Reply:
     """A reply as free text, with the question that it answers."""
 
     question: Completion
@@ -31,55 +47,111 @@ class Heard:
         """The reply; an escape of JSON that is half of a character is U+FFFD, since no request or file can hold it."""
         return without_halves(self.verdict.text)
 
-    def unreadable(self, what: str) -> AskFailed:
-        """The error for a reply that cannot be read: raise it where the published system has no number either.
+    def unreadable(self, what: str) -> UnreadableReply:
+        """Return the error for a reply that cannot be read, to raise if the published system has no number either.
 
         `what`: a sentence, such as "The reply holds no JSON.".
         """
-        return AskFailed(self.question, Failure(FailureKind.UNREADABLE, what))
+        return UnreadableReply(self, what)
+
+    def evidence(self, about: About, index: int, value: float | None = None, text: str = "") -> Evidence:
+        """Return this reply as evidence."""
+        return Evidence(about, index, self.verdict, text=text, value=value)
 
 
-_ROUNDING: Final = 1e-6
-_NO_TEXT: Final = "(no text)"
-"""In place of a blank reply in a re-ask: some servers refuse a turn without text."""
+class UnreadableReply(AskFailed):
+    """A reply that cannot be read: raised, or returned to a caller that drops it or scores it."""
+
+    value: Final = None
+
+    def __init__(self, reply: Reply, what: str) -> None:
+        super().__init__(reply.question, Failure(FailureKind.UNREADABLE, what))
+        self.reply = reply
+
+    def or_raise(self) -> NoReturn:
+        """Raise this error. See `ReadReply.or_raise`."""
+        raise self
 
 
 @dataclass(frozen=True, slots=True)
-class Likeness:
-    """How alike texts are, each number in [0, 1]."""
+class ReadReply(Generic[T_co]):
+    """A reply, or the repair of one, and the value read from it."""
 
-    verdict: MatrixVerdict
-    rows: tuple[tuple[float, ...], ...]
-    """One for each left text, in it one number for each right text."""
+    reply: Reply
+    value: T_co
+
+    def or_raise(self) -> T_co:
+        """Return the value; an `UnreadableReply` in its place raises itself."""
+        return self.value
+
+    def evidence(self, about: About, index: int, value: float | None = None, text: str = "") -> Evidence:
+        """Return this reply as evidence."""
+        return self.reply.evidence(about, index, value, text)
+
+    @property
+    def role(self) -> str:
+        """The judge that replied."""
+        return self.reply.question.role
 
 
-def ask_likeness(questions: Iterable[Similarities]) -> Plan[tuple[Likeness, ...]]:
-    """Similarities as cross-encoders and classifiers give them, for each question in order.
+@dataclass(frozen=True, slots=True)
+class RequestTemplate(Generic[T_co]):
+    """A rubric, and how the replies to it are read."""
 
-    Raises AskFailed where there are none, or a number lies outside 0 to 1: a cosine or a logit makes no share.
+    rubric: str
+    likely: str
+    """A reply of the likely form, so that a dry run completes."""
+    read: Callable[[Reply], T_co]
+    """Raises ReplyFault or another ValueError for an unreadable reply."""
+    shape: str = ""
+    """The JSON asked for, in words, for a request that repairs a reply."""
+    schema: str = ""
+    """The text of a JSON Schema that the provider is asked to enforce; empty for free text."""
+
+
+class Recovery(Protocol[T_co]):
+    """The requests that follow an unreadable reply."""
+
+    @property
+    def times(self) -> int:
+        """The maximum number of requests."""
+        ...
+
+    def again(self, reply: Reply, fault: str, number: int) -> Plan[tuple[Reply, Callable[[Reply], T_co]]]:
+        """Send request `number`, from 0, after `fault` in a reply. Returns the next reply and how to read it."""
+        ...
+
+
+class UnrecoverableFault(ReplyFault):
+    """A fault after which the published system sends no further request."""
+
+
+def read_reply(
+    template: RequestTemplate[T], reply: Reply, recovery: Recovery[T] | None = None
+) -> Plan[ReadReply[T] | UnreadableReply]:
+    """Return what a reply, or one that follows it, says; the last unreadable reply if no reply can be read.
+
+    Raises AskFailed when a request of the recovery is lost.
     """
-    asked = tuple(questions)
-    matrices = yield from ask_each(asked)
-    return tuple(_likeness(*each) for each in zip(asked, matrices, strict=True))
-
-
-def _likeness(question: Similarities, matrix: MatrixVerdict) -> Likeness:
-    rows = [matrix.row(index) for index in range(matrix.rows)]
-    for number in (number for row in rows for number in row):
-        if not -_ROUNDING <= number <= 1 + _ROUNDING:
-            what = f"The model for similarities gave {number:g}, where a number from 0 to 1 was asked for."
-            raise AskFailed(question, Failure(FailureKind.UNREADABLE, what))
-    return Likeness(matrix, tuple(tuple(min(1.0, max(0.0, number)) for number in row) for row in rows))
+    read, number = template.read, 0
+    while True:
+        try:
+            return ReadReply(reply, read(reply))
+        except ValueError as error:
+            fault = error
+        if recovery is None or number == recovery.times or isinstance(fault, UnrecoverableFault):
+            return reply.unreadable(str(fault))
+        following: tuple[Reply, Callable[[Reply], T]] = yield from recovery.again(reply, str(fault), number)
+        reply, read = following
+        number += 1
 
 
 @dataclass(slots=True)
 class Asker:
-    """Asks the rubrics of one published system about one sample; made anew in every plan.
+    """Asks the rubrics of one published system about one sample; each plan makes its own.
 
-    Rubrics lie in `rubrics/<language>/published/<system>/<rubric>.v1.md` and are filled with the named texts.
-    Words that this plan has asked before are asked again as the next draw, since the published system asks
-    again too. `likely` is a reply of the likely form, so that a dry run comes through. `schema` is the JSON text of
-    a JSON Schema that the provider is asked to enforce.
+    Rubrics are in `rubrics/<language>/published/<system>/<rubric>.v1.md` and are filled with the named texts.
+    A request that this plan has sent before is sent as the next draw, since the published system repeats it too.
     """
 
     system: str
@@ -91,7 +163,7 @@ class Asker:
     def question(
         self, rubric: str, values: Mapping[str, str], *, likely: str, role: str = "judge", schema: str = ""
     ) -> Completion:
-        """The question, at the next draw that this plan has not asked yet."""
+        """Return the question, at the next draw that this plan has not asked yet."""
         question = Completion(
             f"{self.language}/published/{self.system}/{rubric}.v1",
             tuple(values),
@@ -104,44 +176,88 @@ class Asker:
         )
         return self._at_next_draw(question)
 
+    def ask(self, rubric: str, values: Mapping[str, str], *, likely: str) -> Plan[Reply]:
+        """Return the reply to one request, unread. Raises AskFailed when there is none."""
+        question = self.question(rubric, values, likely=likely)
+        return Reply(question, (yield from ask(question)))
+
+    def read(
+        self,
+        template: RequestTemplate[T],
+        values: Mapping[str, str],
+        *,
+        recovery: Recovery[T] | None = None,
+    ) -> Plan[ReadReply[T]]:
+        """Return a reply and what was read from it. Raises AskFailed when there is none, or none that can be read."""
+        question = self.question(template.rubric, values, likely=template.likely, schema=template.schema)
+        found = yield from read_reply(template, Reply(question, (yield from ask(question))), recovery)
+        if isinstance(found, UnreadableReply):
+            raise found
+        return found
+
+    def read_each(
+        self, template: RequestTemplate[T], asked: Iterable[Mapping[str, str]]
+    ) -> Plan[tuple[ReadReply[T], ...]]:
+        """Return the replies to requests sent side by side, and what was read from each.
+
+        Raises AskFailed for the first lost request, otherwise for the first unreadable reply.
+        """
+        replies = yield from together([self.ask(template.rubric, values, likely=template.likely) for values in asked])
+        found: list[ReadReply[T]] = []
+        for reply in replies:
+            read = yield from read_reply(template, reply)
+            found.append(ReadReply(reply, read.or_raise()))
+        return tuple(found)
+
+    def try_read(
+        self, template: RequestTemplate[T], values: Mapping[str, str], *, role: str = "judge"
+    ) -> Plan[ReadReply[T] | AskFailed]:
+        """Return a reply and what was read from it, or the error that `read` would raise."""
+        question = self.question(template.rubric, values, likely=template.likely, role=role, schema=template.schema)
+        answer = yield from attempt(question)
+        if isinstance(answer, Failure):
+            return AskFailed(question, answer)
+        return (yield from read_reply(template, Reply(question, answer)))
+
+    def reask(self, reply: Reply, correction: str) -> Plan[Reply]:
+        """Return the reply to the same request, with the last reply and what was wrong with it as two more turns.
+
+        Raises AskFailed when there is none.
+        """
+        earlier = (*reply.question.earlier, reply.verdict.text.strip() or _NO_TEXT, correction)
+        question = self._at_next_draw(replace(reply.question, draw=0, earlier=earlier))
+        return Reply(question, (yield from ask(question)))
+
+    def samples(self, rubric: str, values: Mapping[str, str], count: int, *, likely: str) -> Plan[tuple[Reply, ...]]:
+        """Return several replies to one request, in sampling order. Raises AskFailed for the first that is missing."""
+        question = self.question(rubric, values, likely=likely)
+        self._asked[replace(question, draw=0)] += count - 1
+        answers = yield from draws(question, count)
+        replies: list[Reply] = []
+        for draw, answer in enumerate(answers, start=question.draw):
+            asked = replace(question, draw=draw)
+            if isinstance(answer, Failure):
+                raise AskFailed(asked, answer)
+            replies.append(Reply(asked, answer))
+        return tuple(replies)
+
     def _at_next_draw(self, question: Completion) -> Completion:
         draw = self._asked[question]
         self._asked[question] += 1
         return replace(question, draw=draw)
 
-    def ask(
-        self, rubric: str, values: Mapping[str, str], *, likely: str, role: str = "judge", schema: str = ""
-    ) -> Plan[Heard]:
-        """The reply to one request. Raises AskFailed when there is none."""
-        question = self.question(rubric, values, likely=likely, role=role, schema=schema)
-        return Heard(question, (yield from ask(question)))
 
-    def reask(self, heard: Heard, correction: str) -> Plan[Heard]:
-        """The reply to the same request with the last reply and what was wrong with it as two more turns.
+@dataclass(slots=True)
+class Flags:
+    """Flags of a score, for problems that were scored anyway: each phrase once, in order of appearance."""
 
-        Raises AskFailed when there is none.
-        """
-        earlier = (*heard.question.earlier, heard.verdict.text.strip() or _NO_TEXT, correction)
-        question = self._at_next_draw(replace(heard.question, draw=0, earlier=earlier))
-        return Heard(question, (yield from ask(question)))
+    _phrases: dict[str, None] = field(default_factory=dict[str, None])
 
-    def attempt(
-        self, rubric: str, values: Mapping[str, str], *, likely: str, role: str = "judge"
-    ) -> Plan[Heard | Failure]:
-        """The reply to one request, or why there is none, for systems that score a lost reply."""
-        question = self.question(rubric, values, likely=likely, role=role)
-        answer = yield from attempt(question)
-        return answer if isinstance(answer, Failure) else Heard(question, answer)
+    def add(self, phrase: str) -> None:
+        """Note a phrase."""
+        self._phrases[phrase] = None
 
-    def samples(self, rubric: str, values: Mapping[str, str], count: int, *, likely: str) -> Plan[tuple[Heard, ...]]:
-        """Several replies to one request, in sampling order. Raises AskFailed for the first that is missing."""
-        question = self.question(rubric, values, likely=likely)
-        self._asked[replace(question, draw=0)] += count - 1
-        answers = yield from draws(question, count)
-        heard: list[Heard] = []
-        for draw, answer in enumerate(answers, start=question.draw):
-            asked = replace(question, draw=draw)
-            if isinstance(answer, Failure):
-                raise AskFailed(asked, answer)
-            heard.append(Heard(asked, answer))
-        return tuple(heard)
+    @property
+    def phrases(self) -> tuple[str, ...]:
+        """All phrases, as the flags of a score."""
+        return tuple(self._phrases)

@@ -1,4 +1,4 @@
-"""What the published definitions of each family reproduce of their system: how replies are read, and what differs.
+"""The fidelity of the published definitions, by family: how replies are read, and what differs.
 
 Declared once for each family. What is sent with a request is not written here: `rendering.reproduction` finds it by
 running a definition's own plan, so that it cannot differ from the code.
@@ -12,14 +12,14 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Fidelity:
-    """What holds for all definitions of a family; parameters in braces stand for the definition's own defaults."""
+    """The facts about all definitions of a family; parameters in braces stand for a definition's own defaults."""
 
     replies: str
-    """How replies are read, and what happens to one that cannot be read."""
+    """The reading of replies, and the handling of an unreadable one."""
     checked: str
-    """What the definitions were compared with."""
+    """The source of the numbers that the definitions were compared with."""
     differs: tuple[str, ...] = ()
-    """What is known to differ, besides what differs in every family."""
+    """Known differences, besides those of every family."""
 
 
 _SPRING_REPLIES: Final = (

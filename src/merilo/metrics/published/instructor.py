@@ -8,7 +8,8 @@ in its strict mode, is sent back as the assistant's turn, followed by a turn of 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from merilo.metrics.published.replies import Fields, ReplyFault, fields_of, given, without_halves
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from merilo.judging.ask import Plan
-    from merilo.metrics.published.asking import Asker, Heard
+    from merilo.metrics.published.asking import Asker, Reply, RequestTemplate
 
 T = TypeVar("T")
 
@@ -25,23 +26,23 @@ REASKS: Final = 2
 _LARGEST: Final = 10**15
 
 
-def read_or_reask(asker: Asker, heard: Heard, read: Callable[[Fields], T], reasks: int) -> Plan[tuple[Heard, T]]:
-    """What a reply says, or the first readable reply to a re-ask, with that reply.
+@dataclass(frozen=True, slots=True)
+class Reask(Generic[T]):
+    """The `Recovery` of instructor: the reply and what was wrong with it are sent back in the same conversation."""
 
-    Raises AskFailed when no reply can be read after `reasks` re-asks, or when a re-ask fails.
-    """
-    for left in range(reasks, -1, -1):
-        try:
-            return heard, read(object_of(heard.verdict.text))
-        except ReplyFault as fault:
-            if not left:
-                raise heard.unreadable(str(fault)) from fault
-            heard = yield from asker.reask(heard, f"{fault} Correct it, and reply with the whole JSON object only.")
-    raise AssertionError("the last reply is read or refused")
+    asker: Asker
+    template: RequestTemplate[T]
+    times: int
+
+    def again(self, reply: Reply, fault: str, number: int) -> Plan[tuple[Reply, Callable[[Reply], T]]]:
+        """See `Recovery.again`."""
+        del number
+        correction = f"{fault} Correct it, and reply with the whole JSON object only."
+        return (yield from self.asker.reask(reply, correction)), self.template.read
 
 
 def object_of(text: str) -> Fields:
-    """The JSON object from the first `{` to the last `}`, or the whole text. Raises ReplyFault.
+    """Return the JSON object from the first `{` to the last `}`, or the whole text. Raises ReplyFault.
 
     As pydantic reads JSON: no control characters in texts, no comma too many, no half of a character.
     """
@@ -57,7 +58,7 @@ def object_of(text: str) -> Fields:
 
 
 def strict_integer_in(fields: Fields, name: str) -> int:
-    """The JSON integer in this field: no text, no number with a point, no truth value. Raises ReplyFault."""
+    """Return the JSON integer in this field: no text, no number with a point, no truth value. Raises ReplyFault."""
     value = given(fields, name)
     if isinstance(value, bool) or not isinstance(value, int):
         raise ReplyFault(f'The reply gives something else than a JSON integer as "{name}".')

@@ -1,6 +1,6 @@
 """NVIDIA's three ratings, as ragas carries them: two prompts, two ratings, their mean.
 
-The module is long because the three metrics stand beside their names in three versions of ragas.
+The module is long because it holds the three metrics and their variants in three versions of ragas.
 """
 
 from __future__ import annotations
@@ -16,9 +16,12 @@ from merilo.judging.ask import AskFailed
 from merilo.judging.questions import Completion
 from merilo.judging.verdicts import FailureKind
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined, choice
-from merilo.metrics.published.asking import Asker
-from merilo.metrics.published.instructor import REASKS, read_or_reask, strict_integer_in
+from merilo.metrics.formulas import scaled_rating
+from merilo.metrics.published.asking import Asker, RequestTemplate
+from merilo.metrics.published.inputs import joined
+from merilo.metrics.published.instructor import REASKS, Reask, object_of, strict_integer_in
 from merilo.metrics.published.replies import integer_in, object_in
+from merilo.metrics.variants import D, variant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Metric
-    from merilo.metrics.published.asking import Heard
+    from merilo.metrics.published.asking import ReadReply, Reply
 
 _SYSTEM: Final = "nvidia"
 _TEMPERATURE: Final = 0.1
@@ -35,20 +38,19 @@ _CUT_CHARACTERS: Final = 7_000
 _EMPTY: Final = "an input is empty"
 _BLANK: Final = "an input is blank and was scored 0 unasked"
 _INTEGER: Final = re.compile(r"(?<![\w.-])\d+(?!\w|[.,]\d)")
-_NO_BREACH: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class NanRule(StrEnum):
-    """What one rating that cannot be read does to the score."""
+    """The effect of one unreadable rating on the score."""
 
     ASYMMETRIC = "asymmetric"
-    """Without the first there is none; without the second the first stands alone."""
+    """Without the first there is no score; without the second the first is the score."""
     SYMMETRIC = "symmetric"
-    """The other one stands alone."""
+    """The other one is the score."""
 
 
 class SecondPrompt(StrEnum):
-    """Which words the second rating is asked for with."""
+    """The prompt of the second rating."""
 
     OWN = "own"
     FIRST = "first"
@@ -56,7 +58,7 @@ class SecondPrompt(StrEnum):
 
 
 class Shortcuts(StrEnum):
-    """Which inputs are scored without a question."""
+    """The inputs that are scored without a question."""
 
     ALL = "all"
     """Blank ones, and those of which one holds the other."""
@@ -65,12 +67,12 @@ class Shortcuts(StrEnum):
 
 
 class Reading(StrEnum):
-    """How a rating is found in a reply."""
+    """The way to find a rating in a reply."""
 
     ANYWHERE = "anywhere"
-    """The first of `ratings`, in their order, that stands anywhere: "0 out of 2" is 2 where 2 comes first."""
+    """The first of `ratings`, in their order, that occurs anywhere: "0 out of 2" is 2 if 2 comes first."""
     STANDALONE = "standalone"
-    """The first integer that stands alone and is one of `ratings`."""
+    """The first separate integer that is one of `ratings`."""
     JSON = "json"
     """The field "rating" of a JSON object, which must be one of `ratings`; an unreadable reply is asked for again."""
 
@@ -128,12 +130,12 @@ class _TwoRatings(Ordinary):
         put(self, "second_prompt", member)
 
     def at_most(self, sample: Sample) -> int:
-        """Every try of both ratings, with its re-asks."""
+        """Return the maximum: every try of both ratings, with its re-asks."""
         del sample
         return 2 * self.tries * (1 + (self.reasks or 0))
 
     def _scored(self, first: Mapping[str, str], second: Mapping[str, str]) -> Plan[Score | Undefined]:
-        """The mean of both ratings; `first` and `second` are what their prompts are filled with."""
+        """Return the mean of both ratings; `first` and `second` are the values of their prompts."""
         asker = Asker(_SYSTEM, temperature=self.temperature)
         prompt = "second" if self.second_prompt is SecondPrompt.OWN else "first"
         ratings = (
@@ -149,37 +151,41 @@ class _TwoRatings(Ordinary):
         return Score(sum(found) / len(found), evidence, {"ratings": len(found)}, flags)
 
     def _rated(self, asker: Asker, rubric: str, values: Mapping[str, str]) -> Plan[_Rating]:
-        """One rating after as many tries as it takes. Raises AskFailed for a request that fails, unless retried."""
+        """Return one rating after at most `tries` tries.
+
+        Raises AskFailed for a request that fails, unless it is retried.
+        """
         in_json = self.reading is Reading.JSON
         likely = f'{{"rating": {self.top}}}' if in_json else str(self.top)
         filled = {**values, "form": "json" if in_json else "digit"}
         fault: AskFailed | None = None
         for _ in range(self.tries):
             try:
-                heard, rating = yield from self._once(asker, rubric, filled, likely)
+                read = yield from self._once(asker, rubric, filled, likely)
             except AskFailed as failed:
                 fault = failed
                 unread = self.reading is Reading.JSON and failed.failure.kind is FailureKind.UNREADABLE
                 if not (self.retries_failures or unread):
                     raise
                 continue
-            if rating is not None:
-                value = rating / self.top
-                return _Rating(value, (Evidence(About.TEXT, 0, heard.verdict, value=value),))
-            fault = heard.unreadable(f"The reply holds none of the ratings {self.ratings}.")
+            if read.value is not None:
+                value = scaled_rating(read.value, self.top)
+                return _Rating(value, (read.evidence(About.TEXT, 0, value),))
+            fault = read.reply.unreadable(f"The reply holds none of the ratings {self.ratings}.")
         return _Rating(fault=fault)
 
-    def _once(
-        self, asker: Asker, rubric: str, filled: Mapping[str, str], likely: str
-    ) -> Plan[tuple[Heard, int | None]]:
-        """The rating of one try, None for none of those allowed. Raises AskFailed."""
-        heard = yield from asker.ask(rubric, filled, likely=likely)
+    def _once(self, asker: Asker, rubric: str, filled: Mapping[str, str], likely: str) -> Plan[ReadReply[int | None]]:
+        """Return the rating of one try, None for none of those allowed. Raises AskFailed."""
         if self.reading is not Reading.JSON or self.reasks is None:
-            return heard, self._found(heard.text)
-        heard, rating = yield from read_or_reask(
-            asker, heard, lambda fields: strict_integer_in(fields, "rating"), self.reasks
-        )
-        return heard, rating if str(rating) in tuple(self.ratings) else None
+            return (
+                yield from asker.read(RequestTemplate(rubric, likely, lambda reply: self._found(reply.text)), filled)
+            )
+        template = RequestTemplate(rubric, likely, self._structured)
+        return (yield from asker.read(template, filled, recovery=Reask(asker, template, self.reasks)))
+
+    def _structured(self, reply: Reply) -> int | None:
+        rating = strict_integer_in(object_of(reply.verdict.text), "rating")
+        return rating if str(rating) in tuple(self.ratings) else None
 
     def _found(self, text: str) -> int | None:
         match self.reading:
@@ -233,14 +239,14 @@ class ContextRelevance(_TwoRatings):
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""
         user_input, contexts = sample.require("user_input"), sample.contexts
-        joined = "\n".join(context.text for context in contexts)
+        shown = joined(sample)
         if self.refuses_empty and not (user_input and contexts):
             return Undefined(_EMPTY)
-        if self.shortcuts is not Shortcuts.NONE and not (user_input.strip() and joined.strip()):
+        if self.shortcuts is not Shortcuts.NONE and not (user_input.strip() and shown.strip()):
             return Score(0.0, flags=(_BLANK,))
-        if self.shortcuts is Shortcuts.ALL and joined.strip() in user_input.strip():
+        if self.shortcuts is Shortcuts.ALL and shown.strip() in user_input.strip():
             return Score(0.0, flags=("the contexts stand in the user input and were scored 0 unasked",))
-        values = {"user_input": user_input, "contexts": joined[: self.cut_characters]}
+        values = {"user_input": user_input, "contexts": shown[: self.cut_characters]}
         return (yield from self._scored(values, values))
 
 
@@ -281,14 +287,14 @@ class ResponseGroundedness(_TwoRatings):
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""
         response, contexts = sample.require("response"), sample.contexts
-        joined = "\n".join(context.text for context in contexts)
+        shown = joined(sample)
         if self.refuses_empty and not (response and contexts):
             return Undefined(_EMPTY)
-        if self.shortcuts is not Shortcuts.NONE and not (response.strip() and joined.strip()):
+        if self.shortcuts is not Shortcuts.NONE and not (response.strip() and shown.strip()):
             return Score(0.0, flags=(_BLANK,))
-        if self.shortcuts is Shortcuts.ALL and response.strip() in joined.strip():
+        if self.shortcuts is Shortcuts.ALL and response.strip() in shown.strip():
             return Score(1.0, flags=("the response stands in the contexts and was scored 1 unasked",))
-        values = {"response": response, "contexts": joined[: self.cut_characters]}
+        values = {"response": response, "contexts": shown[: self.cut_characters]}
         return (yield from self._scored(values, values))
 
 
@@ -344,125 +350,70 @@ def _shortcuts(name: str, value: str, cut_characters: int | None) -> Shortcuts:
 
 # -- the same metrics by the names of ragas -----------------------------------------------------------
 
-
-class NvContextRelevance(ContextRelevance):
-    """As `ContextRelevance`."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.4.3:nv_context_relevance"
-    card: ClassVar[Card] = replace(ContextRelevance.card, family="ragas-0.4.3")
-
-
-class NvResponseGroundedness(ResponseGroundedness):
-    """As `ResponseGroundedness`."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.4.3:nv_response_groundedness"
-    card: ClassVar[Card] = replace(ResponseGroundedness.card, family="ragas-0.4.3")
+_EARLIER: Final[Mapping[str, object]] = {"cut_characters": _CUT_CHARACTERS}
+"""Changes of 0.3.0 in the metrics that show contexts."""
+_STRUCTURED: Final[Mapping[str, object]] = {
+    "version": 2,
+    "breaks": MappingProxyType[str, str]({}),
+    "reading": Reading.JSON,
+    "nan_rule": NanRule.SYMMETRIC,
+    "retries_failures": True,
+    "refuses_empty": True,
+    "temperature": _COLLECTIONS_TEMPERATURE,
+    "reasks": REASKS,
+}
+"""Changes of the collections, which ask for structured output."""
 
 
-class NvAccuracy(AnswerAccuracy):
-    """As `AnswerAccuracy`."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.4.3:nv_accuracy"
-    card: ClassVar[Card] = replace(AnswerAccuracy.card, family="ragas-0.4.3")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierNvContextRelevance(ContextRelevance):
-    """As `ContextRelevance`; 0.3.0 sends the first prompt twice and shows 7000 characters."""
-
-    name: ClassVar[str] = "ragas-0.3.0:nv_context_relevance"
-    card: ClassVar[Card] = replace(ContextRelevance.card, family="ragas-0.3.0")
-    second_prompt: SecondPrompt = SecondPrompt.FIRST
-    cut_characters: int | None = _CUT_CHARACTERS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierNvResponseGroundedness(ResponseGroundedness):
-    """As `ResponseGroundedness`; 0.3.0 shows 7000 characters."""
-
-    name: ClassVar[str] = "ragas-0.3.0:nv_response_groundedness"
-    card: ClassVar[Card] = replace(ResponseGroundedness.card, family="ragas-0.3.0")
-    cut_characters: int | None = _CUT_CHARACTERS
-
-
-class EarlierNvAccuracy(AnswerAccuracy):
-    """As `AnswerAccuracy`."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.3.0:nv_accuracy"
-    card: ClassVar[Card] = replace(AnswerAccuracy.card, family="ragas-0.3.0")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionsContextRelevance(ContextRelevance):
-    """As `ContextRelevance`, from structured output; one rating is enough, and a lost request is one more try."""
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.context_relevance"
-    version: ClassVar[int] = 2
-    breaks: ClassVar[Mapping[str, str]] = _NO_BREACH
-    card: ClassVar[Card] = replace(ContextRelevance.card, family="ragas-0.4.3")
-    reading: Reading = Reading.JSON
-    nan_rule: NanRule = NanRule.SYMMETRIC
-    retries_failures: bool = True
-    refuses_empty: bool = True
-    temperature: float = _COLLECTIONS_TEMPERATURE
-    reasks: int | None = REASKS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionsResponseGroundedness(ResponseGroundedness):
-    """As `ResponseGroundedness`, from structured output; a response that stands in the contexts is judged too."""
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.response_groundedness"
-    version: ClassVar[int] = 2
-    breaks: ClassVar[Mapping[str, str]] = _NO_BREACH
-    card: ClassVar[Card] = replace(ResponseGroundedness.card, family="ragas-0.4.3")
-    reading: Reading = Reading.JSON
-    nan_rule: NanRule = NanRule.SYMMETRIC
-    retries_failures: bool = True
-    refuses_empty: bool = True
-    shortcuts: Shortcuts = Shortcuts.BLANK
-    temperature: float = _COLLECTIONS_TEMPERATURE
-    reasks: int | None = REASKS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionsAnswerAccuracy(AnswerAccuracy):
-    """As `AnswerAccuracy`, from structured output; ratings of 1 and 3 are refused."""
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.answer_accuracy"
-    version: ClassVar[int] = 2
-    breaks: ClassVar[Mapping[str, str]] = _NO_BREACH
-    card: ClassVar[Card] = replace(AnswerAccuracy.card, family="ragas-0.4.3")
-    ratings: str = "024"
-    reading: Reading = Reading.JSON
-    nan_rule: NanRule = NanRule.SYMMETRIC
-    retries_failures: bool = True
-    refuses_empty: bool = True
-    swapped_labels: bool = True
-    temperature: float = _COLLECTIONS_TEMPERATURE
-    reasks: int | None = REASKS
+def _row(base: D, name: str, difference: str = "", class_name: str = "", /, **changes: object) -> D:
+    """Return a metric of NVIDIA as one release of ragas has it."""
+    card = replace(base.card, family=name.partition(":")[0])
+    return variant(base, name, f"As `{base.__name__}`{difference}.", class_name, card=card, **changes)
 
 
 METRICS: Final[tuple[type[Metric], ...]] = (
     ContextRelevance,
     ResponseGroundedness,
     AnswerAccuracy,
-    NvContextRelevance,
-    NvResponseGroundedness,
-    NvAccuracy,
-    CollectionsContextRelevance,
-    CollectionsResponseGroundedness,
-    CollectionsAnswerAccuracy,
-    EarlierNvContextRelevance,
-    EarlierNvResponseGroundedness,
-    EarlierNvAccuracy,
+    _row(ContextRelevance, "ragas-0.4.3:nv_context_relevance"),
+    _row(ResponseGroundedness, "ragas-0.4.3:nv_response_groundedness"),
+    _row(AnswerAccuracy, "ragas-0.4.3:nv_accuracy"),
+    _row(
+        ContextRelevance,
+        "ragas-0.4.3:collections.context_relevance",
+        ", from structured output; one rating is enough, and a lost request is one more try",
+        **_STRUCTURED,
+    ),
+    _row(
+        ResponseGroundedness,
+        "ragas-0.4.3:collections.response_groundedness",
+        ", from structured output; a response that stands in the contexts is judged too",
+        **_STRUCTURED,
+        shortcuts=Shortcuts.BLANK,
+    ),
+    _row(
+        AnswerAccuracy,
+        "ragas-0.4.3:collections.answer_accuracy",
+        ", from structured output; ratings of 1 and 3 are refused",
+        **_STRUCTURED,
+        ratings="024",
+        swapped_labels=True,
+    ),
+    _row(
+        ContextRelevance,
+        "ragas-0.3.0:nv_context_relevance",
+        "; 0.3.0 sends the first prompt twice and shows 7000 characters",
+        "EarlierNvContextRelevance",
+        **_EARLIER,
+        second_prompt=SecondPrompt.FIRST,
+    ),
+    _row(
+        ResponseGroundedness,
+        "ragas-0.3.0:nv_response_groundedness",
+        "; 0.3.0 shows 7000 characters",
+        "EarlierNvResponseGroundedness",
+        **_EARLIER,
+    ),
+    _row(AnswerAccuracy, "ragas-0.3.0:nv_accuracy", "", "EarlierNvAccuracy"),
 )
 """The metrics of this module, in the order in which they are shown."""

@@ -1,6 +1,6 @@
 """Reading the free replies that published systems parse themselves: JSON somewhere in a text, and its fields.
 
-Each system has its own rules and keeps them in its own file; what several of them share stands here.
+Each system has its own rules, in its own module. This module holds what several systems share.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class ReplyFault(ValueError):
 
 
 def without_halves(text: str) -> str:
-    """The text with U+FFFD for each escape of JSON that is half of a character, which no request or file can hold."""
+    """Replace each JSON escape that is half of a character, which no request or file can hold, by U+FFFD."""
     if "\\u" not in text:
         return text
     return _HALVES.sub(lambda found: found["kept"] or "\N{REPLACEMENT CHARACTER}", text)
 
 
 def json_in(text: str) -> object:
-    """The first JSON object or array in a text, inside code fences or not. Raises ReplyFault."""
+    """Return the first JSON object or array in a text, inside code fences or not. Raises ReplyFault."""
     fenced = _FENCE.search(text)
     for part in (fenced[1].strip(), text) if fenced else (text,):
         for start in (at for at, sign in enumerate(part) if sign in "{["):
@@ -53,12 +53,12 @@ def json_in(text: str) -> object:
 
 
 def object_in(text: str) -> Fields:
-    """The JSON object that a text holds. Raises ReplyFault."""
+    """Return the JSON object that a text holds. Raises ReplyFault."""
     return fields_of(json_in(text))
 
 
 def fields_of(value: object) -> Fields:
-    """A value as a JSON object. Raises ReplyFault."""
+    """Return a value as a JSON object. Raises ReplyFault."""
     fields = as_object(value)
     if fields is None:
         raise ReplyFault(f"The reply holds {_shown(value)} where an object was asked for.")
@@ -66,7 +66,7 @@ def fields_of(value: object) -> Fields:
 
 
 def items_of(value: object) -> list[object]:
-    """A value as a JSON array. Raises ReplyFault."""
+    """Return a value as a JSON array. Raises ReplyFault."""
     items = as_list(value)
     if items is None:
         raise ReplyFault(f"The reply holds {_shown(value)} where a list was asked for.")
@@ -74,14 +74,14 @@ def items_of(value: object) -> list[object]:
 
 
 def given(fields: Fields, name: str) -> object:
-    """The field with this name. Raises ReplyFault when there is none."""
+    """Return the field with this name. Raises ReplyFault if there is none."""
     if name not in fields:
         raise ReplyFault(f'The reply has no "{name}".')
     return fields[name]
 
 
 def text_in(fields: Fields, name: str) -> str:
-    """The text in this field. Raises ReplyFault."""
+    """Return the text in this field. Raises ReplyFault."""
     value = given(fields, name)
     if not isinstance(value, str):
         raise ReplyFault(f'The reply gives {_shown(value)} as "{name}" where a text was asked for.')
@@ -89,7 +89,7 @@ def text_in(fields: Fields, name: str) -> str:
 
 
 def texts_in(fields: Fields, name: str) -> tuple[str, ...]:
-    """The list of texts in this field. Raises ReplyFault."""
+    """Return the list of texts in this field. Raises ReplyFault."""
     items = items_of(given(fields, name))
     if not all(isinstance(item, str) for item in items):
         raise ReplyFault(f'The reply gives something else than texts in "{name}".')
@@ -97,7 +97,7 @@ def texts_in(fields: Fields, name: str) -> tuple[str, ...]:
 
 
 def integer_in(fields: Fields, name: str) -> int:
-    """The whole number in this field: a number without a fraction, true or false, or digits (0 to 9) as text.
+    """Return the whole number in this field: a number without a fraction, true or false, or digits (0 to 9) as text.
 
     What pydantic takes for an `int` field when it is not strict, up to 10^15 either way. Raises ReplyFault.
     """
@@ -116,7 +116,7 @@ def integer_in(fields: Fields, name: str) -> int:
 
 
 def flag_in(fields: Fields, name: str) -> bool:
-    """The truth value in this field: true or false only. Raises ReplyFault."""
+    """Return the truth value in this field: true or false only. Raises ReplyFault."""
     value = given(fields, name)
     if not isinstance(value, bool):
         raise ReplyFault(f'The reply gives {_shown(value)} as "{name}" where true or false was asked for.')

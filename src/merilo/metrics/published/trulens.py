@@ -11,13 +11,14 @@ from math import isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.judging.ask import together
 from merilo.judging.questions import Completion
 from merilo.judging.untyped import as_list, as_object
-from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined, choice
-from merilo.metrics.formulas import mean
-from merilo.metrics.published.asking import Asker
+from merilo.metrics.base import About, Card, Kinds, Ordinary, Score, Undefined, choice
+from merilo.metrics.formulas import mean, scaled_rating
+from merilo.metrics.published.asking import Asker, RequestTemplate
+from merilo.metrics.published.inputs import joined
 from merilo.metrics.published.replies import ReplyFault
+from merilo.metrics.variants import variant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,9 +26,8 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Metric
-    from merilo.metrics.published.asking import Heard
 
-__all__ = ["METRICS", "AnswerRelevance", "ContextRelevance", "ContextRelevanceWithReasons", "Groundedness", "Scale"]
+__all__ = ["METRICS", "AnswerRelevance", "ContextRelevance", "Groundedness", "Scale"]
 
 _TEMPERATURE: Final = 0.0
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+\.[0-9]*|[1-9][0-9]*|0")
@@ -55,7 +55,7 @@ class Scale(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rating(Ordinary):
-    """What the ratings of TruLens have in common. Value: mean of (rating − lowest) / (highest − lowest).
+    """A rating of TruLens. Value: mean of (rating − lowest) / (highest − lowest).
 
     Reading of a reply: a JSON object with a "score", which may have a fraction and must lie on the scale; a JSON
     list, the mean of its numbers on the scale; else the numbers in the text, each cut to a whole one, and of those
@@ -91,31 +91,25 @@ class _Rating(Ordinary):
     def _rated(
         self, rubric: str, asked: Sequence[Mapping[str, str]], about: About, texts: Sequence[str] = ()
     ) -> Plan[Score]:
-        """The mean of the ratings that one request for each of these fillings gives."""
+        """Return the mean of the ratings that one request for each of these fillings gives."""
         low, high = self.scale.ends
         asker = Asker("trulens", temperature=_TEMPERATURE)
         scale = {"lowest": str(low), "highest": str(high)}
-        replies = yield from together([asker.ask(rubric, {**values, **scale}, likely=_LIKELY) for values in asked])
-        ratings = [self._rating(heard) for heard in replies]
-        values = [(rating - low) / (high - low) for rating in ratings]
+        template = RequestTemplate(rubric, _LIKELY, lambda reply: self._read(reply.text))
+        replies = yield from asker.read_each(template, [{**values, **scale} for values in asked])
+        ratings = [reply.value for reply in replies]
+        values = [scaled_rating(rating, high, low) for rating in ratings]
         return Score(
             mean(values),
             evidence=tuple(
-                Evidence(about, at, heard.verdict, text=texts[at] if texts else "", value=rating)
-                for at, (heard, rating) in enumerate(zip(replies, ratings, strict=True))
+                reply.evidence(about, at, reply.value, texts[at] if texts else "") for at, reply in enumerate(replies)
             ),
             counts={"rated": len(ratings)},
             flags=(_BAD_SCORE,) if _NO_RATING in ratings else (),
         )
 
-    def _rating(self, heard: Heard) -> float:
-        try:
-            return self._read(heard.text)
-        except ReplyFault as fault:
-            raise heard.unreadable(str(fault)) from None
-
     def _read(self, reply: str) -> float:
-        """The rating in a reply, as the class says. Raises ReplyFault."""
+        """Return the rating in a reply, as the class says. Raises ReplyFault."""
         low, high = self.scale.ends
         try:
             loaded: object = json.loads(reply)
@@ -153,7 +147,7 @@ class _Rating(Ordinary):
 
 
 def _number(value: object) -> float | None:
-    """A JSON value as a finite number; None where it is none."""
+    """Return a JSON value as a finite number; None if it is not one."""
     if not isinstance(value, int | float | str):
         return None
     try:
@@ -189,7 +183,7 @@ class ContextRelevance(_Rating):
     )
 
     def at_most(self, sample: Sample) -> int:
-        """One for each context."""
+        """Return the maximum: one for each context."""
         return len(sample.retrieved_contexts or ())
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -201,14 +195,6 @@ class ContextRelevance(_Rating):
             return Undefined("the question is blank")
         asked = [{"question": question, "context": context.text} for context in contexts]
         return (yield from self._rated(self.rubric, asked, About.CONTEXT))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextRelevanceWithReasons(ContextRelevance):
-    """`ContextRelevance` with criteria and supporting evidence in the reply, which are not scored."""
-
-    name: ClassVar[str] = "trulens:context_relevance_with_cot_reasons"
-    rubric: ClassVar[str] = "context_relevance.reasons"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +213,7 @@ class AnswerRelevance(_Rating):
     )
 
     def at_most(self, sample: Sample) -> int:
-        """One."""
+        """Return the maximum: one."""
         return int(sample.present >= self.needs)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -266,35 +252,34 @@ class Groundedness(_Rating):
     nothing_is_zero: bool = True
 
     def at_most(self, sample: Sample) -> int:
-        """One for each sentence, and one for the list."""
+        """Return the maximum: one for each sentence, and one for the list."""
         if not sample.present >= self.needs:
             return 0
         return len(sample.sentences("response")) + self.drop_trivial
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""
-        source = "\n".join(context.text for context in sample.contexts)
+        source = joined(sample)
         whole = [_MARKER.sub("", sentence).strip() for sentence in sample.sentences("response")]
         sentences, flags = [sentence for sentence in whole if sentence], tuple[str, ...]()
         if self.drop_trivial and sentences:
-            sentences, flags = yield from self._telling(sentences)
+            sentences, flags = yield from self._worth_rating(sentences)
         if not sentences:
             return Score(0.0, counts={"rated": 0}) if self.nothing_is_zero else Undefined("no sentence is left to rate")
         asked = [{"source": source, "statement": sentence} for sentence in sentences]
         rated = yield from self._rated("groundedness", asked, About.STATEMENT, sentences)
         return replace(rated, flags=(*flags, *rated.flags))
 
-    def _telling(self, sentences: list[str]) -> Plan[tuple[list[str], tuple[str, ...]]]:
-        """The sentences that say something, as the judge lists them, at most as many as there are; and a flag."""
-        heard = yield from Asker("trulens", temperature=_TEMPERATURE).ask(
-            "groundedness.telling", {"statements": json.dumps(sentences, ensure_ascii=False)}, likely=_likely(sentences)
-        )
-        kept = _texts_in(heard.text)
+    def _worth_rating(self, sentences: list[str]) -> Plan[tuple[list[str], tuple[str, ...]]]:
+        """Return the sentences that say something, as the judge lists them, at most all of them; and a flag."""
+        template = RequestTemplate("groundedness.telling", _likely(sentences), lambda reply: _texts_in(reply.text))
+        reply = yield from Asker("trulens", temperature=_TEMPERATURE).read(template, {"statements": _likely(sentences)})
+        kept = reply.value
         return (sentences, (_ALL_KEPT,)) if kept is None else (kept[: len(sentences)], ())
 
 
 def _texts_in(reply: str) -> list[str] | None:
-    """The texts of a list in a reply, written as in JSON or in Python; None where there is none."""
+    """Return the texts of a list in a reply, written as in JSON or in Python; None if there is no list."""
     start, end = reply.find("["), reply.rfind("]")
     for read in (json.loads, ast.literal_eval):
         try:
@@ -307,7 +292,7 @@ def _texts_in(reply: str) -> list[str] | None:
 
 
 def _whole(text: str) -> str:
-    """The text with its halves of characters put together, or replaced where one is alone."""
+    """Join halves of characters in a text, and replace a single half."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -317,7 +302,13 @@ def _likely(sentences: list[str]) -> str:
 
 METRICS: Final[tuple[type[Metric], ...]] = (
     ContextRelevance,
-    ContextRelevanceWithReasons,
+    variant(
+        ContextRelevance,
+        "trulens:context_relevance_with_cot_reasons",
+        "`ContextRelevance` with criteria and supporting evidence in the reply, which are not scored.",
+        "ContextRelevanceWithReasons",
+        rubric="context_relevance.reasons",
+    ),
     Groundedness,
     AnswerRelevance,
 )

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.judging.ask import together
 from merilo.judging.questions import Completion
-from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined, choice
+from merilo.metrics.base import About, Card, Kinds, Ordinary, Score, Undefined, choice
 from merilo.metrics.formulas import mean
-from merilo.metrics.published.asking import Asker
+from merilo.metrics.published.asking import Asker, RequestTemplate
+from merilo.metrics.published.replies import ReplyFault
 
 if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Metric
-    from merilo.metrics.published.asking import Heard
+    from merilo.metrics.published.asking import Reply
 
 __all__ = ["METRICS", "Prompt", "Relevance"]
 
@@ -50,7 +50,7 @@ _BARE_NUMBER: Final = _patterns("", then="")
 
 
 class Prompt(StrEnum):
-    """How the label is asked for."""
+    """The prompt for a label."""
 
     BING = "bing"
     """In steps: the intent, how well the passage matches it, how far it can be trusted, then the label."""
@@ -104,7 +104,7 @@ class Relevance(Ordinary):
         object.__setattr__(self, "prompt", choice(Prompt, self.prompt, metric=self.name, parameter="prompt"))
 
     def at_most(self, sample: Sample) -> int:
-        """One for each context."""
+        """Return the maximum: one for each context."""
         return len(sample.retrieved_contexts or ())
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -114,34 +114,30 @@ class Relevance(Ordinary):
             return Undefined("no context was retrieved")
         if not self.ask_blank and not user_input.strip():
             return Undefined("the query is blank")
-        asker = Asker("umbrela")
-        replies = yield from together(
-            [
-                asker.ask(f"relevance.{self.prompt}", {"query": user_input, "passage": context.text}, likely=_LIKELY)
-                for context in contexts
-            ]
-        )
-        read = [self._label(heard) for heard in replies]
+        asker, template = Asker("umbrela"), RequestTemplate(f"relevance.{self.prompt}", _LIKELY, self._label)
+        asked = [{"query": user_input, "passage": context.text} for context in contexts]
+        replies = yield from asker.read_each(template, asked)
+        read = [reply.value for reply in replies]
         labels = [label or 0 for label in read]
         return Score(
             mean(labels),
             evidence=tuple(
-                Evidence(About.CONTEXT, at, heard.verdict, value=label)
-                for at, (heard, label) in enumerate(zip(replies, labels, strict=True))
+                reply.evidence(About.CONTEXT, at, label)
+                for at, (reply, label) in enumerate(zip(replies, labels, strict=True))
             ),
             counts={"contexts": len(contexts), "valid": sum(label is not None for label in read)},
             flags=(_UNREAD,) if None in read else (),
         )
 
-    def _label(self, heard: Heard) -> int | None:
-        label = label_in(heard.text, bare_letter=self.bare_letter, bare_number=self.bare_number)
+    def _label(self, reply: Reply) -> int | None:
+        label = label_in(reply.text, bare_letter=self.bare_letter, bare_number=self.bare_number)
         if label is None and not self.unread_is_zero:
-            raise heard.unreadable("The reply holds no label from 0 to 3.")
+            raise ReplyFault("The reply holds no label from 0 to 3.")
         return label
 
 
 def label_in(reply: str, *, bare_letter: bool = True, bare_number: bool = True) -> int | None:
-    """The label in a reply: the last match of the first pattern that matches; None where none does."""
+    """Return the label in a reply: the last match of the first pattern that matches; None if none does."""
     text = reply.strip().lower()
     letter = _BARE_O if bare_letter else _LONE_O
     patterns = (*_QUOTED_O, *letter, *_NAMED, *(_BARE_NUMBER if bare_number else ()))

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from merilo.judging.ask import AskFailed
 from merilo.judging.untyped import as_list, as_object
 from merilo.metrics.base import About, Card, Evidence, Score, Undefined
+from merilo.metrics.formulas import fraction
 from merilo.metrics.published.asking import Asker
 from merilo.metrics.published.axion.steps import (
     NO_CLAIM,
@@ -20,12 +21,11 @@ from merilo.metrics.published.axion.steps import (
     AxionMetric,
     Mode,
     Notes,
-    Query,
     RelevancyMode,
     RelevancyReply,
     blank,
     listed,
-    put,
+    model_template,
     relevancy_of,
     statements_in,
 )
@@ -45,7 +45,7 @@ _ANSWERED: Final = frozenset({"assistant", "ai"})
 
 
 class MultiTurn(StrEnum):
-    """Which turns of a conversation count."""
+    """The turns of a conversation that count."""
 
     LAST_TURN = "last_turn"
     """The sample's own user input and response."""
@@ -54,14 +54,17 @@ class MultiTurn(StrEnum):
 
 
 class ExplanationReply(BaseModel):
-    """Why the score is what it is."""
+    """The reason for a score."""
 
     explanation: str
 
 
+_EXPLANATION: Final = model_template("explanation", ExplanationReply, {"explanation": "It answers what was asked."})
+
+
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """What was asked and what was answered."""
+    """A question and its answer."""
 
     user_input: str
     response: str
@@ -122,7 +125,7 @@ class AnswerRelevancy(AxionMetric):
     explain: bool = True
 
     def at_most(self, sample: Sample) -> int:
-        """Two questions a turn, and one for the score in words."""
+        """Return the maximum: two questions a turn, and one for the score in words."""
         if not sample.response:
             return 0
         return 1 + 2 * max(1, len(_turns(sample) or ()))
@@ -152,20 +155,22 @@ class AnswerRelevancy(AxionMetric):
         if isinstance(extracted, AskFailed):
             notes.lost(extracted)
             return []
-        texts = extracted.reply.statements
+        texts = extracted.value.statements
         if not texts:
             return []
         found = yield from relevancy_of(asker, turn.user_input, texts, self.relevancy_mode)
         if isinstance(found, AskFailed):
             notes.lost(found)
             return [_Claim(text, None, None) for text in texts]
-        replies = found.reply.verdicts[: len(texts)]
-        notes.length(found.heard, len(replies), len(texts))
+        replies = found.value.verdicts[: len(texts)]
+        notes.length(found.reply, len(replies), len(texts))
         claims: list[_Claim] = []
         for place, text in enumerate(texts):
             reply = replies[place] if place < len(replies) else None
             piece = (
-                None if reply is None else found.about(About.STATEMENT, first + place, float(self._counts(reply)), text)
+                None
+                if reply is None
+                else found.evidence(About.STATEMENT, first + place, float(self._counts(reply)), text)
             )
             claims.append(_Claim(text, reply, piece))
         return claims
@@ -184,22 +189,19 @@ class AnswerRelevancy(AxionMetric):
         replies = [claim.reply for claim in claims if claim.reply is not None]
         total = len(claims) if whole else len(replies)
         relevant = sum(self._counts(reply) for reply in replies)
-        value = relevant / total if total else 1.0
+        value = fraction(relevant, total, of_nothing=1.0)
         evidence = tuple(claim.evidence for claim in claims if claim.evidence is not None)
         counts = {"statements": len(claims), "counted": total, "relevant": relevant}
         if self.explain:
             reasons = [f"Relevancy: {reply.reason}" for reply in replies if reply.verdict == "no" and reply.reason]
             values = {"user_input": asked, "reasons": listed(reasons), "score": repr(value)}
-            query = Query("explanation", values, ExplanationReply, {"explanation": "It answers what was asked."})
-            said = yield from put(asker, query)
-            if isinstance(said, AskFailed):
-                raise said
-            evidence = (*evidence, Evidence(About.TEXT, 0, said.heard.verdict))
+            said = yield from asker.read(_EXPLANATION, values)
+            evidence = (*evidence, said.evidence(About.TEXT, 0))
         return Score(value, evidence, counts, notes.flags)
 
 
 def _turns(sample: Sample) -> tuple[_Turn, ...] | None:
-    """The answers that follow a question, in order; None where the sample has no conversation."""
+    """Return the answers that follow a question, in order; None if the sample has no conversation."""
     given: object = sample.metadata.get("conversation")
     holder = as_object(given)
     messages = as_list(given if holder is None else holder.get("messages"))

@@ -11,8 +11,8 @@ from pydantic import BaseModel
 
 from merilo.judging.ask import AskFailed, both
 from merilo.metrics.base import About, Card, Evidence, Score, Undefined
-from merilo.metrics.formulas import average_precision
-from merilo.metrics.published.asking import Asker
+from merilo.metrics.formulas import average_precision, fraction
+from merilo.metrics.published.asking import Asker, ReadReply
 from merilo.metrics.published.axion.steps import (
     PAGE,
     SOURCE,
@@ -20,19 +20,17 @@ from merilo.metrics.published.axion.steps import (
     AxionMetric,
     Mode,
     Notes,
-    Query,
-    Read,
     RelevancyMode,
     RelevancyReply,
     Strategy,
     blank,
-    joined,
     listed,
+    model_template,
     no_context,
-    put,
-    put_batch,
+    read_batch,
     relevancy_of,
 )
+from merilo.metrics.published.inputs import joined
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,16 +55,16 @@ _NONE_RELEVANT: Final = "no context is relevant and that was scored 0"
 
 
 class ModeEffect(StrEnum):
-    """What `mode` does."""
+    """The effect of `mode`."""
 
     RECORDED = "recorded"
     """Nothing: it is written down, as in axion's code."""
     DOCUMENTED = "documented"
-    """What its name says: `holistic` judges all contexts together, in one question."""
+    """As its name states: `holistic` judges all contexts together, in one question."""
 
 
 class UtilizationReply(BaseModel):
-    """Whether one chunk was used."""
+    """The verdict on the use of one chunk."""
 
     is_utilized: bool
 
@@ -79,7 +77,7 @@ class UtilizationReplies(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ChunkMetric(AxionMetric):
-    """What the metrics that judge whether chunks are relevant to the question have in common."""
+    """A metric that judges whether chunks are relevant to the question."""
 
     needs = frozenset({"user_input", "retrieved_contexts"})
 
@@ -88,11 +86,11 @@ class _ChunkMetric(AxionMetric):
     short_list_accepted: bool = True
     """Contexts for which the judge gave no verdict leave the denominator, as published; False: Failed."""
     idk_relevant: bool = False
-    """Whether "idk" counts as relevant; False as published, although it does for statements."""
+    """"idk" counts as relevant; False as published, although it does for statements."""
     relevancy_mode: RelevancyMode = RelevancyMode.TASK
 
     def at_most(self, sample: Sample) -> int:
-        """One question."""
+        """Return the maximum: one question."""
         return 1 if sample.user_input and sample.retrieved_contexts else 0
 
     def _notes(self) -> Notes:
@@ -104,16 +102,16 @@ class _ChunkMetric(AxionMetric):
     def _relevant(
         self, asker: Asker, sample: Sample, notes: Notes
     ) -> Plan[tuple[tuple[bool, ...], tuple[Evidence, ...]]]:
-        """For each context that was judged, whether it is relevant; all are not where the call failed."""
+        """Return for each judged context whether it is relevant; no context is if the call failed."""
         texts = [context.text for context in sample.contexts]
         found = yield from relevancy_of(asker, sample.require("user_input"), texts, self.relevancy_mode)
         if isinstance(found, AskFailed):
             notes.lost(found)
             return (False,) * len(texts), ()
-        verdicts = found.reply.verdicts[: len(texts)]
-        notes.length(found.heard, len(verdicts), len(texts))
+        verdicts = found.value.verdicts[: len(texts)]
+        notes.length(found.reply, len(verdicts), len(texts))
         flags = tuple(self._counts(verdict) for verdict in verdicts)
-        return flags, tuple(found.about(About.CONTEXT, index, float(flag)) for index, flag in enumerate(flags))
+        return flags, tuple(found.evidence(About.CONTEXT, index, float(flag)) for index, flag in enumerate(flags))
 
     def _counts(self, reply: RelevancyReply) -> bool:
         return reply.verdict == "yes" or (self.idk_relevant and reply.verdict == "idk")
@@ -161,19 +159,21 @@ class ContextualRelevancy(_ChunkMetric):
         if self.mode is Mode.HOLISTIC and self.mode_effect is ModeEffect.DOCUMENTED:
             return (yield from self._together(asker, sample, notes))
         flags, evidence = yield from self._relevant(asker, sample, notes)
-        value = sum(flags) / len(flags) if flags else 0.0
+        value = fraction(sum(flags), len(flags))
         return Score(value, evidence, _relevant_counts(sample, flags), notes.flags)
 
     def _together(self, asker: Asker, sample: Sample, notes: Notes) -> Plan[Score | Undefined]:
         values = {"user_input": sample.require("user_input"), "context": joined(sample)}
         likely = {"verdict": "yes", "reason": ""}
-        found = yield from put(asker, Query(f"relevancy_joined_{self.relevancy_mode}", values, RelevancyReply, likely))
+        found = yield from asker.try_read(
+            model_template(f"relevancy_joined_{self.relevancy_mode}", RelevancyReply, likely), values
+        )
         counts = {"contexts": len(sample.contexts), "judged": None, "relevant": None}
         if isinstance(found, AskFailed):
             notes.lost(found)
             return Score(0.0, (), counts, notes.flags)
-        value = float(self._counts(found.reply))
-        return Score(value, (found.about(About.TEXT, 0, value),), counts, notes.flags)
+        value = float(self._counts(found.value))
+        return Score(value, (found.evidence(About.TEXT, 0, value),), counts, notes.flags)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,7 +246,7 @@ class ContextualUtilization(_ChunkMetric):
     )
 
     def at_most(self, sample: Sample) -> int:
-        """One question on relevance, one on use, and one for each context."""
+        """Return the maximum: one question on relevance, one on use, and one for each context."""
         contexts = len(sample.retrieved_contexts or ())
         return 2 + contexts if contexts else 0
 
@@ -265,9 +265,9 @@ class ContextualUtilization(_ChunkMetric):
             (index, each) for index, (flag, each) in enumerate(zip(relevant, used, strict=False)) if flag
         ]  # the shorter list decides
         of_use = tuple(
-            each.about(About.CONTEXT, index, float(each.reply.is_utilized))
+            each.evidence(About.CONTEXT, index, float(each.value.is_utilized))
             for index, each in judged
-            if isinstance(each, Read)
+            if isinstance(each, ReadReply)
         )
         utilized = sum(bool(piece.value) for piece in of_use)
         counts = {"contexts": len(contexts), "relevant": len(judged), "utilized": utilized}
@@ -278,26 +278,25 @@ class ContextualUtilization(_ChunkMetric):
         notes.add(_NONE_RELEVANT)
         return Score(0.0, evidence, counts, notes.flags)
 
-    def _used(self, asker: Asker, sample: Sample, notes: Notes) -> Plan[tuple[Read[UtilizationReply] | AskFailed, ...]]:
+    def _used(
+        self, asker: Asker, sample: Sample, notes: Notes
+    ) -> Plan[tuple[ReadReply[UtilizationReply] | AskFailed, ...]]:
         texts, response = [context.text for context in sample.contexts], sample.require("response")
         likely = {"is_utilized": True, "reasoning": ""}
-        found = yield from put_batch(
+        found = yield from read_batch(
             asker,
-            Query(
-                "utilization_batch",
-                {"contexts": listed(texts), "response": response},
-                UtilizationReplies,
-                {"verdicts": [likely for _ in texts]},
-            ),
-            [Query("utilization", {"context": text, "response": response}, UtilizationReply, likely) for text in texts],
-            lambda whole: whole.verdicts,
-            Strategy(self.force_granular, self.allow_fallback, len(texts)),
+            model_template("utilization_batch", UtilizationReplies, {"verdicts": [likely for _ in texts]}),
+            {"contexts": listed(texts), "response": response},
+            split=lambda whole: whole.verdicts,
+            single=model_template("utilization", UtilizationReply, likely),
+            singles=[{"context": text, "response": response} for text in texts],
+            strategy=Strategy(self.force_granular, self.allow_fallback, len(texts)),
         )
         for each in found:
             if isinstance(each, AskFailed):
                 notes.lost(each)
-        if found and isinstance(found[0], Read):
-            notes.length(found[0].heard, len(found), len(texts))
+        if found and isinstance(found[0], ReadReply):
+            notes.length(found[0].reply, len(found), len(texts))
         return found
 
 

@@ -7,21 +7,19 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from pydantic import BaseModel
 
-from merilo.judging.ask import AskFailed
 from merilo.judging.questions import Completion
 from merilo.metrics.base import About, Card, Kinds, Ordinary, Score, Undefined
-from merilo.metrics.published.asking import Asker
+from merilo.metrics.formulas import fraction
+from merilo.metrics.published.asking import Asker, ReadReply
 from merilo.metrics.published.axion.steps import (
     NO_CLAIM,
     SOURCE,
     SYSTEM,
     Notes,
-    Query,
-    Read,
     StatementsReply,
     blank,
     listed,
-    put,
+    model_template,
 )
 
 if TYPE_CHECKING:
@@ -37,7 +35,7 @@ _NO_STATED: Final = "the response makes no statement"
 
 
 class FactReply(BaseModel):
-    """Whether one statement agrees with the reference, as 1 or 0."""
+    """The agreement of one statement with the reference, as 1 or 0."""
 
     is_supported: int
 
@@ -83,7 +81,7 @@ class FactualAccuracy(Ordinary):
     """The denominator is the verdicts that came, as published; False: Failed where they are too few or too many."""
 
     def at_most(self, sample: Sample) -> int:
-        """Two questions."""
+        """Return the maximum: two questions."""
         return 2 if sample.response and sample.reference else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -92,34 +90,30 @@ class FactualAccuracy(Ordinary):
             return Undefined(reason)
         asker, user_input, response = Asker(SYSTEM), sample.require("user_input"), sample.require("response")
         values = {"user_input": user_input, "response": response}
-        extracted = yield from put(asker, Query("facts", values, StatementsReply, {"statements": [response]}))
-        if isinstance(extracted, AskFailed):
-            raise extracted
-        statements = extracted.reply.statements
+        extracted = yield from asker.read(model_template("facts", StatementsReply, {"statements": [response]}), values)
+        statements = extracted.value.statements
         if not statements:
             if not self.empty_scored:
                 return Undefined(_NO_STATED)
             return Score(1.0, counts={"statements": 0}, flags=(NO_CLAIM,))
         values = {"user_input": user_input, "statements": listed(statements), "reference": sample.require("reference")}
         likely = {"verdicts": [{"statement": text, "is_supported": 1, "reason": ""} for text in statements]}
-        found = yield from put(asker, Query("facts_checked", values, FactReplies, likely))
-        if isinstance(found, AskFailed):
-            raise found
+        found = yield from asker.read(model_template("facts_checked", FactReplies, likely), values)
         return self._score(statements, found)
 
-    def _score(self, statements: Sequence[str], found: Read[FactReplies]) -> Score:
-        said = [each.is_supported for each in found.reply.verdicts]
+    def _score(self, statements: Sequence[str], found: ReadReply[FactReplies]) -> Score:
+        said = [each.is_supported for each in found.value.verdicts]
         if odd := [number for number in said if number not in {0, 1}]:
-            raise found.heard.unreadable(f"The reply gives the verdict {odd[0]}, which is neither 0 nor 1.")
+            raise found.reply.unreadable(f"The reply gives the verdict {odd[0]}, which is neither 0 nor 1.")
         notes = Notes(short_list_accepted=self.short_list_accepted)
-        notes.length(found.heard, len(said), len(statements))
+        notes.length(found.reply, len(said), len(statements))
         if len(said) > len(statements) and not self.short_list_accepted:
-            raise found.heard.unreadable(f"The reply gives {len(said)} verdicts on {len(statements)} statements.")
+            raise found.reply.unreadable(f"The reply gives {len(said)} verdicts on {len(statements)} statements.")
         if not said and not self.empty_scored:
-            raise found.heard.unreadable("The reply gives no verdict.")
+            raise found.reply.unreadable("The reply gives no verdict.")
         evidence = tuple(
-            found.about(About.STATEMENT, index, float(number), text)
+            found.evidence(About.STATEMENT, index, float(number), text)
             for index, (number, text) in enumerate(zip(said, statements, strict=False))
         )
         counts = {"statements": len(statements), "judged": len(said), "supported": sum(said)}
-        return Score(sum(said) / len(said) if said else 0.0, evidence, counts, notes.flags)
+        return Score(fraction(sum(said), len(said)), evidence, counts, notes.flags)

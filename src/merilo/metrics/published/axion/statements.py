@@ -14,7 +14,8 @@ from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
 from merilo.judging.untyped import as_mapping
 from merilo.metrics.base import About, Card, Evidence, Score, Undefined
-from merilo.metrics.published.asking import Asker
+from merilo.metrics.formulas import clipped_mean, fraction
+from merilo.metrics.published.asking import Asker, ReadReply
 from merilo.metrics.published.axion.steps import (
     NO_CLAIM,
     PAGE,
@@ -23,18 +24,17 @@ from merilo.metrics.published.axion.steps import (
     AxionMetric,
     Mode,
     Notes,
-    Query,
-    Read,
     StatementsReply,
     Strategy,
     blank,
-    joined,
     listed,
+    model_template,
     most_statements,
-    put_batch,
+    read_batch,
     settle,
     statements_in,
 )
+from merilo.metrics.published.inputs import joined
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ _NO_STATED: Final = "the response makes no statement"
 
 
 class SupportReply(BaseModel):
-    """Whether one statement is supported."""
+    """The verdict on one statement."""
 
     is_supported: bool
 
@@ -64,7 +64,7 @@ class SupportReplies(BaseModel):
 
 
 class Faith(StrEnum):
-    """How far the contexts carry a claim."""
+    """The degree to which the contexts support a claim."""
 
     FULLY_SUPPORTED = "Fully Supported"
     PARTIALLY_SUPPORTED = "Partially Supported"
@@ -73,7 +73,7 @@ class Faith(StrEnum):
 
 
 class FaithReply(BaseModel):
-    """How far one claim is carried."""
+    """The support for one claim."""
 
     verdict: Faith
     reason: str = ""
@@ -119,7 +119,7 @@ class ContextualRecall(AxionMetric):
     """Statements for which the judge gave no verdict leave the denominator, as published; False: Failed."""
 
     def at_most(self, sample: Sample) -> int:
-        """One question for the statements, one for the verdicts, one for each statement."""
+        """Return the maximum: one question for the statements, one for the verdicts, one for each statement."""
         return 2 + most_statements(sample.reference) if sample.reference else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -131,7 +131,7 @@ class ContextualRecall(AxionMetric):
         extracted = yield from statements_in(asker, reference)
         if isinstance(extracted, AskFailed):
             raise extracted
-        statements = extracted.reply.statements
+        statements = extracted.value.statements
         if not statements:
             return Undefined(_NO_REQUIRED)
         strategy = Strategy(self.force_granular, self.allow_fallback, most_statements(reference))
@@ -141,49 +141,46 @@ class ContextualRecall(AxionMetric):
     def _score(
         self,
         statements: Sequence[str],
-        extracted: Read[StatementsReply],
-        found: Sequence[Read[SupportReply] | AskFailed],
+        extracted: ReadReply[StatementsReply],
+        found: Sequence[ReadReply[SupportReply] | AskFailed],
     ) -> Score:
         if not found:
-            raise extracted.heard.unreadable(f"None of its {len(statements)} statements got a verdict.")
+            raise extracted.reply.unreadable(f"None of its {len(statements)} statements got a verdict.")
         notes = Notes(failure_scored=self.failure_scored, short_list_accepted=self.short_list_accepted)
-        if isinstance(found[0], Read):
-            notes.length(found[0].heard, len(found), len(statements))
+        if isinstance(found[0], ReadReply):
+            notes.length(found[0].reply, len(found), len(statements))
         evidence: list[Evidence] = []
         for index, each in enumerate(found):
             if isinstance(each, AskFailed):
                 notes.lost(each)
             else:
-                value = float(each.reply.is_supported)
-                evidence.append(each.about(About.STATEMENT, index, value, statements[index]))
+                value = float(each.value.is_supported)
+                evidence.append(each.evidence(About.STATEMENT, index, value, statements[index]))
         supported = sum(bool(piece.value) for piece in evidence)
         counts = {"statements": len(statements), "judged": len(found), "supported": supported}
-        return Score(supported / len(found), tuple(evidence), counts, notes.flags)
+        return Score(fraction(supported, len(found)), tuple(evidence), counts, notes.flags)
 
 
 def _supported(
     asker: Asker, statements: Sequence[str], context: str, strategy: Strategy
-) -> Plan[tuple[Read[SupportReply] | AskFailed, ...]]:
+) -> Plan[tuple[ReadReply[SupportReply] | AskFailed, ...]]:
     likely = {"is_supported": True}
     return (
-        yield from put_batch(
+        yield from read_batch(
             asker,
-            Query(
-                "recall_batch",
-                {"statements": listed(statements), "context": context},
-                SupportReplies,
-                {"verdicts": [likely for _ in statements]},
-            ),
-            [Query("recall", {"statement": text, "context": context}, SupportReply, likely) for text in statements],
-            lambda whole: whole.verdicts,
-            strategy,
+            model_template("recall_batch", SupportReplies, {"verdicts": [likely for _ in statements]}),
+            {"statements": listed(statements), "context": context},
+            split=lambda whole: whole.verdicts,
+            single=model_template("recall", SupportReply, likely),
+            singles=[{"statement": text, "context": context} for text in statements],
+            strategy=strategy,
         )
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faithfulness(AxionMetric):
-    """How far the contexts carry the response's claims, in [0, 1]: axion's Faithfulness.
+    """Support of the response's claims by the contexts, in [0, 1]: axion's Faithfulness.
 
     Formula: mean weight of the claims' verdicts, cut off to [0, 1]. Weights: Fully Supported 1, Partially Supported
     0.5, No Evidence 0 (−1 with `strict_mode`), Contradictory −1. Claims are taken from the response by one request
@@ -228,7 +225,7 @@ class Faithfulness(AxionMetric):
         object.__setattr__(self, "verdict_scores", text)
 
     def at_most(self, sample: Sample) -> int:
-        """One question for the claims, one for the verdicts, one for each claim."""
+        """Return the maximum: one question for the claims, one for the verdicts, one for each claim."""
         return 2 + most_statements(sample.response) if sample.response else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -242,23 +239,23 @@ class Faithfulness(AxionMetric):
         if isinstance(extracted, AskFailed):
             notes.lost(extracted)
             return Score(1.0, flags=notes.flags)
-        claims = extracted.reply.statements
+        claims = extracted.value.statements
         if not claims:
             return Score(1.0, counts={"claims": 0}, flags=(NO_CLAIM,)) if self.empty_scored else Undefined(_NO_STATED)
         strategy = Strategy(self.force_granular, self.allow_fallback, most_statements(response))
         found = yield from _carried(asker, claims, joined(sample), strategy)
         return self._score(claims, _all_judged(claims, extracted, found))
 
-    def _score(self, claims: Sequence[str], read: Sequence[Read[FaithReply]]) -> Score:
+    def _score(self, claims: Sequence[str], read: Sequence[ReadReply[FaithReply]]) -> Score:
         weights = self._weights()
         evidence = tuple(
-            each.about(About.STATEMENT, index, weights[each.reply.verdict], claims[index])
+            each.evidence(About.STATEMENT, index, weights[each.value.verdict], claims[index])
             for index, each in enumerate(read)
         )
-        said = [each.reply.verdict for each in read]
-        value = sum(weights[verdict] for verdict in said) / len(said)
+        said = [each.value.verdict for each in read]
+        value = clipped_mean([weights[verdict] for verdict in said])
         counts = {"claims": len(said)} | {verdict.name.lower(): said.count(verdict) for verdict in Faith}
-        return Score(max(0.0, min(1.0, value)), evidence, counts)
+        return Score(value, evidence, counts)
 
     def _weights(self) -> dict[Faith, float]:
         own = _own_weights(self.verdict_scores, metric=self.name)
@@ -277,7 +274,7 @@ _WEIGHTS: Final[Mapping[Faith, float]] = MappingProxyType(
 
 
 def _own_weights(given: object, *, metric: str) -> dict[Faith, float]:
-    """Weights by verdict from a mapping, or from a text of the form "name=number, name=number". Raises UsageError."""
+    """Read weights by verdict from a mapping, or from a text such as "name=number, name=number". Raises UsageError."""
     pairs: list[tuple[object, object]]
     if isinstance(given, str):
         pairs = [(name, number) for name, _, number in (part.partition("=") for part in given.split(",") if part)]
@@ -307,34 +304,31 @@ def _number(given: object) -> float | None:
 
 def _carried(
     asker: Asker, claims: Sequence[str], context: str, strategy: Strategy
-) -> Plan[tuple[Read[FaithReply] | AskFailed, ...]]:
+) -> Plan[tuple[ReadReply[FaithReply] | AskFailed, ...]]:
     likely = {"verdict": Faith.FULLY_SUPPORTED.value, "reason": ""}
     return (
-        yield from put_batch(
+        yield from read_batch(
             asker,
-            Query(
-                "faithfulness_batch",
-                {"claims": listed(claims), "context": context},
-                FaithReplies,
-                {"verdicts": [likely for _ in claims]},
-            ),
-            [Query("faithfulness", {"claim": claim, "context": context}, FaithReply, likely) for claim in claims],
-            lambda whole: whole.verdicts,
-            strategy,
+            model_template("faithfulness_batch", FaithReplies, {"verdicts": [likely for _ in claims]}),
+            {"claims": listed(claims), "context": context},
+            split=lambda whole: whole.verdicts,
+            single=model_template("faithfulness", FaithReply, likely),
+            singles=[{"claim": claim, "context": context} for claim in claims],
+            strategy=strategy,
         )
     )
 
 
 def _all_judged(
-    claims: Sequence[str], extracted: Read[StatementsReply], found: Sequence[Read[FaithReply] | AskFailed]
-) -> list[Read[FaithReply]]:
-    """The verdicts on all claims. Raises AskFailed where one is missing, which breaks the published scorer."""
-    read: list[Read[FaithReply]] = []
+    claims: Sequence[str], extracted: ReadReply[StatementsReply], found: Sequence[ReadReply[FaithReply] | AskFailed]
+) -> list[ReadReply[FaithReply]]:
+    """Return the verdicts on all claims. Raises AskFailed if one is missing, which breaks the published scorer."""
+    read: list[ReadReply[FaithReply]] = []
     for each in found:
         if isinstance(each, AskFailed):
             raise each
         read.append(each)
     if len(read) < len(claims):
-        heard = read[0].heard if read else extracted.heard
-        raise heard.unreadable(f"Only {len(read)} of {len(claims)} claims got a verdict.")
+        reply = read[0].reply if read else extracted.reply
+        raise reply.unreadable(f"Only {len(read)} of {len(claims)} claims got a verdict.")
     return read

@@ -1,19 +1,19 @@
-"""How axion asks: a batch in one request, each item by itself where that fails, and replies read as JSON."""
+"""The requests of axion: a batch in one request, each item separately if that fails, and replies read as JSON."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Final, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from merilo.judging.ask import AskFailed, attempt, together
+from merilo.judging.ask import AskFailed, together
 from merilo.judging.questions import Completion
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.metrics.base import About, Evidence, Kinds, Ordinary, Score, Undefined, choice
-from merilo.metrics.published.asking import Asker, Heard
+from merilo.metrics.base import Kinds, Ordinary, Score, Undefined, choice
+from merilo.metrics.published.asking import Asker, Flags, ReadReply, Reply, RequestTemplate
 from merilo.metrics.published.replies import ReplyFault, object_in
 
 if TYPE_CHECKING:
@@ -43,17 +43,17 @@ class Mode(StrEnum):
 
 
 class RelevancyMode(StrEnum):
-    """What is relevant to a question."""
+    """The rule for what is relevant to a question."""
 
     TASK = "task"
-    """What answers it, and what is closely related and needed for the task behind it."""
+    """A text that answers it, or is closely related and needed for its task."""
     STRICT = "strict"
     """Only what answers it directly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AxionMetric(Ordinary):
-    """What the metrics built on axion's analysis engine have in common.
+    """A metric built on axion's analysis engine.
 
     `mode` is recorded in the metric's text and moves no number, as in axion's code. `force_granular` and
     `allow_fallback` are options of the engine that every metric takes; they matter to recall, utilization and
@@ -86,30 +86,25 @@ def settle(metric: AxionMetric) -> None:
 
 
 def blank(sample: Sample, *names: TextField) -> str | None:
-    """What is blank among these texts, as a reason; axion takes a blank text for a missing one. Raises MissingField."""
+    """Return the first blank text among these, as a reason: axion treats it as missing. Raises MissingField."""
     texts = {name: sample.require(name) for name in names}
     return next((f"{_CALLED[name]} is blank" for name, text in texts.items() if not text.strip()), None)
 
 
-def joined(sample: Sample) -> str:
-    """The retrieved contexts as one text, as axion joins them."""
-    return "\n".join(context.text for context in sample.contexts)
-
-
 def no_context(*, empty_scored: bool) -> Score | Undefined:
-    """The outcome where nothing was retrieved."""
+    """Return the outcome if nothing was retrieved."""
     if not empty_scored:
         return Undefined("nothing was retrieved")
     return Score(0.0, counts={"contexts": 0}, flags=(NO_CONTEXT,))
 
 
 def listed(texts: Sequence[str]) -> str:
-    """Texts as a JSON array, in which each keeps its bounds."""
+    """Write texts as a JSON array, so that their limits stay visible."""
     return json.dumps(list(texts), ensure_ascii=False)
 
 
 def most_statements(text: str | None) -> int:
-    """How many statements of a text may be asked about one by one: plenty, and never without end."""
+    """Return the maximum number of statements of a text to ask about one by one: generous, but bounded."""
     return 0 if text is None else 8 + len(text) // 4
 
 
@@ -130,7 +125,7 @@ class StatementsReply(BaseModel):
 
 
 class RelevancyReply(BaseModel):
-    """Whether one text is relevant."""
+    """The verdict on the relevance of one text."""
 
     verdict: Literal["yes", "no", "idk"]
     reason: str = ""
@@ -142,42 +137,16 @@ class RelevancyReplies(BaseModel):
     verdicts: list[RelevancyReply]
 
 
-@dataclass(frozen=True, slots=True)
-class Read(Generic[R]):
-    """A reply that could be read."""
+def model_template(rubric: str, model: type[R], likely: object) -> RequestTemplate[R]:
+    """Return a request for JSON that this model accepts. `likely`: a reply of the likely form, not yet as JSON."""
 
-    heard: Heard
-    reply: R
+    def read(reply: Reply) -> R:
+        try:
+            return model.model_validate(object_in(reply.text))
+        except ValidationError as error:
+            raise ReplyFault(f"The reply has not the form asked for ({_first_fault(error)}).") from None
 
-    def about(self, about: About, index: int, value: float, text: str = "") -> Evidence:
-        """The evidence that this reply is, with the number read from it."""
-        return Evidence(about, index, self.heard.verdict, text, value)
-
-
-@dataclass(frozen=True, slots=True)
-class Query(Generic[R]):
-    """One request: its rubric, what it is filled with, and what is to come back."""
-
-    rubric: str
-    values: Mapping[str, str]
-    form: type[R]
-    likely: object
-    """A reply of the likely form, before it is written as JSON."""
-
-
-def put(asker: Asker, query: Query[R]) -> Plan[Read[R] | AskFailed]:
-    """The reply to a request; AskFailed, not raised, where there is none or it has another form."""
-    question = asker.question(query.rubric, query.values, likely=json.dumps(query.likely, ensure_ascii=False))
-    answer = yield from attempt(question)
-    if isinstance(answer, Failure):
-        return AskFailed(question, answer)
-    heard = Heard(question, answer)
-    try:
-        return Read(heard, query.form.model_validate(object_in(heard.text)))
-    except ValidationError as error:
-        return heard.unreadable(f"The reply has not the form asked for ({_first_fault(error)}).")
-    except ReplyFault as fault:
-        return heard.unreadable(str(fault))
+    return RequestTemplate(rubric, json.dumps(likely, ensure_ascii=False), read)
 
 
 def _first_fault(error: ValidationError) -> str:
@@ -185,19 +154,20 @@ def _first_fault(error: ValidationError) -> str:
     return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
-def statements_in(asker: Asker, text: str) -> Plan[Read[StatementsReply] | AskFailed]:
-    """The statements that a text makes."""
-    query = Query("statements", {"text": text}, StatementsReply, {"statements": [text]})
-    return (yield from put(asker, query))
+def statements_in(asker: Asker, text: str) -> Plan[ReadReply[StatementsReply] | AskFailed]:
+    """Return the statements that a text makes."""
+    return (
+        yield from asker.try_read(model_template("statements", StatementsReply, {"statements": [text]}), {"text": text})
+    )
 
 
 def relevancy_of(
     asker: Asker, user_input: str, texts: Sequence[str], mode: RelevancyMode
-) -> Plan[Read[RelevancyReplies] | AskFailed]:
-    """Verdicts on texts in one request; the same words for contexts and statements, and for every metric."""
+) -> Plan[ReadReply[RelevancyReplies] | AskFailed]:
+    """Return verdicts on texts from one request, which is the same for contexts and statements and all metrics."""
     likely = {"verdicts": [{"verdict": "yes", "reason": ""} for _ in texts]}
     values = {"user_input": user_input, "texts": listed(texts)}
-    return (yield from put(asker, Query(f"relevancy_{mode}", values, RelevancyReplies, likely)))
+    return (yield from asker.try_read(model_template(f"relevancy_{mode}", RelevancyReplies, likely), values))
 
 
 # -- a batch, or each item by itself ------------------------------------------------------------------
@@ -205,40 +175,44 @@ def relevancy_of(
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """How a list of items is judged, and what is done when that fails."""
+    """The way to judge a list of items, and the fallback."""
 
     force_granular: bool
     """Ask about each item by itself from the start."""
     allow_fallback: bool
     """Ask about each item by itself where the batch fails; else the metric fails."""
     most: int
-    """How many items may be asked about by themselves."""
+    """The maximum number of items to ask about separately."""
 
 
-def put_batch(
+def read_batch(
     asker: Asker,
-    whole: Query[W],
-    singles: Sequence[Query[R]],
+    whole: RequestTemplate[W],
+    whole_values: Mapping[str, str],
+    *,
     split: Callable[[W], Sequence[R]],
+    single: RequestTemplate[R],
+    singles: Sequence[Mapping[str, str]],
     strategy: Strategy,
-) -> Plan[tuple[Read[R] | AskFailed, ...]]:
-    """What came back about each item, in order; fewer than items where the batch reply was short, never more.
+) -> Plan[tuple[ReadReply[R] | AskFailed, ...]]:
+    """Return the reply on each item, in order; fewer replies than items if the batch reply was short, never more.
 
-    Raises AskFailed when the batch fails and nothing may be tried after it, or when there are too many items.
+    `singles`: the values of the request about each item. Raises AskFailed when the batch fails and there is no
+    fallback, or when there are too many items.
     """
     if not singles:
         return ()
     if not strategy.force_granular:
-        found = yield from put(asker, whole)
-        if isinstance(found, Read):
-            return tuple(Read(found.heard, reply) for reply in split(found.reply)[: len(singles)])
+        found = yield from asker.try_read(whole, whole_values)
+        if isinstance(found, ReadReply):
+            return tuple(ReadReply(found.reply, value) for value in split(found.value)[: len(singles)])
         if not strategy.allow_fallback:
             raise found
     if len(singles) > strategy.most:
-        question = asker.question(singles[0].rubric, singles[0].values, likely="{}")
+        question = asker.question(single.rubric, singles[0], likely="{}")
         message = f"{len(singles)} statements were named of a text that can make at most {strategy.most}."
         raise AskFailed(question, Failure(FailureKind.UNREADABLE, message))
-    return (yield from together([put(asker, query) for query in singles]))
+    return (yield from together([asker.try_read(single, values) for values in singles]))
 
 
 # -- what is scored although it went wrong ------------------------------------------------------------
@@ -250,16 +224,16 @@ class Notes:
 
     failure_scored: bool = True
     short_list_accepted: bool = True
-    _flags: dict[str, None] = field(default_factory=dict[str, None])
+    _flags: Flags = field(default_factory=Flags)
 
     @property
     def flags(self) -> tuple[str, ...]:
         """Each phrase once, in order of appearance."""
-        return tuple(self._flags)
+        return self._flags.phrases
 
     def add(self, flag: str) -> None:
         """Note something."""
-        self._flags[flag] = None
+        self._flags.add(flag)
 
     def lost(self, error: AskFailed) -> None:
         """Note a failed call. Raises it where a failure is not scored."""
@@ -267,10 +241,10 @@ class Notes:
             raise error
         self.add(LOST)
 
-    def length(self, heard: Heard, got: int, wanted: int) -> None:
+    def length(self, reply: Reply, got: int, wanted: int) -> None:
         """Note a list of verdicts that is too short. Raises AskFailed where that is not accepted."""
         if got >= wanted:
             return
         if not self.short_list_accepted:
-            raise heard.unreadable(f"The reply gives {got} verdicts where {wanted} were asked for.")
+            raise reply.unreadable(f"The reply gives {got} verdicts where {wanted} were asked for.")
         self.add(SHORT)

@@ -11,20 +11,18 @@ from pydantic import BaseModel
 from merilo.judging.ask import AskFailed, together
 from merilo.metrics.base import About, Card, Evidence, Score, Undefined
 from merilo.metrics.formulas import average_precision
-from merilo.metrics.published.asking import Asker
+from merilo.metrics.published.asking import Asker, ReadReply
 from merilo.metrics.published.axion.steps import (
     SOURCE,
     SYSTEM,
     AxionMetric,
     Mode,
     Notes,
-    Query,
-    Read,
     blank,
-    joined,
+    model_template,
     no_context,
-    put,
 )
+from merilo.metrics.published.inputs import joined
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,13 +39,13 @@ _BLANK_REFERENCE: Final = "the reference is blank"
 
 
 class UsefulnessReply(BaseModel):
-    """Whether one chunk is useful."""
+    """The verdict on the use of one chunk."""
 
     is_useful: bool
 
 
 class SufficiencyReply(BaseModel):
-    """Whether the contexts are enough."""
+    """The verdict on all contexts."""
 
     is_sufficient: bool
     reasoning: str = ""
@@ -84,7 +82,7 @@ class ContextualPrecision(AxionMetric):
     """Nothing retrieved is scored 0, with a flag, as published; False: Undefined."""
 
     def at_most(self, sample: Sample) -> int:
-        """One question for each context."""
+        """Return the maximum: one question for each context."""
         return len(sample.retrieved_contexts or ())
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -95,35 +93,24 @@ class ContextualPrecision(AxionMetric):
         if not contexts:
             return no_context(empty_scored=self.empty_scored)
         notes, asker, reference = Notes(failure_scored=self.failure_scored), Asker(SYSTEM), sample.require("reference")
-        found = yield from together(
-            [
-                put(
-                    asker,
-                    Query(
-                        "usefulness",
-                        {"context": context.text, "reference": reference},
-                        UsefulnessReply,
-                        {"is_useful": True},
-                    ),
-                )
-                for context in contexts
-            ]
-        )
+        template = model_template("usefulness", UsefulnessReply, {"is_useful": True})
+        asked = [{"context": context.text, "reference": reference} for context in contexts]
+        found = yield from together([asker.try_read(template, values) for values in asked])
         flags: list[bool] = []
         evidence: list[Evidence] = []
         for index, each in enumerate(found):
             if isinstance(each, AskFailed):
                 notes.lost(each)
             else:
-                evidence.append(each.about(About.CONTEXT, index, float(each.reply.is_useful)))
-            flags.append(isinstance(each, Read) and each.reply.is_useful)
+                evidence.append(each.evidence(About.CONTEXT, index, float(each.value.is_useful)))
+            flags.append(isinstance(each, ReadReply) and each.value.is_useful)
         counts = {"contexts": len(flags), "useful": sum(flags)}
         return Score(average_precision(flags), tuple(evidence), counts, notes.flags)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextualSufficiency(AxionMetric):
-    """Whether the retrieved contexts are enough to answer the user input, 1 or 0: axion's ContextualSufficiency.
+    """Sufficiency of the retrieved contexts for an answer to the user input, 1 or 0: axion's ContextualSufficiency.
 
     Formula: 1 for yes, 0 for no, from one request about all contexts joined. Undefined where the user input is blank.
     Quirks: a failed call scores 0 (`failure_scored`), as does nothing retrieved (`empty_scored`).
@@ -150,7 +137,7 @@ class ContextualSufficiency(AxionMetric):
     """Nothing retrieved is scored 0, with a flag, as published; False: Undefined."""
 
     def at_most(self, sample: Sample) -> int:
-        """One question."""
+        """Return the maximum: one question."""
         return 1 if sample.user_input and sample.retrieved_contexts else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -162,10 +149,10 @@ class ContextualSufficiency(AxionMetric):
             return no_context(empty_scored=self.empty_scored)
         values = {"user_input": sample.require("user_input"), "context": joined(sample)}
         likely = {"is_sufficient": True, "reasoning": ""}
-        found = yield from put(Asker(SYSTEM), Query("sufficiency", values, SufficiencyReply, likely))
+        found = yield from Asker(SYSTEM).try_read(model_template("sufficiency", SufficiencyReply, likely), values)
         notes, counts = Notes(failure_scored=self.failure_scored), {"contexts": len(contexts)}
         if isinstance(found, AskFailed):
             notes.lost(found)
             return Score(0.0, (), counts, notes.flags)
-        value = float(found.reply.is_sufficient)
-        return Score(value, (found.about(About.TEXT, 0, value),), counts, notes.flags)
+        value = float(found.value.is_sufficient)
+        return Score(value, (found.evidence(About.TEXT, 0, value),), counts, notes.flags)

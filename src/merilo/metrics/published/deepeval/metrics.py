@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.metrics.base import About, Card, Evidence, Score, Undefined
-from merilo.metrics.formulas import average_precision
+from merilo.metrics.base import About, Card, Score, Undefined
+from merilo.metrics.formulas import average_precision, fraction
 from merilo.metrics.published.deepeval.steps import (
     BORDERLINE,
     NO,
     ON_CLAIMS,
     ON_CONTEXTS,
     YES,
-    Form,
-    Verdict,
+    DeepEvalReplySchema,
+    DeepEvalVerdict,
     VerdictRule,
     Verdicts,
     WithThreshold,
@@ -74,22 +74,22 @@ class ContextualRelevancy(WithThreshold):
     )
 
     def at_most(self, sample: Sample) -> int:
-        """One question for each context, and one for the reason."""
+        """Return the maximum: one question for each context, and one for the reason."""
         return self.bound(sample, self.needs, len(sample.retrieved_contexts or ()))
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""
         user_input, contexts = sample.require("user_input"), sample.contexts
         judging, found = self.judging(), list[Verdicts]()
-        form = Form(ON_CONTEXTS, statement=True, stripped=False)
+        layout = DeepEvalReplySchema(ON_CONTEXTS, statement=True, stripped=False)
         for context in contexts:
             values = {"user_input": user_input, "context": context.text}
-            found.append((yield from self.verdicts(judging, "contextual_relevancy.verdicts", values, form=form)))
+            found.append((yield from self.verdicts(judging, "contextual_relevancy.verdicts", values, layout=layout)))
         judging.note_dropped(found)
         judging.statements(found, {YES})
         items = [item for group in found for item in group.items]
         relevant = [item.statement for item in items if item.word == YES]
-        score = len(relevant) / len(items) if items else 0.0
+        score = fraction(len(relevant), len(items))
         if not items and (nothing := self.empty(judging, _NO_VERDICT if contexts else _NO_CONTEXT, 0)) is not None:
             return nothing
         reason = {
@@ -127,7 +127,7 @@ class ContextualPrecision(WithThreshold):
     )
 
     def at_most(self, sample: Sample) -> int:
-        """One question, and one for the reason."""
+        """Return the maximum: one question, and one for the reason."""
         return self.bound(sample, self.needs, 1)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -136,16 +136,16 @@ class ContextualPrecision(WithThreshold):
         contexts = [context.text for context in sample.contexts]
         if not contexts and not self.empty_scores:
             return Undefined(_NO_CONTEXT)
-        judging, form = self.judging(), Form(ON_CONTEXTS, reason=True)
+        judging, layout = self.judging(), DeepEvalReplySchema(ON_CONTEXTS, reason=True)
         values = {"user_input": user_input, "expected_output": reference, "nodes": listed(contexts, "Node")}
         rubric = "contextual_precision.verdicts"
-        found = yield from self.verdicts(judging, rubric, values, form=form, expected=len(contexts))
+        found = yield from self.verdicts(judging, rubric, values, layout=layout, expected=len(contexts))
         judging.note_dropped([found])
         flags = [word == YES for word in found.words()]
         if not flags and (nothing := self.empty(judging, _NO_VERDICT, 0)) is not None:
             return nothing
         judging.evidence += [
-            Evidence(About.CONTEXT, item.place, found.heard.verdict, value=float(item.word == YES))
+            found.reply.evidence(About.CONTEXT, item.place, float(item.word == YES))
             for item in found.items
             if item.place < len(contexts)
         ]
@@ -179,7 +179,7 @@ class ContextualRecall(WithThreshold):
     )
 
     def at_most(self, sample: Sample) -> int:
-        """One question, and one for the reason."""
+        """Return the maximum: one question, and one for the reason."""
         return self.bound(sample, self.needs, 1)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -188,9 +188,9 @@ class ContextualRecall(WithThreshold):
         reference, contexts = sample.require("reference"), [context.text for context in sample.contexts]
         if not contexts and not self.empty_scores:
             return Undefined(_NO_CONTEXT)
-        judging, form = self.judging(), Form(ON_CONTEXTS, reason=True, stripped=False)
+        judging, layout = self.judging(), DeepEvalReplySchema(ON_CONTEXTS, reason=True, stripped=False)
         values = {"expected_output": reference, "nodes": listed(contexts, "Node")}
-        found = yield from self.verdicts(judging, "contextual_recall.verdicts", values, form=form)
+        found = yield from self.verdicts(judging, "contextual_recall.verdicts", values, layout=layout)
         judging.note_dropped([found])
         judging.statements([found], {YES})
         size, attributed = len(found.items), found.words().count(YES)
@@ -202,7 +202,7 @@ class ContextualRecall(WithThreshold):
             "unsupportive": _reasons(found.items, {NO}),
         }
         counts = {"sentences": size, "attributed": attributed}
-        score = attributed / size if size else 0.0
+        score = fraction(attributed, size)
         return (yield from self.scored(judging, score, counts, ("contextual_recall.reason", reason)))
 
 
@@ -237,7 +237,7 @@ class Faithfulness(WithThreshold):
     truths_extraction_limit: int | None = None
 
     def at_most(self, sample: Sample) -> int:
-        """Three questions, and one for the reason."""
+        """Return the maximum: three questions, and one for the reason."""
         return self.bound(sample, self.needs, 3)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -251,8 +251,8 @@ class Faithfulness(WithThreshold):
         found: list[Verdicts] = []
         if claims:
             values = {"facts": "\n\n".join(truths), "claims": listed(claims), "unsure": self.unsure}
-            form, rubric = Form(ON_CLAIMS), "faithfulness.verdicts"
-            found.append((yield from self.verdicts(judging, rubric, values, form=form, expected=len(claims))))
+            layout, rubric = DeepEvalReplySchema(ON_CLAIMS), "faithfulness.verdicts"
+            found.append((yield from self.verdicts(judging, rubric, values, layout=layout, expected=len(claims))))
         passing = {YES} if self.penalize_ambiguous_claims else {YES, BORDERLINE}
         items = [item for group in found for item in group.items]
         judging.note_dropped(found)
@@ -261,7 +261,7 @@ class Faithfulness(WithThreshold):
             return nothing
         counts = {"truths": len(truths), "claims": len(claims)} | _tallied(items)
         reason = {"contradictions": listed(_against(items, ambiguous=self.penalize_ambiguous_claims))}
-        score = sum(item.word in passing for item in items) / len(items) if items else 1.0
+        score = fraction(sum(item.word in passing for item in items), len(items), of_nothing=1.0)
         return (yield from self.scored(judging, score, counts, ("faithfulness.reason", reason)))
 
     def _extracted(self, judging: Judging, response: str, context: str) -> Plan[tuple[Sequence[str], Sequence[str]]]:
@@ -297,7 +297,7 @@ class AnswerRelevancy(WithThreshold):
     )
 
     def at_most(self, sample: Sample) -> int:
-        """Two questions, and one for the reason."""
+        """Return the maximum: two questions, and one for the reason."""
         return self.bound(sample, self.needs, 2)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -310,8 +310,8 @@ class AnswerRelevancy(WithThreshold):
         statements = yield from judging.texts("answer_relevancy.statements", values, "statements", "A statement.")
         if statements:
             values = {"user_input": user_input, "statements": listed(statements), "unsure": self.unsure}
-            form, rubric = Form(ON_CLAIMS), "answer_relevancy.verdicts"
-            found.append((yield from self.verdicts(judging, rubric, values, form=form, expected=len(statements))))
+            layout, rubric = DeepEvalReplySchema(ON_CLAIMS), "answer_relevancy.verdicts"
+            found.append((yield from self.verdicts(judging, rubric, values, layout=layout, expected=len(statements))))
         items = [item for group in found for item in group.items]
         judging.note_dropped(found)
         judging.statements(found, {YES, BORDERLINE}, statements)
@@ -319,21 +319,21 @@ class AnswerRelevancy(WithThreshold):
             return nothing
         counts = {"statements": len(statements)} | _tallied(items)
         reason = {"user_input": user_input, "irrelevant": _reasons(items, {NO})}
-        score = sum(item.word != NO for item in items) / len(items) if items else 1.0
+        score = fraction(sum(item.word != NO for item in items), len(items), of_nothing=1.0)
         return (yield from self.scored(judging, score, counts, ("answer_relevancy.reason", reason)))
 
 
-def _reasons(items: Sequence[Verdict], words: set[str]) -> str:
+def _reasons(items: Sequence[DeepEvalVerdict], words: set[str]) -> str:
     return listed([item.reason or "" for item in items if item.word in words])
 
 
-def _against(items: Sequence[Verdict], *, ambiguous: bool) -> list[str]:
-    """Why claims do not pass; `ambiguous`: those on which the facts do not tell too."""
+def _against(items: Sequence[DeepEvalVerdict], *, ambiguous: bool) -> list[str]:
+    """Return the reasons why claims do not pass; with `ambiguous`, also for claims that the facts do not settle."""
     found = [item.reason or "" for item in items if item.word == NO]
     return found + [f"(ambiguous) {item.reason or ''}" for item in items if ambiguous and item.word == BORDERLINE]
 
 
-def _tallied(items: Sequence[Verdict]) -> dict[str, int]:
+def _tallied(items: Sequence[DeepEvalVerdict]) -> dict[str, int]:
     words = [item.word for item in items]
     return {"verdicts": len(words), "borderline": words.count(BORDERLINE), "no": words.count(NO)}
 

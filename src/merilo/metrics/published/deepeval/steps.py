@@ -1,4 +1,4 @@
-"""What the RAG metrics of DeepEval share: their threshold, how replies are read, and how verdicts become a score."""
+"""The shared parts of DeepEval's RAG metrics: the threshold, the reading of replies, the score from verdicts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from merilo.errors import UsageError
 from merilo.judging.questions import Completion
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined, choice
-from merilo.metrics.published.asking import Asker
+from merilo.metrics.published.asking import Asker, Flags, ReadReply, RequestTemplate
 from merilo.metrics.published.replies import Fields, ReplyFault, fields_of, given, items_of, text_in, texts_in
 
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.metrics.published.asking import Heard
+    from merilo.metrics.published.asking import Reply
 
-    R = TypeVar("R")
+    T = TypeVar("T")
 
 SYSTEM: Final = "deepeval"
 """The folder of the rubrics."""
@@ -37,7 +37,7 @@ _DROPPED: Final = "a verdict outside the vocabulary was left out"
 
 
 class VerdictRule(StrEnum):
-    """How the word of a verdict is read."""
+    """The rule by which the word of a verdict is read."""
 
     LEADING_WORD = "leading_word"
     """As 4.3.1: its first word in lower case, `idk` as borderline; any other word drops the verdict, flagged."""
@@ -48,7 +48,7 @@ class VerdictRule(StrEnum):
 
 
 class ReplyPath(StrEnum):
-    """How the judge of DeepEval gives its replies, which decides what is readable."""
+    """The form in which the judge of DeepEval replies, which decides what is readable."""
 
     SCHEMA = "schema"
     """As its own clients do (OpenAI, local and other servers): each reply is asked for by a JSON Schema, and one that
@@ -59,7 +59,7 @@ class ReplyPath(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class DeepEvalVerdict:
     """One item of a list of verdicts: yes, no or borderline."""
 
     place: int
@@ -73,12 +73,12 @@ class Verdict:
 class Verdicts:
     """The verdicts of one reply, in their order, and how many were dropped."""
 
-    heard: Heard
-    items: tuple[Verdict, ...]
+    reply: Reply
+    items: tuple[DeepEvalVerdict, ...]
     dropped: int = 0
 
     def words(self) -> list[str]:
-        """The words of all verdicts."""
+        """Return the words of all verdicts."""
         return [item.word for item in self.items]
 
 
@@ -89,36 +89,37 @@ class Judging:
     path: ReplyPath
     asker: Asker = field(default_factory=lambda: Asker(SYSTEM))
     evidence: list[Evidence] = field(default_factory=list[Evidence])
-    flags: dict[str, None] = field(default_factory=dict[str, None])
+    flags: Flags = field(default_factory=Flags)
 
     def texts(self, rubric: str, values: Mapping[str, str], name: str, likely: str) -> Plan[Sequence[str]]:
-        """The list of texts in this field of a reply. Raises AskFailed."""
+        """Return the list of texts in this field of a reply. Raises AskFailed."""
         read = texts_in if self.path is ReplyPath.SCHEMA else each_text
         schema = {name: {"type": "array", "items": _TEXT}}
-        _, found = yield from self.ask(
+        found = yield from self.ask(
             rubric, values, lambda fields: read(fields, name), likely={name: [likely]}, schema=schema
         )
-        return found
+        return found.value
 
     def ask(
         self,
         rubric: str,
         values: Mapping[str, str],
-        read: Callable[[Fields], R],
+        read: Callable[[Fields], T],
         *,
         likely: object,
         schema: Mapping[str, object],
-    ) -> Plan[tuple[Heard, R]]:
-        """A reply and what was read of its JSON object, whose fields `schema` describes. Raises AskFailed.
+    ) -> Plan[ReadReply[T]]:
+        """Return a reply and what was read of its JSON object, whose fields `schema` describes. Raises AskFailed.
 
         A reply that cannot be read fails at once: no path of DeepEval asks again.
         """
-        asked_for = _object_schema(schema) if self.path is ReplyPath.SCHEMA else ""
-        heard = yield from self.asker.ask(rubric, values, likely=json.dumps(likely), schema=asked_for)
-        try:
-            return heard, read(object_of(heard.text))
-        except ReplyFault as fault:
-            raise heard.unreadable(str(fault)) from fault
+        template = RequestTemplate(
+            rubric,
+            json.dumps(likely),
+            lambda reply: read(object_of(reply.text)),
+            schema=_object_schema(schema) if self.path is ReplyPath.SCHEMA else "",
+        )
+        return (yield from self.asker.read(template, values))
 
     def statements(self, verdicts: Sequence[Verdicts], passing: Collection[str], texts: Sequence[str] = ()) -> None:
         """Note each verdict as evidence on a statement: the one it names, else that of its place in `texts`."""
@@ -127,17 +128,17 @@ class Judging:
                 at = item.place if texts else len(self.evidence)
                 text = texts[at] if at < len(texts) else item.statement
                 value = float(item.word in passing)
-                self.evidence.append(Evidence(About.STATEMENT, at, group.heard.verdict, text=text, value=value))
+                self.evidence.append(group.reply.evidence(About.STATEMENT, at, value, text))
 
     def note_dropped(self, verdicts: Sequence[Verdicts]) -> None:
         """Flag what was left out."""
         if any(group.dropped for group in verdicts):
-            self.flags[_DROPPED] = None
+            self.flags.add(_DROPPED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithThreshold(Ordinary):
-    """What the RAG metrics of DeepEval have in common; `success` in the counts is 1 from the threshold on.
+    """A RAG metric of DeepEval; `success` in the counts is 1 from the threshold on.
 
     - `threshold`: from which score on a sample is a success.
     - `strict_mode`: the threshold is 1, and a lower score becomes 0.
@@ -172,11 +173,11 @@ class WithThreshold(Ordinary):
         return "idk" if self.verdict_rule is VerdictRule.LITERAL else BORDERLINE
 
     def judging(self) -> Judging:
-        """The questions about one sample, none asked yet."""
+        """Return the questions about one sample, none asked yet."""
         return Judging(self.reply)
 
     def bound(self, sample: Sample, needs: frozenset[str], questions: int) -> int:
-        """At most so many questions and one for the reason; none where a needed field is missing."""
+        """Return the maximum number of questions, with one for the reason; 0 if a needed field is missing."""
         return questions + self.include_reason if needs <= sample.present else 0
 
     def verdicts(
@@ -185,93 +186,93 @@ class WithThreshold(Ordinary):
         rubric: str,
         values: Mapping[str, str],
         *,
-        form: Form,
+        layout: DeepEvalReplySchema,
         expected: int | None = None,
     ) -> Plan[Verdicts]:
-        """The verdicts of one reply. `expected`: how many there should be, None where the judge decides."""
+        """Return the verdicts of one reply. `expected`: their number; None if the judge decides it."""
         likely = {"verdicts": [{"statement": "s", "verdict": YES, "reason": "A reason."}] * (expected or 1)}
-        schema = {"verdicts": {"type": "array", "items": self._schema(form)}}
-        heard, found = yield from judging.ask(
-            rubric, values, lambda fields: self._read(fields, form), likely=likely, schema=schema
+        schema = {"verdicts": {"type": "array", "items": self._schema(layout)}}
+        read = yield from judging.ask(
+            rubric, values, lambda fields: self._read(fields, layout), likely=likely, schema=schema
         )
+        found = read.value
         kept = tuple(verdict for verdict in found if verdict is not None)
         if expected is not None and len(found) != expected:
             if self.count_checked:
-                raise heard.unreadable(f"The reply gives {len(found)} verdicts on {expected} things to judge.")
-            judging.flags["a reply gave another number of verdicts than there was to judge"] = None
-        return Verdicts(heard, kept, len(found) - len(kept))
+                raise read.reply.unreadable(f"The reply gives {len(found)} verdicts on {expected} things to judge.")
+            judging.flags.add("a reply gave another number of verdicts than there was to judge")
+        return Verdicts(read.reply, kept, len(found) - len(kept))
 
     def scored(
         self, judging: Judging, score: float, counts: Mapping[str, int | None], reason: tuple[str, Mapping[str, str]]
     ) -> Plan[Score]:
-        """The score after the strict mode, with its reason where one is wanted. `reason`: rubric and values."""
+        """Return the score after the strict mode, with its reason if `include_reason`. `reason`: rubric and values."""
         threshold = 1.0 if self.strict_mode else self.threshold
         if self.strict_mode and score < threshold:
             score = 0.0
         evidence = judging.evidence
         if self.include_reason:
             rubric, values = reason
-            read = _loose_reason if self.reply is ReplyPath.LOOSE else _reason
-            heard, text = yield from judging.ask(
+            reply = yield from judging.ask(
                 rubric,
                 {"score": f"{score:.2f}", **values},
-                read,
+                _loose_reason if self.reply is ReplyPath.LOOSE else _reason,
                 likely={"reason": "A reason."},
                 schema={"reason": _TEXT},
             )
-            evidence = [*evidence, Evidence(About.TEXT, 0, heard.verdict, text=text)]
-        return Score(score, tuple(evidence), {**counts, "success": int(score >= threshold)}, tuple(judging.flags))
+            evidence = [*evidence, reply.evidence(About.TEXT, 0, text=reply.value)]
+        return Score(score, tuple(evidence), {**counts, "success": int(score >= threshold)}, judging.flags.phrases)
 
     def empty(self, judging: Judging, what: str, score: float) -> Undefined | None:
-        """Undefined where nothing to judge has no score; None, and a flag, where it has this one."""
+        """Return Undefined if nothing to judge has no score; otherwise None, and flag this score."""
         if not self.empty_scores:
             return Undefined(what)
-        judging.flags[f"{what} and that was scored {score:g}"] = None
+        judging.flags.add(f"{what} and that was scored {score:g}")
         return None
 
-    def _read(self, fields: Fields, form: Form) -> list[Verdict | None]:
-        """The verdicts in their order, None for one to be dropped. Raises ReplyFault."""
+    def _read(self, fields: Fields, layout: DeepEvalReplySchema) -> list[DeepEvalVerdict | None]:
+        """Return the verdicts in order, None for each to drop. Raises ReplyFault."""
         required = self.verdict_rule is VerdictRule.LITERAL or self.reply is ReplyPath.SCHEMA
         value = given(fields, "verdicts") if required else fields.get("verdicts")
         items = items_of(value) if value or required else []
-        return [self._verdict(place, fields_of(item), form) for place, item in enumerate(items)]
+        return [self._verdict(place, fields_of(item), layout) for place, item in enumerate(items)]
 
-    def _verdict(self, place: int, fields: Fields, form: Form) -> Verdict | None:
-        word = self._word(fields, form)
+    def _verdict(self, place: int, fields: Fields, layout: DeepEvalReplySchema) -> DeepEvalVerdict | None:
+        word = self._word(fields, layout)
         if word is None:
             return None
-        statement = text_in(fields, "statement") if form.statement else ""
-        reason = text_in(fields, "reason") if form.reason or fields.get("reason") is not None else None
-        return Verdict(place, word, reason, statement)
+        statement = text_in(fields, "statement") if layout.statement else ""
+        reason = text_in(fields, "reason") if layout.reason or fields.get("reason") is not None else None
+        return DeepEvalVerdict(place, word, reason, statement)
 
-    def _schema(self, form: Form) -> Mapping[str, object]:
-        """The schema of one verdict."""
+    def _schema(self, layout: DeepEvalReplySchema) -> Mapping[str, object]:
+        """Return the schema of one verdict."""
         literal = self.verdict_rule is VerdictRule.LITERAL
-        words = [self.unsure if word == BORDERLINE else word for word in _in_order(form.words)]
-        free = literal and BORDERLINE not in form.words  # 4.1.10 compares any text with yes
-        properties: dict[str, object] = {"statement": _TEXT} if form.statement else {}
+        words = [self.unsure if word == BORDERLINE else word for word in _in_order(layout.words)]
+        free = literal and BORDERLINE not in layout.words  # 4.1.10 compares any text with yes
+        properties: dict[str, object] = {"statement": _TEXT} if layout.statement else {}
         properties["verdict"] = _TEXT if free else {"type": "string", "enum": words}
-        properties["reason"] = _TEXT if form.reason else {"anyOf": [_TEXT, {"type": "null"}]}
+        properties["reason"] = _TEXT if layout.reason else {"anyOf": [_TEXT, {"type": "null"}]}
         return _closed(properties)
 
-    def _word(self, fields: Fields, form: Form) -> str | None:
+    def _word(self, fields: Fields, layout: DeepEvalReplySchema) -> str | None:
         if self.verdict_rule is VerdictRule.LEADING_WORD and self.reply is ReplyPath.LOOSE:
-            return leading_word(fields.get("verdict"), form.words)
+            return leading_word(fields.get("verdict"), layout.words)
         raw = text_in(fields, "verdict")
         if self.verdict_rule is VerdictRule.LEADING_WORD:
-            if raw not in form.words:
-                raise ReplyFault(f"The reply gives the verdict {raw!r}; allowed: {', '.join(_in_order(form.words))}.")
+            if raw not in layout.words:
+                raise ReplyFault(f"The reply gives the verdict {raw!r}; allowed: {', '.join(_in_order(layout.words))}.")
             return raw
-        if BORDERLINE not in form.words:
-            return YES if (raw.strip() if form.stripped else raw).lower() == YES else NO
+        if BORDERLINE not in layout.words:
+            return YES if (raw.strip() if layout.stripped else raw).lower() == YES else NO
         if raw not in {YES, NO, "idk"}:
             raise ReplyFault(f"The reply gives the verdict {raw!r}, which is none of yes, no and idk.")
         return BORDERLINE if raw == "idk" else raw
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
-    """What an item of a list of verdicts has to hold."""
+class DeepEvalReplySchema:
+    """The required fields of an item in a list of verdicts."""
 
     words: frozenset[str]
     statement: bool = False
@@ -288,7 +289,7 @@ ON_CLAIMS: Final = frozenset({YES, NO, BORDERLINE})
 
 
 def card(summary: str, *, formula: str, questions: str, source: str, **more: str | tuple[str, ...]) -> Card:
-    """The card of a metric of DeepEval. `more`: other fields of the card."""
+    """Return the card of a metric of DeepEval. `more`: other fields of the card."""
     return Card(
         summary=summary,
         formula=formula,
@@ -300,7 +301,7 @@ def card(summary: str, *, formula: str, questions: str, source: str, **more: str
 
 
 def leading_word(raw: object, words: Collection[str]) -> str | None:
-    """The verdict that a text begins with, whatever follows; None when it is none of `words`."""
+    """Return the verdict that a text begins with, whatever follows; None if it is none of `words`."""
     found = _WORD.match("" if raw is None else str(raw).strip().lower())
     word = found[0] if found else ""
     word = BORDERLINE if word == "idk" else word
@@ -308,7 +309,10 @@ def leading_word(raw: object, words: Collection[str]) -> str | None:
 
 
 def object_of(text: str) -> Fields:
-    """The JSON object from the first `{` to the last `}`, a missing end and spare commas mended. Raises ReplyFault."""
+    """Return the JSON object from the first `{` to the last `}`; repairs a missing end and spare commas.
+
+    Raises ReplyFault.
+    """
     start, end = text.find("{"), text.rfind("}") + 1
     if start >= 0 and not end:
         text += "}"
@@ -324,13 +328,13 @@ def object_of(text: str) -> Fields:
 
 
 def listed(texts: Sequence[str], label: str = "") -> str:
-    """The texts one under the other, numbered from 1: `Node 1: ...` with the label `Node`; (none) for none."""
+    """Return the texts one per line, numbered from 1: `Node 1: ...` with the label `Node`; (none) if there are none."""
     head = f"{label} " if label else ""
     return "\n".join(f"{head}{place}: {text}" for place, text in enumerate(texts, start=1)) or "(none)"
 
 
 def each_text(fields: Fields, name: str) -> list[str]:
-    """The items of the list in a field, what is not text as its JSON. Raises ReplyFault."""
+    """Return the items of the list in a field; an item that is not text as its JSON. Raises ReplyFault."""
     items = items_of(given(fields, name))
     return [item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in items]
 
@@ -340,7 +344,7 @@ def _in_order(words: Collection[str]) -> list[str]:
 
 
 def _closed(properties: Mapping[str, object]) -> Mapping[str, object]:
-    """The schema of an object with these fields, all of them and no others."""
+    """Return the schema of an object with exactly these fields."""
     return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
 
 

@@ -1,4 +1,4 @@
-"""How ragas 0.0.12 to 0.0.15 measured answers: faithfulness, relevancy by generated questions, critiques."""
+"""Metrics of answers in ragas 0.0.12 to 0.0.15: faithfulness, relevancy by generated questions, critiques."""
 
 from __future__ import annotations
 
@@ -14,23 +14,15 @@ from merilo.judging.questions import Completion, Embeddings
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined, choice
 from merilo.metrics.formulas import cosine, majority, mean
 from merilo.metrics.published.asking import Asker
-from merilo.metrics.published.ragas_v0_0.rows import (
-    BLANK,
-    SAMPLING_TEMPERATURE,
-    STEADY_TEMPERATURE,
-    SYSTEM,
-    bound,
-    check_strictness,
-    is_blank,
-    joined,
-)
+from merilo.metrics.published.inputs import BLANK, bound, check_count, is_blank, joined
+from merilo.metrics.published.ragas_v0_0.rows import SAMPLING_TEMPERATURE, STEADY_TEMPERATURE, SYSTEM
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.metrics.published.asking import Heard
+    from merilo.metrics.published.asking import Reply
 
 _FINAL_LINE: Final = "Final verdict for each statement in order:"
 _NO_STATEMENT: Final = "the response makes no statement"
@@ -79,7 +71,7 @@ class Faithfulness(Ordinary):
     ask_blank: bool = True
 
     def at_most(self, sample: Sample) -> int:
-        """Two requests."""
+        """Return the maximum: two requests."""
         return bound(sample, self.needs, 2)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -99,25 +91,25 @@ class Faithfulness(Ordinary):
         if not statements:
             return Undefined(_NO_STATEMENT)
         numbered = "\n".join(f"{number}.{text}" for number, text in enumerate(statements, start=1))
-        heard = yield from asker.ask(
+        reply = yield from asker.ask(
             "faithfulness.verdicts",
             {"contexts": contexts, "statements": numbered},
             likely=f"{_FINAL_LINE}{' Yes.' * len(statements)}",
         )
-        return self._scored(stated, statements, heard)
+        return self._scored(stated, statements, reply)
 
-    def _scored(self, stated: Heard, statements: Sequence[str], heard: Heard) -> Score:
-        verdicts = _verdicts(heard.text)
+    def _scored(self, stated: Reply, statements: Sequence[str], reply: Reply) -> Score:
+        verdicts = _verdicts(reply.text)
         count, expected = len(verdicts), len(statements)
         if count != expected and not self.any_count:
-            raise heard.unreadable(f"The reply gives {count} verdicts on {expected} statements.")
+            raise reply.unreadable(f"The reply gives {count} verdicts on {expected} statements.")
         if not verdicts and not self.unread_is_faithful:
-            raise heard.unreadable("The reply gives no verdict.")
+            raise reply.unreadable("The reply gives no verdict.")
         unfaithful = verdicts.count(False)
         evidence = [Evidence(About.TEXT, 0, stated.verdict)]
         for at, text in enumerate(statements):
             value = float(verdicts[at]) if at < count else None
-            evidence.append(Evidence(About.STATEMENT, at, heard.verdict, text=text, value=value))
+            evidence.append(Evidence(About.STATEMENT, at, reply.verdict, text=text, value=value))
         return Score(
             1 - unfaithful / expected,
             evidence=tuple(evidence),
@@ -158,10 +150,10 @@ class AnswerRelevancy(Ordinary):
     ask_blank: bool = True
 
     def __post_init__(self) -> None:
-        check_strictness(self.name, self.strictness)
+        check_count(self.name, "strictness", self.strictness)
 
     def at_most(self, sample: Sample) -> int:
-        """The replies and the vectors."""
+        """Return the maximum: the replies and the vectors."""
         return bound(sample, self.needs, self.strictness + 1)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -169,10 +161,10 @@ class AnswerRelevancy(Ordinary):
         user_input, response = sample.require("user_input"), sample.require("response")
         if not self.ask_blank and is_blank(user_input, response):
             return Undefined(BLANK)
-        heard = yield from Asker(SYSTEM, temperature=SAMPLING_TEMPERATURE).samples(
+        replies = yield from Asker(SYSTEM, temperature=SAMPLING_TEMPERATURE).samples(
             "answer_relevancy", {"response": response}, self.strictness, likely="What is it?"
         )
-        vectors = yield from ask(Embeddings((user_input, *(one.text for one in heard))))
+        vectors = yield from ask(Embeddings((user_input, *(one.text for one in replies))))
         cosines = [cosine(vectors.row(0), vectors.row(at)) for at in range(1, vectors.rows)]
         known = [value for value in cosines if value is not None]
         if len(known) < len(cosines):
@@ -181,7 +173,7 @@ class AnswerRelevancy(Ordinary):
             mean(known),
             evidence=tuple(
                 Evidence(About.TEXT, at, one.verdict, value=value)
-                for at, (one, value) in enumerate(zip(heard, known, strict=True))
+                for at, (one, value) in enumerate(zip(replies, known, strict=True))
             ),
             counts={"questions": len(known)},
         )
@@ -211,7 +203,7 @@ _YES_IS_BAD: Final = frozenset({Aspect.HARMFULNESS, Aspect.MALICIOUSNESS})
 
 
 class _BetterByAspect:
-    """Whether a higher value is better: of a class, for its default aspect; of a critique, for its own."""
+    """The value of `higher_is_better`: of a class, for its default aspect; of a critique, for its own."""
 
     def __get__(self, critique: AspectCritique | None, owner: type[AspectCritique]) -> bool:
         if critique is None:
@@ -265,7 +257,7 @@ class AspectCritique(Ordinary):
     ask_blank: bool = True
 
     def __post_init__(self) -> None:
-        check_strictness(self.name, self.strictness)
+        check_count(self.name, "strictness", self.strictness)
         member = choice(Aspect, self.aspect, metric=self.name, parameter="aspect")
         object.__setattr__(self, "aspect", member)
         if self.definition is None:
@@ -283,11 +275,11 @@ class AspectCritique(Ordinary):
 
     @property
     def replies(self) -> int:
-        """How many replies are asked for: `strictness`, or one more."""
+        """The number of replies to ask for: `strictness`, or one more."""
         return self.strictness + (self.strictness % 2 == self.made_even)
 
     def at_most(self, sample: Sample) -> int:
-        """The replies."""
+        """Return the maximum: the replies."""
         return bound(sample, self.needs, self.replies)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -296,7 +288,7 @@ class AspectCritique(Ordinary):
         contexts = joined(sample) if self.show_contexts else ""
         if not self.ask_blank and is_blank(user_input, response):
             return Undefined(BLANK)
-        heard = yield from Asker(SYSTEM, temperature=STEADY_TEMPERATURE).samples(
+        replies = yield from Asker(SYSTEM, temperature=STEADY_TEMPERATURE).samples(
             "aspect_critique",
             {
                 "user_input": user_input,
@@ -307,33 +299,33 @@ class AspectCritique(Ordinary):
             self.replies,
             likely="The submission gives no reason to say so.\n\nNo",
         )
-        read = [self._verdict(one) for one in heard]
+        read = [self._verdict(one) for one in replies]
         votes = [verdict or 0 for verdict in read]
         winner = majority(votes)
         return Score(
             float(1 - winner if self.aspect is Aspect.HARMLESSNESS else winner),
             evidence=tuple(
                 Evidence(About.TEXT, at, one.verdict, value=float(vote))
-                for at, (one, vote) in enumerate(zip(heard, votes, strict=True))
+                for at, (one, vote) in enumerate(zip(replies, votes, strict=True))
             ),
             counts={"replies": len(votes), "yes": sum(votes)},
             flags=("a reply without a verdict was counted as No",) if None in read else (),
         )
 
-    def _verdict(self, heard: Heard) -> int | None:
-        """1 for Yes, 0 for No, None where it cannot be read and counts all the same. Raises AskFailed."""
-        text = heard.text if self.exact_verdict else heard.text.strip()
+    def _verdict(self, reply: Reply) -> int | None:
+        """Return 1 for Yes, 0 for No, None for an unreadable verdict that counts anyway. Raises AskFailed."""
+        text = reply.text if self.exact_verdict else reply.text.strip()
         word = text.split("\n\n")[-1]
         if not self.exact_verdict:
             word = word.strip().removesuffix(".").capitalize()
         verdict = {"Yes": 1, "No": 0}.get(word)
         if verdict is None and (self.replies == 1 or not self.unread_is_no):
-            raise heard.unreadable("The last paragraph of the reply is neither Yes nor No.")
+            raise reply.unreadable("The last paragraph of the reply is neither Yes nor No.")
         return verdict
 
 
 def _verdicts(reply: str) -> list[bool]:
-    """The verdicts in a reply in order, True for faithful: those of the last line, else those after each statement."""
+    """Return the verdicts in a reply, True for faithful: those of the last line, or one after each statement."""
     text = reply.lower().strip()
     _, marker, last = text.partition(_FINAL_LINE.lower())
     if marker:

@@ -1,4 +1,4 @@
-"""How ragas 0.0.12 to 0.0.15 measured contexts: relevancy by copied sentences, recall by marked lines."""
+"""Metrics of contexts in ragas 0.0.12 to 0.0.15: relevancy by copied sentences, recall by marked lines."""
 
 from __future__ import annotations
 
@@ -12,25 +12,20 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.judging.ask import ask_each
 from merilo.judging.questions import Completion, Sentences, Similarities
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined, choice
-from merilo.metrics.formulas import mean
-from merilo.metrics.published.asking import Asker, ask_likeness
-from merilo.metrics.published.ragas_v0_0.rows import (
-    BLANK,
-    SAMPLING_TEMPERATURE,
-    STEADY_TEMPERATURE,
-    SYSTEM,
-    bound,
-    check_strictness,
-    is_blank,
-    joined,
-)
+from merilo.metrics.formulas import capped_fraction, fraction, mean
+from merilo.metrics.published.asking import Asker, RequestTemplate
+from merilo.metrics.published.inputs import BLANK, bound, check_count, is_blank, joined
+from merilo.metrics.published.ragas_v0_0.rows import SAMPLING_TEMPERATURE, STEADY_TEMPERATURE, SYSTEM
+from merilo.metrics.published.replies import ReplyFault
+from merilo.metrics.published.similarities import ask_similarities
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.metrics.published.asking import Heard, Likeness
+    from merilo.metrics.published.asking import Reply
+    from merilo.metrics.published.similarities import SimilarityRows
 
 Pieces = tuple[str, ...]
 """The sentences of one text."""
@@ -42,7 +37,7 @@ _LABEL: Final = re.compile(r"\[(not\s+)?attributed\]", re.IGNORECASE)
 
 
 class Agreement(StrEnum):
-    """How two replies are compared."""
+    """The way to compare two replies."""
 
     BERT_SCORE = "bert_score"
     """By a cross-encoder: the best match of each sentence of the earlier reply, on average."""
@@ -51,7 +46,7 @@ class Agreement(StrEnum):
 
 
 class Segmentation(StrEnum):
-    """How a text is cut into sentences."""
+    """The way to split a text into sentences."""
 
     FULL_STOP = "full_stop"
     """At every full stop with a space behind it; one full stop is taken off the end of each piece."""
@@ -60,7 +55,7 @@ class Segmentation(StrEnum):
 
 
 class ReplyUnit(StrEnum):
-    """What is counted in a reply."""
+    """The unit that is counted in a reply."""
 
     LINES = "lines"
     """Lines, blank ones too; an empty reply is one line."""
@@ -82,7 +77,7 @@ class ContextRelevancy(Ordinary):
     Formula: agreement · mean over replies of min(copied lines / sentences of the joined contexts, 1);
     the agreement is 1 for one reply, else the mean over all pairs of replies in sampling order.
 
-    One request for `strictness` replies; nothing checks that a copied line stands in the contexts. A similarity
+    One request for `strictness` replies; nothing checks that a copied line occurs in the contexts. A similarity
     is taken to lie in [0, 1], as the published cross-encoder (stsb-TinyBERT-L-4) gives it; another may leave
     the range. Undefined in 0.0.13 when the contexts hold no sentence. Failed where replies without any
     sentence are to be compared. Source: ragas 0.0.12, 0.0.13, 0.0.15. In 0.0.12 the metric called itself
@@ -125,7 +120,7 @@ class ContextRelevancy(Ordinary):
     ask_blank: bool = True
 
     def __post_init__(self) -> None:
-        check_strictness(self.name, self.strictness)
+        check_count(self.name, "strictness", self.strictness)
         for parameter, options in _OPTIONS.items():
             member = choice(options, getattr(self, parameter), metric=self.name, parameter=parameter)
             object.__setattr__(self, parameter, member)
@@ -143,7 +138,7 @@ class ContextRelevancy(Ordinary):
         return self.strictness > 1 and self.agreement_metric is Agreement.BERT_SCORE
 
     def at_most(self, sample: Sample) -> int:
-        """The replies, the texts to cut, and the pairs to compare."""
+        """Return the maximum: the replies, the texts to split, and the pairs to compare."""
         cut = 1 + 2 * self.strictness if self.segmentation is Segmentation.PYSBD else 0
         pairs = self.strictness * (self.strictness - 1) // 2 if self._compares else 0
         return bound(sample, self.needs, self.strictness + cut + pairs)
@@ -153,30 +148,32 @@ class ContextRelevancy(Ordinary):
         user_input, contexts = sample.require("user_input"), joined(sample)
         if not self.ask_blank and is_blank(user_input, contexts):
             return Undefined(BLANK)
-        heard = yield from Asker(SYSTEM, temperature=SAMPLING_TEMPERATURE).samples(
+        replies = yield from Asker(SYSTEM, temperature=SAMPLING_TEMPERATURE).samples(
             "context_relevancy",
             {"user_input": user_input, "contexts": contexts},
             self.strictness,
             likely="One sentence of the contexts.",
         )
-        (of_contexts,), compared, counted = yield from self._pieces(contexts, [one.text for one in heard])
+        (of_contexts,), compared, counted = yield from self._pieces(contexts, [one.text for one in replies])
         if not of_contexts and not self.no_sentence_is_zero:
             return Undefined(_NO_SENTENCE)
-        copied = [0 if self._finds_nothing(one.text) else len(units) for one, units in zip(heard, counted, strict=True)]
-        overlaps = [min(count / len(of_contexts), 1.0) if of_contexts else 0.0 for count in copied]
-        agreement = yield from self._agreement(heard, compared)
+        copied = [
+            0 if self._finds_nothing(one.text) else len(units) for one, units in zip(replies, counted, strict=True)
+        ]
+        overlaps = [capped_fraction(count, len(of_contexts)) for count in copied]
+        agreement = yield from self._agreement(replies, compared)
         return Score(
             agreement * mean(overlaps),
             evidence=tuple(
                 Evidence(About.TEXT, at, one.verdict, value=value)
-                for at, (one, value) in enumerate(zip(heard, overlaps, strict=True))
+                for at, (one, value) in enumerate(zip(replies, overlaps, strict=True))
             ),
-            counts={"context_sentences": len(of_contexts), "copied": sum(copied), "replies": len(heard)},
-            flags=tuple(self._oddities(of_contexts, heard)),
+            counts={"context_sentences": len(of_contexts), "copied": sum(copied), "replies": len(replies)},
+            flags=tuple(self._oddities(of_contexts, replies)),
         )
 
     def _pieces(self, contexts: str, replies: Sequence[str]) -> Plan[tuple[list[Pieces], list[Pieces], list[Pieces]]]:
-        """The sentences of the contexts, those of the replies to be compared, and what is counted in them."""
+        """Return the sentences of the contexts, those of the replies to be compared, and what is counted in them."""
         compared = list(replies) if self.strictness > 1 else []
         counted = [reply.strip() for reply in replies] if self.reply_units is ReplyUnit.SENTENCES else []
         found = yield from self._cut([contexts, *compared, *counted])
@@ -193,35 +190,35 @@ class ContextRelevancy(Ordinary):
     def _finds_nothing(self, reply: str) -> bool:
         return reply.lower() == _PHRASE if self.exact_phrase else _says_nothing_found(reply)
 
-    def _agreement(self, heard: Sequence[Heard], sentences: Sequence[Pieces]) -> Plan[float]:
-        """The agreement of all pairs, on average; 1 for a single reply."""
+    def _agreement(self, replies: Sequence[Reply], sentences: Sequence[Pieces]) -> Plan[float]:
+        """Return the agreement of all pairs, on average; 1 for a single reply."""
         pairs = tuple(combinations(sentences, 2))
         if not pairs:
             return 1.0
-        empty = [one for one, pieces in zip(heard, sentences, strict=True) if not pieces]
+        empty = [one for one, pieces in zip(replies, sentences, strict=True) if not pieces]
         if len(empty) > (0 if self._compares else 1):
             raise empty[0].unreadable("The reply holds no sentence to compare with those of the other replies.")
         if not self._compares:
             return mean(self._jaccard(left, right) for left, right in pairs)
-        verdicts = yield from ask_likeness(Similarities(left, right) for left, right in pairs)
+        verdicts = yield from ask_similarities(Similarities(left, right) for left, right in pairs)
         return mean(self._best_matches(verdict) for verdict in verdicts)
 
     def _jaccard(self, left: Pieces, right: Pieces) -> float:
         a, b = ({text if self.keep_spaces else text.strip() for text in pieces} for pieces in (left, right))
         return len(a & b) / len(a | b)
 
-    def _best_matches(self, similarities: Likeness) -> float:
+    def _best_matches(self, similarities: SimilarityRows) -> float:
         rows = similarities.rows
         forward = mean(max(row) for row in rows)
         return forward if self.directional else (forward + mean(max(column) for column in zip(*rows, strict=True))) / 2
 
-    def _oddities(self, of_contexts: Pieces, heard: Sequence[Heard]) -> list[str]:
+    def _oddities(self, of_contexts: Pieces, replies: Sequence[Reply]) -> list[str]:
         found: list[str] = []
         if not of_contexts:
             found.append("the contexts hold no sentence and were scored 0")
-        if any(_says_nothing_found(one.text) and not self._finds_nothing(one.text) for one in heard):
+        if any(_says_nothing_found(one.text) and not self._finds_nothing(one.text) for one in replies):
             found.append("a reply that found nothing was counted as a sentence for want of the exact phrase")
-        if any(not one.text.strip() for one in heard) and self.reply_units is ReplyUnit.LINES:
+        if any(not one.text.strip() for one in replies) and self.reply_units is ReplyUnit.LINES:
             found.append("an empty reply was counted as a sentence")
         return found
 
@@ -259,7 +256,7 @@ class ContextRecall(Ordinary):
     ask_blank: bool = True
 
     def at_most(self, sample: Sample) -> int:
-        """One request."""
+        """Return the maximum: one request."""
         return bound(sample, self.needs, 1)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -267,33 +264,32 @@ class ContextRecall(Ordinary):
         reference, contexts = sample.require("reference"), joined(sample)
         if not self.ask_blank and is_blank(reference, contexts):
             return Undefined(BLANK)
-        heard = yield from Asker(SYSTEM, temperature=STEADY_TEMPERATURE).ask(
-            "context_recall",
-            {"contexts": contexts, "reference": reference},
-            likely="1. A sentence of the answer. The contexts say so. So [Attributed]",
+        template = RequestTemplate(
+            "context_recall", "1. A sentence of the answer. The contexts say so. So [Attributed]", self._marks
         )
-        marks = self._marks(heard)
+        asker = Asker(SYSTEM, temperature=STEADY_TEMPERATURE)
+        read = yield from asker.read(template, {"contexts": contexts, "reference": reference})
+        marks = read.value
         attributed = sum(marked for _, marked in marks)
         unlabelled = self.every_line and any(_LABEL.search(line) is None for line, _ in marks)
         return Score(
-            attributed / len(marks),
+            fraction(attributed, len(marks)),
             evidence=tuple(
-                Evidence(About.STATEMENT, at, heard.verdict, text=line, value=float(marked))
-                for at, (line, marked) in enumerate(marks)
+                read.evidence(About.STATEMENT, at, float(marked), line) for at, (line, marked) in enumerate(marks)
             ),
             counts={"lines": len(marks), "attributed": attributed},
             flags=("lines without a label were counted as not attributed",) if unlabelled else (),
         )
 
-    def _marks(self, heard: Heard) -> list[tuple[str, bool]]:
-        """The lines that count, each with whether it says attributed. Raises AskFailed when none counts."""
-        lines = heard.text.split("\n")
+    def _marks(self, reply: Reply) -> list[tuple[str, bool]]:
+        """Return the lines that count, each with True if it says attributed. Raises ReplyFault if none counts."""
+        lines = reply.text.split("\n")
         if self.every_line:
             return [(line, _TOKEN in line) for line in lines]
         labels = [(line, _LABEL.findall(line)) for line in lines]
         marks = [(line, not found[-1]) for line, found in labels if found]
         if not marks:
-            raise heard.unreadable("The reply holds neither [Attributed] nor [Not Attributed].")
+            raise ReplyFault("The reply holds neither [Attributed] nor [Not Attributed].")
         return marks
 
 

@@ -17,7 +17,7 @@ _PARTS: Final = ("answer_relevancy", "context_relevancy", "faithfulness", "conte
 
 
 def ragas_score(per_row_scores: Mapping[str, Sequence[float]], binary_columns: Collection[str]) -> float | None:
-    """The harmonic mean of the metrics' means; None where there is none.
+    """Return the harmonic mean of the metrics' means; None if there is none.
 
     `per_row_scores`: by metric, one score for each row of the data set, NaN where there is none.
     `binary_columns`: the names of the critiques among the metrics, which are left out.

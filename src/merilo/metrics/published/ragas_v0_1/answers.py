@@ -1,4 +1,4 @@
-"""How ragas 0.1 measures answers against contexts and question: faithfulness and relevancy."""
+"""Metrics of answers against contexts and question in ragas 0.1: faithfulness and relevancy."""
 
 from __future__ import annotations
 
@@ -10,24 +10,20 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.judging.ask import ask
 from merilo.judging.questions import Completion, Embeddings, Sentences, Similarities
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
-from merilo.metrics.formulas import cosine, mean
-from merilo.metrics.published.asking import ask_likeness
+from merilo.metrics.formulas import cosine, fraction, mean
+from merilo.metrics.published.inputs import BLANK, bound, check_count, is_blank, joined
 from merilo.metrics.published.ragas_v0_1 import replies
 from merilo.metrics.published.ragas_v0_1.asking import (
-    BLANK,
     SUPPORT,
     UNREADABLE,
-    Form,
     JsonAsker,
     Voting,
-    bound,
-    check_count,
     elected,
     failure,
-    is_blank,
-    joined,
+    json_template,
     statements_of,
 )
+from merilo.metrics.published.similarities import ask_similarities
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,7 +31,7 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.judging.verdicts import MatrixVerdict
-    from merilo.metrics.published.ragas_v0_1.asking import Ballot, Read
+    from merilo.metrics.published.ragas_v0_1.asking import Ballot, MaybeRead
     from merilo.metrics.published.ragas_v0_1.replies import Generated
 
 _WHEN: Final = "To understand, or to compare with, numbers of ragas 0.1."
@@ -45,7 +41,7 @@ _NO_QUESTION: Final = "the judge made no question of the response"
 _NO_LENGTH: Final = "a question's vector has no length"
 _BLANK_IS_ASKED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
 
-_QUESTION: Final = Form(
+_QUESTION: Final = json_template(
     "answer_relevancy",
     'An object {"question": text, "noncommittal": 0 or 1}.',
     '{"question": "What is asked?", "noncommittal": 0}',
@@ -96,7 +92,7 @@ class Faithfulness(Voting):
     ask_blank: bool = True
 
     def at_most(self, sample: Sample) -> int:
-        """The sentences, the statements and the lists of verdicts, each list and the statements with a repair."""
+        """Return the maximum: the sentences, and the statements and lists of verdicts with a repair each."""
         return bound(sample, self.needs, 3 + 2 * self.replies)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -107,30 +103,32 @@ class Faithfulness(Voting):
             return Undefined(BLANK)
         asker = JsonAsker()
         stated = yield from statements_of(asker, user_input, response, full_stop_only=self.full_stop_only)
-        statements = [text for group in stated.or_fail() for text in group]
+        statements = [text for group in stated.or_raise() for text in group]
         if not statements and not self.ask_without_statements:
             return Undefined(_NO_STATEMENT)
         values = {"contexts": contexts, "statements": json.dumps(statements, ensure_ascii=False)}
         read = yield from asker.samples(SUPPORT, values, self.replies)
         ballot, lost = elected(read), failure(read)
         if lost is not None and (ballot is None or not self.drop_unreadable):
-            lost.or_fail()
+            raise lost
         if ballot is None or not ballot.items:
             return Undefined(_NO_VERDICT)
         return self._scored(stated, statements, ballot)
 
-    def _scored(self, stated: Read[tuple[tuple[str, ...], ...]], statements: Sequence[str], ballot: Ballot) -> Score:
+    def _scored(
+        self, stated: MaybeRead[tuple[tuple[str, ...], ...]], statements: Sequence[str], ballot: Ballot
+    ) -> Score:
         count, expected = len(ballot.items), len(statements)
         uneven = f"The reply gives {count} verdicts on {expected} statements."
         if count != expected and not self.any_count:
-            raise ballot.heard.unreadable(uneven)
+            raise ballot.reply.unreadable(uneven)
         supported = sum(item.value != 0 for item in ballot.items)
-        evidence = [Evidence(About.TEXT, 0, stated.heard.verdict, value=float(expected))]
+        evidence = [Evidence(About.TEXT, 0, stated.reply.verdict, value=float(expected))]
         for at, item in enumerate(ballot.items):
             value = float(item.value != 0)
-            evidence.append(Evidence(About.STATEMENT, at, ballot.heard.verdict, text=item.text, value=value))
+            evidence.append(Evidence(About.STATEMENT, at, ballot.reply.verdict, text=item.text, value=value))
         return Score(
-            supported / count,
+            fraction(supported, count),
             evidence=tuple(evidence),
             counts={"statements": expected, "verdicts": count, "supported": supported},
             flags=(*ballot.flags, uneven) if count != expected else ballot.flags,
@@ -174,7 +172,7 @@ class FaithfulnessWithHHEM(Ordinary):
     ask_blank: bool = True
 
     def at_most(self, sample: Sample) -> int:
-        """The sentences, the statements with a repair, and the similarities."""
+        """Return the maximum: the sentences, the statements with a repair, and the similarities."""
         return bound(sample, self.needs, 4)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -184,10 +182,10 @@ class FaithfulnessWithHHEM(Ordinary):
         if not self.ask_blank and is_blank(user_input, contexts, response):
             return Undefined(BLANK)
         stated = yield from statements_of(JsonAsker(), user_input, response, full_stop_only=self.full_stop_only)
-        statements = tuple(text for group in stated.or_fail() for text in group)
+        statements = tuple(text for group in stated.or_raise() for text in group)
         if not statements:
             return Undefined(_NO_STATEMENT)
-        (likeness,) = yield from ask_likeness((Similarities((contexts,), statements),))
+        (likeness,) = yield from ask_similarities((Similarities((contexts,), statements),))
         row = likeness.rows[0]
         values = [float(round(number)) for number in row] if self.rounded else list(row)
         judged = tuple(
@@ -196,7 +194,7 @@ class FaithfulnessWithHHEM(Ordinary):
         )
         return Score(
             mean(values),
-            evidence=(Evidence(About.TEXT, 0, stated.heard.verdict, value=float(len(statements))), *judged),
+            evidence=(Evidence(About.TEXT, 0, stated.reply.verdict, value=float(len(statements))), *judged),
             counts={"statements": len(statements)},
         )
 
@@ -241,7 +239,7 @@ class AnswerRelevancy(Ordinary):
         check_count(self.name, "strictness", self.strictness)
 
     def at_most(self, sample: Sample) -> int:
-        """The replies, a repair of each, and the vectors."""
+        """Return the maximum: the replies, a repair of each, and the vectors."""
         return bound(sample, self.needs, 2 * self.strictness + 1)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -251,14 +249,14 @@ class AnswerRelevancy(Ordinary):
         if not self.ask_blank and is_blank(user_input, contexts, response):
             return Undefined(BLANK)
         read = yield from JsonAsker().samples(_QUESTION, {"contexts": contexts, "response": response}, self.strictness)
-        made = [one.or_fail() for one in read]
+        made = [one.or_raise() for one in read]
         if not any(one.question for one in made):
             return Undefined(_NO_QUESTION)
         vectors = yield from ask(Embeddings((user_input, *(one.question for one in made))))
         return self._scored(read, made, vectors)
 
     def _scored(
-        self, read: Sequence[Read[Generated]], made: Sequence[Generated], vectors: MatrixVerdict
+        self, read: Sequence[MaybeRead[Generated]], made: Sequence[Generated], vectors: MatrixVerdict
     ) -> Score | Undefined:
         cosines = [cosine(vectors.row(0), vectors.row(at)) for at in range(1, vectors.rows)]
         known = [value for value in cosines if value is not None]
@@ -269,7 +267,7 @@ class AnswerRelevancy(Ordinary):
         return Score(
             0.0 if evaded else mean(known),
             evidence=tuple(
-                Evidence(About.TEXT, at, one.heard.verdict, text=question.question, value=value)
+                Evidence(About.TEXT, at, one.reply.verdict, text=question.question, value=value)
                 for at, (one, question, value) in enumerate(zip(read, made, known, strict=True))
             ),
             counts={"questions": len(made), "noncommittal": sum(evading)},

@@ -1,33 +1,30 @@
-"""How ragas 0.1 asks: for JSON, once more where it cannot be read, and for several replies that vote."""
+"""The requests of ragas 0.1: JSON, repaired once if unreadable, and several replies that vote."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
-from merilo.errors import UsageError
 from merilo.judging.ask import ask
 from merilo.judging.questions import Sentences
 from merilo.metrics.base import Ordinary
 from merilo.metrics.formulas import majority
-from merilo.metrics.published.asking import Asker
+from merilo.metrics.published.asking import Asker, ReadReply, RequestTemplate, UnreadableReply, read_reply
+from merilo.metrics.published.inputs import check_count
 from merilo.metrics.published.ragas_v0_1 import replies
-from merilo.metrics.published.replies import ReplyFault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.metrics.published.asking import Heard
-    from merilo.metrics.published.ragas_v0_1.replies import Judged
+    from merilo.metrics.published.asking import Reply
+    from merilo.metrics.published.ragas_v0_1.replies import JudgedStatement
 
 T = TypeVar("T")
 
 SYSTEM: Final = "ragas-0.1"
 """The folder of the rubrics; the versions ask alike."""
 SPLITTER: Final = "pysbd"
-BLANK: Final = "what is to be judged is blank (with ask_blank=false)"
 UNREADABLE: Final = (
     "a reply cannot be read, nor can its repair (Failed, where ragas 0.1.9 stops the run and 0.1.22 has NaN)"
 )
@@ -37,39 +34,21 @@ _SEVERAL: Final = 0.3
 _REPAIR: Final = "repair"
 
 
-@dataclass(frozen=True, slots=True)
-class Form(Generic[T]):
-    """What a rubric asks for, and how it is read."""
-
-    rubric: str
-    shape: str
-    """The JSON asked for, in words, for the request that repairs a reply."""
-    likely: str
-    read: Callable[[str], T]
-    """Raises ReplyFault."""
+MaybeRead = ReadReply[T] | UnreadableReply
+"""A reply or its repair, or the repair that cannot be read either."""
 
 
-@dataclass(frozen=True, slots=True)
-class Read(Generic[T]):
-    """A reply, or its repair, with what was read; None where neither could be read."""
-
-    heard: Heard
-    value: T | None
-    fault: str = ""
-
-    def or_fail(self) -> T:
-        """What was read. Raises AskFailed."""
-        if self.value is None:
-            raise self.heard.unreadable(self.fault)
-        return self.value
+def json_template(rubric: str, shape: str, likely: str, read: Callable[[str], T]) -> RequestTemplate[T]:
+    """Return a request for JSON. `shape`: the JSON in words, for the request that repairs a reply."""
+    return RequestTemplate(rubric, likely, lambda reply: read(reply.text), shape)
 
 
 @dataclass(frozen=True, slots=True)
 class Ballot:
     """The verdicts on a list of statements, by the vote of all replies that could be read."""
 
-    items: tuple[Judged, ...]
-    heard: Heard
+    items: tuple[JudgedStatement, ...]
+    reply: Reply
     """The first reply that could be read; the texts are its."""
     flags: tuple[str, ...] = ()
 
@@ -85,39 +64,43 @@ class JsonAsker:
     _one: Asker = field(default_factory=lambda: Asker(SYSTEM, temperature=_STEADY))
     _several: Asker = field(default_factory=lambda: Asker(SYSTEM, temperature=_SEVERAL))
 
-    def ask(self, form: Form[T], values: Mapping[str, str]) -> Plan[Read[T]]:
-        """One reply. Raises AskFailed where there is none."""
-        (read,) = yield from self.samples(form, values, 1)
+    def ask(self, template: RequestTemplate[T], values: Mapping[str, str]) -> Plan[MaybeRead[T]]:
+        """Return one reply. Raises AskFailed if there is none."""
+        (read,) = yield from self.samples(template, values, 1)
         return read
 
-    def samples(self, form: Form[T], values: Mapping[str, str], count: int) -> Plan[tuple[Read[T], ...]]:
-        """Several replies to one request, in sampling order, repaired one after another. Raises AskFailed."""
+    def samples(
+        self, template: RequestTemplate[T], values: Mapping[str, str], count: int
+    ) -> Plan[tuple[MaybeRead[T], ...]]:
+        """Return several replies to one request, in sampling order, repaired one after another. Raises AskFailed."""
         asker = self._one if count == 1 else self._several
-        heard = yield from asker.samples(form.rubric, values, count, likely=form.likely)
-        read: tuple[Read[T], ...] = ()
-        for one in heard:
-            read = (*read, (yield from self._repaired(form, values, one)))
+        replies = yield from asker.samples(template.rubric, values, count, likely=template.likely)
+        read: tuple[MaybeRead[T], ...] = ()
+        for reply in replies:
+            read = (*read, (yield from read_reply(template, reply, RepairOnce(self._one, template))))
         return read
 
-    def _repaired(self, form: Form[T], values: Mapping[str, str], heard: Heard) -> Plan[Read[T]]:
-        first = _read(form, heard)
-        if first.value is not None:
-            return first
-        request = "\n\n".join(f"{name}:\n{text}" for name, text in values.items())
-        bad = {"form": form.shape, "request": request, "completion": heard.text}
-        return _read(form, (yield from self._one.ask(_REPAIR, bad, likely=form.likely)))
 
+@dataclass(frozen=True, slots=True)
+class RepairOnce(Generic[T]):
+    """The `Recovery` of ragas 0.1: an unreadable reply is sent back once, with what was asked."""
 
-def _read(form: Form[T], heard: Heard) -> Read[T]:
-    try:
-        return Read(heard, form.read(heard.text))
-    except ReplyFault as fault:
-        return Read(heard, None, str(fault))
+    asker: Asker
+    template: RequestTemplate[T]
+    times: Final = 1
+
+    def again(self, reply: Reply, fault: str, number: int) -> Plan[tuple[Reply, Callable[[Reply], T]]]:
+        """See `Recovery.again`."""
+        del fault, number
+        asked = zip(reply.question.names, reply.question.values, strict=True)
+        request = "\n\n".join(f"{name}:\n{text}" for name, text in asked)
+        values = {"form": self.template.shape, "request": request, "completion": reply.text}
+        return (yield from self.asker.ask(_REPAIR, values, likely=self.template.likely)), self.template.read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Voting(Ordinary):
-    """What the metrics of ragas 0.1 that can ask for several replies to one request have in common.
+    """A metric of ragas 0.1 that can ask for several replies to one request.
 
     - `reproducibility`: for how many replies; they vote.
     - `made_odd`: as ragas' setter does, below 1 is taken as 1 and an even number as the next odd one, so that no
@@ -135,17 +118,17 @@ class Voting(Ordinary):
 
     @property
     def replies(self) -> int:
-        """How many replies are asked for."""
+        """The number of replies to ask for."""
         return max(1, self.reproducibility | 1) if self.made_odd else self.reproducibility
 
 
-STATEMENTS: Final = Form(
+STATEMENTS: Final = json_template(
     "statements",
     'A list with one object for each sentence: {"sentence_index": its number, "simpler_statements": [texts]}.',
     '[{"sentence_index": 0, "simpler_statements": ["A statement."]}]',
     replies.statements,
 )
-SUPPORT: Final = Form(
+SUPPORT: Final = json_template(
     "support",
     'A list with one object for each statement: {"statement": text, "reason": text, "verdict": 0 or 1}.',
     '[{"statement": "A statement.", "reason": "It is said there.", "verdict": 1}]',
@@ -155,53 +138,35 @@ SUPPORT: Final = Form(
 
 def statements_of(
     asker: JsonAsker, question: str, text: str, *, full_stop_only: bool
-) -> Plan[Read[tuple[tuple[str, ...], ...]]]:
-    """The statements of a text, by its numbered sentences; Sentences, then one request. Raises AskFailed."""
+) -> Plan[MaybeRead[tuple[tuple[str, ...], ...]]]:
+    """Return the statements of a text, by its numbered sentences; asks Sentences, then one request.
+
+    Raises AskFailed.
+    """
     pieces = (yield from ask(Sentences(text, SPLITTER))).texts
     kept = [piece for piece in pieces if not full_stop_only or piece.strip().endswith(".")]
     numbered = "\n".join(f"{number}:{piece}" for number, piece in enumerate(kept))
     return (yield from asker.ask(STATEMENTS, {"user_input": question, "text": text, "sentences": numbered}))
 
 
-def elected(read: Sequence[Read[tuple[Judged, ...]]]) -> Ballot | None:
-    """The vote of the replies that could be read, place by place; None where none could.
+def elected(read: Sequence[MaybeRead[tuple[JudgedStatement, ...]]]) -> Ballot | None:
+    """Return the vote of the readable replies, place by place; None if no reply is readable.
 
     Ties go to the verdict seen first; where the replies differ in length the first one decides alone.
     """
-    votes = [(one.heard, one.value) for one in read if one.value is not None]
+    votes = [(one.reply, one.value) for one in read if isinstance(one, ReadReply)]
     if not votes:
         return None
     lost = len(read) - len(votes)
     flags = (f"{lost} of {len(read)} replies could not be read and were left out of the vote",) if lost else ()
-    heard, first = votes[0]
+    reply, first = votes[0]
     if len({len(items) for _, items in votes}) > 1:
-        return Ballot(first, heard, (*flags, "the replies differ in length, so the first one decided alone"))
+        return Ballot(first, reply, (*flags, "the replies differ in length, so the first one decided alone"))
     places = zip(*(items for _, items in votes), strict=True)
     agreed = tuple(replace(place[0], value=majority([item.value for item in place])) for place in places)
-    return Ballot(agreed, heard, flags)
+    return Ballot(agreed, reply, flags)
 
 
-def failure(read: Sequence[Read[T]]) -> Read[T] | None:
-    """The first reply that could not be read."""
-    return next((one for one in read if one.value is None), None)
-
-
-def joined(sample: Sample) -> str:
-    """The retrieved contexts as one text, a line break between two. Raises MissingField."""
-    return "\n".join(context.text for context in sample.contexts)
-
-
-def is_blank(*given: str) -> bool:
-    """Whether one of the texts holds nothing but white space."""
-    return not all(text.strip() for text in given)
-
-
-def bound(sample: Sample, needs: Collection[str], questions: int) -> int:
-    """At most so many questions; none about a sample that lacks a needed field."""
-    return questions if sample.present.issuperset(needs) else 0
-
-
-def check_count(metric: str, parameter: str, count: int) -> None:
-    """Raises UsageError unless a number of replies is at least 1."""
-    if count < 1:
-        raise UsageError(f"Metric {metric!r} takes {parameter}=a whole number of at least 1, got {count!r}.")
+def failure(read: Sequence[MaybeRead[T]]) -> UnreadableReply | None:
+    """Return the first reply that could not be read, or None."""
+    return next((one for one in read if isinstance(one, UnreadableReply)), None)

@@ -1,4 +1,4 @@
-"""How ragas 0.1 measures contexts as a set: relevancy by copied sentences, recall by statements and by entities."""
+"""Metrics of contexts as a set in ragas 0.1: relevancy by copied sentences, recall by statements and by entities."""
 
 from __future__ import annotations
 
@@ -9,21 +9,19 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.judging.ask import ask_each
 from merilo.judging.questions import Completion, Sentences
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.formulas import capped_fraction, fraction
 from merilo.metrics.published.asking import Asker
+from merilo.metrics.published.inputs import BLANK, bound, is_blank, joined
 from merilo.metrics.published.ragas_v0_1 import replies
 from merilo.metrics.published.ragas_v0_1.asking import (
-    BLANK,
     SPLITTER,
     SYSTEM,
     UNREADABLE,
-    Form,
     JsonAsker,
     Voting,
-    bound,
     elected,
     failure,
-    is_blank,
-    joined,
+    json_template,
 )
 
 if TYPE_CHECKING:
@@ -31,8 +29,8 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.metrics.published.asking import Heard
-    from merilo.metrics.published.ragas_v0_1.asking import Read
+    from merilo.metrics.published.asking import Reply
+    from merilo.metrics.published.ragas_v0_1.asking import MaybeRead
 
 _PHRASE: Final = "insufficient information."
 _AROUND: Final = " \t\r\n.\"'“”*`"
@@ -43,13 +41,13 @@ _NO_ENTITY: Final = "the judge found no entity in the reference (with empty_is_z
 _NO_SENTENCE: Final = "the contexts hold no sentence (with ask_blank=false)"
 _BLANK_IS_ASKED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
 
-_RECALL: Final = Form(
+_RECALL: Final = json_template(
     "context_recall",
     'A list with one object for each statement: {"statement": text, "reason": text, "attributed": 0 or 1}.',
     '[{"statement": "A statement.", "reason": "It is said there.", "attributed": 1}]',
     replies.judged("attributed"),
 )
-_ENTITIES: Final = Form(
+_ENTITIES: Final = json_template(
     "entities", 'An object {"entities": [texts]}.', '{"entities": ["Marie Curie"]}', replies.texts("entities")
 )
 
@@ -89,7 +87,7 @@ class ContextRelevancy(Ordinary):
     ask_blank: bool = True
 
     def at_most(self, sample: Sample) -> int:
-        """One request, and two texts to cut."""
+        """Return the maximum: one request, and two texts to split."""
         return bound(sample, self.needs, 3)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -97,26 +95,26 @@ class ContextRelevancy(Ordinary):
         user_input, contexts = sample.require("user_input"), joined(sample)
         if not self.ask_blank and is_blank(user_input, contexts):
             return Undefined(BLANK)
-        heard = yield from Asker(SYSTEM, temperature=1e-8).ask(
+        reply = yield from Asker(SYSTEM, temperature=1e-8).ask(
             "context_relevancy",
             {"user_input": user_input, "contexts": contexts},
             likely="A sentence of the contexts.",
         )
-        pieces = yield from ask_each(Sentences(text, SPLITTER) for text in self._texts(contexts, heard))
+        pieces = yield from ask_each(Sentences(text, SPLITTER) for text in self._texts(contexts, reply))
         found, *copied = (tuple(piece.texts) for piece in pieces)
         extracted = self._extracted(found, copied[0] if copied else ())
         if not found and not self.ask_blank:
             return Undefined(_NO_SENTENCE)
         return Score(
-            min(extracted / len(found), 1.0) if found else 0.0,
-            evidence=(Evidence(About.TEXT, 0, heard.verdict, value=float(extracted)),),
+            capped_fraction(extracted, len(found)),
+            evidence=(Evidence(About.TEXT, 0, reply.verdict, value=float(extracted)),),
             counts={"sentences": len(found), "extracted": extracted},
         )
 
-    def _texts(self, contexts: str, heard: Heard) -> tuple[str, ...]:
-        """The texts to cut: the contexts, and the reply unless it says that nothing helps."""
-        plain = heard.text if self.exact_phrase else f"{heard.text.strip(_AROUND)}."
-        return (contexts,) if plain.lower() == _PHRASE else (contexts, heard.text.strip())
+    def _texts(self, contexts: str, reply: Reply) -> tuple[str, ...]:
+        """Return the texts to split: the contexts, and the reply unless it says that nothing helps."""
+        plain = reply.text if self.exact_phrase else f"{reply.text.strip(_AROUND)}."
+        return (contexts,) if plain.lower() == _PHRASE else (contexts, reply.text.strip())
 
     def _extracted(self, found: Sequence[str], copied: Sequence[str]) -> int:
         if self.count_absent:
@@ -157,7 +155,7 @@ class ContextRecall(Voting):
     ask_blank: bool = True
 
     def at_most(self, sample: Sample) -> int:
-        """The replies, and a repair of each."""
+        """Return the maximum: the replies, and a repair of each."""
         return bound(sample, self.needs, 2 * self.replies)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -170,14 +168,14 @@ class ContextRecall(Voting):
         read = yield from JsonAsker().samples(_RECALL, values, self.replies)
         ballot, lost = elected(read), failure(read)
         if lost is not None and (ballot is None or not self.drop_unreadable):
-            lost.or_fail()
+            raise lost
         if ballot is None or not ballot.items:
             return Undefined(_NO_STATEMENT)
         attributed = sum(item.value != 0 for item in ballot.items)
         return Score(
-            attributed / len(ballot.items),
+            fraction(attributed, len(ballot.items)),
             evidence=tuple(
-                Evidence(About.STATEMENT, at, ballot.heard.verdict, text=item.text, value=float(item.value != 0))
+                Evidence(About.STATEMENT, at, ballot.reply.verdict, text=item.text, value=float(item.value != 0))
                 for at, item in enumerate(ballot.items)
             ),
             counts={"statements": len(ballot.items), "attributed": attributed},
@@ -224,7 +222,7 @@ class ContextEntityRecall(Ordinary):
     ask_blank: bool = True
 
     def at_most(self, sample: Sample) -> int:
-        """Two requests, and a repair of each reply."""
+        """Return the maximum: two requests, and a repair of each reply."""
         return bound(sample, self.needs, 4)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -243,8 +241,8 @@ class ContextEntityRecall(Ordinary):
         return Score(
             common / (total + (_EPSILON if self.smoothed else 0.0)) if total else 0.0,
             evidence=(
-                Evidence(About.TEXT, 0, wanted.heard.verdict, value=float(total)),
-                Evidence(About.TEXT, 0, named.heard.verdict, value=float(len(present))),
+                Evidence(About.TEXT, 0, wanted.reply.verdict, value=float(total)),
+                Evidence(About.TEXT, 0, named.reply.verdict, value=float(len(present))),
             ),
             counts={"entities": total, "named": common},
             flags=tuple(
@@ -254,6 +252,6 @@ class ContextEntityRecall(Ordinary):
             ),
         )
 
-    def _entities(self, read: Read[tuple[str, ...]]) -> tuple[str, ...]:
-        entities = (read.value or ()) if self.unreadable_is_empty else read.or_fail()
+    def _entities(self, read: MaybeRead[tuple[str, ...]]) -> tuple[str, ...]:
+        entities = (read.value or ()) if self.unreadable_is_empty else read.or_raise()
         return entities if self.exact else tuple(" ".join(entity.split()).casefold() for entity in entities)

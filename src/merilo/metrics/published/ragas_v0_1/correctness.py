@@ -1,4 +1,4 @@
-"""How ragas 0.1 measures answers against the reference: statements in common, and the cosine of their vectors."""
+"""Metrics of answers against the reference in ragas 0.1: common statements, and the cosine of their vectors."""
 
 from __future__ import annotations
 
@@ -13,23 +13,16 @@ from merilo.judging.ask import ask
 from merilo.judging.questions import Completion, Embeddings, Sentences
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
 from merilo.metrics.formulas import cosine
+from merilo.metrics.published.inputs import BLANK, bound, is_blank
 from merilo.metrics.published.ragas_v0_1 import replies
-from merilo.metrics.published.ragas_v0_1.asking import (
-    BLANK,
-    UNREADABLE,
-    Form,
-    JsonAsker,
-    bound,
-    is_blank,
-    statements_of,
-)
+from merilo.metrics.published.ragas_v0_1.asking import UNREADABLE, JsonAsker, json_template, statements_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.metrics.published.ragas_v0_1.asking import Read
+    from merilo.metrics.published.ragas_v0_1.asking import MaybeRead
 
 Groups = tuple[tuple[str, ...], ...]
 """The statements of a text, sentence by sentence."""
@@ -40,7 +33,7 @@ _NO_STATEMENT: Final = "neither text makes a statement (with nothing_is_right=fa
 _LOST: Final = "a reply could not be read, and {} counts as making no statement"
 _BLANK_IS_ASKED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
 
-_SORTED: Final = Form(
+_SORTED: Final = json_template(
     "answer_correctness",
     'An object {"TP": list, "FP": list, "FN": list} of objects {"statement": text, "reason": text}.',
     '{"TP": [{"statement": "A statement.", "reason": "Both say so."}], "FP": [], "FN": []}',
@@ -50,7 +43,7 @@ _SORTED: Final = Form(
 
 @dataclass(frozen=True, slots=True)
 class _Likeness:
-    """How like the response is to the reference."""
+    """The similarity of response and reference."""
 
     value: float
     evidence: Evidence
@@ -89,7 +82,7 @@ class AnswerSimilarity(Ordinary):
     ask_blank: bool = True
 
     def at_most(self, sample: Sample) -> int:
-        """The vectors."""
+        """Return the maximum: the vectors."""
         return bound(sample, self.needs, 1)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -165,7 +158,7 @@ class AnswerCorrectness(Ordinary):
         return kinds | {Embeddings} if self.similarity_weight else kinds
 
     def at_most(self, sample: Sample) -> int:
-        """Two texts to cut, three requests with a repair each, and the vectors."""
+        """Return the maximum: two texts to split, three requests with a repair each, and the vectors."""
         return bound(sample, self.needs, 9 if self.similarity_weight else 8)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -179,8 +172,8 @@ class AnswerCorrectness(Ordinary):
         said = yield from statements_of(asker, user_input, response, full_stop_only=full_stop_only)
         wanted = yield from statements_of(asker, user_input, reference, full_stop_only=full_stop_only)
         if not self.unreadable_is_empty:
-            said.or_fail()
-            wanted.or_fail()
+            said.or_raise()
+            wanted.or_raise()
         nothing = not said.value and not wanted.value
         if nothing and not self.nothing_is_right:
             return Undefined(_NO_STATEMENT)
@@ -188,7 +181,7 @@ class AnswerCorrectness(Ordinary):
         if not nothing:
             values = {"user_input": user_input, "response": _listed(said), "reference": _listed(wanted)}
             found = yield from asker.ask(_SORTED, values)
-            found.or_fail()
+            found.or_raise()
         similarity = None
         if self.similarity_weight:
             similarity = yield from _similarity(
@@ -199,15 +192,19 @@ class AnswerCorrectness(Ordinary):
         return self._scored(said, wanted, found, similarity)
 
     def _scored(
-        self, said: Read[Groups], wanted: Read[Groups], found: Read[replies.Sorted] | None, similarity: _Likeness | None
+        self,
+        said: MaybeRead[Groups],
+        wanted: MaybeRead[Groups],
+        found: MaybeRead[replies.Sorted] | None,
+        similarity: _Likeness | None,
     ) -> Score:
-        counts = found.or_fail() if found is not None else None
+        counts = found.or_raise() if found is not None else None
         factual = 1.0 if counts is None else _f1(counts)
         likeness = similarity.value if similarity is not None else 0.0
         value = self.factual_weight * factual + self.similarity_weight * likeness
-        evidence = [Evidence(About.TEXT, 0, read.heard.verdict) for read in (said, wanted)]
+        evidence = [Evidence(About.TEXT, 0, read.reply.verdict) for read in (said, wanted)]
         if found is not None:
-            evidence.append(Evidence(About.TEXT, 0, found.heard.verdict, value=factual))
+            evidence.append(Evidence(About.TEXT, 0, found.reply.verdict, value=factual))
         if similarity is not None:
             evidence.append(similarity.evidence)
         lost = (("the response", said), ("the reference", wanted))
@@ -232,14 +229,14 @@ def _f1(counts: replies.Sorted) -> float:
     return counts.both / (counts.both + 0.5 * (counts.response_only + counts.reference_only))
 
 
-def _listed(read: Read[Groups]) -> str:
+def _listed(read: MaybeRead[Groups]) -> str:
     return json.dumps([text for group in read.value or () for text in group], ensure_ascii=False)
 
 
 def _similarity(
     reference: str, response: str, threshold: float | None, *, unmeasured_is_zero: bool
 ) -> Plan[_Likeness | None]:
-    """The cosine of two texts, or whether it reaches the threshold; None where a vector has no length."""
+    """Return the cosine of two texts, or whether it reaches the threshold; None if a vector has no length."""
     vectors = yield from ask(Embeddings((reference, response)))
     value = cosine(vectors.row(0), vectors.row(1))
     if value is None and not (threshold and unmeasured_is_zero):

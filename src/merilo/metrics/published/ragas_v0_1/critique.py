@@ -1,4 +1,4 @@
-"""How ragas 0.1 criticises answers: one aspect, yes or no."""
+"""The critique of answers in ragas 0.1: one aspect, yes or no."""
 
 from __future__ import annotations
 
@@ -12,17 +12,9 @@ from merilo.errors import UsageError
 from merilo.judging.questions import Completion
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined, choice
 from merilo.metrics.formulas import majority
+from merilo.metrics.published.inputs import BLANK, bound, check_count, is_blank, joined
 from merilo.metrics.published.ragas_v0_1 import replies
-from merilo.metrics.published.ragas_v0_1.asking import (
-    BLANK,
-    UNREADABLE,
-    Form,
-    JsonAsker,
-    bound,
-    check_count,
-    is_blank,
-    joined,
-)
+from merilo.metrics.published.ragas_v0_1.asking import UNREADABLE, JsonAsker, json_template
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +25,7 @@ if TYPE_CHECKING:
 _WHEN: Final = "To understand, or to compare with, numbers of ragas 0.1."
 _BLANK_IS_ASKED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
 
-_CRITIQUE: Final = Form(
+_CRITIQUE: Final = json_template(
     "aspect_critique",
     'An object {"reason": text, "verdict": 0 or 1}.',
     '{"reason": "Nothing speaks for it.", "verdict": 0}',
@@ -62,7 +54,7 @@ _YES_IS_BAD: Final = frozenset({Aspect.HARMFULNESS, Aspect.MALICIOUSNESS})
 
 
 class _BetterByAspect:
-    """Whether a higher value is better: of a class, for its default aspect; of a critique, for its own."""
+    """The value of `higher_is_better`: of a class, for its default aspect; of a critique, for its own."""
 
     def __get__(self, critique: AspectCritique | None, owner: type[AspectCritique]) -> bool:
         if critique is None:
@@ -123,11 +115,11 @@ class AspectCritique(Ordinary):
 
     @property
     def replies(self) -> int:
-        """How many replies are asked for."""
+        """The number of replies to ask for."""
         return 1 if self.one_reply else self.strictness + (self.strictness % 2 == 0)
 
     def at_most(self, sample: Sample) -> int:
-        """The replies, and a repair of each."""
+        """Return the maximum: the replies, and a repair of each."""
         return bound(sample, self.needs, 2 * self.replies)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -143,14 +135,14 @@ class AspectCritique(Ordinary):
             "criterion": _CRITERIA[self.aspect] if self.definition is None else self.definition,
         }
         read = yield from JsonAsker().samples(_CRITIQUE, values, self.replies)
-        given = [one.or_fail() for one in read]
+        given = [one.or_raise() for one in read]
         votes = given if self.raw_verdict else [int(vote != 0) for vote in given]
         value = majority(votes)
         odd = next((vote for vote in given if vote not in {0, 1}), None)
         return Score(
             float(value),
             evidence=tuple(
-                Evidence(About.TEXT, at, one.heard.verdict, value=float(vote))
+                Evidence(About.TEXT, at, one.reply.verdict, value=float(vote))
                 for at, (one, vote) in enumerate(zip(read, votes, strict=True))
             ),
             counts={"replies": len(votes), "yes": sum(vote != 0 for vote in votes)},

@@ -1,4 +1,4 @@
-"""How ragas 0.1 measures what noise does to answers: wrong statements that a context supports."""
+"""The noise sensitivity of ragas 0.1: wrong statements that a context supports."""
 
 from __future__ import annotations
 
@@ -11,17 +11,14 @@ from merilo.errors import UsageError
 from merilo.judging.questions import Completion, Sentences
 from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined, choice
 from merilo.metrics.formulas import mean
+from merilo.metrics.published.inputs import BLANK, bound, is_blank, joined
 from merilo.metrics.published.ragas_v0_1.asking import (
-    BLANK,
     SUPPORT,
     UNREADABLE,
     JsonAsker,
     Voting,
-    bound,
     elected,
     failure,
-    is_blank,
-    joined,
     statements_of,
 )
 
@@ -30,11 +27,11 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.metrics.published.asking import Heard
-    from merilo.metrics.published.ragas_v0_1.asking import Read
+    from merilo.metrics.published.asking import Reply
+    from merilo.metrics.published.ragas_v0_1.asking import MaybeRead
 
 Flags = tuple[bool, ...]
-"""Whether each statement is supported."""
+"""For each statement, True if it is supported."""
 
 _WHEN: Final = "To understand, or to compare with, numbers of ragas 0.1."
 _NO_CONTEXT: Final = "nothing was retrieved"
@@ -42,19 +39,19 @@ _NO_STATEMENT: Final = "the judge found no statement to judge"
 
 
 class Focus(StrEnum):
-    """Which contexts the wrong statements come from."""
+    """The contexts that the wrong statements come from."""
 
     RELEVANT = "relevant"
-    """Those that support a statement of the reference."""
+    """Contexts that support a statement of the reference."""
     IRRELEVANT = "irrelevant"
-    """Those that support none."""
+    """Contexts that support no statement of the reference."""
 
 
 @dataclass(frozen=True, slots=True)
 class _List:
     """The verdicts on one list of statements; None where no reply could be read."""
 
-    heard: Heard
+    reply: Reply
     verdicts: Flags | None
     flags: tuple[str, ...]
 
@@ -123,7 +120,7 @@ class NoiseSensitivity(Voting):
             )
 
     def at_most(self, sample: Sample) -> int:
-        """Two texts to cut and to state, with a repair each, and the lists of verdicts, with a repair each."""
+        """Return the maximum: two texts to split and to state, and the lists of verdicts, with a repair each."""
         lists = 2 * len(sample.retrieved_contexts or ()) + 1
         return bound(sample, self.needs, 6 + lists * 2 * self.replies)
 
@@ -140,8 +137,8 @@ class NoiseSensitivity(Voting):
         wanted = yield from statements_of(asker, user_input, reference, full_stop_only=only)
         said = yield from statements_of(asker, user_input, response, full_stop_only=only)
         if not self.unreadable_counts:
-            wanted.or_fail()
-            said.or_fail()
+            wanted.or_raise()
+            said.or_raise()
         pairs: list[tuple[_List, _List]] = []
         for context in sample.contexts:
             on_reference = yield from self._judged(asker, context.text, wanted)
@@ -150,29 +147,29 @@ class NoiseSensitivity(Voting):
         first, second = zip(*pairs, strict=True)
         return self._scored((wanted, said), _Lists(first, second, right))
 
-    def _judged(self, asker: JsonAsker, text: str, stated: Read[tuple[tuple[str, ...], ...]]) -> Plan[_List]:
-        """The verdicts of a text on statements; unreadable ones are shown as JSON shows what is no number."""
+    def _judged(self, asker: JsonAsker, text: str, stated: MaybeRead[tuple[tuple[str, ...], ...]]) -> Plan[_List]:
+        """Return the verdicts of a text on statements; unreadable statements are shown as NaN, as JSON writes it."""
         shown = "NaN"
         if stated.value is not None:
             shown = json.dumps([each for group in stated.value for each in group], ensure_ascii=False)
         read = yield from asker.samples(SUPPORT, {"contexts": text, "statements": shown}, self.replies)
         ballot, lost = elected(read), failure(read)
         if lost is not None and not (self.unreadable_counts if ballot is None else self.drop_unreadable):
-            lost.or_fail()
+            raise lost
         if ballot is None:
-            return _List(read[0].heard, None, ("verdicts that could not be read were taken as yes",))
-        return _List(ballot.heard, tuple(item.value != 0 for item in ballot.items), ballot.flags)
+            return _List(read[0].reply, None, ("verdicts that could not be read were taken as yes",))
+        return _List(ballot.reply, tuple(item.value != 0 for item in ballot.items), ballot.flags)
 
-    def _scored(self, stated: Sequence[Read[tuple[tuple[str, ...], ...]]], lists: _Lists) -> Score | Undefined:
+    def _scored(self, stated: Sequence[MaybeRead[tuple[tuple[str, ...], ...]]], lists: _Lists) -> Score | Undefined:
         on_reference, on_response = _even(lists.reference), _even(lists.response)
         right = _even((lists.right,))[0]
         if all(each.verdicts is None for each in (*lists.reference, *lists.response)):
-            raise lists.response[0].heard.unreadable("No list of the contexts' verdicts can be read.")
+            raise lists.response[0].reply.unreadable("No list of the contexts' verdicts can be read.")
         if not on_reference[0]:
             return Undefined(_NO_STATEMENT)
         given, expected = len(on_response[0]), len(right)
         if given != expected and (1 not in {given, expected} or not self.one_stands_for_all):
-            raise lists.right.heard.unreadable(
+            raise lists.right.reply.unreadable(
                 f"The reference has verdicts on {expected} statements, the contexts on {given}."
             )
         total = 0 if 0 in {given, expected} else max(given, expected)
@@ -195,38 +192,41 @@ class NoiseSensitivity(Voting):
         )
 
     def _from_focus(self, relevant: Sequence[bool], supporting: Sequence[bool]) -> bool:
-        """Whether a statement has its support from contexts of the focus; relevant ones go first."""
+        """Return True if a statement is supported by contexts of the focus; relevant contexts take precedence."""
         by_relevant = any(use and support for use, support in zip(relevant, supporting, strict=True))
         return by_relevant if self.focus is Focus.RELEVANT else any(supporting) and not by_relevant
 
 
 def _even(lists: Sequence[_List]) -> tuple[Flags, ...]:
-    """Lists of one length, one for each context; a single yes each where none could be read. Raises AskFailed."""
+    """Return lists of one length, one for each context; a single yes each if no list could be read.
+
+    Raises AskFailed.
+    """
     known = [each.verdicts for each in lists if each.verdicts is not None]
     if not known:
         return ((True,),) * len(lists)
     for each in lists:
         if each.verdicts is None or len(each.verdicts) != len(known[0]):
-            raise each.heard.unreadable("The contexts have verdicts on different numbers of statements.")
+            raise each.reply.unreadable("The contexts have verdicts on different numbers of statements.")
     return tuple(known)
 
 
 def _evidence(
-    stated: Sequence[Read[tuple[tuple[str, ...], ...]]], lists: _Lists, noisy: Sequence[bool]
+    stated: Sequence[MaybeRead[tuple[tuple[str, ...], ...]]], lists: _Lists, noisy: Sequence[bool]
 ) -> tuple[Evidence, ...]:
     wanted, said = stated
     texts = [text for group in said.value or () for text in group]
     texts += [""] * (len(noisy) - len(texts))
     return (
-        Evidence(About.TEXT, 0, wanted.heard.verdict),
-        Evidence(About.TEXT, 0, said.heard.verdict),
+        Evidence(About.TEXT, 0, wanted.reply.verdict),
+        Evidence(About.TEXT, 0, said.reply.verdict),
         *(
-            Evidence(About.CONTEXT, at, each.heard.verdict)
+            Evidence(About.CONTEXT, at, each.reply.verdict)
             for at, pair in enumerate(zip(lists.reference, lists.response, strict=True))
             for each in pair
         ),
         *(
-            Evidence(About.STATEMENT, at, lists.right.heard.verdict, text=texts[at], value=float(flag))
+            Evidence(About.STATEMENT, at, lists.right.reply.verdict, text=texts[at], value=float(flag))
             for at, flag in enumerate(noisy)
         ),
     )

@@ -1,4 +1,4 @@
-"""How ragas 0.1 measures the order of contexts: average precision, against the reference or the response."""
+"""Metrics of the order of contexts in ragas 0.1: average precision, against the reference or the response."""
 
 from __future__ import annotations
 
@@ -9,29 +9,23 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.judging.questions import Completion
 from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined
 from merilo.metrics.formulas import average_precision, majority, smoothed_average_precision
+from merilo.metrics.published.asking import UnreadableReply
+from merilo.metrics.published.inputs import BLANK, bound, is_blank
 from merilo.metrics.published.ragas_v0_1 import replies
-from merilo.metrics.published.ragas_v0_1.asking import (
-    BLANK,
-    UNREADABLE,
-    Form,
-    JsonAsker,
-    Voting,
-    bound,
-    is_blank,
-)
+from merilo.metrics.published.ragas_v0_1.asking import UNREADABLE, JsonAsker, Voting, json_template
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.metrics.published.ragas_v0_1.asking import Read
+    from merilo.metrics.published.ragas_v0_1.asking import MaybeRead
 
 _WHEN: Final = "To understand, or to compare with, numbers of ragas 0.1."
 _NO_CONTEXT: Final = "nothing was retrieved (with ask_blank=false)"
 _BLANK_IS_ASKED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
 
-_USEFUL: Final = Form(
+_USEFUL: Final = json_template(
     "context_precision",
     'An object {"reason": text, "verdict": 0 or 1}.',
     '{"reason": "It says so.", "verdict": 1}',
@@ -51,7 +45,7 @@ class ContextPrecision(Voting):
     - `first_reply_decides`: of these replies the first that can be read decides, whatever the others say.
       False: the majority; ties go to the verdict seen first.
     - `smoothed`: the 1e-10 above, which makes a perfect ranking a hair less than 1. False: exact.
-    - `response_stands_in`: where there is no reference, the response stands in for it (0.1.9). False: the
+    - `response_stands_in`: if there is no reference, the response replaces it (0.1.9). False: the
       reference is needed (0.1.22).
     - `ask_blank`: blank texts are judged like any others, and no contexts score 0. False: Undefined.
     """
@@ -79,12 +73,12 @@ class ContextPrecision(Voting):
 
     @property
     def needs(self) -> frozenset[str]:
-        """The user input and the contexts, and the reference unless the response stands in for it."""
+        """The user input and the contexts, and the reference unless the response can replace it."""
         common = frozenset({"user_input", "retrieved_contexts"})
         return common if self.response_stands_in else common | {"reference"}
 
     def at_most(self, sample: Sample) -> int:
-        """For each context the replies, and a repair of each."""
+        """Return the maximum: for each context the replies, and a repair of each."""
         return _for_contexts(sample, self.needs, self.replies)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -135,7 +129,7 @@ class ContextUtilization(Voting):
     ask_blank: bool = True
 
     def at_most(self, sample: Sample) -> int:
-        """For each context the replies, and a repair of each."""
+        """Return the maximum: for each context the replies, and a repair of each."""
         return _for_contexts(sample, self.needs, self.replies)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -156,7 +150,7 @@ def _context_texts(sample: Sample) -> tuple[str, ...]:
 
 
 def _nothing(contexts: Sequence[str], *given: str) -> str | None:
-    """Why there is nothing to judge."""
+    """Return the reason if there is nothing to judge."""
     if not contexts:
         return _NO_CONTEXT
     return BLANK if is_blank("".join(contexts), *given) else None
@@ -169,19 +163,19 @@ def _for_contexts(sample: Sample, needs: frozenset[str], replies_each: int) -> i
 def _usefulness(
     user_input: str, contexts: Iterable[str], target: str, count: int, *, first_reply_decides: bool
 ) -> Plan[tuple[list[float], tuple[Evidence, ...]]]:
-    """The verdict on each context as 0 or 1, with its evidence. Raises AskFailed, after the last context."""
+    """Return the verdict on each context as 0 or 1, with its evidence. Raises AskFailed, after the last context."""
     asker = JsonAsker()
-    asked: list[tuple[Read[int], ...]] = []
+    asked: list[tuple[MaybeRead[int], ...]] = []
     for context in contexts:
         values = {"user_input": user_input, "context": context, "answer": target}
         asked.append((yield from asker.samples(_USEFUL, values, count)))
     verdicts: list[float] = []
     evidence: list[Evidence] = []
     for at, read in enumerate(asked):
-        readable = [one for one in read if one.value is not None] or [read[0]]
-        votes = [one.or_fail() != 0 for one in readable]
+        readable = tuple(one for one in read if not isinstance(one, UnreadableReply)) or read[:1]
+        votes = [one.or_raise() != 0 for one in readable]
         verdicts.append(float(votes[0] if first_reply_decides else majority(votes)))
-        evidence.append(Evidence(About.CONTEXT, at, readable[0].heard.verdict, value=verdicts[-1]))
+        evidence.append(readable[0].reply.evidence(About.CONTEXT, at, verdicts[-1]))
     return verdicts, tuple(evidence)
 
 

@@ -1,4 +1,4 @@
-"""How ragas 0.1 reads replies: JSON, in code fences or cut off, into fields that are coerced where they can be.
+"""The readers of ragas 0.1: JSON, in code fences or truncated, into fields that are coerced if possible.
 
 It reads through a lenient JSON parser and checks by pydantic 1, so a verdict may be `1`, `"1"`, `true` or `1.7`.
 """
@@ -21,12 +21,12 @@ _EDGES: Final = " \n\r\t`"
 _FENCE: Final = "```"
 _ROOT: Final = "__root__"
 _MOST_TRIES: Final = 100
-"""How many ends of a damaged reply are given up one after another; common damage takes fewer than ten."""
+"""Maximum number of characters to remove from the end of a damaged reply; common damage takes fewer than ten."""
 _DECODER: Final = json.JSONDecoder(strict=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedStatement:
     """A statement as the judge repeats it, with its verdict: 0 is no, any other number yes."""
 
     text: str
@@ -43,7 +43,7 @@ class Generated:
 
 @dataclass(frozen=True, slots=True)
 class Sorted:
-    """How many statements are in both texts, in the response alone and in the reference alone."""
+    """The numbers of statements in both texts, in the response alone and in the reference alone."""
 
     both: int
     response_only: int
@@ -51,7 +51,7 @@ class Sorted:
 
 
 def json_value(text: str) -> object:
-    """The JSON value of a reply; None where its brackets do not match. Raises ReplyFault where there is none.
+    """Return the JSON value of a reply; None if its brackets do not match. Raises ReplyFault if there is none.
 
     A reply is JSON from its first character, or from a code fence on. What was cut off is closed, and text
     behind the value is left out; but brackets in such a text spoil it.
@@ -69,7 +69,7 @@ def json_value(text: str) -> object:
 
 
 def statements(text: str) -> tuple[tuple[str, ...], ...]:
-    """The statements made of each sentence. Raises ReplyFault."""
+    """Return the statements of each sentence. Raises ReplyFault."""
     found: list[tuple[str, ...]] = []
     for item in _items(text):
         fields = fields_of(item)
@@ -78,22 +78,22 @@ def statements(text: str) -> tuple[tuple[str, ...], ...]:
     return tuple(found)
 
 
-def judged(key: str) -> Callable[[str], tuple[Judged, ...]]:
-    """What reads a list of statements whose verdicts stand under this key; it raises ReplyFault."""
+def judged(key: str) -> Callable[[str], tuple[JudgedStatement, ...]]:
+    """Return a reader of a list of statements with verdicts under this key; it raises ReplyFault."""
 
-    def read(text: str) -> tuple[Judged, ...]:
-        found: list[Judged] = []
+    def read(text: str) -> tuple[JudgedStatement, ...]:
+        found: list[JudgedStatement] = []
         for item in _items(text):
             fields = fields_of(item)
             _text(fields, "reason")
-            found.append(Judged(_text(fields, "statement"), _integer(fields, key)))
+            found.append(JudgedStatement(_text(fields, "statement"), _integer(fields, key)))
         return tuple(found)
 
     return read
 
 
 def verdict(text: str) -> int:
-    """The one verdict of a reply, a number that a float can hold. Raises ReplyFault."""
+    """Return the one verdict of a reply, a number that a float can hold. Raises ReplyFault."""
     fields = fields_of(json_value(text))
     _text(fields, "reason")
     number = _integer(fields, "verdict")
@@ -105,13 +105,13 @@ def verdict(text: str) -> int:
 
 
 def generated(text: str) -> Generated:
-    """The generated question. Raises ReplyFault."""
+    """Return the generated question. Raises ReplyFault."""
     fields = fields_of(json_value(text))
     return Generated(_text(fields, "question"), noncommittal=_integer(fields, "noncommittal") != 0)
 
 
 def sorted_statements(text: str) -> Sorted:
-    """How the statements of two texts are sorted. Raises ReplyFault."""
+    """Return the numbers of statements by class. Raises ReplyFault."""
     fields = fields_of(json_value(text))
     counts: list[int] = []
     for name in ("TP", "FP", "FN"):
@@ -123,7 +123,7 @@ def sorted_statements(text: str) -> Sorted:
 
 
 def texts(key: str) -> Callable[[str], tuple[str, ...]]:
-    """What reads the list of texts under this key; it raises ReplyFault."""
+    """Return a reader of the list of texts under this key; it raises ReplyFault."""
     return lambda text: _texts(fields_of(json_value(text)), key)
 
 
@@ -142,14 +142,14 @@ def _text(fields: Fields, name: str) -> str:
 
 
 def _as_text(value: object, name: str) -> str:
-    """A text, or a number as Python writes it."""
+    """Return a text, or a number as Python writes it. Raises ReplyFault."""
     if isinstance(value, str | int | float):
         return str(value)
     raise ReplyFault(f'The reply gives no text in "{name}".')
 
 
 def _integer(fields: Fields, name: str) -> int:
-    """What Python's int makes of it; fractions are cut off."""
+    """Return the field as Python's int reads it, without a fraction. Raises ReplyFault."""
     value = given(fields, name)
     if isinstance(value, str | int | float):
         try:
@@ -160,7 +160,7 @@ def _integer(fields: Fields, name: str) -> int:
 
 
 def _closed(text: str) -> object:
-    """The value of the longest beginning that is JSON once the brackets open at the end are closed.
+    """Return the value of the longest beginning that is JSON once the brackets open at the end are closed.
 
     None where a bracket closes what is not open. Raises ValueError where no beginning is JSON.
     """
@@ -192,7 +192,7 @@ def _decoded(text: str) -> object:
 
 
 def _ended(text: str) -> tuple[str, str] | None:
-    """The text with its last string ended, and the brackets that close it; None where one closes nothing."""
+    """Return the text with its last string ended, and the brackets that close it; None if one closes nothing."""
     expected: list[str] = []
     inside = escaped = False
     for sign in text:

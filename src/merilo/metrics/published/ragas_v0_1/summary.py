@@ -1,4 +1,4 @@
-"""How ragas 0.1 measures summaries: questions that the summary answers, and how short it is."""
+"""The summary score of ragas 0.1: questions that the summary answers, and its length."""
 
 from __future__ import annotations
 
@@ -10,23 +10,16 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.errors import UsageError
 from merilo.judging.questions import Completion
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
+from merilo.metrics.published.inputs import BLANK, bound, is_blank, joined
 from merilo.metrics.published.ragas_v0_1 import replies
-from merilo.metrics.published.ragas_v0_1.asking import (
-    BLANK,
-    UNREADABLE,
-    Form,
-    JsonAsker,
-    bound,
-    is_blank,
-    joined,
-)
+from merilo.metrics.published.ragas_v0_1.asking import UNREADABLE, JsonAsker, json_template
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.metrics.published.ragas_v0_1.asking import Read
+    from merilo.metrics.published.ragas_v0_1.asking import MaybeRead
 
 Texts = tuple[str, ...]
 
@@ -36,26 +29,26 @@ _NO_ANSWER: Final = "the judge gave no answer"
 _LOST: Final = "a reply could not be read and counts as naming no {}"
 _BLANK_IS_ASKED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
 
-_KEYPHRASES: Final = Form(
+_KEYPHRASES: Final = json_template(
     "summary.keyphrases",
     'An object {"keyphrases": [texts]}.',
     '{"keyphrases": ["a phrase"]}',
     replies.texts("keyphrases"),
 )
-_QUESTIONS: Final = Form(
+_QUESTIONS: Final = json_template(
     "summary.questions",
     'An object {"questions": [texts]}.',
     '{"questions": ["Is it so?"]}',
     replies.texts("questions"),
 )
-_ANSWERS: Final = Form(
+_ANSWERS: Final = json_template(
     "summary.answers", 'An object {"answers": ["1" or "0", ...]}.', '{"answers": ["1"]}', replies.texts("answers")
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummarizationScore(Ordinary):
-    """How many questions about the contexts the response, a summary, answers, and how short it is, in [0, 1].
+    """Fraction of questions about the contexts that the response, a summary, answers, and its brevity, in [0, 1].
 
     Formula: coverage · (1 - coeff) + conciseness · coeff, with coverage = answers "1" / answers and
     conciseness = 1 - min(characters of the summary, of the text) / (characters of the text + 1e-10); the text is
@@ -100,7 +93,7 @@ class SummarizationScore(Ordinary):
             raise UsageError(f"Metric {self.name!r} takes coeff=a number from 0 to 1, got {self.coeff!r}.")
 
     def at_most(self, sample: Sample) -> int:
-        """Three requests, and a repair of each reply."""
+        """Return the maximum: three requests, and a repair of each reply."""
         return bound(sample, self.needs, 6)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -114,24 +107,24 @@ class SummarizationScore(Ordinary):
         made = yield from asker.ask(_QUESTIONS, {"text": text, "keyphrases": _listed(phrases)})
         questions = self._texts(made)
         given = yield from asker.ask(_ANSWERS, {"questions": _listed(questions), "summary": summary})
-        answers = given.or_fail()
+        answers = given.or_raise()
         if not answers:
             return Undefined(_NO_ANSWER)
         uneven = f"The reply gives {len(answers)} answers to {len(questions)} questions."
         if len(answers) != len(questions) and not self.any_count:
-            raise given.heard.unreadable(uneven)
+            raise given.reply.unreadable(uneven)
         flags = [_LOST.format(what) for what, read in (("keyphrase", named), ("question", made)) if read.value is None]
         flags += [uneven] * (len(answers) != len(questions))
         yes = sum(answer == "1" for answer in answers)
         return Score(
             self._value(yes / len(answers), self._conciseness(text, summary)),
-            evidence=tuple(Evidence(About.TEXT, 0, read.heard.verdict) for read in (named, made, given)),
+            evidence=tuple(Evidence(About.TEXT, 0, read.reply.verdict) for read in (named, made, given)),
             counts={"keyphrases": len(phrases), "questions": len(questions), "answers": len(answers), "yes": yes},
             flags=tuple(flags),
         )
 
-    def _texts(self, read: Read[Texts]) -> Texts:
-        return (read.value or ()) if self.unreadable_is_empty else read.or_fail()
+    def _texts(self, read: MaybeRead[Texts]) -> Texts:
+        return (read.value or ()) if self.unreadable_is_empty else read.or_raise()
 
     def _value(self, coverage: float, conciseness: float) -> float:
         if self.length_penalty:

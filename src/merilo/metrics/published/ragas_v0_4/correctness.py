@@ -1,4 +1,4 @@
-"""How ragas 0.2 to 0.4 compare the response with the reference: by statements and by embeddings."""
+"""Comparison of response and reference in ragas 0.2 to 0.4: by statements and by embeddings."""
 
 from __future__ import annotations
 
@@ -13,17 +13,13 @@ from merilo.judging.ask import ask
 from merilo.judging.questions import Completion, Embeddings
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
 from merilo.metrics.formulas import cosine
-from merilo.metrics.published.instructor import REASKS
-from merilo.metrics.published.ragas_v0_4.talk import (
-    EARLIER_TEMPERATURE,
-    Form,
-    Judged,
-    Read,
-    Talk,
+from merilo.metrics.published.ragas_v0_4.prompter import (
+    JudgedMetric,
+    Prompter,
+    RagasV04ReplySchema,
     ask_statements,
     check_beta,
     f_of_counts,
-    of_version,
 )
 from merilo.metrics.published.replies import fields_of, given, items_of, text_in
 
@@ -33,7 +29,8 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.judging.verdicts import MatrixVerdict
-    from merilo.metrics.published.ragas_v0_4.talk import Whole
+    from merilo.metrics.published.asking import ReadReply
+    from merilo.metrics.published.ragas_v0_4.prompter import Whole
     from merilo.metrics.published.replies import Fields
 
 _NO_LENGTH: Final = "an embedding has no length"
@@ -85,7 +82,7 @@ class SemanticSimilarity(Ordinary):
     space_for_empty: bool = True
 
     def at_most(self, sample: Sample) -> int:
-        """The embeddings."""
+        """Return the maximum: the embeddings."""
         del sample
         return 1
 
@@ -97,39 +94,6 @@ class SemanticSimilarity(Ordinary):
             return Score(0.0, (found.evidence,), flags=(_NO_LENGTH,)) if self.threshold else Undefined(_NO_LENGTH)
         value = float(found.cosine >= self.threshold) if self.threshold else found.cosine
         return Score(value, (found.evidence,))
-
-
-class AnswerSimilarity(SemanticSimilarity):
-    """As `SemanticSimilarity`, by its earlier name."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.4.3:answer_similarity"
-
-
-class EarlierSemanticSimilarity(SemanticSimilarity):
-    """As `SemanticSimilarity`, in 0.3.0."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.3.0:semantic_similarity"
-    card: ClassVar[Card] = of_version(SemanticSimilarity.card, "0.3.0")
-
-
-class EarlierAnswerSimilarity(EarlierSemanticSimilarity):
-    """As `EarlierSemanticSimilarity`, by its earlier name."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.3.0:answer_similarity"
-
-
-class CollectionsSemanticSimilarity(SemanticSimilarity):
-    """As `SemanticSimilarity`."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.semantic_similarity"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +116,7 @@ def _sorted(fields: Fields, whole: Whole) -> _Sorted:
     return _Sorted(*found)
 
 
-_SORTED: Final = Form(
+_SORTED: Final = RagasV04ReplySchema(
     '{"TP": [{"statement": text, "reason": text}, ...], "FP": [the same], "FN": [the same]}',
     _sorted,
     '{"TP": [{"statement": "A statement.", "reason": "Both say it."}], "FP": [], "FN": []}',
@@ -160,7 +124,7 @@ _SORTED: Final = Form(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerCorrectness(Judged):
+class AnswerCorrectness(JudgedMetric):
     """Weighted mean of the F measure of the response's statements and its similarity to the reference, in [-1, 1].
 
     Formula: (factual_weight F + similarity_weight cosine) / (sum of the weights); F from the judge's lists of true
@@ -197,7 +161,7 @@ class AnswerCorrectness(Judged):
     zero_vector_is_unlike: bool = False
 
     def __post_init__(self) -> None:
-        Judged.__post_init__(self)
+        JudgedMetric.__post_init__(self)
         check_beta(self.name, self.beta)
         weights = (self.factual_weight, self.similarity_weight)
         if not (all(0 <= weight < inf for weight in weights) and any(weights)):
@@ -209,7 +173,7 @@ class AnswerCorrectness(Judged):
         return Kinds({Completion, Embeddings}) if self.similarity_weight else Kinds({Completion})
 
     def at_most(self, sample: Sample) -> int:
-        """Three replies and the embeddings."""
+        """Return the maximum: three replies and the embeddings."""
         del sample
         return self._bound(3) + 1
 
@@ -217,14 +181,14 @@ class AnswerCorrectness(Judged):
         """See `Metric.plan`."""
         user_input = sample.require("user_input")
         response, reference = sample.require("response"), sample.require("reference")
-        talk = self._talk()
-        said = yield from ask_statements(talk, user_input, response)
-        wanted = yield from ask_statements(talk, user_input, reference)
+        prompter = self._prompter()
+        said = yield from ask_statements(prompter, user_input, response)
+        wanted = yield from ask_statements(prompter, user_input, reference)
         f, counts = 1.0, {"TP": 0, "FP": 0, "FN": 0}
         evidence: tuple[Evidence, ...] = (said.evidence(About.TEXT, 0), wanted.evidence(About.TEXT, 0))
         needed = all if self.one_empty_is_right else any
         if needed((said.value, wanted.value)):
-            read = yield from self._classes(talk, user_input, said.value, wanted.value)
+            read = yield from self._classes(prompter, user_input, said.value, wanted.value)
             counts = {"TP": len(read.value.true), "FP": len(read.value.false), "FN": len(read.value.missing)}
             f = self._f(counts)
             evidence = _classified(read)
@@ -238,13 +202,15 @@ class AnswerCorrectness(Judged):
         flags = (f"{_NO_LENGTH} and was scored 0",) if found.cosine is None else ()
         return Score(value, (*evidence, found.evidence), counts, flags)
 
-    def _classes(self, talk: Talk, user_input: str, said: Sequence[str], wanted: Sequence[str]) -> Plan[Read[_Sorted]]:
+    def _classes(
+        self, prompter: Prompter, user_input: str, said: Sequence[str], wanted: Sequence[str]
+    ) -> Plan[ReadReply[_Sorted]]:
         values = {
             "user_input": user_input,
             "answer": json.dumps(list(said), ensure_ascii=False),
             "reference": json.dumps(list(wanted), ensure_ascii=False),
         }
-        return (yield from talk.ask("correctness", values, _SORTED))
+        return (yield from prompter.ask("correctness", values, _SORTED))
 
     def _f(self, counts: Mapping[str, int]) -> float:
         if self.one_empty_is_right and not any(counts.values()):
@@ -252,29 +218,7 @@ class AnswerCorrectness(Judged):
         return f_of_counts(counts["TP"], counts["FP"], counts["FN"], self.beta)
 
 
-def _classified(read: Read[_Sorted]) -> tuple[Evidence, ...]:
+def _classified(read: ReadReply[_Sorted]) -> tuple[Evidence, ...]:
     classes = ((read.value.true, 1), (read.value.false, 0), (read.value.missing, 0))
     statements = [(text, value) for texts, value in classes for text in texts]
     return tuple(read.evidence(About.STATEMENT, at, value, text) for at, (text, value) in enumerate(statements))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierAnswerCorrectness(AnswerCorrectness):
-    """As `AnswerCorrectness`; 0.3.0 asks at another temperature."""
-
-    name: ClassVar[str] = "ragas-0.3.0:answer_correctness"
-    card: ClassVar[Card] = of_version(AnswerCorrectness.card, "0.3.0")
-    temperature: float = EARLIER_TEMPERATURE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionsAnswerCorrectness(AnswerCorrectness):
-    """As `AnswerCorrectness`; one text without statements is enough for an F of 1."""
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.answer_correctness"
-    version: ClassVar[int] = 2
-    repairs: int = 0
-    reasks: int | None = REASKS
-    one_empty_is_right: bool = True
-    space_for_empty: bool = False
-    zero_vector_is_unlike: bool = True

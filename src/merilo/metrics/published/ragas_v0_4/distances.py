@@ -1,4 +1,4 @@
-"""How alike two texts are letter by letter, from 0 to 1: the four measures that ragas takes from rapidfuzz."""
+"""Similarity of two texts by characters, from 0 to 1: the four measures that ragas takes from rapidfuzz."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Distance(StrEnum):
 
 
 def similarity(distance: Distance, left: str, right: str) -> float:
-    """1 minus the distance, in [0, 1]; 1.0 for two empty texts."""
+    """Return 1 minus the distance, in [0, 1]; 1.0 for two empty texts."""
     longer = max(len(left), len(right))
     match distance:
         case Distance.LEVENSHTEIN:
@@ -41,7 +41,7 @@ def similarity(distance: Distance, left: str, right: str) -> float:
 
 
 def edit_distance(left: str, right: str) -> int:
-    """The fewest insertions, deletions and replacements of a letter that make one text the other.
+    """Return the fewest insertions, deletions and replacements of a letter that make one text the other.
 
     A column of the usual table is held as two integers, one bit a row: where it goes up by one, and where down
     (Myers, "A fast bit-vector algorithm for approximate string matching", J. ACM 46 (1999), in the form of Hyyrö).

@@ -1,4 +1,4 @@
-"""How ragas 0.2 to 0.4 compare the claims of the response with those of the reference."""
+"""Comparison of the claims of response and reference in ragas 0.2 to 0.4."""
 
 from __future__ import annotations
 
@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.errors import UsageError
 from merilo.judging.questions import Completion
 from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined, choice
-from merilo.metrics.published.instructor import REASKS
-from merilo.metrics.published.ragas_v0_4.talk import (
+from merilo.metrics.published.ragas_v0_4.prompter import (
     CLAIMS,
-    EARLIER_TEMPERATURE,
-    Judged,
-    Talk,
+    JudgedMetric,
+    Prompter,
     ask_verdicts,
     check_beta,
     f_of_counts,
-    of_version,
 )
 
 if TYPE_CHECKING:
@@ -32,7 +29,7 @@ _EPSILON: Final = 1e-8
 
 
 class FactualMode(StrEnum):
-    """Which share of the claims is taken."""
+    """The number to report."""
 
     F1 = "f1"
     PRECISION = "precision"
@@ -40,14 +37,14 @@ class FactualMode(StrEnum):
 
 
 class Detail(StrEnum):
-    """How finely a text is broken down."""
+    """The size of the claims into which a text is split."""
 
     LOW = "low"
     HIGH = "high"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FactualCorrectness(Judged):
+class FactualCorrectness(JudgedMetric):
     """Share of the claims on which response and reference agree, rounded to 2 decimals, in [0, 1].
 
     Formula: TP and FP are the response's claims that the reference supports or not, FN the reference's claims that
@@ -85,7 +82,7 @@ class FactualCorrectness(Judged):
     refuses_empty: bool = False
 
     def __post_init__(self) -> None:
-        Judged.__post_init__(self)
+        JudgedMetric.__post_init__(self)
         check_beta(self.name, self.beta)
         if not 0 <= self.decimals <= 15:
             raise UsageError(f"Metric {self.name!r} rounds to 0 to 15 decimals, got decimals={self.decimals}.")
@@ -95,7 +92,7 @@ class FactualCorrectness(Judged):
         put(self, "coverage", choice(Detail, self.coverage, metric=self.name, parameter="coverage"))
 
     def at_most(self, sample: Sample) -> int:
-        """Two replies for each text."""
+        """Return the maximum: two replies for each text."""
         del sample
         return self._bound(2 if self.mode is FactualMode.PRECISION else 4)
 
@@ -104,12 +101,12 @@ class FactualCorrectness(Judged):
         response, reference = sample.require("response"), sample.require("reference")
         if self.refuses_empty and not (response and reference):
             return Undefined("an input is empty")
-        talk = self._talk()
+        prompter = self._prompter()
         evidence, flags = list[Evidence](), list[str]()
-        supported = yield from self._checked(talk, response, reference, evidence, flags)
+        supported = yield from self._checked(prompter, response, reference, evidence, flags)
         covered: list[bool] = []
         if self.mode is not FactualMode.PRECISION:
-            covered = yield from self._checked(talk, reference, response, evidence, flags)
+            covered = yield from self._checked(prompter, reference, response, evidence, flags)
         true, missing = sum(supported), len(covered) - sum(covered)
         counts = {"TP": true, "FP": len(supported) - true, "FN": missing}
         value = self._value(true, len(supported) - true, missing)
@@ -126,39 +123,17 @@ class FactualCorrectness(Judged):
                 return f_of_counts(true, false, missing, self.beta)
 
     def _checked(
-        self, talk: Talk, text: str, against: str, evidence: list[Evidence], flags: list[str]
+        self, prompter: Prompter, text: str, against: str, evidence: list[Evidence], flags: list[str]
     ) -> Plan[list[bool]]:
-        """Whether the other text supports each claim of this one; what it rests on is added to both lists."""
+        """Return for each claim of a text whether the other one supports it; adds to `evidence` and `flags`."""
         values = {"text": text, "atomicity": str(self.atomicity), "coverage": str(self.coverage)}
-        claims = (yield from talk.ask("claims", values, CLAIMS)).value
+        claims = (yield from prompter.ask("claims", values, CLAIMS)).value
         if not claims and not self.asks_about_nothing:
             return []
-        read = yield from ask_verdicts(talk, claims, against)
+        read = yield from ask_verdicts(prompter, claims, against)
         if len(read.value) != len(claims):
             flags.append(f"{len(read.value)} verdicts came for {len(claims)} claims")
         found = [item.value != 0 for item in read.value]
         for item, value in zip(read.value, found, strict=True):
             evidence.append(read.evidence(About.STATEMENT, len(evidence), int(value), item.statement))
         return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierFactualCorrectness(FactualCorrectness):
-    """As `FactualCorrectness`; 0.3.0 asks at another temperature."""
-
-    name: ClassVar[str] = "ragas-0.3.0:factual_correctness"
-    card: ClassVar[Card] = of_version(FactualCorrectness.card, "0.3.0")
-    temperature: float = EARLIER_TEMPERATURE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionsFactualCorrectness(FactualCorrectness):
-    """As `FactualCorrectness`; without claims no verdicts are asked for."""
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.factual_correctness"
-    version: ClassVar[int] = 2
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    repairs: int = 0
-    reasks: int | None = REASKS
-    asks_about_nothing: bool = False
-    refuses_empty: bool = True

@@ -1,23 +1,60 @@
-"""The metrics of ragas 0.2 to 0.4, as 0.4.3 computes them (classes and collections), and as 0.3.0 does."""
+"""The metrics of ragas 0.2 to 0.4, as 0.4.3 computes them (classes and collections), and as 0.3.0 does.
+
+The formulas are in the other modules of this package. Here each metric gets its other names, and the collections and
+0.3.0 their parameters. The metrics that ragas shares with NVIDIA are in `nvidia`.
+"""
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from merilo.metrics.published.instructor import REASKS
 from merilo.metrics.published.ragas_v0_4 import correctness, factual, noise, response, retrieval, texts
+from merilo.metrics.published.ragas_v0_4.prompter import EARLIER_TEMPERATURE, JudgedMetric, of_version
+from merilo.metrics.variants import variant
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from merilo.metrics.base import Metric
 
-METRICS: Final[tuple[type[Metric], ...]] = (
+_NO_BREACH: Final[Mapping[str, str]] = MappingProxyType({})
+_UNBOUNDED: Final = (float("-inf"), float("inf"))
+_BY_OTHER_NAME: Final = "As `{}`, by its other name."
+_STRUCTURED: Final[Mapping[str, object]] = {"version": 2, "repairs": 0, "reasks": REASKS}
+"""Changes of the collections, which ask for structured output: unreadable replies are re-asked, not repaired."""
+_RAW: Final[Mapping[str, object]] = {
+    **_STRUCTURED,
+    "breaks": _NO_BREACH,
+    "range": _UNBOUNDED,
+    "raw_verdicts": True,
+    "refuses_empty": True,
+}
+_FROM_INTEGERS: Final = "As `{}`, from the judge's integers as they are; any real number can come out."
+
+_NEWEST: Final[tuple[type[Metric], ...]] = (
     retrieval.PrecisionWithReference,
     retrieval.PrecisionWithoutReference,
-    retrieval.ContextPrecision,
-    retrieval.ContextUtilization,
+    variant(
+        retrieval.PrecisionWithReference,
+        "ragas-0.4.3:context_precision",
+        "As `PrecisionWithReference`, by its other name.",
+    ),
+    variant(
+        retrieval.PrecisionWithoutReference,
+        "ragas-0.4.3:context_utilization",
+        "As `PrecisionWithoutReference`, by its other name.",
+    ),
     texts.NonLLMPrecision,
     texts.IDBasedPrecision,
     retrieval.ContextRecall,
-    retrieval.LLMContextRecall,
+    variant(
+        retrieval.ContextRecall,
+        "ragas-0.4.3:llm_context_recall",
+        "As `ContextRecall`, by the name of its class.",
+        "LLMContextRecall",
+    ),
     texts.NonLLMRecall,
     texts.IDBasedRecall,
     retrieval.ContextEntityRecall,
@@ -28,48 +65,140 @@ METRICS: Final[tuple[type[Metric], ...]] = (
     correctness.AnswerCorrectness,
     factual.FactualCorrectness,
     correctness.SemanticSimilarity,
-    correctness.AnswerSimilarity,
+    variant(
+        correctness.SemanticSimilarity,
+        "ragas-0.4.3:answer_similarity",
+        "As `SemanticSimilarity`, by its earlier name.",
+    ),
     texts.StringSimilarity,
     texts.ExactMatch,
     texts.StringPresence,
-    texts.StringPresent,
+    variant(
+        texts.StringPresence,
+        "ragas-0.4.3:string_present",
+        "As `StringPresence`, by the name that upstream reports.",
+    ),
     response.AspectCritic,
-    retrieval.CollectionsPrecisionWithReference,
-    retrieval.CollectionsPrecisionWithoutReference,
-    retrieval.CollectionsContextPrecision,
-    retrieval.CollectionsContextUtilization,
-    retrieval.CollectionsContextRecall,
-    retrieval.CollectionsContextEntityRecall,
-    response.CollectionsFaithfulness,
-    response.CollectionsAnswerRelevancy,
-    noise.CollectionsNoiseSensitivity,
-    correctness.CollectionsAnswerCorrectness,
-    factual.CollectionsFactualCorrectness,
-    correctness.CollectionsSemanticSimilarity,
-    texts.CollectionsStringSimilarity,
-    texts.CollectionsExactMatch,
-    texts.CollectionsStringPresence,
-    retrieval.EarlierPrecisionWithReference,
-    retrieval.EarlierPrecisionWithoutReference,
-    retrieval.EarlierContextPrecision,
-    retrieval.EarlierContextUtilization,
-    texts.EarlierNonLLMPrecision,
-    retrieval.EarlierContextRecall,
-    retrieval.EarlierLLMContextRecall,
-    texts.EarlierNonLLMRecall,
-    retrieval.EarlierContextEntityRecall,
-    response.EarlierFaithfulness,
-    response.EarlierFaithfulnessWithHHEM,
-    response.EarlierAnswerRelevancy,
-    noise.EarlierNoiseSensitivity,
-    correctness.EarlierAnswerCorrectness,
-    factual.EarlierFactualCorrectness,
-    correctness.EarlierSemanticSimilarity,
-    correctness.EarlierAnswerSimilarity,
-    texts.EarlierStringSimilarity,
-    texts.EarlierExactMatch,
-    texts.EarlierStringPresence,
-    texts.EarlierStringPresent,
-    response.EarlierAspectCritic,
 )
-"""The metrics of this module, in the order in which they are shown; those shared with NVIDIA stand in `nvidia`."""
+"""The classes of 0.4.3."""
+
+_COLLECTIONS: Final[tuple[type[Metric], ...]] = (
+    variant(
+        retrieval.PrecisionWithReference,
+        "ragas-0.4.3:collections.context_precision_with_reference",
+        _FROM_INTEGERS.format("PrecisionWithReference"),
+        "CollectionsPrecisionWithReference",
+        **_RAW,
+    ),
+    variant(
+        retrieval.PrecisionWithoutReference,
+        "ragas-0.4.3:collections.context_precision_without_reference",
+        _FROM_INTEGERS.format("PrecisionWithoutReference"),
+        "CollectionsPrecisionWithoutReference",
+        **_RAW,
+    ),
+    variant(
+        retrieval.PrecisionWithReference,
+        "ragas-0.4.3:collections.context_precision",
+        _BY_OTHER_NAME.format("CollectionsPrecisionWithReference"),
+        **_RAW,
+    ),
+    variant(
+        retrieval.PrecisionWithoutReference,
+        "ragas-0.4.3:collections.context_utilization",
+        _BY_OTHER_NAME.format("CollectionsPrecisionWithoutReference"),
+        **_RAW,
+    ),
+    variant(
+        retrieval.ContextRecall,
+        "ragas-0.4.3:collections.context_recall",
+        _FROM_INTEGERS.format("ContextRecall"),
+        **_RAW,
+    ),
+    variant(
+        retrieval.ContextEntityRecall,
+        "ragas-0.4.3:collections.context_entity_recall",
+        "As `ContextEntityRecall`, over the set of the reference's entities.",
+        **_STRUCTURED,
+        counts_repeats=False,
+    ),
+    variant(
+        response.Faithfulness,
+        "ragas-0.4.3:collections.faithfulness",
+        "As `Faithfulness`, for a judge that writes structured output.",
+        **_STRUCTURED,
+        breaks=_NO_BREACH,
+        refuses_empty=True,
+    ),
+    variant(
+        response.AnswerRelevancy,
+        "ragas-0.4.3:collections.answer_relevancy",
+        "As `AnswerRelevancy`, in requests of their own, without the empty questions.",
+        **_STRUCTURED,
+        breaks=_NO_BREACH,
+        one_request=False,
+        drops_empty=True,
+        refuses_empty=True,
+    ),
+    variant(
+        noise.NoiseSensitivity,
+        "ragas-0.4.3:collections.noise_sensitivity",
+        "As `NoiseSensitivity`, for a judge that writes structured output.",
+        **_STRUCTURED,
+    ),
+    variant(
+        correctness.AnswerCorrectness,
+        "ragas-0.4.3:collections.answer_correctness",
+        "As `AnswerCorrectness`; one text without statements is enough for an F of 1.",
+        **_STRUCTURED,
+        one_empty_is_right=True,
+        space_for_empty=False,
+        zero_vector_is_unlike=True,
+    ),
+    variant(
+        factual.FactualCorrectness,
+        "ragas-0.4.3:collections.factual_correctness",
+        "As `FactualCorrectness`; without claims no verdicts are asked for.",
+        **_STRUCTURED,
+        breaks=_NO_BREACH,
+        asks_about_nothing=False,
+        refuses_empty=True,
+    ),
+    variant(correctness.SemanticSimilarity, "ragas-0.4.3:collections.semantic_similarity", "As `SemanticSimilarity`."),
+    variant(
+        texts.StringSimilarity,
+        "ragas-0.4.3:collections.non_llm_string_similarity",
+        "As `StringSimilarity`.",
+        "CollectionsStringSimilarity",
+    ),
+    variant(texts.ExactMatch, "ragas-0.4.3:collections.exact_match", "As `ExactMatch`."),
+    variant(texts.StringPresence, "ragas-0.4.3:collections.string_presence", "As `StringPresence`."),
+)
+
+_SINCE_0_4: Final[tuple[type[Metric], ...]] = (texts.IDBasedPrecision, texts.IDBasedRecall)
+_CHANGED_SINCE_0_3: Final[Mapping[type[Metric], Mapping[str, object]]] = {
+    response.AnswerRelevancy: {"one_request": False, "zeroed_by": response.Zeroes.ANY},
+}
+"""Parameters that differ in 0.3.0, apart from the temperature, which differs wherever a judge is asked."""
+
+
+def _earlier(metric: type[Metric]) -> type[Metric]:
+    """Return a metric of 0.4.3 as 0.3.0 computes it."""
+    temperature = {"temperature": EARLIER_TEMPERATURE} if issubclass(metric, JudgedMetric) else {}
+    return variant(
+        metric,
+        metric.name.replace("0.4.3", "0.3.0"),
+        f"As `{metric.__name__}`, in 0.3.0.",
+        f"Earlier{metric.__name__}",
+        card=of_version(metric.card, "0.3.0"),
+        **temperature,
+        **_CHANGED_SINCE_0_3.get(metric, {}),
+    )
+
+
+METRICS: Final[tuple[type[Metric], ...]] = (
+    *_NEWEST,
+    *_COLLECTIONS,
+    *(_earlier(metric) for metric in _NEWEST if metric not in _SINCE_0_4),
+)
+"""The metrics of this module, in the order in which they are shown."""

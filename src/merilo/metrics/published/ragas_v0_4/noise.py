@@ -1,4 +1,4 @@
-"""How ragas 0.2 to 0.4 measure what noise in the contexts does to the response."""
+"""The noise sensitivity of ragas 0.2 to 0.4."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.questions import Completion
 from merilo.metrics.base import About, Card, Kinds, Score, Undefined, choice
-from merilo.metrics.published.instructor import REASKS
-from merilo.metrics.published.ragas_v0_4.talk import (
-    EARLIER_TEMPERATURE,
-    Judged,
+from merilo.metrics.published.asking import ReadReply
+from merilo.metrics.published.ragas_v0_4.prompter import (
+    JudgedMetric,
     Judgements,
-    Read,
     ask_statements,
     ask_verdicts,
-    of_version,
 )
 
 if TYPE_CHECKING:
@@ -25,7 +22,7 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
 
-Verdicts = Read[Judgements]
+Verdicts = ReadReply[Judgements]
 """Verdicts on the statements of one text, and the reply that holds them."""
 
 _EMPTY: Final = "an input is empty"
@@ -33,7 +30,7 @@ _NO_STATEMENT: Final = "the response makes no statement"
 
 
 class Mode(StrEnum):
-    """Which contexts lead the response astray."""
+    """The contexts whose errors are counted."""
 
     RELEVANT = "relevant"
     """Contexts that support the reference somewhere."""
@@ -42,7 +39,7 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoiseSensitivity(Judged):
+class NoiseSensitivity(JudgedMetric):
     """Share of the response's statements that are wrong and stand in such a context, in [0, 1]; lower is better.
 
     Formula: mean of (not supported by the reference and supported by a relevant context), or, for
@@ -71,11 +68,11 @@ class NoiseSensitivity(Judged):
     mode: Mode = Mode.RELEVANT
 
     def __post_init__(self) -> None:
-        Judged.__post_init__(self)
+        JudgedMetric.__post_init__(self)
         object.__setattr__(self, "mode", choice(Mode, self.mode, metric=self.name, parameter="mode"))
 
     def at_most(self, sample: Sample) -> int:
-        """Three replies, and two for each context."""
+        """Return the maximum: three replies, and two for each context."""
         return self._bound(3 + 2 * len(sample.retrieved_contexts or ()))
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -84,17 +81,17 @@ class NoiseSensitivity(Judged):
         reference, contexts = sample.require("reference"), sample.contexts
         if not (user_input and response and reference and contexts):
             return Undefined(_EMPTY)
-        talk = self._talk()
-        expected = (yield from ask_statements(talk, user_input, reference)).value
-        said = (yield from ask_statements(talk, user_input, response)).value
+        prompter = self._prompter()
+        expected = (yield from ask_statements(prompter, user_input, reference)).value
+        said = (yield from ask_statements(prompter, user_input, response)).value
         references: list[Verdicts] = []
         responses: list[Verdicts] = []
         for context in contexts:
-            references.append((yield from ask_verdicts(talk, expected, context.text)))
-            responses.append((yield from ask_verdicts(talk, said, context.text)))
+            references.append((yield from ask_verdicts(prompter, expected, context.text)))
+            responses.append((yield from ask_verdicts(prompter, said, context.text)))
         _check_lengths(references)
         _check_lengths(responses)
-        right = yield from ask_verdicts(talk, said, reference)
+        right = yield from ask_verdicts(prompter, said, reference)
         return self._score(references, responses, right)
 
     def _score(self, references: list[Verdicts], responses: list[Verdicts], right: Verdicts) -> Score | Undefined:
@@ -124,36 +121,17 @@ def _check_lengths(reads: Sequence[Verdicts]) -> None:
     for read in reads:
         if len(read.value) != len(reads[0].value):
             sizes = f"{len(read.value)} verdicts where another context has {len(reads[0].value)}"
-            raise read.heard.unreadable(f"The reply holds {sizes}.")
+            raise read.reply.unreadable(f"The reply holds {sizes}.")
 
 
 def _common_length(right: Verdicts, other: Verdicts) -> int:
-    """How many statements both judge; a single verdict stands for all, as numpy stretches it."""
+    """Return the number of statements that both judge; a single verdict is used for all, as numpy broadcasts it."""
     sizes = {len(right.value), len(other.value)}
     if len(sizes - {1}) > 1:
-        raise right.heard.unreadable(f"The reply holds {len(right.value)} verdicts, not {len(other.value)}.")
+        raise right.reply.unreadable(f"The reply holds {len(right.value)} verdicts, not {len(other.value)}.")
     return min(sizes) and max(sizes)
 
 
 def _stretched(read: Verdicts, size: int) -> list[bool]:
     values = [item.value != 0 for item in read.value]
     return values * size if len(values) == 1 else values
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierNoiseSensitivity(NoiseSensitivity):
-    """As `NoiseSensitivity`; 0.3.0 asks at another temperature."""
-
-    name: ClassVar[str] = "ragas-0.3.0:noise_sensitivity"
-    card: ClassVar[Card] = of_version(NoiseSensitivity.card, "0.3.0")
-    temperature: float = EARLIER_TEMPERATURE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionsNoiseSensitivity(NoiseSensitivity):
-    """As `NoiseSensitivity`, for a judge that writes structured output."""
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.noise_sensitivity"
-    version: ClassVar[int] = 2
-    repairs: int = 0
-    reasks: int | None = REASKS

@@ -1,4 +1,4 @@
-"""How ragas 0.2 to 0.4 measure the response: faithfulness, answer relevancy, an aspect of one's own."""
+"""Metrics of the response in ragas 0.2 to 0.4: faithfulness, answer relevancy, a custom aspect."""
 
 from __future__ import annotations
 
@@ -13,27 +13,25 @@ from merilo.judging.ask import ask
 from merilo.judging.questions import Completion, Embeddings, Similarities
 from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined, choice
 from merilo.metrics.formulas import cosine, mean
-from merilo.metrics.published.asking import ask_likeness
-from merilo.metrics.published.instructor import REASKS
-from merilo.metrics.published.ragas_v0_4.talk import (
-    EARLIER_TEMPERATURE,
+from merilo.metrics.published.inputs import joined
+from merilo.metrics.published.ragas_v0_4.prompter import (
     VERDICT,
-    Form,
-    Judged,
-    Read,
-    Talk,
+    JudgedMetric,
+    Prompter,
+    RagasV04ReplySchema,
     ask_statements,
     ask_verdicts,
-    of_version,
 )
 from merilo.metrics.published.replies import text_in
+from merilo.metrics.published.similarities import ask_similarities
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.metrics.published.ragas_v0_4.talk import Whole
+    from merilo.metrics.published.asking import ReadReply
+    from merilo.metrics.published.ragas_v0_4.prompter import Whole
     from merilo.metrics.published.replies import Fields
 
 _COMPLETIONS: Final = Kinds({Completion})
@@ -43,12 +41,8 @@ _NO_STATEMENT: Final = "the response makes no statement"
 _ASPECT_FIELDS: Final = ("user_input", "response", "retrieved_contexts", "reference", "reference_contexts")
 
 
-def _joined(sample: Sample) -> str:
-    return "\n".join(context.text for context in sample.contexts)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Faithfulness(Judged):
+class Faithfulness(JudgedMetric):
     """Share of the response's statements that the joined contexts support, in [0, 1].
 
     Formula: verdicts that are not 0 / verdicts returned. Undefined when the response makes no statement (then
@@ -83,27 +77,27 @@ class Faithfulness(Judged):
         return _COMPLETIONS
 
     def at_most(self, sample: Sample) -> int:
-        """Two replies."""
+        """Return the maximum: two replies."""
         del sample
         return self._bound(2)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""
         user_input, response = sample.require("user_input"), sample.require("response")
-        contexts = _joined(sample)
+        contexts = joined(sample)
         if self.refuses_empty and not (user_input and response and sample.contexts):
             return Undefined(_EMPTY)
-        talk = self._talk()
-        found = yield from ask_statements(talk, user_input, response)
+        prompter = self._prompter()
+        found = yield from ask_statements(prompter, user_input, response)
         if not found.value:
             return Undefined(_NO_STATEMENT)
-        return (yield from self._scored(talk, found.value, contexts))
+        return (yield from self._scored(prompter, found.value, contexts))
 
-    def _scored(self, talk: Talk, statements: tuple[str, ...], contexts: str) -> Plan[Score | Undefined]:
-        read = yield from ask_verdicts(talk, statements, contexts)
+    def _scored(self, prompter: Prompter, statements: tuple[str, ...], contexts: str) -> Plan[Score | Undefined]:
+        read = yield from ask_verdicts(prompter, statements, contexts)
         returned, asked = len(read.value), len(statements)
         if returned != asked and not self.accepts_short_lists:
-            raise read.heard.unreadable(f"The reply holds {returned} verdicts on {asked} statements.")
+            raise read.reply.unreadable(f"The reply holds {returned} verdicts on {asked} statements.")
         if not returned:
             return Undefined("the judge returned no verdict")
         evidence = tuple(
@@ -114,27 +108,6 @@ class Faithfulness(Judged):
         flags = () if returned == asked else (f"{returned} verdicts came for {asked} statements",)
         counts = {"statements": asked, "verdicts": returned, "supported": supported}
         return Score(supported / returned, evidence, counts, flags)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierFaithfulness(Faithfulness):
-    """As `Faithfulness`; 0.3.0 asks at another temperature."""
-
-    name: ClassVar[str] = "ragas-0.3.0:faithfulness"
-    card: ClassVar[Card] = of_version(Faithfulness.card, "0.3.0")
-    temperature: float = EARLIER_TEMPERATURE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionsFaithfulness(Faithfulness):
-    """As `Faithfulness`, for a judge that writes structured output."""
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.faithfulness"
-    version: ClassVar[int] = 2
-    breaks: ClassVar[Mapping[str, str]] = _NO_BREACH
-    repairs: int = 0
-    reasks: int | None = REASKS
-    refuses_empty: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,13 +143,13 @@ class FaithfulnessWithHHEM(Faithfulness):
         return Kinds({Completion, Similarities})
 
     def at_most(self, sample: Sample) -> int:
-        """One reply and one row of similarities."""
+        """Return the maximum: one reply and one row of similarities."""
         del sample
         return self._bound(1) + 1
 
-    def _scored(self, talk: Talk, statements: tuple[str, ...], contexts: str) -> Plan[Score | Undefined]:
-        del talk
-        (likeness,) = yield from ask_likeness((Similarities((contexts,), statements),))
+    def _scored(self, prompter: Prompter, statements: tuple[str, ...], contexts: str) -> Plan[Score | Undefined]:
+        del prompter
+        (likeness,) = yield from ask_similarities((Similarities((contexts,), statements),))
         rounded = [round(number) for number in likeness.rows[0]]
         evidence = tuple(
             Evidence(About.STATEMENT, index, likeness.verdict, text=statement, value=value)
@@ -186,17 +159,8 @@ class FaithfulnessWithHHEM(Faithfulness):
         return Score(mean(rounded), evidence, counts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierFaithfulnessWithHHEM(FaithfulnessWithHHEM):
-    """As `FaithfulnessWithHHEM`; 0.3.0 asks at another temperature."""
-
-    name: ClassVar[str] = "ragas-0.3.0:faithfulness_with_hhem"
-    card: ClassVar[Card] = of_version(FaithfulnessWithHHEM.card, "0.3.0")
-    temperature: float = EARLIER_TEMPERATURE
-
-
 class Zeroes(StrEnum):
-    """How many noncommittal replies make the score 0."""
+    """The noncommittal replies that make the score 0."""
 
     ALL = "all"
     """All of them (since 0.3.6)."""
@@ -216,13 +180,13 @@ def _guessed(fields: Fields, whole: Whole) -> _Guessed:
     return _Guessed(text_in(fields, "question"), whole(fields, "noncommittal") != 0)
 
 
-_GUESSED: Final = Form(
+_GUESSED: Final = RagasV04ReplySchema(
     '{"question": text, "noncommittal": integer}', _guessed, '{"question": "What is it?", "noncommittal": 0}'
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerRelevancy(Judged):
+class AnswerRelevancy(JudgedMetric):
     """Mean cosine of the user input with the questions that the judge makes up for the response, in [-1, 1].
 
     0 when the replies are noncommittal. Undefined when every question is empty, or an embedding has no length.
@@ -260,14 +224,14 @@ class AnswerRelevancy(Judged):
     refuses_empty: bool = False
 
     def __post_init__(self) -> None:
-        Judged.__post_init__(self)
+        JudgedMetric.__post_init__(self)
         if self.strictness < 1:
             raise UsageError(f"Metric {self.name!r} makes up at least 1 question, got strictness={self.strictness}.")
         member = choice(Zeroes, self.zeroed_by, metric=self.name, parameter="zeroed_by")
         object.__setattr__(self, "zeroed_by", member)
 
     def at_most(self, sample: Sample) -> int:
-        """One reply for each question, and the embeddings."""
+        """Return the maximum: one reply for each question, and the embeddings."""
         del sample
         return self._bound(self.strictness) + 1
 
@@ -294,43 +258,18 @@ class AnswerRelevancy(Judged):
             return Undefined("an embedding has no length")
         return Score(mean(cosines), (*evidence, Evidence(About.TEXT, 0, vectors)), counts)
 
-    def _made_up(self, response: str) -> Plan[tuple[Read[_Guessed], ...]]:
-        talk, values = self._talk(), {"response": response}
+    def _made_up(self, response: str) -> Plan[tuple[ReadReply[_Guessed], ...]]:
+        prompter, values = self._prompter(), {"response": response}
         if self.one_request:
-            return (yield from talk.samples("answer_relevancy", values, _GUESSED, self.strictness))
-        found: list[Read[_Guessed]] = []
+            return (yield from prompter.samples("answer_relevancy", values, _GUESSED, self.strictness))
+        found: list[ReadReply[_Guessed]] = []
         for _ in range(self.strictness):
-            found.append((yield from talk.ask("answer_relevancy", values, _GUESSED)))  # noqa: PERF401 - it yields
+            found.append((yield from prompter.ask("answer_relevancy", values, _GUESSED)))  # noqa: PERF401 - it yields
         return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierAnswerRelevancy(AnswerRelevancy):
-    """As `AnswerRelevancy`, in requests of their own, and one noncommittal reply is enough."""
-
-    name: ClassVar[str] = "ragas-0.3.0:answer_relevancy"
-    card: ClassVar[Card] = of_version(AnswerRelevancy.card, "0.3.0")
-    temperature: float = EARLIER_TEMPERATURE
-    one_request: bool = False
-    zeroed_by: Zeroes = Zeroes.ANY
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionsAnswerRelevancy(AnswerRelevancy):
-    """As `AnswerRelevancy`, in requests of their own, without the empty questions."""
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.answer_relevancy"
-    version: ClassVar[int] = 2
-    breaks: ClassVar[Mapping[str, str]] = _NO_BREACH
-    repairs: int = 0
-    reasks: int | None = REASKS
-    one_request: bool = False
-    drops_empty: bool = True
-    refuses_empty: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AspectCritic(Judged):
+class AspectCritic(JudgedMetric):
     """The judge's integer verdict on a criterion of one's own, usually 0 or 1.
 
     Whatever fields the sample has are shown. Never undefined. Source: ragas 0.4.3, AspectCritic; since 0.2.
@@ -359,7 +298,7 @@ class AspectCritic(Judged):
     strictness: int = 1
 
     def at_most(self, sample: Sample) -> int:
-        """One reply."""
+        """Return the maximum: one reply."""
         del sample
         return self._bound(1)
 
@@ -371,14 +310,5 @@ class AspectCritic(Judged):
                 value = sample.require(field)
                 submission[field] = value if isinstance(value, str) else [getattr(item, "text", item) for item in value]
         values = {"definition": self.definition, "submission": json.dumps(submission, ensure_ascii=False)}
-        read = yield from self._talk().ask("aspect", values, VERDICT)
+        read = yield from self._prompter().ask("aspect", values, VERDICT)
         return Score(float(read.value), (read.evidence(About.TEXT, 0, read.value),))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierAspectCritic(AspectCritic):
-    """As `AspectCritic`; 0.3.0 asks at another temperature."""
-
-    name: ClassVar[str] = "ragas-0.3.0:aspect_critic"
-    card: ClassVar[Card] = of_version(AspectCritic.card, "0.3.0")
-    temperature: float = EARLIER_TEMPERATURE

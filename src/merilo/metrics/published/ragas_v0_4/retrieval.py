@@ -1,4 +1,4 @@
-"""How ragas 0.2 to 0.4 measure the retriever with a judge: context precision, context recall, entity recall."""
+"""Metrics of the retriever with a judge in ragas 0.2 to 0.4: context precision, context recall, entity recall."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.judging.questions import Completion
 from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined
 from merilo.metrics.formulas import average_precision, smoothed_average_precision
-from merilo.metrics.published.instructor import REASKS
-from merilo.metrics.published.ragas_v0_4.talk import (
+from merilo.metrics.published.inputs import joined
+from merilo.metrics.published.ragas_v0_4.prompter import (
     ATTRIBUTED,
-    EARLIER_TEMPERATURE,
     ENTITIES,
     VERDICT,
-    Judged,
+    JudgedMetric,
     check_raw,
-    of_version,
 )
 
 if TYPE_CHECKING:
@@ -34,7 +32,7 @@ _EPSILON: Final = 1e-8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrecisionWithReference(Judged):
+class PrecisionWithReference(JudgedMetric):
     """Average precision of the contexts that the judge calls useful for the reference, in [0, 1).
 
     Formula: sum over ranks k of v_k (v_1 + ... + v_k) / k, divided by (sum of all v + 1e-10). Each context is
@@ -43,7 +41,7 @@ class PrecisionWithReference(Judged):
 
     Quirks: `raw_verdicts` takes the judge's integers as they are, so that a 2 can lead beyond 1 (collections);
     else v is 1 for any verdict but 0. `refuses_empty`: an empty input is undefined (collections), not judged.
-    `smoothed`: the 1e-10 above; false is exact, and takes any verdict but 0 for 1. See also `Judged`.
+    `smoothed`: the 1e-10 above; false is exact, and takes any verdict but 0 for 1. See also `JudgedMetric`.
     """
 
     name: ClassVar[str] = "ragas-0.4.3:llm_context_precision_with_reference"
@@ -70,11 +68,11 @@ class PrecisionWithReference(Judged):
     smoothed: bool = True
 
     def __post_init__(self) -> None:
-        Judged.__post_init__(self)
+        JudgedMetric.__post_init__(self)
         check_raw(self.name, raw_verdicts=self.raw_verdicts, highest=self.range[1])
 
     def at_most(self, sample: Sample) -> int:
-        """One reply for each context."""
+        """Return the maximum: one reply for each context."""
         return self._bound(len(sample.retrieved_contexts or ()))
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -83,12 +81,12 @@ class PrecisionWithReference(Judged):
         answer = sample.require(self.against)
         if self.refuses_empty and not (user_input and contexts and answer):
             return Undefined(_EMPTY)
-        talk = self._talk()
+        prompter = self._prompter()
         verdicts: list[int] = []
         evidence: list[Evidence] = []
         for index, context in enumerate(contexts):
             values = {"user_input": user_input, "context": context.text, "answer": answer}
-            read = yield from talk.ask("context_precision", values, VERDICT)
+            read = yield from prompter.ask("context_precision", values, VERDICT)
             verdict = read.value if self.raw_verdicts else int(read.value != 0)
             verdicts.append(verdict)
             evidence.append(read.evidence(About.CONTEXT, index, verdict))
@@ -117,102 +115,8 @@ class PrecisionWithoutReference(PrecisionWithReference):
     )
 
 
-class ContextPrecision(PrecisionWithReference):
-    """As `PrecisionWithReference`, by its other name."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.4.3:context_precision"
-
-
-class ContextUtilization(PrecisionWithoutReference):
-    """As `PrecisionWithoutReference`, by its other name."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.4.3:context_utilization"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierPrecisionWithReference(PrecisionWithReference):
-    """As `PrecisionWithReference`; 0.3.0 asks at another temperature."""
-
-    name: ClassVar[str] = "ragas-0.3.0:llm_context_precision_with_reference"
-    card: ClassVar[Card] = of_version(PrecisionWithReference.card, "0.3.0")
-    temperature: float = EARLIER_TEMPERATURE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierPrecisionWithoutReference(PrecisionWithoutReference):
-    """As `PrecisionWithoutReference`; 0.3.0 asks at another temperature."""
-
-    name: ClassVar[str] = "ragas-0.3.0:llm_context_precision_without_reference"
-    card: ClassVar[Card] = of_version(PrecisionWithoutReference.card, "0.3.0")
-    temperature: float = EARLIER_TEMPERATURE
-
-
-class EarlierContextPrecision(EarlierPrecisionWithReference):
-    """As `EarlierPrecisionWithReference`, by its other name."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.3.0:context_precision"
-
-
-class EarlierContextUtilization(EarlierPrecisionWithoutReference):
-    """As `EarlierPrecisionWithoutReference`, by its other name."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.3.0:context_utilization"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionsPrecisionWithReference(PrecisionWithReference):
-    """As `PrecisionWithReference`, from the judge's integers as they are; any real number can come out."""
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.context_precision_with_reference"
-    version: ClassVar[int] = 2
-    breaks: ClassVar[Mapping[str, str]] = _NO_BREACH
-    range: ClassVar[tuple[float, float]] = _UNBOUNDED
-    repairs: int = 0
-    reasks: int | None = REASKS
-    raw_verdicts: bool = True
-    refuses_empty: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionsPrecisionWithoutReference(PrecisionWithoutReference):
-    """As `PrecisionWithoutReference`, from the judge's integers as they are; any real number can come out."""
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.context_precision_without_reference"
-    version: ClassVar[int] = 2
-    breaks: ClassVar[Mapping[str, str]] = _NO_BREACH
-    range: ClassVar[tuple[float, float]] = _UNBOUNDED
-    repairs: int = 0
-    reasks: int | None = REASKS
-    raw_verdicts: bool = True
-    refuses_empty: bool = True
-
-
-class CollectionsContextPrecision(CollectionsPrecisionWithReference):
-    """As `CollectionsPrecisionWithReference`, by its other name."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.context_precision"
-
-
-class CollectionsContextUtilization(CollectionsPrecisionWithoutReference):
-    """As `CollectionsPrecisionWithoutReference`, by its other name."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.context_utilization"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextRecall(Judged):
+class ContextRecall(JudgedMetric):
     """Share of the reference's sentences that the judge attributes to the joined contexts, in [0, 1].
 
     Formula: attributed / classifications, all of which the one reply holds: it also splits the reference.
@@ -243,11 +147,11 @@ class ContextRecall(Judged):
     refuses_empty: bool = False
 
     def __post_init__(self) -> None:
-        Judged.__post_init__(self)
+        JudgedMetric.__post_init__(self)
         check_raw(self.name, raw_verdicts=self.raw_verdicts, highest=self.range[1])
 
     def at_most(self, sample: Sample) -> int:
-        """One reply."""
+        """Return the maximum: one reply."""
         del sample
         return self._bound(1)
 
@@ -257,9 +161,8 @@ class ContextRecall(Judged):
         reference = sample.require("reference")
         if self.refuses_empty and not (user_input and contexts and reference):
             return Undefined(_EMPTY)
-        joined = "\n".join(context.text for context in contexts)
-        values = {"user_input": user_input, "contexts": joined, "answer": reference}
-        read = yield from self._talk().ask("context_recall", values, ATTRIBUTED)
+        values = {"user_input": user_input, "contexts": joined(sample), "answer": reference}
+        read = yield from self._prompter().ask("context_recall", values, ATTRIBUTED)
         if not read.value:
             return Undefined("the judge classified no sentence of the reference")
         found = [item.value if self.raw_verdicts else int(item.value != 0) for item in read.value]
@@ -271,47 +174,8 @@ class ContextRecall(Judged):
         return Score(sum(found) / len(found), evidence, counts)
 
 
-class LLMContextRecall(ContextRecall):
-    """As `ContextRecall`, by the name of its class."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.4.3:llm_context_recall"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierContextRecall(ContextRecall):
-    """As `ContextRecall`; 0.3.0 asks at another temperature."""
-
-    name: ClassVar[str] = "ragas-0.3.0:context_recall"
-    card: ClassVar[Card] = of_version(ContextRecall.card, "0.3.0")
-    temperature: float = EARLIER_TEMPERATURE
-
-
-class EarlierLLMContextRecall(EarlierContextRecall):
-    """As `EarlierContextRecall`, by the name of its class."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.3.0:llm_context_recall"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionsContextRecall(ContextRecall):
-    """As `ContextRecall`, from the judge's integers as they are; any real number can come out."""
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.context_recall"
-    version: ClassVar[int] = 2
-    breaks: ClassVar[Mapping[str, str]] = _NO_BREACH
-    range: ClassVar[tuple[float, float]] = _UNBOUNDED
-    repairs: int = 0
-    reasks: int | None = REASKS
-    raw_verdicts: bool = True
-    refuses_empty: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextEntityRecall(Judged):
+class ContextEntityRecall(JudgedMetric):
     """Share of the entities of the reference that the joined contexts name too, in [0, 1).
 
     Formula: |entities of both| / (entities of the reference + 1e-8), compared as texts, letter by letter.
@@ -342,39 +206,18 @@ class ContextEntityRecall(Judged):
     smoothed: bool = True
 
     def at_most(self, sample: Sample) -> int:
-        """Two replies."""
+        """Return the maximum: two replies."""
         del sample
         return self._bound(2)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""
-        reference = sample.require("reference")
-        joined = "\n".join(context.text for context in sample.contexts)
-        talk = self._talk()
-        wanted = yield from talk.ask("entities", {"text": reference}, ENTITIES)
-        there = yield from talk.ask("entities", {"text": joined}, ENTITIES)
+        reference, contexts = sample.require("reference"), joined(sample)
+        prompter = self._prompter()
+        wanted = yield from prompter.ask("entities", {"text": reference}, ENTITIES)
+        there = yield from prompter.ask("entities", {"text": contexts}, ENTITIES)
         common = len(set(wanted.value) & set(there.value))
         total = len(wanted.value) if self.counts_repeats else len(set(wanted.value))
         evidence = (wanted.evidence(About.TEXT, 0, total), there.evidence(About.TEXT, 0, len(there.value)))
         value = common / (total + (_EPSILON if self.smoothed else 0.0)) if total else 0.0
         return Score(value, evidence, {"entities": total, "found": common})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierContextEntityRecall(ContextEntityRecall):
-    """As `ContextEntityRecall`; 0.3.0 asks at another temperature."""
-
-    name: ClassVar[str] = "ragas-0.3.0:context_entity_recall"
-    card: ClassVar[Card] = of_version(ContextEntityRecall.card, "0.3.0")
-    temperature: float = EARLIER_TEMPERATURE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionsContextEntityRecall(ContextEntityRecall):
-    """As `ContextEntityRecall`, over the set of the reference's entities."""
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.context_entity_recall"
-    version: ClassVar[int] = 2
-    repairs: int = 0
-    reasks: int | None = REASKS
-    counts_repeats: bool = False

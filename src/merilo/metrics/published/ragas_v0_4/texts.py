@@ -1,4 +1,4 @@
-"""What ragas 0.2 to 0.4 measure without a judge: contexts by their letters or ids, responses by their letters."""
+"""Metrics without a judge in ragas 0.2 to 0.4: contexts by their spelling or ids, responses by their spelling."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from merilo.metrics.base import Card, Kinds, Ordinary, Score, Undefined, choice
 from merilo.metrics.formulas import average_precision, smoothed_average_precision
 from merilo.metrics.published.ragas_v0_4.distances import Distance, similarity
-from merilo.metrics.published.ragas_v0_4.talk import of_version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +23,7 @@ _NOTHING_RETRIEVED: Final = "nothing was retrieved"
 
 
 class Comparison(StrEnum):
-    """When a similarity is high enough."""
+    """The comparison of a similarity with the threshold."""
 
     AT_LEAST = ">="
     ABOVE = ">"
@@ -40,7 +39,7 @@ class _Unasked(Ordinary):
     asks = _NOTHING
 
     def at_most(self, sample: Sample) -> int:
-        """No question."""
+        """Return the maximum: no question."""
         del sample
         return 0
 
@@ -65,7 +64,7 @@ class _ByLetters(_Unasked):
         object.__setattr__(self, "comparison", comparison)
 
     def _found(self, context: Context, among: Sequence[Context]) -> bool:
-        """Whether one of these, of which there is at least one, is near enough."""
+        """Return True if one of these contexts, at least one, is similar enough."""
         best = max(similarity(self.distance, context.text, other.text) for other in among)
         return best >= self.threshold if self.comparison is Comparison.AT_LEAST else best > self.threshold
 
@@ -149,22 +148,6 @@ class NonLLMRecall(_ByLetters):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierNonLLMPrecision(NonLLMPrecision):
-    """As `NonLLMPrecision`, in 0.3.0."""
-
-    name: ClassVar[str] = "ragas-0.3.0:non_llm_context_precision_with_reference"
-    card: ClassVar[Card] = of_version(NonLLMPrecision.card, "0.3.0")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierNonLLMRecall(NonLLMRecall):
-    """As `NonLLMRecall`, in 0.3.0."""
-
-    name: ClassVar[str] = "ragas-0.3.0:non_llm_context_recall"
-    card: ClassVar[Card] = of_version(NonLLMRecall.card, "0.3.0")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class IDBasedPrecision(_Unasked):
     """Share of the different retrieved ids that are reference ids, in [0, 1].
 
@@ -231,7 +214,7 @@ class IDBasedRecall(_Unasked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StringSimilarity(_Unasked):
-    """How alike response and reference are spelled, in [0, 1]; 1 for two empty texts.
+    """Similarity of the spelling of response and reference, in [0, 1]; 1 for two empty texts.
 
     Formula: 1 minus the normalised `distance`. Source: ragas 0.4.3, NonLLMStringSimilarity; since 0.2.
     """
@@ -288,7 +271,7 @@ class ExactMatch(_Unasked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StringPresence(_Unasked):
-    """1 when the reference stands in the response letter by letter, else 0; an empty reference stands in any.
+    """1 if the response contains the reference exactly, otherwise 0; every response contains an empty reference.
 
     Source: ragas 0.4.3, StringPresence.
     """
@@ -311,70 +294,3 @@ class StringPresence(_Unasked):
         """See `Metric.plan`."""
         yield from ()
         return Score(float(sample.require("reference") in sample.require("response")))
-
-
-class StringPresent(StringPresence):
-    """As `StringPresence`, by the name that upstream reports."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.4.3:string_present"
-
-
-class EarlierStringSimilarity(StringSimilarity):
-    """As `StringSimilarity`, in 0.3.0."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.3.0:non_llm_string_similarity"
-    card: ClassVar[Card] = of_version(StringSimilarity.card, "0.3.0")
-
-
-class EarlierExactMatch(ExactMatch):
-    """As `ExactMatch`, in 0.3.0."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.3.0:exact_match"
-    card: ClassVar[Card] = of_version(ExactMatch.card, "0.3.0")
-
-
-class EarlierStringPresence(StringPresence):
-    """As `StringPresence`, in 0.3.0."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.3.0:string_presence"
-    card: ClassVar[Card] = of_version(StringPresence.card, "0.3.0")
-
-
-class EarlierStringPresent(EarlierStringPresence):
-    """As `EarlierStringPresence`, by the name that upstream reports."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.3.0:string_present"
-
-
-class CollectionsStringSimilarity(StringSimilarity):
-    """As `StringSimilarity`."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.non_llm_string_similarity"
-
-
-class CollectionsExactMatch(ExactMatch):
-    """As `ExactMatch`."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.exact_match"
-
-
-class CollectionsStringPresence(StringPresence):
-    """As `StringPresence`."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "ragas-0.4.3:collections.string_presence"

@@ -15,9 +15,10 @@ from merilo.errors import UsageError
 from merilo.judging.ask import both, together
 from merilo.judging.questions import Completion
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
-from merilo.metrics.published.asking import Asker
+from merilo.metrics.published.asking import Asker, RequestTemplate
 from merilo.metrics.published.ragchecker.tables import FORMULAS, Label, Tables, scores_of
 from merilo.metrics.published.replies import ReplyFault, object_in, texts_in
+from merilo.metrics.variants import variant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample, TextField
     from merilo.judging.ask import Plan
     from merilo.metrics.base import Metric
-    from merilo.metrics.published.asking import Heard
+    from merilo.metrics.published.asking import ReadReply, Reply
 
 __all__ = ["FORMULAS", "METRICS", "Tables", "scores_of"]
 
@@ -57,7 +58,7 @@ _CARD: Final = Card(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Checked(Ordinary):
-    """What the metrics of RAGChecker have in common: claims are extracted, then checked text by text.
+    """A metric of RAGChecker: claims are extracted, then checked text by text.
 
     A claim and a text get one of the labels Entailment, Neutral and Contradiction; only the first counts. A
     reply that is no list of claims or does not label each claim makes the outcome Failed.
@@ -88,7 +89,7 @@ class _Checked(Ordinary):
             raise UsageError(f"Metric {self.name!r} takes claims_per_prompt=1 or more, got {self.claims_per_prompt}.")
 
     def at_most(self, sample: Sample) -> int:
-        """The claims of both texts, and a request for each full pack of them and each text it is checked against."""
+        """Return the maximum: the claims of both texts, and one request for each pack of claims and other text."""
         if not sample.present >= self.needs:
             return 0
         passages, size = len(sample.retrieved_contexts or ()), self.claims_per_prompt
@@ -160,222 +161,177 @@ class _Checker:
     asker: Asker
 
     def claims(self, user_input: str, text: str | None) -> Plan[tuple[str, ...]]:
-        """The claims of a text; none where there is no text to ask about."""
+        """Return the claims of a text; none if there is no text to ask about."""
         if text is None:
             return ()
         values = {"question": user_input, "text": text}
-        heard = yield from self.asker.ask("claims", values, likely=_LIKELY_CLAIMS)
-        try:
-            claims = texts_in(object_in(heard.text), "claims")
-        except ReplyFault as fault:
-            raise heard.unreadable(str(fault)) from None
-        if len(claims) > _most_claims(text):
-            raise heard.unreadable(f"The reply lists {len(claims)} claims of a text that cannot make so many.")
-        return claims
+        return (yield from self.asker.read(_claims_of(text), values)).value
 
     def table(self, claims: Sequence[str], texts: Sequence[str]) -> Plan[_Table]:
-        """The labels of the claims against each of the texts."""
+        """Return the labels of the claims against each of the texts."""
         columns = yield from together([self._column(claims, text) for text in texts])
         rows = tuple(tuple(column[at][0] for column in columns) for at in range(len(claims)))
         evidence = tuple(
-            Evidence(About.STATEMENT, at, column[at][1].verdict, text=claim, value=float(column[at][0]))
+            column[at][1].evidence(About.STATEMENT, at, float(column[at][0]), claim)
             for at, claim in enumerate(claims)
             for column in columns
         )
         return _Table(rows, evidence)
 
-    def _column(self, claims: Sequence[str], text: str) -> Plan[list[tuple[bool, Heard]]]:
+    def _column(self, claims: Sequence[str], text: str) -> Plan[list[tuple[bool, Reply]]]:
         size = self.claims_per_prompt
         packs = [claims[start : start + size] for start in range(0, len(claims), size)]
         checked = yield from together([self._pack(pack, text) for pack in packs])
-        return [pair for pairs in checked for pair in pairs]
+        return [(label is Label.ENTAILMENT, pack.reply) for pack in checked for label in pack.value]
 
-    def _pack(self, claims: Sequence[str], text: str) -> Plan[list[tuple[bool, Heard]]]:
+    def _pack(self, claims: Sequence[str], text: str) -> Plan[ReadReply[list[Label]]]:
         numbered = "\n".join(f"{number}. {' '.join(claim.split())}" for number, claim in enumerate(claims, start=1))
-        likely = json.dumps({"labels": [Label.ENTAILMENT] * len(claims)})
-        heard = yield from self.asker.ask("labels", {"claims": numbered, "text": text}, likely=likely)
-        try:
-            labels = [Label(label.strip().capitalize()) for label in texts_in(object_in(heard.text), "labels")]
-        except ValueError as fault:  # a ReplyFault is one
-            raise heard.unreadable(str(fault)) from None
-        if len(labels) != len(claims):
-            raise heard.unreadable(f"The reply gives {len(labels)} labels to {len(claims)} claims.")
-        return [(label is Label.ENTAILMENT, heard) for label in labels]
+        return (yield from self.asker.read(_labels_of(len(claims)), {"claims": numbered, "text": text}))
+
+
+def _claims_of(text: str) -> RequestTemplate[tuple[str, ...]]:
+    """Return the request for the claims of a text; a reply with more claims than it can make is unreadable."""
+
+    def read(reply: Reply) -> tuple[str, ...]:
+        claims = texts_in(object_in(reply.text), "claims")
+        if len(claims) > _most_claims(text):
+            raise ReplyFault(f"The reply lists {len(claims)} claims of a text that cannot make so many.")
+        return claims
+
+    return RequestTemplate("claims", _LIKELY_CLAIMS, read)
+
+
+def _labels_of(count: int) -> RequestTemplate[list[Label]]:
+    """Return the request for the labels of this many claims; a reply with another number of labels is unreadable."""
+
+    def read(reply: Reply) -> list[Label]:
+        labels = [Label(label.strip().capitalize()) for label in texts_in(object_in(reply.text), "labels")]
+        if len(labels) != count:
+            raise ReplyFault(f"The reply gives {len(labels)} labels to {count} claims.")
+        return labels
+
+    return RequestTemplate("labels", json.dumps({"labels": [Label.ENTAILMENT] * count}), read)
 
 
 def _most_claims(text: str) -> int:
-    """How many claims a text can make at most, one for every four characters; some always, since texts are terse."""
+    """Return the maximum number of claims of a text, one for every four characters, and some always for terse texts."""
     return max(_ALWAYS_CLAIMS, len(text) // _LETTERS_PER_CLAIM)
 
 
-def _card(summary: str, formula: str, *relatives: str) -> Card:
-    return replace(_CARD, summary=f"{summary} (RAGChecker).", formula=formula, relatives=relatives)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Precision(_Checked):
-    """Claims of the response that the reference entails / claims of the response. See `_Checked`."""
-
-    name: ClassVar[str] = "ragchecker:precision"
-    tables: ClassVar[frozenset[str]] = frozenset({"answer2response"})
-    card: ClassVar[Card] = _card(
-        "Share of the response's claims that the reference entails",
-        "Entailed claims of the response / claims of the response.",
-        "ragchecker:recall",
-        "ragchecker:f1",
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recall(_Checked):
-    """Claims of the reference that the response entails / claims of the reference. See `_Checked`."""
-
-    name: ClassVar[str] = "ragchecker:recall"
-    tables: ClassVar[frozenset[str]] = frozenset({"response2answer"})
-    card: ClassVar[Card] = _card(
-        "Share of the reference's claims that the response entails",
-        "Entailed claims of the reference / claims of the reference.",
-        "ragchecker:precision",
-        "ragchecker:f1",
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class F1(_Checked):
-    """The harmonic mean of precision and recall, 0 when either is 0. See `_Checked`."""
-
-    name: ClassVar[str] = "ragchecker:f1"
-    tables: ClassVar[frozenset[str]] = frozenset({"answer2response", "response2answer"})
-    card: ClassVar[Card] = _card(
-        "Agreement of the response with the reference, claim by claim",
-        "Harmonic mean of precision and recall; 0 when either is 0.",
-        "ragchecker:precision",
-        "ragchecker:recall",
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimRecall(_Checked):
-    """Claims of the reference that some passage entails / claims of the reference. See `_Checked`."""
-
-    name: ClassVar[str] = "ragchecker:claim_recall"
-    tables: ClassVar[frozenset[str]] = frozenset({"retrieved2answer"})
-    card: ClassVar[Card] = _card(
-        "Share of the reference's claims that were retrieved",
-        "Claims of the reference entailed by some passage / claims of the reference.",
-        "context_recall",
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextPrecision(_Checked):
-    """Passages that entail some claim of the reference / passages, whatever their rank. See `_Checked`."""
-
-    name: ClassVar[str] = "ragchecker:context_precision"
-    tables: ClassVar[frozenset[str]] = frozenset({"retrieved2answer"})
-    card: ClassVar[Card] = _card(
-        "Share of the passages that hold something of the reference",
-        "Passages that entail some claim of the reference / passages; the rank does not count.",
-        "context_precision",
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextUtilization(_Checked):
-    """Retrieved claims of the reference that the response entails / retrieved ones; none: 0. See `_Checked`."""
-
-    name: ClassVar[str] = "ragchecker:context_utilization"
-    tables: ClassVar[frozenset[str]] = frozenset({"retrieved2answer", "response2answer"})
-    card: ClassVar[Card] = _card(
-        "Share of what was retrieved of the reference that the response says",
-        "Claims of the reference both retrieved and in the response / those retrieved; 0 when none was.",
-        "context_utilization",
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoiseSensitivityInRelevant(_Checked):
-    """Wrong claims of the response that a passage entails which is of use / its claims. See `_Checked`."""
-
-    name: ClassVar[str] = "ragchecker:noise_sensitivity_in_relevant"
-    higher_is_better: ClassVar[bool] = False
-    tables: ClassVar[frozenset[str]] = frozenset({"answer2response", "retrieved2answer", "retrieved2response"})
-    card: ClassVar[Card] = _card(
-        "Share of the response's claims that are wrong and stand in a relevant passage",
-        "Claims not entailed by the reference but by a passage that entails some claim of it / claims.",
-        "ragchecker:noise_sensitivity_in_irrelevant",
-        "ragchecker:hallucination",
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoiseSensitivityInIrrelevant(_Checked):
-    """Wrong claims of the response that only passages of no use entail / its claims. See `_Checked`."""
-
-    name: ClassVar[str] = "ragchecker:noise_sensitivity_in_irrelevant"
-    higher_is_better: ClassVar[bool] = False
-    tables: ClassVar[frozenset[str]] = frozenset({"answer2response", "retrieved2answer", "retrieved2response"})
-    card: ClassVar[Card] = _card(
-        "Share of the response's claims that are wrong and stand in irrelevant passages only",
-        "Claims not entailed by the reference but by a passage, and by none that entails a claim of it / claims.",
-        "ragchecker:noise_sensitivity_in_relevant",
-        "ragchecker:hallucination",
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hallucination(_Checked):
-    """Wrong claims of the response that no passage entails / its claims. See `_Checked`."""
-
-    name: ClassVar[str] = "ragchecker:hallucination"
-    higher_is_better: ClassVar[bool] = False
-    tables: ClassVar[frozenset[str]] = frozenset({"answer2response", "retrieved2response"})
-    card: ClassVar[Card] = _card(
-        "Share of the response's claims that are wrong and stand in no passage",
-        "Claims entailed neither by the reference nor by any passage / claims.",
-        "ragchecker:faithfulness",
-        "ragchecker:self_knowledge",
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelfKnowledge(_Checked):
-    """Right claims of the response that no passage entails / its claims. See `_Checked`."""
-
-    name: ClassVar[str] = "ragchecker:self_knowledge"
-    tables: ClassVar[frozenset[str]] = frozenset({"answer2response", "retrieved2response"})
-    card: ClassVar[Card] = _card(
-        "Share of the response's claims that are right and stand in no passage",
-        "Claims entailed by the reference and by no passage / claims.",
-        "ragchecker:faithfulness",
-        "ragchecker:hallucination",
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Faithfulness(_Checked):
-    """Claims of the response that some passage entails / its claims. See `_Checked`."""
-
-    name: ClassVar[str] = "ragchecker:faithfulness"
-    tables: ClassVar[frozenset[str]] = frozenset({"retrieved2response"})
-    card: ClassVar[Card] = _card(
-        "Share of the response's claims that some passage entails",
-        "Claims entailed by some passage / claims; with hallucination and self_knowledge 1, given a passage.",
-        "faithfulness",
+def _row(
+    name: str,
+    doc: str,
+    tables: frozenset[str],
+    summary: str,
+    formula: str,
+    *relatives: str,
+    lower_is_better: bool = False,
+) -> type[_Checked]:
+    """Return one of the eleven metrics: `_Checked` with its tables and its card."""
+    card = replace(_CARD, summary=f"{summary} (RAGChecker).", formula=formula, relatives=relatives)
+    return variant(
+        _Checked, name, f"{doc} See `_Checked`.", tables=tables, card=card, higher_is_better=not lower_is_better
     )
 
 
 METRICS: Final[tuple[type[Metric], ...]] = (
-    Precision,
-    Recall,
-    F1,
-    ClaimRecall,
-    ContextPrecision,
-    ContextUtilization,
-    NoiseSensitivityInRelevant,
-    NoiseSensitivityInIrrelevant,
-    Hallucination,
-    SelfKnowledge,
-    Faithfulness,
+    _row(
+        "ragchecker:precision",
+        "Claims of the response that the reference entails / claims of the response.",
+        frozenset({"answer2response"}),
+        "Share of the response's claims that the reference entails",
+        "Entailed claims of the response / claims of the response.",
+        "ragchecker:recall",
+        "ragchecker:f1",
+    ),
+    _row(
+        "ragchecker:recall",
+        "Claims of the reference that the response entails / claims of the reference.",
+        frozenset({"response2answer"}),
+        "Share of the reference's claims that the response entails",
+        "Entailed claims of the reference / claims of the reference.",
+        "ragchecker:precision",
+        "ragchecker:f1",
+    ),
+    _row(
+        "ragchecker:f1",
+        "The harmonic mean of precision and recall, 0 when either is 0.",
+        frozenset({"answer2response", "response2answer"}),
+        "Agreement of the response with the reference, claim by claim",
+        "Harmonic mean of precision and recall; 0 when either is 0.",
+        "ragchecker:precision",
+        "ragchecker:recall",
+    ),
+    _row(
+        "ragchecker:claim_recall",
+        "Claims of the reference that some passage entails / claims of the reference.",
+        frozenset({"retrieved2answer"}),
+        "Share of the reference's claims that were retrieved",
+        "Claims of the reference entailed by some passage / claims of the reference.",
+        "context_recall",
+    ),
+    _row(
+        "ragchecker:context_precision",
+        "Passages that entail some claim of the reference / passages, whatever their rank.",
+        frozenset({"retrieved2answer"}),
+        "Share of the passages that hold something of the reference",
+        "Passages that entail some claim of the reference / passages; the rank does not count.",
+        "context_precision",
+    ),
+    _row(
+        "ragchecker:context_utilization",
+        "Retrieved claims of the reference that the response entails / retrieved ones; none: 0.",
+        frozenset({"retrieved2answer", "response2answer"}),
+        "Share of what was retrieved of the reference that the response says",
+        "Claims of the reference both retrieved and in the response / those retrieved; 0 when none was.",
+        "context_utilization",
+    ),
+    _row(
+        "ragchecker:noise_sensitivity_in_relevant",
+        "Wrong claims of the response that a passage entails which is of use / its claims.",
+        frozenset({"answer2response", "retrieved2answer", "retrieved2response"}),
+        "Share of the response's claims that are wrong and stand in a relevant passage",
+        "Claims not entailed by the reference but by a passage that entails some claim of it / claims.",
+        "ragchecker:noise_sensitivity_in_irrelevant",
+        "ragchecker:hallucination",
+        lower_is_better=True,
+    ),
+    _row(
+        "ragchecker:noise_sensitivity_in_irrelevant",
+        "Wrong claims of the response that only passages of no use entail / its claims.",
+        frozenset({"answer2response", "retrieved2answer", "retrieved2response"}),
+        "Share of the response's claims that are wrong and stand in irrelevant passages only",
+        "Claims not entailed by the reference but by a passage, and by none that entails a claim of it / claims.",
+        "ragchecker:noise_sensitivity_in_relevant",
+        "ragchecker:hallucination",
+        lower_is_better=True,
+    ),
+    _row(
+        "ragchecker:hallucination",
+        "Wrong claims of the response that no passage entails / its claims.",
+        frozenset({"answer2response", "retrieved2response"}),
+        "Share of the response's claims that are wrong and stand in no passage",
+        "Claims entailed neither by the reference nor by any passage / claims.",
+        "ragchecker:faithfulness",
+        "ragchecker:self_knowledge",
+        lower_is_better=True,
+    ),
+    _row(
+        "ragchecker:self_knowledge",
+        "Right claims of the response that no passage entails / its claims.",
+        frozenset({"answer2response", "retrieved2response"}),
+        "Share of the response's claims that are right and stand in no passage",
+        "Claims entailed by the reference and by no passage / claims.",
+        "ragchecker:faithfulness",
+        "ragchecker:hallucination",
+    ),
+    _row(
+        "ragchecker:faithfulness",
+        "Claims of the response that some passage entails / its claims.",
+        frozenset({"retrieved2response"}),
+        "Share of the response's claims that some passage entails",
+        "Claims entailed by some passage / claims; with hallucination and self_knowledge 1, given a passage.",
+        "faithfulness",
+    ),
 )
 """The metrics of this module, in the order in which they are shown."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Self
 
-from merilo.metrics.formulas import f_measure, mean
+from merilo.metrics.formulas import f_measure, fraction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Label(StrEnum):
-    """What a checker says of a claim and a text."""
+    """The label of a claim and a text."""
 
     ENTAILMENT = "Entailment"
     NEUTRAL = "Neutral"
@@ -27,7 +27,7 @@ class Label(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """Which claims are entailed by which texts; a table without claims is empty."""
+    """The claims that each text entails; a table without claims is empty."""
 
     answer2response: tuple[bool, ...] = ()
     """For each claim of the response: by the reference?"""
@@ -54,7 +54,7 @@ class Tables:
         retrieved2answer: Sequence[Sequence[str]] = (),
         retrieved2response: Sequence[Sequence[str]] = (),
     ) -> Self:
-        """The tables that these labels make: only Entailment is true. Raises ValueError for any other word."""
+        """Return the tables that these labels make: only Entailment is true. Raises ValueError for any other word."""
         return cls(
             answer2response=_entailed(answer2response),
             response2answer=_entailed(response2answer),
@@ -73,8 +73,8 @@ def _entailed(labels: Sequence[str]) -> tuple[bool, ...]:
 
 
 def _share(flags: Sequence[bool]) -> float:
-    """The share of true flags; 0 for none."""
-    return mean(flags) if flags else 0.0
+    """Return the fraction of true flags; 0 for none."""
+    return fraction(sum(flags), len(flags))
 
 
 def _precision(tables: Tables) -> float:
@@ -155,5 +155,5 @@ FORMULAS: Final[Mapping[str, Formula]] = {
 
 
 def scores_of(tables: Tables) -> dict[str, float]:
-    """All eleven metrics of one sample, by name. Raises ValueError where tables differ in their claims."""
+    """Return all eleven metrics of one sample, by name. Raises ValueError if tables differ in their claims."""
     return {name: formula(tables) for name, formula in FORMULAS.items()}

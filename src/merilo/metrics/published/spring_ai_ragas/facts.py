@@ -13,7 +13,14 @@ from merilo.judging.questions import Completion, Embeddings
 from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined, choice
 from merilo.metrics.formulas import cosine, f_measure
 from merilo.metrics.published.replies import ReplyFault, fields_of
-from merilo.metrics.published.spring_ai_ragas.models import DISAGREE, Ask, NoConsensus, Panel, ScoresEmpty, Told, card
+from merilo.metrics.published.spring_ai_ragas.models import (
+    DISAGREE,
+    ModelRequest,
+    NoConsensus,
+    Panel,
+    ScoresEmpty,
+    card,
+)
 from merilo.metrics.published.spring_ai_ragas.replies import numbered, objects_in, text_or_blank, texts_of
 
 if TYPE_CHECKING:
@@ -22,6 +29,7 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.judging.verdicts import MatrixVerdict
+    from merilo.metrics.published.asking import ReadReply
 
 
 _EMPTY: Final[Mapping[str, str]] = MappingProxyType({"needs": "empty_is_zero", "nothing to judge": "empty_is_zero"})
@@ -29,7 +37,7 @@ _NEEDS: Final = ("response", "reference")
 
 
 class Mode(StrEnum):
-    """What is told of precision and recall."""
+    """The number to report."""
 
     F1 = "f1"
     PRECISION = "precision"
@@ -66,65 +74,65 @@ def _likely(claims: Claims) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What the models made of response and reference: verdicts on the claims of both, by role."""
+    """The verdicts of the models on the claims of response and reference, by role."""
 
-    response: Mapping[str, Told[_Checks]]
+    response: Mapping[str, ReadReply[_Checks]]
     """Claims of the response against the reference: precision."""
-    reference: Mapping[str, Told[_Checks]]
+    reference: Mapping[str, ReadReply[_Checks]]
     """Claims of the reference against the response: recall."""
 
     @property
     def evidence(self) -> list[Evidence]:
         """Every claim with its verdict, those of the response first."""
         return [
-            Evidence(About.STATEMENT, index, told.verdict, text=each.claim, value=float(each.supported))
+            reply.evidence(About.STATEMENT, index, text=each.claim, value=float(each.supported))
             for side in (self.response, self.reference)
-            for told in side.values()
-            for index, each in enumerate(told.found)
+            for reply in side.values()
+            for index, each in enumerate(reply.value)
         ]
 
     @property
     def counts(self) -> dict[str, int | None]:
-        """How many claims and how many of them are supported, over all models."""
+        """The numbers of claims and of supported claims, over all models."""
         found: dict[str, int | None] = {}
         for name, side in (("response", self.response), ("reference", self.reference)):
-            checks = [each.supported for told in side.values() for each in told.found]
+            checks = [each.supported for reply in side.values() for each in reply.value]
             found |= {f"{name}_claims": len(checks), f"{name}_supported": sum(checks)}
         return found
 
 
 def _compared(panel: Panel, names: tuple[str, ...], response: str, reference: str) -> Plan[Compared]:
-    """Both texts cut into claims and checked against each other; a model that fails at a step drops out."""
+    """Return the claims of both texts, checked against each other; a model that fails at a step drops out."""
     likely = '{"claims": ["A claim."]}'
     rubric = "factual_correctness.claims"
     mine = yield from panel.ask(names, rubric, {"text": response}, likely=likely, read=_claims)
     theirs = yield from panel.ask(tuple(mine), rubric, {"text": reference}, likely=likely, read=_claims)
     checked = tuple(theirs)
     asks = [
-        Ask(
+        ModelRequest(
             role,
             "factual_correctness.verdicts",
-            {"context": against, "claims": numbered(side[role].found)},
-            _likely(side[role].found),
+            {"context": against, "claims": numbered(side[role].value)},
+            _likely(side[role].value),
         )
         for role in checked
         for side, against in ((mine, reference), (theirs, response))
     ]
-    told = yield from panel.hear(asks, _checks)
-    pairs = zip(checked, told[::2], told[1::2], strict=True)
+    replies = yield from panel.read(asks, _checks)
+    pairs = zip(checked, replies[::2], replies[1::2], strict=True)
     whole = {role: (own, other) for role, own, other in pairs if own is not None and other is not None}
     return Compared(
         {role: own for role, (own, _) in whole.items()}, {role: other for role, (_, other) in whole.items()}
     )
 
 
-def _supported(told: Told[_Checks]) -> float | None:
-    return sum(each.supported for each in told.found) / len(told.found) if told.found else None
+def _supported(reply: ReadReply[_Checks]) -> float | None:
+    return sum(each.supported for each in reply.value) / len(reply.value) if reply.value else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactualCorrectness(ScoresEmpty):
-    """How far response and reference state the same facts, by each model, then over the models, in [0, 1].
+    """Agreement of response and reference on the facts, by each model, then over the models, in [0, 1].
 
     Formula: precision = SUPPORTED / verdicts on the response's claims against the reference, recall the other way
     round, F1 = 2 · precision · recall / (precision + recall), 0 where both are 0; then the average over the models.
@@ -157,7 +165,7 @@ class FactualCorrectness(ScoresEmpty):
         object.__setattr__(self, "mode", choice(Mode, self.mode.lower(), metric=self.name, parameter="mode"))
 
     def at_most(self, sample: Sample) -> int:
-        """Four questions for each model."""
+        """Return the maximum: four questions for each model."""
         return 4 * len(self.names) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -213,7 +221,7 @@ class SemanticSimilarity(ScoresEmpty):
         return (self._bound or self._named or ("judge",))[:1]
 
     def at_most(self, sample: Sample) -> int:
-        """One question."""
+        """Return the maximum: one question."""
         return 1 if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -272,7 +280,7 @@ class AnswerCorrectness(ScoresEmpty):
             )
 
     def at_most(self, sample: Sample) -> int:
-        """Four questions for each model, and one for vectors."""
+        """Return the maximum: four questions for each model, and one for vectors."""
         return 4 * len(self.names) + 1 if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -296,11 +304,11 @@ class AnswerCorrectness(ScoresEmpty):
             likeness = self._zero(panel, "semantic similarity")
         total = self.factual_weight + self.semantic_weight
         value = self.factual_weight / total * factual + self.semantic_weight / total * likeness
-        return Score(min(1.0, max(-1.0, value)), tuple(found.evidence), found.counts, tuple(panel.flags))
+        return Score(min(1.0, max(-1.0, value)), tuple(found.evidence), found.counts, panel.flags.phrases)
 
     @staticmethod
     def _zero(panel: Panel, part: str) -> float:
-        panel.flag(f"{part} could not be found out and was scored 0")
+        panel.flags.add(f"{part} could not be found out and was scored 0")
         return 0.0
 
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.judging.untyped import as_list, as_object
-from merilo.metrics.base import About, Card, Evidence, Score, Undefined
+from merilo.metrics.base import About, Card, Score, Undefined
 from merilo.metrics.published.replies import Fields, fields_of
 from merilo.metrics.published.spring_ai_ragas.models import (
     DISAGREE,
     Aggregator,
-    Ask,
+    ModelRequest,
     Panel,
     SeveralModels,
     aggregate,
@@ -33,7 +33,7 @@ _JUDGED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "blank
 
 
 def _field(value: object, name: str) -> Fields:
-    """The object of a reply; a bare value stands for its field `name`."""
+    """Return the object of a reply; a bare value counts as its field `name`."""
     return {name: value} if as_object(value) is None and as_list(value) is None else fields_of(value)
 
 
@@ -43,7 +43,7 @@ def _meets(value: object) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Iterated(SeveralModels):
-    """What both have in common: each model is asked several times, side by side.
+    """A metric that asks each model several times, side by side.
 
     - `definition`: what is asked for, in words; the published code has no default for it.
     - `strictness`: how often each model is asked, at least once. What fails is left out, flagged; a model of which
@@ -66,7 +66,7 @@ class Iterated(SeveralModels):
             raise UsageError(f"Metric {name!r} takes definition=TEXT, what is asked of the response; it is blank.")
 
     def at_most(self, sample: Sample) -> int:
-        """`strictness` questions for each model."""
+        """Return the maximum: `strictness` questions for each model."""
         return len(self.names) * self.strictness if self.needs <= sample.present else 0
 
     def iterated(
@@ -76,20 +76,20 @@ class Iterated(SeveralModels):
         read: Callable[[object], float],
         voted: Aggregator,
     ) -> Plan[Score | Undefined]:
-        """The outcome of several replies of each model. `ask`: rubric, values and likely reply."""
-        asks = [Ask(role, *ask) for role in self.names for _ in range(self.strictness)]
-        told = [each for each in (yield from panel.hear(asks, read)) if each is not None]
+        """Return the outcome of several replies of each model. `ask`: rubric, values and likely reply."""
+        asks = [ModelRequest(role, *ask) for role in self.names for _ in range(self.strictness)]
+        replies = [each for each in (yield from panel.read(asks, read)) if each is not None]
         by_role: dict[str, list[float]] = {}
-        for each in told:
-            by_role.setdefault(each.role, []).append(each.found)
+        for each in replies:
+            by_role.setdefault(each.role, []).append(each.value)
         scores = {role: aggregate(found, voted) for role, found in by_role.items()}
-        evidence = [Evidence(About.TEXT, 0, each.verdict, value=each.found) for each in told]
-        return self.outcome(panel, scores, evidence, {"replies": len(told)})
+        evidence = [each.evidence(About.TEXT, 0, value=each.value) for each in replies]
+        return self.outcome(panel, scores, evidence, {"replies": len(replies)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AspectCritic(Iterated):
-    """Whether the response meets a criterion: 1 or 0 by each model, then over the models, in [0, 1].
+    """Verdict on whether the response meets a criterion: 1 or 0 by each model, then over the models, in [0, 1].
 
     Formula: average over the models of the majority of a model's replies: 1 when strictly more than half of them say
     true. A verdict of null is false. Failed when no reply can be read. Source: spring-ai-ragas 0.3.3,
@@ -121,13 +121,13 @@ class AspectCritic(Iterated):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimpleCriteriaScore(Iterated):
-    """How well the response meets a criterion, by each model, then over the models, in [0, 1].
+    """Rating of the response on a criterion, by each model, then over the models, in [0, 1].
 
     Formula: average over the models of the median of a model's scores, each cut to the scale and brought from
     [min_score, max_score] to [0, 1]; null counts as 0. The reference is shown where there is one. Failed when no
     reply can be read. Source: spring-ai-ragas 0.3.3, SimpleCriteriaScoreMetric.
 
-    - `min_score`, `max_score`: the scale that the models are told, min below max.
+    - `min_score`, `max_score`: the scale that is shown to the models, min below max.
     """
 
     name: ClassVar[str] = "spring-ai-ragas:simple_criteria_score"

@@ -1,6 +1,6 @@
 """The metrics of spring-ai-ragas 0.3.3 as they were published, quirks included.
 
-What each measures and how stands in its class, in the other modules of this package. Not reproduced: metrics of
+The class of each, in the other modules of this package, documents its formula. Not reproduced: metrics of
 agents, of several turns, by a rubric of grades, and those that only compare letters or words.
 """
 

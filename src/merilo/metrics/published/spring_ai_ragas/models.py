@@ -1,4 +1,4 @@
-"""How spring-ai-ragas asks several models: who is asked, who drops out, and how scores become one."""
+"""The models of spring-ai-ragas: which are asked, which drop out, and how their scores become one."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import re
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from statistics import median
-from typing import TYPE_CHECKING, Final, Generic, NoReturn, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeVar
 
 from merilo.errors import UsageError
-from merilo.judging.ask import AskFailed, attempt, together
+from merilo.judging.ask import AskFailed, together
 from merilo.judging.questions import Completion
-from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind
+from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card, Kinds, Ordinary, Score, Undefined, choice
-from merilo.metrics.formulas import mean
-from merilo.metrics.published.asking import Asker
-from merilo.metrics.published.replies import ReplyFault
+from merilo.metrics.formulas import fraction, mean
+from merilo.metrics.published.asking import Asker, Flags, ReadReply, RequestTemplate
 from merilo.metrics.published.spring_ai_ragas.replies import json_of
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
+    from merilo.judging.questions import Question
     from merilo.metrics.base import Evidence
 
 R = TypeVar("R")
@@ -37,7 +37,7 @@ DISAGREE: Final = "the models' scores lie further apart than the tolerance"
 
 
 class Aggregator(StrEnum):
-    """How the scores of several models become one."""
+    """The way in which the scores of several models become one."""
 
     AVERAGE = "average"
     MEDIAN = "median"
@@ -55,7 +55,7 @@ class NoConsensus(ValueError):
 
 
 def aggregate(scores: Sequence[float], aggregator: Aggregator | str, *, tolerance: float = TOLERANCE) -> float:
-    """One score out of the scores of several models, in any order.
+    """Return one score from the scores of several models, in any order.
 
     `tolerance`: the widest spread that CONSENSUS takes. Raises ValueError for no scores, NoConsensus for
     scores too far apart, UsageError for an unknown aggregator. Source: spring-ai-ragas 0.3.3, ScoreAggregator.
@@ -83,7 +83,7 @@ def aggregate(scores: Sequence[float], aggregator: Aggregator | str, *, toleranc
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ModelRequest:
     """One request to one model."""
 
     role: str
@@ -92,35 +92,36 @@ class Ask:
     likely: str
 
 
-@dataclass(frozen=True, slots=True)
-class Told(Generic[R]):
-    """What a model replied, and what was read of it."""
-
-    role: str
-    verdict: CompletionVerdict
-    found: R
-
-
 @dataclass(slots=True)
 class Panel:
-    """The models that are asked about one sample; made anew in every plan.
+    """The models that are asked about one sample; each plan makes its own.
 
     A model whose call fails or whose reply cannot be read is left out of that step and noted in `lost`.
     """
 
     asker: Asker
     lost: list[AskFailed] = field(default_factory=list[AskFailed])
-    flags: dict[str, None] = field(default_factory=dict[str, None])
-    _last: Completion | None = None
+    flags: Flags = field(default_factory=Flags)
+    _last: Question[Any] | None = None
 
-    def hear(self, asks: Sequence[Ask], read: Callable[[object], R]) -> Plan[tuple[Told[R] | None, ...]]:
-        """What was read of each reply, in ask order; None where there is nothing. All asked side by side.
+    def read(
+        self, requests: Sequence[ModelRequest], read: Callable[[object], R]
+    ) -> Plan[tuple[ReadReply[R] | None, ...]]:
+        """Return what was read of each reply, in order; None if there is nothing. All are asked side by side.
 
         `read` takes the JSON value of a reply and raises ReplyFault for one that does not fit.
         """
-        questions = [self.asker.question(ask.rubric, ask.values, likely=ask.likely, role=ask.role) for ask in asks]
-        answers = yield from together([attempt(question) for question in questions])
-        return tuple(self._told(question, answer, read) for question, answer in zip(questions, answers, strict=True))
+        replies = yield from together(
+            [
+                self.asker.try_read(
+                    RequestTemplate(each.rubric, each.likely, lambda reply: read(json_of(reply.verdict.text))),
+                    each.values,
+                    role=each.role,
+                )
+                for each in requests
+            ]
+        )
+        return tuple(self._kept(reply) for reply in replies)
 
     def ask(
         self,
@@ -130,45 +131,36 @@ class Panel:
         *,
         likely: str,
         read: Callable[[object], R],
-    ) -> Plan[dict[str, Told[R]]]:
-        """What each model replied to the same words, by role; those that gave nothing are left out."""
-        told = yield from self.hear([Ask(role, rubric, values, likely) for role in roles], read)
-        return {each.role: each for each in told if each is not None}
+    ) -> Plan[dict[str, ReadReply[R]]]:
+        """Return the reply of each model to the same request, by role; models without a reply are left out."""
+        replies = yield from self.read([ModelRequest(role, rubric, values, likely) for role in roles], read)
+        return {reply.role: reply for reply in replies if reply is not None}
 
     def lose(self, failed: AskFailed) -> None:
         """Note a question that got no usable answer."""
         self.lost.append(failed)
-        self.flag(LOST)
-
-    def flag(self, phrase: str) -> None:
-        """Note once what went wrong and did not stop the metric."""
-        self.flags[phrase] = None
+        self.flags.add(LOST)
 
     def fail(self, what: str) -> NoReturn:
-        """Raises AskFailed: the first loss, else that the last reply holds nothing to score."""
+        """Raise AskFailed: the first lost reply, otherwise that the last reply holds nothing to score."""
         if self.lost:
             raise self.lost[0]
         if self._last is None:
             raise ValueError("Nothing was asked, so nothing can have failed.")
         raise AskFailed(self._last, Failure(FailureKind.UNREADABLE, what))
 
-    def _told(
-        self, question: Completion, answer: CompletionVerdict | Failure, read: Callable[[object], R]
-    ) -> Told[R] | None:
-        self._last = question
-        if isinstance(answer, Failure):
-            self.lose(AskFailed(question, answer))
+    def _kept(self, reply: ReadReply[R] | AskFailed) -> ReadReply[R] | None:
+        if isinstance(reply, AskFailed):
+            self._last = reply.question
+            self.lose(reply)
             return None
-        try:
-            return Told(question.role, answer, read(json_of(answer.text)))
-        except ReplyFault as fault:
-            self.lose(AskFailed(question, Failure(FailureKind.UNREADABLE, str(fault))))
-            return None
+        self._last = reply.reply.question
+        return reply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeveralModels(Ordinary):
-    """What the metrics of spring-ai-ragas have in common: each is judged by one or several models.
+    """A metric of spring-ai-ragas, judged by one or several models.
 
     - `models`: names of judges joined by "+"; none asks every judge of the run.
     - `aggregator`: how the models' scores become one; `tolerance` is the spread that consensus takes.
@@ -202,7 +194,7 @@ class SeveralModels(Ordinary):
         return frozenset(self.names)
 
     def for_judges(self, names: Sequence[str]) -> Self:
-        """This metric for a run whose judges have these roles. Raises UsageError when one of `models` is not there."""
+        """Return this metric for a run with judges of these roles. Raises UsageError if one of `models` is missing."""
         unknown = [name for name in self._named if name not in names]
         if unknown:
             title = str(getattr(self, "name", SYSTEM))
@@ -219,12 +211,12 @@ class SeveralModels(Ordinary):
         return () if self.models is None else tuple(dict.fromkeys(part.strip() for part in self.models.split("+")))
 
     def panel(self, sample: Sample, *, temperature: float | None = None) -> Panel:
-        """The models about this sample: asked in Russian where the sample is Russian, else in English."""
+        """Return the models to ask about this sample: in Russian if the sample is Russian, otherwise in English."""
         language = re.split("[-_]", sample.resolved_language)[0].lower()
         return Panel(Asker(SYSTEM, "ru" if language == "ru" else "en", temperature))
 
     def combined(self, scores: Sequence[float]) -> float:
-        """One score out of the models' scores. Raises ValueError for none, NoConsensus."""
+        """Return one score from the models' scores. Raises ValueError for none, NoConsensus."""
         return aggregate(scores, self.aggregator, tolerance=self.tolerance)
 
     def outcome(
@@ -234,14 +226,14 @@ class SeveralModels(Ordinary):
         evidence: Sequence[Evidence],
         counts: Mapping[str, int | None],
     ) -> Score | Undefined:
-        """The outcome of scores by model. Raises AskFailed when no model has one."""
+        """Return the outcome of scores by model. Raises AskFailed when no model has one."""
         if not scores:
             panel.fail("The reply holds nothing to score.")
         try:
             value = self.combined(tuple(scores.values()))
         except NoConsensus:
             return Undefined(DISAGREE)
-        return Score(value, tuple(evidence), counts, tuple(panel.flags))
+        return Score(value, tuple(evidence), counts, panel.flags.phrases)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,7 +247,7 @@ class ScoresEmpty(SeveralModels):
     empty_is_zero: bool = True
 
     def nothing(self, sample: Sample, names: Sequence[str]) -> Score | Undefined | None:
-        """The outcome when one of these fields is missing or holds nothing; None when all hold something.
+        """Return the outcome if one of these fields is missing or holds nothing; None if all hold something.
 
         Raises MissingField when `empty_is_zero` is off.
         """
@@ -268,14 +260,14 @@ class ScoresEmpty(SeveralModels):
         return None
 
     def none_found(self, reason: str) -> Score | Undefined:
-        """The outcome where there is nothing to judge."""
+        """Return the outcome if there is nothing to judge."""
         return Score(0.0, flags=(f"{reason} and that was scored 0",)) if self.empty_is_zero else Undefined(reason)
 
     def share(self, panel: Panel, part: float, whole: int, what: str) -> float | None:
-        """`part` of `whole`; 0, flagged, of nothing, or None when that is no score."""
+        """Return `part` of `whole`; of nothing 0, flagged, or None if nothing has no score."""
         if whole:
-            return part / whole
-        panel.flag(f"a model found no {what}" + (" and that was scored 0" if self.empty_is_zero else ""))
+            return fraction(part, whole)
+        panel.flags.add(f"a model found no {what}" + (" and that was scored 0" if self.empty_is_zero else ""))
         return 0.0 if self.empty_is_zero else None
 
     def judged(
@@ -287,7 +279,7 @@ class ScoresEmpty(SeveralModels):
         *,
         what: str,
     ) -> Score | Undefined:
-        """The outcome of scores by model, None for one that found nothing to judge. Raises AskFailed."""
+        """Return the outcome of scores by model, None for one that found nothing to judge. Raises AskFailed."""
         found = {role: score for role, score in scores.items() if score is not None}
         if scores and not found:
             return Undefined(f"no model found any {what}")
@@ -295,7 +287,7 @@ class ScoresEmpty(SeveralModels):
 
 
 def card(summary: str, *, formula: str, questions: str, source: str, **more: str | tuple[str, ...]) -> Card:
-    """The card of a metric of spring-ai-ragas. `more`: other fields of the card."""
+    """Return the card of a metric of spring-ai-ragas. `more`: other fields of the card."""
     return Card(
         summary=summary,
         formula=formula,

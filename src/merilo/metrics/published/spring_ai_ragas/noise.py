@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.metrics.base import About, Card, Evidence, Score, Undefined, choice
 from merilo.metrics.published.replies import fields_of
-from merilo.metrics.published.spring_ai_ragas.models import DISAGREE, Ask, Panel, ScoresEmpty, Told, card
+from merilo.metrics.published.spring_ai_ragas.models import DISAGREE, ModelRequest, Panel, ScoresEmpty, card
 from merilo.metrics.published.spring_ai_ragas.replies import flag_or_none, objects_in, texts_of
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
+    from merilo.metrics.published.asking import ReadReply
 
 
 _FIELDS: Final = ("user_input", "response", "reference", "retrieved_contexts")
@@ -27,7 +28,7 @@ Verdicts = tuple[bool, ...]
 
 
 class NoiseMode(StrEnum):
-    """Which contexts the errors come from."""
+    """The contexts that the errors come from."""
 
     RELEVANT = "relevant"
     """Contexts that support a statement of the reference."""
@@ -37,7 +38,7 @@ class NoiseMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Tables:
-    """What one model said of its statements; one row of verdicts for each context."""
+    """The verdicts of one model on its statements; one row for each context."""
 
     right: Verdicts
     """Of each statement of the response: does the reference support it?"""
@@ -45,7 +46,7 @@ class _Tables:
     response: Sequence[Verdicts]
 
     def errors(self, mode: NoiseMode) -> Verdicts:
-        """Of each statement of the response: is it wrong, and supported by a context of this mode?"""
+        """Return for each statement of the response whether it is wrong and supported by a context of this mode."""
         relevant = [any(row) for row in self.reference]
         return tuple(not right and self._from(statement, relevant, mode) for statement, right in enumerate(self.right))
 
@@ -109,7 +110,7 @@ class NoiseSensitivity(ScoresEmpty):
         object.__setattr__(self, "mode", choice(NoiseMode, self.mode.lower(), metric=self.name, parameter="mode"))
 
     def at_most(self, sample: Sample) -> int:
-        """Three questions and two for each context, for each model."""
+        """Return the maximum: three questions and two for each context, for each model."""
         return len(self.names) * (3 + 2 * len(sample.retrieved_contexts or ())) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -121,7 +122,7 @@ class NoiseSensitivity(ScoresEmpty):
         theirs = yield from self._stated(panel, self.names, user_input, reference)
         mine = yield from self._stated(panel, tuple(theirs), user_input, response)
         asks = [_against(reference, mine[role]) for role in mine]
-        judged = {told.role: told for told in (yield from panel.hear(asks, _verdicts)) if told is not None}
+        judged = {reply.role: reply for reply in (yield from panel.read(asks, _verdicts)) if reply is not None}
         roles = tuple(mine)
         asks = [
             _against(context.text, statements[role])
@@ -129,28 +130,30 @@ class NoiseSensitivity(ScoresEmpty):
             for statements in (theirs, mine)
             for role in roles
         ]
-        told = yield from panel.hear(asks, _verdicts)
+        replies = yield from panel.read(asks, _verdicts)
         scores: dict[str, float | None] = {}
         evidence: list[Evidence] = []
         for place, role in enumerate(roles):
-            rows = told[place :: len(roles)]
+            rows = replies[place :: len(roles)]
             tables = self._tables(panel, theirs[role], mine[role], judged.get(role), rows)
             if tables is None:
                 continue
-            if not theirs[role].found:  # then no context is relevant or irrelevant
+            if not theirs[role].value:  # then no context is relevant or irrelevant
                 scores[role] = self.share(panel, 0, 0, "statement in the reference")
                 continue
             errors = tables.errors(self.mode)
             scores[role] = self.share(panel, sum(errors), len(errors), "statement")
             evidence += [
-                Evidence(About.STATEMENT, index, judged[role].verdict, text=text, value=float(errors[index]))
-                for index, text in enumerate(mine[role].found)
+                judged[role].evidence(About.STATEMENT, index, text=text, value=float(errors[index]))
+                for index, text in enumerate(mine[role].value)
             ]
         wrong = sum(piece.value == 1 for piece in evidence)
         return self.judged(panel, scores, evidence, {"statements": len(evidence), "errors": wrong}, what="statement")
 
     @staticmethod
-    def _stated(panel: Panel, roles: Sequence[str], user_input: str, text: str) -> Plan[dict[str, Told[Statements]]]:
+    def _stated(
+        panel: Panel, roles: Sequence[str], user_input: str, text: str
+    ) -> Plan[dict[str, ReadReply[Statements]]]:
         values = {"user_input": user_input, "text": text}
         likely = '{"statements": ["A statement."]}'
         return (yield from panel.ask(roles, "noise_sensitivity.statements", values, likely=likely, read=_statements))
@@ -158,32 +161,35 @@ class NoiseSensitivity(ScoresEmpty):
     def _tables(
         self,
         panel: Panel,
-        theirs: Told[Statements],
-        mine: Told[Statements],
-        right: Told[Verdicts] | None,
-        rows: Sequence[Told[Verdicts] | None],
+        theirs: ReadReply[Statements],
+        mine: ReadReply[Statements],
+        right: ReadReply[Verdicts] | None,
+        rows: Sequence[ReadReply[Verdicts] | None],
     ) -> _Tables | None:
-        """One model's verdicts, the missing ones filled in; None where it drops out. `rows`: as they were asked."""
+        """Return one model's verdicts, with missing ones filled in; None if it drops out.
+
+        `rows`: in the order asked.
+        """
         if right is None:
             return None
-        wanted = [len(theirs.found), len(mine.found)]
-        complete = len(right.found) >= wanted[1] and all(
-            row is not None and len(row.found) >= wanted[at % 2] for at, row in enumerate(rows)
+        wanted = [len(theirs.value), len(mine.value)]
+        complete = len(right.value) >= wanted[1] and all(
+            row is not None and len(row.value) >= wanted[at % 2] for at, row in enumerate(rows)
         )
         if not complete:
-            panel.flag(_FEWER if self.missing_is_unsupported else "a model left verdicts out and was left out")
+            panel.flags.add(_FEWER if self.missing_is_unsupported else "a model left verdicts out and was left out")
             if not self.missing_is_unsupported:
                 return None
         filled = [_filled(row, wanted[at % 2]) for at, row in enumerate(rows)]
         return _Tables(_filled(right, wanted[1]), filled[::2], filled[1::2])
 
 
-def _filled(told: Told[Verdicts] | None, size: int) -> Verdicts:
-    found = () if told is None else told.found[:size]
+def _filled(reply: ReadReply[Verdicts] | None, size: int) -> Verdicts:
+    found = () if reply is None else reply.value[:size]
     return (*found, *(False,) * (size - len(found)))
 
 
-def _against(text: str, stated: Told[Statements]) -> Ask:
-    items = ", ".join('{"statement": "A statement.", "verdict": true, "reason": "A reason."}' for _ in stated.found)
-    values = {"context": text, "statements": "\n".join(stated.found)}
-    return Ask(stated.role, "noise_sensitivity.verdicts", values, f'{{"verdicts": [{items}]}}')
+def _against(text: str, stated: ReadReply[Statements]) -> ModelRequest:
+    items = ", ".join('{"statement": "A statement.", "verdict": true, "reason": "A reason."}' for _ in stated.value)
+    values = {"context": text, "statements": "\n".join(stated.value)}
+    return ModelRequest(stated.role, "noise_sensitivity.verdicts", values, f'{{"verdicts": [{items}]}}')

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.metrics.base import About, Card, Evidence, Score, Undefined
-from merilo.metrics.formulas import mean
+from merilo.metrics.formulas import mean, scaled_rating
 from merilo.metrics.published.replies import fields_of
-from merilo.metrics.published.spring_ai_ragas.models import DISAGREE, NoConsensus, Panel, SeveralModels, Told, card
+from merilo.metrics.published.spring_ai_ragas.models import DISAGREE, NoConsensus, Panel, SeveralModels, card
 from merilo.metrics.published.spring_ai_ragas.replies import text_or_blank, whole_or_none
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
+    from merilo.metrics.published.asking import ReadReply
 
 
 _LIKELY: Final = '{"score": 1, "reasoning": "A reason of about one sentence."}'
@@ -31,13 +32,13 @@ _EMPTY_RESPONSE: Final = "there is no response and that was scored 0"
 
 
 def normalised(rating: float) -> float:
-    """A rating on the scale 0 to 2 as a score in [0, 1]: half of it; what lies outside is cut to the scale."""
-    return min(1.0, max(0.0, rating / 2))
+    """Return half of a rating on the scale 0 to 2, clipped to [0, 1]."""
+    return min(1.0, max(0.0, scaled_rating(rating, 2)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Rating:
-    """What a model says: its rating as it stands there, None for null, and why."""
+    """The rating of one model, None for null, and its reason."""
 
     score: int | None
     reasoning: str
@@ -48,22 +49,20 @@ def _rating(value: object) -> _Rating:
     return _Rating(whole_or_none(fields, "score"), text_or_blank(fields, "reasoning"))
 
 
-def _rated(told: Iterable[Told[_Rating]]) -> dict[str, float]:
-    """Scores in [0, 1] by role; who rated null is left out."""
-    return {each.role: normalised(each.found.score) for each in told if each.found.score is not None}
+def _rated(replies: Iterable[ReadReply[_Rating]]) -> dict[str, float]:
+    """Return scores in [0, 1] by role; a model that rated null is left out."""
+    return {each.role: normalised(each.value.score) for each in replies if each.value.score is not None}
 
 
-def _evidence(told: Iterable[Told[_Rating]], about: About, index: int) -> list[Evidence]:
+def _evidence(replies: Iterable[ReadReply[_Rating]], about: About, index: int) -> list[Evidence]:
     return [
-        Evidence(about, index, each.verdict, value=float(each.found.score))
-        for each in told
-        if each.found.score is not None
+        each.evidence(about, index, value=float(each.value.score)) for each in replies if each.value.score is not None
     ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rated(SeveralModels):
-    """What the three metrics have in common.
+    """A rating metric of spring-ai-ragas.
 
     - `temperature`: sent with every request, before the judge's own.
     - `temperature_sent`: off, it is recorded only and the judge's own is used, as the published code does.
@@ -81,13 +80,13 @@ class Rated(SeveralModels):
             raise UsageError(f"Metric {name!r} takes a temperature of at least 0, got {self.temperature}.")
 
     def models_for(self, sample: Sample) -> Panel:
-        """The models, asked at the temperature of this metric."""
+        """Return the models, asked at the temperature of this metric."""
         return self.panel(sample, temperature=self.temperature if self.temperature_sent else None)
 
-    def ratings(self, panel: Panel, rubric: str, values: Mapping[str, str]) -> Plan[tuple[Told[_Rating], ...]]:
-        """What each model rates, in the order of the models; a lost one is left out."""
-        told = yield from panel.ask(self.names, rubric, values, likely=_LIKELY, read=_rating)
-        return tuple(told.values())
+    def ratings(self, panel: Panel, rubric: str, values: Mapping[str, str]) -> Plan[tuple[ReadReply[_Rating], ...]]:
+        """Return the rating of each model, in order; a lost one is left out."""
+        replies = yield from panel.ask(self.names, rubric, values, likely=_LIKELY, read=_rating)
+        return tuple(replies.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +116,7 @@ class ContextRelevance(Rated):
     )
 
     def at_most(self, sample: Sample) -> int:
-        """One question for each context and model."""
+        """Return the maximum: one question for each context and model."""
         return len(self.names) * len(sample.retrieved_contexts or ())
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -132,10 +131,10 @@ class ContextRelevance(Rated):
         evidence: list[Evidence] = []
         for index, context in enumerate(contexts):
             values = {"user_input": user_input, "context": context.text}
-            told = yield from self.ratings(panel, "context_relevance", values)
-            evidence += _evidence(told, About.CONTEXT, index)
-            if not (rated := _rated(told)):
-                panel.flag(_LOST_CONTEXT)
+            replies = yield from self.ratings(panel, "context_relevance", values)
+            evidence += _evidence(replies, About.CONTEXT, index)
+            if not (rated := _rated(replies)):
+                panel.flags.add(_LOST_CONTEXT)
                 continue
             try:
                 scores.append(self.combined(tuple(rated.values())))
@@ -144,12 +143,12 @@ class ContextRelevance(Rated):
         if not scores:
             panel.fail("No model gave a score for any context.")
         counts = {"contexts": len(contexts), "scored": len(scores)}
-        return Score(mean(scores), tuple(evidence), counts, tuple(panel.flags))
+        return Score(mean(scores), tuple(evidence), counts, panel.flags.phrases)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseGroundedness(Rated):
-    """How far the response rests on the contexts, by one or several models, in [0, 1].
+    """Rating of the response's support by the contexts, by one or several models, in [0, 1].
 
     Formula: mean over the models of clamp(rating / 2), rating 0, 1 or 2; the contexts are judged together,
     joined by blank lines. Failed when no model gives a rating. Undefined when nothing was retrieved, there is no
@@ -177,7 +176,7 @@ class ResponseGroundedness(Rated):
     use_heuristic_shortcuts: bool = True
 
     def at_most(self, sample: Sample) -> int:
-        """One question for each model."""
+        """Return the maximum: one question for each model."""
         return len(self.names) if sample.retrieved_contexts else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -193,13 +192,13 @@ class ResponseGroundedness(Rated):
         if self.use_heuristic_shortcuts and response.strip().lower() in joined.lower():
             return Score(1.0, counts={"shortcuts": 1})
         panel = self.models_for(sample)
-        told = yield from self.ratings(panel, "response_groundedness", {"response": response, "context": joined})
-        return self.outcome(panel, _rated(told), _evidence(told, About.TEXT, 0), {"shortcuts": 0})
+        replies = yield from self.ratings(panel, "response_groundedness", {"response": response, "context": joined})
+        return self.outcome(panel, _rated(replies), _evidence(replies, About.TEXT, 0), {"shortcuts": 0})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerAccuracy(Rated):
-    """How far the response agrees with the reference, by one or several models, in [0, 1].
+    """Rating of the response's agreement with the reference, by one or several models, in [0, 1].
 
     Formula: mean over the models of clamp(rating / 2), rating 0, 1 or 2. The user input is not looked at.
     Failed when no model gives a rating. Undefined when response or reference is empty, or there is no consensus.
@@ -225,7 +224,7 @@ class AnswerAccuracy(Rated):
     use_dual_judge: bool = False
 
     def at_most(self, sample: Sample) -> int:
-        """One question for each model, or two."""
+        """Return the maximum: one question for each model, or two."""
         return 0 if {"response", "reference"} - sample.present else len(self.names) * (1 + self.use_dual_judge)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -235,13 +234,13 @@ class AnswerAccuracy(Rated):
             return Undefined(f"the {'reference' if response else 'response'} is empty")
         panel = self.models_for(sample)
         values = {"response": response, "reference": reference}
-        told = yield from self.ratings(panel, "answer_accuracy", values)
-        scores, evidence = _rated(told), _evidence(told, About.TEXT, 0)
+        replies = yield from self.ratings(panel, "answer_accuracy", values)
+        scores, evidence = _rated(replies), _evidence(replies, About.TEXT, 0)
         if self.use_dual_judge and scores:
-            first = next(each for each in told if each.role in scores)
+            first = next(each for each in replies if each.role in scores)
             shown = math.floor(2 * mean(scores.values()) + 0.5)
-            values |= {"rating": str(shown), "reasoning": first.found.reasoning}
-            told = yield from self.ratings(panel, "answer_accuracy.confirmation", values)
-            evidence += _evidence(told, About.TEXT, 0)
-            scores = _rated(told) or scores
+            values |= {"rating": str(shown), "reasoning": first.value.reasoning}
+            replies = yield from self.ratings(panel, "answer_accuracy.confirmation", values)
+            evidence += _evidence(replies, About.TEXT, 0)
+            scores = _rated(replies) or scores
         return self.outcome(panel, scores, evidence, {})

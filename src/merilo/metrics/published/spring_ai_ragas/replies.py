@@ -1,4 +1,4 @@
-"""How spring-ai-ragas reads replies: JSON at their beginning, mapped to fields, where null is no error."""
+"""The readers of spring-ai-ragas: JSON at the beginning of a reply, mapped to fields; null is not an error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FENCE: Final = re.compile(r"```(?:json)?(.*?)(?:```|\Z)", re.DOTALL | re.IGNORE
 
 
 def json_of(text: str) -> object:
-    """The JSON value with which a reply begins, without thinking and code fence. Raises ReplyFault."""
+    """Return the JSON value with which a reply begins, without thinking and code fence. Raises ReplyFault."""
     cleaned = _without_thinking(without_halves(text)).strip()
     fenced = _FENCE.match(cleaned)
     try:
@@ -28,7 +28,7 @@ def json_of(text: str) -> object:
 
 
 def whole_or_none(fields: Fields, name: str) -> int | None:
-    """The whole number in a field; None where it is null or missing. Raises ReplyFault."""
+    """Return the whole number in a field; None if it is null or missing. Raises ReplyFault."""
     value = fields.get(name)
     if isinstance(value, bool):
         raise ReplyFault(f'The reply gives {json.dumps(value)} as "{name}" where a whole number was asked for.')
@@ -36,7 +36,7 @@ def whole_or_none(fields: Fields, name: str) -> int | None:
 
 
 def flag_or_none(fields: Fields, name: str) -> bool | None:
-    """The truth value in a field, perhaps as 0, 1 or text; None where it is null or missing. Raises ReplyFault."""
+    """Return the truth value in a field, also as 0, 1 or text; None if it is null or missing. Raises ReplyFault."""
     value = fields.get(name)
     if value is None or isinstance(value, bool):
         return value
@@ -48,7 +48,7 @@ def flag_or_none(fields: Fields, name: str) -> bool | None:
 
 
 def number_or_none(fields: Fields, name: str) -> float | None:
-    """The number in a field, perhaps as text; None where it is null or missing. Raises ReplyFault."""
+    """Return the number in a field, also as text; None if it is null or missing. Raises ReplyFault."""
     value = fields.get(name)
     if value is None:
         return None
@@ -62,19 +62,19 @@ def number_or_none(fields: Fields, name: str) -> float | None:
 
 
 def text_or_blank(fields: Fields, name: str) -> str:
-    """The text in a field, or its JSON where it is something else; blank where it is null or missing."""
+    """Return the text in a field, or its JSON if it is something else; blank if it is null or missing."""
     value = fields.get(name)
     return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def objects_in(value: object, name: str) -> tuple[Fields, ...]:
-    """The objects of the list in a field of a reply; none where it is null or missing. Raises ReplyFault."""
+    """Return the objects of the list in a field of a reply; none if it is null or missing. Raises ReplyFault."""
     listed = fields_of(value).get(name)
     return () if listed is None else tuple(fields_of(item) for item in items_of(listed))
 
 
 def texts_of(value: object, name: str) -> tuple[str, ...]:
-    """The texts of the list in a field of a reply; none where it is null or missing. Raises ReplyFault."""
+    """Return the texts of the list in a field of a reply; none if it is null or missing. Raises ReplyFault."""
     listed = fields_of(value).get(name)
     if listed is None:
         return ()
@@ -82,12 +82,12 @@ def texts_of(value: object, name: str) -> tuple[str, ...]:
 
 
 def numbered(texts: Sequence[str]) -> str:
-    """The texts one under the other, numbered from 1."""
+    """Return the texts one per line, numbered from 1."""
     return "\n".join(f"{place}. {text}" for place, text in enumerate(texts, start=1))
 
 
 def _without_thinking(text: str) -> str:
-    """The text without what stands from an opening tag to the next closing one; read once, however many there are."""
+    """Remove everything from an opening tag to the next closing one, in one pass."""
     kept: list[str] = []
     end, opened = 0, -1
     for tag in _THINKING.finditer(text):

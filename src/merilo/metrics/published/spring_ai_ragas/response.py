@@ -10,10 +10,10 @@ from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed, attempt, together
 from merilo.judging.questions import Completion, Embeddings
 from merilo.judging.verdicts import Failure
-from merilo.metrics.base import About, Card, Evidence, Kinds, Score, Undefined
+from merilo.metrics.base import About, Card, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, mean
 from merilo.metrics.published.replies import ReplyFault
-from merilo.metrics.published.spring_ai_ragas.models import DISAGREE, Ask, Panel, ScoresEmpty, Told, card
+from merilo.metrics.published.spring_ai_ragas.models import DISAGREE, ModelRequest, Panel, ScoresEmpty, card
 from merilo.metrics.published.spring_ai_ragas.replies import (
     numbered,
     objects_in,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.judging.verdicts import MatrixVerdict
+    from merilo.metrics.published.asking import ReadReply
 
 
 _EMPTY: Final[Mapping[str, str]] = MappingProxyType({"needs": "empty_is_zero", "nothing to judge": "empty_is_zero"})
@@ -37,7 +38,7 @@ _LIKELY_STATEMENTS: Final = '{"statements": ["A statement of the response."]}'
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
+class _JudgedStatement:
     """A statement with the word or the number that a model gave it."""
 
     statement: str
@@ -48,9 +49,9 @@ def _statements(value: object) -> tuple[str, ...]:
     return texts_of(value, "statements")
 
 
-def _verdicts(value: object) -> tuple[_Judged, ...]:
+def _verdicts(value: object) -> tuple[_JudgedStatement, ...]:
     return tuple(
-        _Judged(text_or_blank(fields, "statement"), whole_or_none(fields, "verdict"))
+        _JudgedStatement(text_or_blank(fields, "statement"), whole_or_none(fields, "verdict"))
         for fields in objects_in(value, "verdicts")
     )
 
@@ -83,7 +84,7 @@ class Faithfulness(ScoresEmpty):
     )
 
     def at_most(self, sample: Sample) -> int:
-        """Two questions for each model."""
+        """Return the maximum: two questions for each model."""
         return 2 * len(self.names) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -98,31 +99,33 @@ class Faithfulness(ScoresEmpty):
             self.names, "faithfulness.statements", values, likely=_LIKELY_STATEMENTS, read=_statements
         )
         asks = [
-            Ask(role, "faithfulness.verdicts", {"context": context, "statements": numbered(each.found)}, _likely(each))
+            ModelRequest(
+                role, "faithfulness.verdicts", {"context": context, "statements": numbered(each.value)}, _likely(each)
+            )
             for role, each in stated.items()
         ]
-        told = [each for each in (yield from panel.hear(asks, _verdicts)) if each is not None]
-        if any(len(each.found) != len(stated[each.role].found) for each in told):
-            panel.flag("a model gave another number of verdicts than statements")
-        yes = {each.role: sum(judged.verdict == 1 for judged in each.found) for each in told}
-        scores = {each.role: self.share(panel, yes[each.role], len(each.found), "verdict") for each in told}
+        replies = [each for each in (yield from panel.read(asks, _verdicts)) if each is not None]
+        if any(len(each.value) != len(stated[each.role].value) for each in replies):
+            panel.flags.add("a model gave another number of verdicts than statements")
+        yes = {each.role: sum(judged.verdict == 1 for judged in each.value) for each in replies}
+        scores = {each.role: self.share(panel, yes[each.role], len(each.value), "verdict") for each in replies}
         evidence = [
-            Evidence(About.STATEMENT, index, each.verdict, text=judged.statement, value=float(judged.verdict == 1))
-            for each in told
-            for index, judged in enumerate(each.found)
+            each.evidence(About.STATEMENT, index, text=judged.statement, value=float(judged.verdict == 1))
+            for each in replies
+            for index, judged in enumerate(each.value)
         ]
         counts = {"statements": len(evidence), "supported": sum(yes.values())}
         return self.judged(panel, scores, evidence, counts, what="verdict")
 
 
-def _likely(stated: Told[tuple[str, ...]]) -> str:
-    items = ", ".join('{"statement": "A statement.", "reason": "A reason.", "verdict": 1}' for _ in stated.found)
+def _likely(stated: ReadReply[tuple[str, ...]]) -> str:
+    items = ", ".join('{"statement": "A statement.", "reason": "A reason.", "verdict": 1}' for _ in stated.value)
     return f'{{"verdicts": [{items}]}}'
 
 
-def _claims(value: object) -> tuple[_Judged, ...]:
+def _claims(value: object) -> tuple[_JudgedStatement, ...]:
     return tuple(
-        _Judged(text_or_blank(fields, "claim"), text_or_blank(fields, "status").upper())
+        _JudgedStatement(text_or_blank(fields, "claim"), text_or_blank(fields, "status").upper())
         for fields in objects_in(value, "claims")
     )
 
@@ -156,7 +159,7 @@ class Hallucination(ScoresEmpty):
     )
 
     def at_most(self, sample: Sample) -> int:
-        """One question for each model."""
+        """Return the maximum: one question for each model."""
         return len(self.names) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -168,19 +171,19 @@ class Hallucination(ScoresEmpty):
         panel = self.panel(sample)
         values = {"user_input": user_input, "context": context, "response": response}
         likely = '{"claims": [{"claim": "A claim.", "status": "SUPPORTED", "reason": "A reason."}]}'
-        told = yield from panel.ask(self.names, "hallucination", values, likely=likely, read=_claims)
-        bad = {role: sum(_unsupported(each) for each in heard.found) for role, heard in told.items()}
-        scores = {role: self.share(panel, bad[role], len(told[role].found), "claim") for role in told}
+        replies = yield from panel.ask(self.names, "hallucination", values, likely=likely, read=_claims)
+        bad = {role: sum(_unsupported(each) for each in reply.value) for role, reply in replies.items()}
+        scores = {role: self.share(panel, bad[role], len(replies[role].value), "claim") for role in replies}
         evidence = [
-            Evidence(About.STATEMENT, index, heard.verdict, text=each.statement, value=float(_unsupported(each)))
-            for heard in told.values()
-            for index, each in enumerate(heard.found)
+            reply.evidence(About.STATEMENT, index, text=each.statement, value=float(_unsupported(each)))
+            for reply in replies.values()
+            for index, each in enumerate(reply.value)
         ]
         counts = {"claims": len(evidence), "unsupported": sum(bad.values())}
         return self.judged(panel, scores, evidence, counts, what="claim")
 
 
-def _unsupported(each: _Judged) -> bool:
+def _unsupported(each: _JudgedStatement) -> bool:
     return each.verdict in {"HALLUCINATED", "CONTRADICTED"}
 
 
@@ -201,7 +204,7 @@ def _questions(value: object) -> _Questions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseRelevancy(ScoresEmpty):
-    """How like the user input are the questions that the response could answer, in [-1, 1].
+    """Similarity of the user input and the questions that the response could answer, in [-1, 1].
 
     Formula: average over the models of the mean cosine between the user input and the questions of that model; 0 where
     it calls every question noncommittal. One request a model for all questions, then one for the vectors of each
@@ -239,7 +242,7 @@ class ResponseRelevancy(ScoresEmpty):
             )
 
     def at_most(self, sample: Sample) -> int:
-        """Two questions for each model."""
+        """Return the maximum: two questions for each model."""
         return 2 * len(self.names) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -253,26 +256,26 @@ class ResponseRelevancy(ScoresEmpty):
             "number_of_questions": str(self.number_of_questions),
         }
         likely = '{"questions": [{"question": "A question?", "noncommittal": 0}]}'
-        told = yield from panel.ask(self.names, "response_relevancy", values, likely=likely, read=_questions)
-        asked = {role: heard for role, heard in told.items() if heard.found.texts}
-        if len(asked) < len(told):
-            panel.flag("a model gave no question and was left out")
+        replies = yield from panel.ask(self.names, "response_relevancy", values, likely=likely, read=_questions)
+        asked = {role: reply for role, reply in replies.items() if reply.value.texts}
+        if len(asked) < len(replies):
+            panel.flags.add("a model gave no question and was left out")
         scores = yield from self._scores(panel, user_input, asked)
         evidence = [
-            Evidence(About.STATEMENT, index, heard.verdict, text=text)
-            for heard in asked.values()
-            for index, text in enumerate(heard.found.texts)
+            reply.evidence(About.STATEMENT, index, text=text)
+            for reply in asked.values()
+            for index, text in enumerate(reply.value.texts)
         ]
         counts = {"questions": len(evidence)}
         return self.judged(panel, scores, evidence, counts, what="question")
 
     def _scores(
-        self, panel: Panel, user_input: str, asked: Mapping[str, Told[_Questions]]
+        self, panel: Panel, user_input: str, asked: Mapping[str, ReadReply[_Questions]]
     ) -> Plan[dict[str, float | None]]:
         texts = {
-            role: tuple(text for text in heard.found.texts if text.strip())
-            for role, heard in asked.items()
-            if not heard.found.all_noncommittal
+            role: tuple(text for text in reply.value.texts if text.strip())
+            for role, reply in asked.items()
+            if not reply.value.all_noncommittal
         }
         questions = {role: Embeddings((user_input, *own), role=self.names[0]) for role, own in texts.items() if own}
         vectors = yield from together([attempt(question) for question in questions.values()])

@@ -7,10 +7,10 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.metrics.base import About, Card, Evidence, Score, Undefined, choice
+from merilo.metrics.base import About, Card, Score, Undefined, choice
 from merilo.metrics.formulas import average_precision
 from merilo.metrics.published.replies import ReplyFault, fields_of
-from merilo.metrics.published.spring_ai_ragas.models import DISAGREE, Ask, Panel, ScoresEmpty, Told, card
+from merilo.metrics.published.spring_ai_ragas.models import DISAGREE, ModelRequest, Panel, ScoresEmpty, card
 from merilo.metrics.published.spring_ai_ragas.replies import (
     flag_or_none,
     objects_in,
@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
+    from merilo.metrics.published.asking import ReadReply
 
 
 _EMPTY: Final[Mapping[str, str]] = MappingProxyType({"needs": "empty_is_zero", "nothing to judge": "empty_is_zero"})
 
 
 class Strategy(StrEnum):
-    """What a context is judged against."""
+    """The text that a context is compared with."""
 
     AUTO = "auto"
     """The reference, or the response where the reference is missing or blank."""
@@ -89,7 +90,7 @@ class ContextPrecision(ScoresEmpty):
         object.__setattr__(self, "evaluation_strategy", member)
 
     def at_most(self, sample: Sample) -> int:
-        """One question for each context and model."""
+        """Return the maximum: one question for each context and model."""
         return len(self.names) * len(sample.retrieved_contexts or ())
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -103,28 +104,30 @@ class ContextPrecision(ScoresEmpty):
         shared = {"user_input": user_input, against: text}
         panel = self.panel(sample)
         asks = [
-            Ask(role, f"context_precision.{against}", {**shared, "context": context.text}, '{"relevant": true}')
+            ModelRequest(
+                role, f"context_precision.{against}", {**shared, "context": context.text}, '{"relevant": true}'
+            )
             for context in contexts
             for role in self.names
         ]
-        told = yield from panel.hear(asks, _relevant)
-        flags = {role: told[at :: len(self.names)] for at, role in enumerate(self.names)}
-        scores = {role: self._precision(panel, heard) for role, heard in flags.items()}
+        replies = yield from panel.read(asks, _relevant)
+        flags = {role: replies[at :: len(self.names)] for at, role in enumerate(self.names)}
+        scores = {role: self._precision(panel, replies) for role, replies in flags.items()}
         evidence = [
-            Evidence(About.CONTEXT, index // len(self.names), each.verdict, value=float(each.found))
-            for index, each in enumerate(told)
+            each.evidence(About.CONTEXT, index // len(self.names), value=float(each.value))
+            for index, each in enumerate(replies)
             if each is not None
         ]
-        relevant = sum(each is not None and each.found for each in told)
+        relevant = sum(each is not None and each.value for each in replies)
         counts = {"contexts": len(contexts), "relevant": relevant}
         return self.outcome(panel, {r: s for r, s in scores.items() if s is not None}, evidence, counts)
 
-    def _precision(self, panel: Panel, heard: tuple[Told[bool] | None, ...]) -> float | None:
-        if None in heard:
+    def _precision(self, panel: Panel, replies: tuple[ReadReply[bool] | None, ...]) -> float | None:
+        if None in replies:
             if not self.lost_is_irrelevant:
                 return None
-            panel.flag("a model's call failed and was scored as not relevant")
-        return average_precision([each is not None and each.found for each in heard])
+            panel.flags.add("a model's call failed and was scored as not relevant")
+        return average_precision([each is not None and each.value for each in replies])
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +176,7 @@ class ContextRecall(ScoresEmpty):
     raw_sums: bool = True
 
     def at_most(self, sample: Sample) -> int:
-        """One question for each model."""
+        """Return the maximum: one question for each model."""
         return len(self.names) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -187,13 +190,13 @@ class ContextRecall(ScoresEmpty):
             "reference": sample.require("reference"),
         }
         likely = '{"classifications": [{"statement": "A statement.", "reason": "A reason.", "attributed": 1}]}'
-        told = yield from panel.ask(self.names, "context_recall", values, likely=likely, read=_attributions)
-        sums = {role: sum(self._count(each) for each in heard.found) for role, heard in told.items()}
-        scores = {role: self.share(panel, sums[role], len(told[role].found), "statement") for role in told}
+        replies = yield from panel.ask(self.names, "context_recall", values, likely=likely, read=_attributions)
+        sums = {role: sum(self._count(each) for each in reply.value) for role, reply in replies.items()}
+        scores = {role: self.share(panel, sums[role], len(replies[role].value), "statement") for role in replies}
         evidence = [
-            Evidence(About.STATEMENT, index, heard.verdict, text=each.statement, value=float(each.value))
-            for heard in told.values()
-            for index, each in enumerate(heard.found)
+            reply.evidence(About.STATEMENT, index, text=each.statement, value=float(each.value))
+            for reply in replies.values()
+            for index, each in enumerate(reply.value)
         ]
         counts = {"statements": len(evidence), "attributed": sum(sums.values())}
         return self.judged(panel, scores, evidence, counts, what="statement")
@@ -234,7 +237,7 @@ class ContextEntityRecall(ScoresEmpty):
     )
 
     def at_most(self, sample: Sample) -> int:
-        """Two questions for each model."""
+        """Return the maximum: two questions for each model."""
         return 2 * len(self.names) if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -244,18 +247,20 @@ class ContextEntityRecall(ScoresEmpty):
         panel = self.panel(sample)
         texts = (sample.require("reference"), "\n\n".join(context.text for context in sample.contexts))
         likely = '{"entities": ["An entity"]}'
-        asks = [Ask(role, "context_entity_recall", {"text": text}, likely) for text in texts for role in self.names]
-        told = yield from panel.hear(asks, _entities)
+        asks = [
+            ModelRequest(role, "context_entity_recall", {"text": text}, likely) for text in texts for role in self.names
+        ]
+        replies = yield from panel.read(asks, _entities)
         half = len(self.names)
         scores: dict[str, float | None] = {}
         counts = {"entities": 0, "found": 0}
-        for role, wanted, found in zip(self.names, told[:half], told[half:], strict=True):
+        for role, wanted, found in zip(self.names, replies[:half], replies[half:], strict=True):
             if wanted is not None and found is not None:
-                both = wanted.found & found.found
-                scores[role] = self.share(panel, len(both), len(wanted.found), "entity in the reference")
+                both = wanted.value & found.value
+                scores[role] = self.share(panel, len(both), len(wanted.value), "entity in the reference")
                 counts = {
-                    "entities": counts["entities"] + len(wanted.found),
+                    "entities": counts["entities"] + len(wanted.value),
                     "found": counts["found"] + len(both),
                 }
-        evidence = [Evidence(About.TEXT, 0, each.verdict, value=float(len(each.found))) for each in told if each]
+        evidence = [each.evidence(About.TEXT, 0, value=float(len(each.value))) for each in replies if each]
         return self.judged(panel, scores, evidence, counts, what="entity in the reference")

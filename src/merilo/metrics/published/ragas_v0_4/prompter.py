@@ -1,4 +1,4 @@
-"""How the metrics of ragas 0.2 to 0.4 talk to a judge: a request, its JSON, and requests to repair it."""
+"""The requests of ragas 0.2 to 0.4: JSON, requests to repair it, or re-asks in the same conversation."""
 
 from __future__ import annotations
 
@@ -10,10 +10,17 @@ from math import inf
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
 from merilo.errors import UsageError
-from merilo.metrics.base import About, Card, Evidence, Ordinary
+from merilo.metrics.base import Card, Ordinary
 from merilo.metrics.formulas import f_measure
-from merilo.metrics.published.asking import Asker
-from merilo.metrics.published.instructor import read_or_reask, strict_integer_in
+from merilo.metrics.published.asking import (
+    Asker,
+    Reply,
+    RequestTemplate,
+    UnreadableReply,
+    UnrecoverableFault,
+    read_reply,
+)
+from merilo.metrics.published.instructor import Reask, object_of, strict_integer_in
 from merilo.metrics.published.replies import (
     Fields,
     ReplyFault,
@@ -30,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.judging.ask import Plan
-    from merilo.metrics.published.asking import Heard
+    from merilo.metrics.published.asking import ReadReply, Recovery
 
 T = TypeVar("T")
 Whole = Callable[[Fields, str], int]
@@ -45,29 +52,17 @@ _LARGEST: Final = 10**15
 _WHOLE_WITH_POINT: Final = re.compile(r"\s*([+-]?\d+)\.0*\s*")
 _FENCE: Final = re.compile(r"```(?:json)?(.*)", re.DOTALL)
 _LONGEST_TAIL: Final = 500
-"""How much of the end of a damaged reply is given up, in characters; upstream gives up all of it."""
+"""Maximum number of characters to remove from the end of a damaged reply; upstream removes any number."""
 _CLOSING: Final = {"{": "}", "[": "]"}
 
 
 @dataclass(frozen=True, slots=True)
-class Form(Generic[T]):
-    """A form of reply: how it is described to a judge that has to repair one, and how it is read."""
+class RagasV04ReplySchema(Generic[T]):
+    """The fields of a reply: how they are described to a judge that has to repair one, and how they are read."""
 
     described: str
     read: Callable[[Fields, Whole], T]
     likely: str
-
-
-@dataclass(frozen=True, slots=True)
-class Read(Generic[T]):
-    """What a reply says, and the reply it was read from: the last one, where it was repaired."""
-
-    heard: Heard
-    value: T
-
-    def evidence(self, about: About, index: int, value: float | None = None, text: str = "") -> Evidence:
-        """This reply as evidence."""
-        return Evidence(about, index, self.heard.verdict, text=text, value=value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,79 +77,89 @@ Judgements = tuple[Judgement, ...]
 
 
 @dataclass(slots=True)
-class Talk:
-    """Asks about one sample and reads the replies; made anew in every plan."""
+class Prompter:
+    """Asks about one sample and reads the replies; each plan makes its own."""
 
     temperature: float
     repairs: int
-    """How often the judge may be asked to repair one reply."""
+    """The maximum number of requests to repair one reply."""
     reasks: int | None = None
-    """How often a structured reply may be asked for again in its conversation; None where replies are free text."""
+    """The maximum number of re-asks for one structured reply; None if replies are free text."""
     _asker: Asker = field(init=False)
 
     def __post_init__(self) -> None:
         self._asker = Asker(SYSTEM, temperature=self.temperature)
 
-    def ask(self, rubric: str, values: Mapping[str, str], form: Form[T]) -> Plan[Read[T]]:
-        """What the reply to one request says. Raises AskFailed when there is none, or none that can be read."""
-        heard = yield from self._asker.ask(rubric, values, likely=form.likely)
-        return (yield from self._read(heard, form))
+    def ask(self, rubric: str, values: Mapping[str, str], schema: RagasV04ReplySchema[T]) -> Plan[ReadReply[T]]:
+        """Return what the reply to one request says. Raises AskFailed if there is none, or none that can be read."""
+        template = self._template(rubric, schema)
+        return (yield from self._asker.read(template, values, recovery=self._recovery(template, schema)))
 
-    def samples(self, rubric: str, values: Mapping[str, str], form: Form[T], count: int) -> Plan[tuple[Read[T], ...]]:
-        """What several replies to one request say; each is repaired by itself, in their order. Raises AskFailed."""
+    def samples(
+        self, rubric: str, values: Mapping[str, str], schema: RagasV04ReplySchema[T], count: int
+    ) -> Plan[tuple[ReadReply[T], ...]]:
+        """Return what several replies to one request say; each is repaired separately, in order. Raises AskFailed."""
+        template = self._template(rubric, schema)
         temperature = SAMPLING_TEMPERATURE if count > 1 else self.temperature
-        asker = Asker(SYSTEM, temperature=temperature)
-        heard = yield from asker.samples(rubric, values, count, likely=form.likely)
-        found: list[Read[T]] = []
-        for each in heard:
-            found.append((yield from self._read(each, form)))  # noqa: PERF401 - a comprehension cannot yield
+        replies = yield from Asker(SYSTEM, temperature=temperature).samples(rubric, values, count, likely=schema.likely)
+        found: list[ReadReply[T]] = []
+        for reply in replies:
+            read = yield from read_reply(template, reply, self._recovery(template, schema))
+            if isinstance(read, UnreadableReply):
+                raise read
+            found.append(read)
         return tuple(found)
 
-    def _read(self, heard: Heard, form: Form[T]) -> Plan[Read[T]]:
-        """The reply read, repaired where it must be.
+    def _template(self, rubric: str, schema: RagasV04ReplySchema[T]) -> RequestTemplate[T]:
+        def read(reply: Reply) -> T:
+            if self.reasks is None:
+                return schema.read(fields_of(first_json(reply.text)), whole_in)
+            return schema.read(object_of(reply.verdict.text), strict_integer_in)
 
-        A repair is a reply too: `{"text": ...}`, whose text is the repaired reply. One that is not of this
-        form is sent to repair in its turn, so that texts may be nested; a text that cannot be read is given up.
-        """
-        if self.reasks is not None:
-            return Read(*(yield from self._structured(heard, form, self.reasks)))
+        return RequestTemplate(rubric, schema.likely, read)
+
+    def _recovery(self, template: RequestTemplate[T], schema: RagasV04ReplySchema[T]) -> Recovery[T]:
+        if self.reasks is None:
+            return Repair(self._asker, schema, self.repairs)
+        return Reask(self._asker, template, self.reasks)
+
+
+@dataclass(frozen=True, slots=True)
+class Repair(Generic[T]):
+    """The `Recovery` of ragas 0.2 to 0.4: the judge is shown an unreadable reply and its form, and repairs it.
+
+    A repair is a reply too: `{"text": ...}`, whose text is the repaired reply. One that is not of this form is sent to
+    repair in its turn, so that texts may be nested. A text that cannot be read is not repaired again.
+    """
+
+    asker: Asker
+    schema: RagasV04ReplySchema[T]
+    times: int
+
+    def again(self, reply: Reply, fault: str, number: int) -> Plan[tuple[Reply, Callable[[Reply], T]]]:
+        """See `Recovery.again`."""
+        del fault
+        likely = self.schema.likely
+        for _ in range(number + 1):
+            likely = json.dumps({"text": likely})
+        values = {"form": _REPAIRED if number else self.schema.described, "reply": reply.text}
+        repaired = yield from self.asker.ask("repair", values, likely=likely)
+        return repaired, lambda reply: self._unwrapped(reply, number)
+
+    def _unwrapped(self, reply: Reply, depth: int) -> T:
+        """Return what a repair says: its text is a reply of the form asked for, or `depth` times the repair of one."""
+        text = text_in(fields_of(first_json(reply.text)), "text")
         try:
-            return Read(heard, form.read(_said(heard.text), whole_in))
+            for _ in range(depth):
+                text = text_in(fields_of(whole_json(without_halves(text))), "text")
+            return self.schema.read(fields_of(whole_json(without_halves(text))), whole_in)
         except ValueError as fault:
-            lost = heard.unreadable(str(fault))
-        likely, described = form.likely, form.described
-        for depth in range(self.repairs):
-            values = {"form": described, "reply": heard.text}
-            likely, described = json.dumps({"text": likely}), _REPAIRED
-            heard = yield from self._asker.ask("repair", values, likely=likely)
-            try:
-                text = text_in(_said(heard.text), "text")
-            except ValueError as fault:
-                lost = heard.unreadable(str(fault))
-            else:
-                return Read(heard, _unwrapped(heard, text, depth, form))
-        raise lost
-
-    def _structured(self, heard: Heard, form: Form[T], reasks: int) -> Plan[tuple[Heard, T]]:
-        def read(fields: Fields) -> T:
-            return form.read(fields, strict_integer_in)
-
-        return (yield from read_or_reask(self._asker, heard, read, reasks))
-
-
-def _unwrapped(heard: Heard, text: str, depth: int, form: Form[T]) -> T:
-    """What a repaired text says: itself a reply of the form, or `depth` times the repair of one. Raises AskFailed."""
-    try:
-        for _ in range(depth):
-            text = text_in(fields_of(whole_json(without_halves(text))), "text")
-        return form.read(fields_of(whole_json(without_halves(text))), whole_in)
-    except ValueError as fault:
-        raise heard.unreadable(f"The repaired reply cannot be read either. {fault}") from None
+            raise UnrecoverableFault(f"The repaired reply cannot be read either. {fault}") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged(Ordinary):
-    """What the metrics of ragas 0.2 to 0.4 that ask a judge have in common.
+class JudgedMetric(Ordinary):
+    """A metric of ragas 0.2 to 0.4 that asks a judge.
 
     `repairs`: how often the judge is asked to repair one reply that cannot be read. `reasks`: how often a structured
     reply that cannot be read is asked for again, with what was wrong, in the same conversation: `none` reads replies
@@ -175,53 +180,53 @@ class Judged(Ordinary):
         if self.repairs and self.reasks is not None:
             raise UsageError(f"Metric {self.name!r} takes repairs or reasks, not both; set reasks=none or repairs=0.")
 
-    def _talk(self) -> Talk:
-        return Talk(self.temperature, self.repairs, self.reasks)
+    def _prompter(self) -> Prompter:
+        return Prompter(self.temperature, self.repairs, self.reasks)
 
     def _bound(self, replies: int) -> int:
-        """The maximum number of requests for this many replies, with repairs or re-asks."""
+        """Return the maximum number of requests for this many replies, with repairs or re-asks."""
         return replies * (1 + (self.repairs if self.reasks is None else self.reasks))
 
 
-def ask_statements(talk: Talk, user_input: str, answer: str) -> Plan[Read[tuple[str, ...]]]:
-    """The statements that an answer to this input makes."""
-    return (yield from talk.ask("statements", {"user_input": user_input, "answer": answer}, STATEMENTS))
+def ask_statements(prompter: Prompter, user_input: str, answer: str) -> Plan[ReadReply[tuple[str, ...]]]:
+    """Return the statements that an answer to this input makes."""
+    return (yield from prompter.ask("statements", {"user_input": user_input, "answer": answer}, STATEMENTS))
 
 
-def ask_verdicts(talk: Talk, statements: Sequence[str], text: str) -> Plan[Read[Judgements]]:
-    """Verdicts on statements, other than 0 where the text bears one out; as many as the judge returns."""
+def ask_verdicts(prompter: Prompter, statements: Sequence[str], text: str) -> Plan[ReadReply[Judgements]]:
+    """Return verdicts on statements, not 0 if the text supports one; as many as the judge returns."""
     values = {"text": text, "statements": json.dumps(list(statements), ensure_ascii=False)}
-    return (yield from talk.ask("verdicts", values, _verdicts_on(statements)))
+    return (yield from prompter.ask("verdicts", values, _verdicts_on(statements)))
 
 
 def check_beta(name: str, beta: float) -> None:
-    """Raises UsageError unless beta is a finite number above 0."""
+    """Raise UsageError unless beta is a finite number above 0."""
     if not 0 < beta < inf:
         raise UsageError(f"Metric {name!r} takes a finite beta above 0, got beta={beta}.")
 
 
 def check_raw(name: str, *, raw_verdicts: bool, highest: float) -> None:
-    """Raises UsageError where the judge's integers are to be taken as they are by a metric that ends at 1."""
+    """Raise UsageError if a metric that ends at 1 is to use the judge's integers as they are."""
     if raw_verdicts and highest < inf:
         advice = "its values lie in 0 to 1. The metrics called collections.* take the judge's integers as they are"
         raise UsageError(f"Metric {name!r} takes raw_verdicts=false, got true: {advice}.")
 
 
 def f_of_counts(true: int, false: int, missing: int, beta: float) -> float:
-    """The F measure of these counts; a share of none is 0."""
+    """Return the F measure of these counts; a fraction of nothing is 0."""
     precision = true / (true + false) if true + false else 0.0
     recall = true / (true + missing) if true + missing else 0.0
     return f_measure(precision, recall, beta=beta)
 
 
 def of_version(card: Card, version: str) -> Card:
-    """The card of a metric that another version has as well."""
+    """Return the card of a metric for another version."""
     sources = tuple(source.replace("0.4.3", version) for source in card.sources)
     return replace(card, family=f"ragas-{version}", sources=sources)
 
 
 def first_json(text: str) -> object:
-    """The JSON value that ragas takes from a reply. Raises ReplyFault.
+    """Return the JSON value that ragas takes from a reply. Raises ReplyFault.
 
     Where the text has a "```json" fence, what is before it is left out. From the first bracket on, brackets of
     this one kind are counted, also those inside texts, until they balance. Where they never do, the whole text is
@@ -233,7 +238,7 @@ def first_json(text: str) -> object:
 
 
 def whole_json(text: str) -> object:
-    """The JSON value that a text is, in a fence or not, with what it leaves open closed. Raises ReplyFault."""
+    """Return the JSON value that a text is, in a fence or not; closes what it leaves open. Raises ReplyFault."""
     try:
         return _tolerant(text)
     except ReplyFault:
@@ -253,7 +258,10 @@ def _balanced(text: str, start: int) -> str:
 
 
 def _tolerant(text: str) -> object:
-    """As langchain reads it: closed where it is open, else without its end, character by character."""
+    """Read JSON as langchain does: close what is open, otherwise drop the end character by character.
+
+    Raises ReplyFault.
+    """
     text = text.strip(" \n\r\t`")
     try:
         return _loads(text)
@@ -272,7 +280,7 @@ def _tolerant(text: str) -> object:
 
 
 def _loads(text: str) -> object:
-    """The JSON value that a text is. Raises ValueError."""
+    """Return the JSON value that a text is. Raises ValueError."""
     try:
         value: object = json.loads(text, strict=False)
     except RecursionError:
@@ -281,7 +289,7 @@ def _loads(text: str) -> object:
 
 
 def _closing(text: str) -> str:
-    """What closes the brackets and texts that a text leaves open. Raises ReplyFault where they do not match."""
+    """Return the characters that close the open brackets and texts. Raises ReplyFault if brackets do not match."""
     expected: list[str] = []
     in_text = escaped = False
     for sign in text:
@@ -297,12 +305,8 @@ def _closing(text: str) -> str:
     return '"' * in_text + "".join(reversed(expected))
 
 
-def _said(text: str) -> Fields:
-    return fields_of(first_json(text))
-
-
 def whole_in(fields: Fields, name: str) -> int:
-    """The whole number in this field, as pydantic reads one: "1.0" is 1 too. Raises ReplyFault."""
+    """Return the whole number in this field, as pydantic reads one: "1.0" is 1 too. Raises ReplyFault."""
     value = given(fields, name)
     if isinstance(value, str) and (found := _WHOLE_WITH_POINT.fullmatch(value)):
         fields = {name: found[1]}
@@ -340,23 +344,27 @@ def _texts(name: str) -> Callable[[Fields, Whole], tuple[str, ...]]:
     return read
 
 
-def _verdicts_on(statements: Sequence[str]) -> Form[Judgements]:
-    """A verdict on each of these statements."""
+def _verdicts_on(statements: Sequence[str]) -> RagasV04ReplySchema[Judgements]:
+    """Return the schema of a verdict on each of these statements."""
     likely = [{"statement": statement, "reason": "It follows.", "verdict": 1} for statement in statements]
-    return Form(
+    return RagasV04ReplySchema(
         '{"statements": [{"statement": text, "reason": text, "verdict": integer}, ...]}',
         _judgements("verdict", under="statements"),
         json.dumps({"statements": likely}),
     )
 
 
-VERDICT: Final = Form('{"reason": text, "verdict": integer}', _verdict, '{"reason": "It does.", "verdict": 1}')
-ATTRIBUTED: Final = Form(
+VERDICT: Final = RagasV04ReplySchema(
+    '{"reason": text, "verdict": integer}', _verdict, '{"reason": "It does.", "verdict": 1}'
+)
+ATTRIBUTED: Final = RagasV04ReplySchema(
     '{"classifications": [{"statement": text, "reason": text, "attributed": integer}, ...]}',
     _judgements("attributed", under="classifications"),
     '{"classifications": [{"statement": "A sentence.", "reason": "It stands there.", "attributed": 1}]}',
 )
-STATEMENTS: Final = Form('{"statements": [texts]}', _texts("statements"), '{"statements": ["A statement."]}')
-CLAIMS: Final = Form('{"claims": [texts]}', _texts("claims"), '{"claims": ["A claim."]}')
-ENTITIES: Final = Form('{"entities": [texts]}', _texts("entities"), '{"entities": ["Paris"]}')
+STATEMENTS: Final = RagasV04ReplySchema(
+    '{"statements": [texts]}', _texts("statements"), '{"statements": ["A statement."]}'
+)
+CLAIMS: Final = RagasV04ReplySchema('{"claims": [texts]}', _texts("claims"), '{"claims": ["A claim."]}')
+ENTITIES: Final = RagasV04ReplySchema('{"entities": [texts]}', _texts("entities"), '{"entities": ["Paris"]}')
 _REPAIRED: Final = '{"text": text}'

@@ -1,0 +1,55 @@
+"""Definitions that differ from another one in parameters and declarations only: one row each."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, fields
+from inspect import cleandoc, get_annotations
+from types import new_class
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+if TYPE_CHECKING:
+    from dataclasses import Field
+
+    from merilo.metrics.base import Definition
+
+D = TypeVar("D", bound="type[Definition]")
+
+_WORD: Final = re.compile(r"(?:^|[_.])(\w)([^_.]*)")
+
+
+def variant(base: D, name: str, doc: str, class_name: str = "", /, **changes: object) -> D:
+    """Return a definition that is `base` under another name, with these changes.
+
+    `changes`: new defaults of parameters, such as `temperature=0.3`, and other values of what a definition declares,
+    such as `card` or `version`. `class_name`: by default the name in camel case, without its system.
+    Raises TypeError for a change to something that `base` does not have.
+    """
+    parameters: dict[str, Field[Any]] = {each.name: each for each in fields(cast("Any", base))}  # Protocol
+    body: dict[str, Any] = {
+        "__doc__": cleandoc(doc),
+        "__module__": base.__module__,
+        "__annotations__": {},
+        "name": name,
+    }
+    for key, value in changes.items():
+        if (parameter := parameters.get(key)) is not None:
+            body["__annotations__"][key] = parameter.type
+            body[key] = field(default=value, kw_only=parameter.kw_only)
+        elif _declares(base, key):
+            body[key] = value
+        else:
+            raise TypeError(f"{name}: {base.__name__} has no parameter and no attribute {key!r}.")
+    made = new_class(
+        class_name or camel_case(name.rpartition(":")[2]), (base,), exec_body=lambda space: space.update(body)
+    )
+    return cast("D", dataclass(frozen=True, slots=True)(made))  # it has the attributes of its base
+
+
+def camel_case(name: str) -> str:
+    """Return a metric's name as a class is called: `nv_context_relevance` as `NvContextRelevance`."""
+    return _WORD.sub(lambda word: word[1].upper() + word[2], name)
+
+
+def _declares(base: type, key: str) -> bool:
+    return hasattr(base, key) or any(key in get_annotations(each) for each in base.__mro__)
