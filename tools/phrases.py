@@ -26,6 +26,15 @@ ROOT = Path(__file__).resolve().parent.parent
 PHRASES, CEILING = ROOT / "tools" / "phrases.txt", ROOT / "tools" / "phrases.json"
 DATA = ("judges/lexical_words.py", "commands/probe/texts.py", "metrics/published/", "rubrics/", "examples/")
 """Paths in src whose texts are data: word lists, edits for robustness tests and wording of other projects."""
+ALLOWED = {
+    ("commands/calibrate/text.py", "told"): "a key of the JSON",
+    ("judging/questions.py", "stand in"): "sent to the judge",
+    ("judging/reading.py", "told"): "sent to the judge",
+    ("metrics/critique.py", "somebody"): "sent to the judge",
+    ("metrics/critique.py", "breaks off"): "sent to the judge",
+    ("metrics/critique.py", "nobody"): "sent to the judge",
+}
+"""File and phrase that stay, with the reason."""
 _FENCE = re.compile(r"^(```|~~~).*?^\1[^\n]*$", re.MULTILINE | re.DOTALL)
 
 
@@ -87,7 +96,9 @@ def hits(part: str) -> Iterator[Hit]:
             flat = " ".join(text.split())
             for rule in rules:
                 for found in rule.finditer(flat):
-                    yield Hit(path.relative_to(ROOT).as_posix(), line, found[0])
+                    name = path.relative_to(ROOT).as_posix()
+                    if (name.removeprefix("src/merilo/"), found[0]) not in ALLOWED:
+                        yield Hit(name, line, found[0])
 
 
 def main(arguments: list[str]) -> int:

@@ -95,21 +95,21 @@ def power(
     power: float = 0.8,
     level: float = 0.95,
 ) -> Power:
-    """How many samples show a difference between two runs, and whether stopping early can pay, told from pilots.
+    """Plan the size of a comparison from pilot runs: samples needed, and whether stopping early can pay.
 
     Args:
-        pilots: one run, or two that are compared; or their directories. One alone does not tell how two runs differ
-            sample by sample: it is assumed that both would score each sample independently.
-        difference: of means, to be shown; in the unit of each metric.
-        metrics: those to plan for; None: all of the pilot.
-        until_decided: a suite's file, as in `evaluate`.
-        samples: how many there are to stop early in; None: as many as the first pilot has.
+        pilots: one run, or two runs that are compared, or their directories. One run does not show how two runs differ
+            sample by sample, so merilo then assumes that both score each sample independently.
+        difference: the difference of means to detect, in the unit of each metric.
+        metrics: the metrics to plan for. None: all of the pilot.
+        until_decided: a suite file, as in `evaluate`.
+        samples: number of samples of the run that may stop early. None: as many as the first pilot has.
         cluster: as in `evaluate`.
-        power: the chance to show the difference, if it is there.
-        level: of the comparison to come.
+        power: probability of detecting the difference if it exists.
+        level: confidence level of the planned comparison.
 
     Raises:
-        UsageError: nothing is asked for, or what is asked for cannot be planned.
+        UsageError: neither a difference nor a suite is given, or a value cannot be used.
         DataError: two pilots have no sample in common.
         RunError: a pilot cannot be read.
     """
@@ -133,29 +133,29 @@ def import_scores(
     in_order: bool = False,
     out: str | PathLike[str] | None = None,
 ) -> Run:
-    """A run of scores that another tool computed, on which `compare`, `gate` and the rest work; nothing is asked.
+    """Import scores that another tool computed as a run, for `compare`, `gate` and the rest. Asks no judge.
 
     A sample without a score ("", null, NaN) is undefined: "not scored there". The metrics are called `foreign:` and
     the name of their column.
 
     Args:
-        source: a table (.jsonl, .json, .csv, .tsv, each perhaps .gz), a result of ragas that was saved as one, or a
-            test run of DeepEval (.json).
-        id: the column that names the samples. None: `id`, or what the tool calls it, else their number. Runs are
-            compared by these names.
-        scores: the columns that hold scores, perhaps each with its range, such as {"rating": (1, 5)}. Without a
-            range they must lie in 0 to 1. Empty: all that a result of ragas or DeepEval has.
-        lower_is_better: those of which a lower score is the better one.
+        source: a table (.jsonl, .json, .csv or .tsv, .gz accepted), a ragas result saved as such a table, or a DeepEval
+            test run (.json).
+        id: column with the sample ids. None: `id`, the column that the tool uses, or the record's number. Runs are
+            compared by these ids.
+        scores: the columns with scores, optionally each with its range, such as {"rating": (1, 5)}. The default range
+            is 0 to 1. Empty: all scores of a ragas or DeepEval result.
+        lower_is_better: the columns where a lower score is better.
         mapping: column → field of the sample, as in `evaluate`.
         cluster: as in `evaluate`.
-        in_order: take the rows of a result of ragas as they are, although the first row has no score. ragas 0.1.0 to
-            0.1.9 moves failed scores to the front, so such a file is refused by default.
-        out: the run's directory, a new one. None: one under `.merilo/runs`.
+        in_order: trust the row order of a ragas result whose first row has no score. ragas 0.1.0 to 0.1.9 moves failed
+            scores to the front, so such a file is refused by default.
+        out: the run directory, which must be new. None: a new one in `.merilo/runs`.
 
     Raises:
-        DataError: the file cannot be read, a score is no number or lies outside its range (the message says where),
-            or the scores may be in the wrong rows.
-        UsageError: a column is not there, or a range has to be given.
+        DataError: the file cannot be read, a score is not a number or is outside its range, or the scores may be in the
+            wrong rows.
+        UsageError: a column does not exist, or a range is needed.
         RunError: the directory cannot be used.
     """
     from merilo.commands.imports.run import Importing, run_import
@@ -184,21 +184,21 @@ def replay(
     out: str | PathLike[str] | None = None,
     reread: bool = False,
 ) -> Replay:
-    """The scores of a run or a tape, recomputed without a call from the answers that it holds.
+    """Recompute the scores of a run or a tape from its stored answers, without a request.
 
-    Each plan is driven again and sent what was recorded under its trail; the scores are bit-equal unless a metric
-    has changed. Failures are replayed as failures.
+    Each plan runs again and receives the answers recorded under its trail. The scores are bit-equal unless a metric has
+    changed. Failures are replayed as failures.
 
     Args:
-        source: the directory of a run, or a tape that `record` made.
-        metrics: those to compute, as in `evaluate`; None: those of the run. One that the run did not have is
-            answered by whatever the run was asked in the same words, of the same judge.
-        out: a new directory for the recomputed run. None: it is there as long as the result's `run`.
-        reread: take the answers that the reading rules of today find in the raw replies of language models.
+        source: the directory of a run, or a tape that `record` wrote.
+        metrics: the metrics to compute, as in `evaluate`. None: those of the run. A metric that is not in the run uses
+            the run's answers to equal questions of the same judge.
+        out: a new directory for the recomputed run. None: a temporary one that exists as long as the result's `run`.
+        reread: parse the raw replies of LLM judges again with today's rules.
 
     Raises:
-        RunError: the run or tape cannot be read, or holds no answer to a question; the message names the question
-            and the command to record it.
+        RunError: the run or tape cannot be read, or holds no answer to a question. The message names the question and
+            the command that records it.
         UsageError: a metric cannot be made as named.
     """
     from merilo.commands.replay.run import replay_run
@@ -218,28 +218,29 @@ def compare(
     across_data: bool = False,
     samples: int = SHOWN,
 ) -> RunComparison:
-    """Compare each run but the first with the first, over the samples that all have: same id and equal question.
+    """Compare each run with the first one, over the samples that all runs share (equal id and question).
 
-    The result prints as `merilo compare` does; `metrics` of it holds the first two runs' comparisons by metric,
-    `to_frame()` is a pandas data frame, and a notebook shows its table.
+    The result prints as `merilo compare` does. Its `metrics` holds the comparisons of the first two runs by metric,
+    `to_frame()` returns a pandas data frame, and a notebook shows its table.
 
     Args:
-        runs: two or more, or their directories.
-        metrics: those to compare; None: all that every run has.
-        primary: those of which is said what may be said, so that all of it holds together; None: all.
-        by: the metric by which the samples that moved most are chosen; None: the one whose difference is surest.
-        cluster: as in `evaluate`; None: the one that the first run was made with, "": none.
-        undefined: "drop" or "worst": what an undefined outcome counts for where the other run has a score. Dropped
-            ones are put at the ends of the range to see whether they could decide.
-        level: of intervals and readings.
-        across_judges: compare also if judges, rubrics or versions of metrics differ.
-        across_data: compare also if more than one in ten of the common ids name other questions. Samples with other
-            questions are never compared.
-        samples: so many of the samples that moved most are looked up.
+        runs: two or more runs or their directories.
+        metrics: the metrics to compare. None: all that every run has.
+        primary: the metrics to draw conclusions for, corrected together by Holm's method. None: all.
+        by: the metric that selects the samples with the largest changes. None: the one with the smallest p-value.
+        cluster: as in `evaluate`. None: the cluster field of the first run. "": none.
+        undefined: "drop" or "worst": how to treat a sample that is undefined in one run only. Dropped samples are set to
+            the ends of the range to see whether they could change a conclusion.
+        level: confidence level of intervals and conclusions.
+        across_judges: also compare runs whose judges, rubrics or metric versions differ.
+        across_data: also compare if more than one in ten of the common ids belong to different questions. Samples with
+            different questions are never compared.
+        samples: number of samples with the largest changes to return.
 
     Raises:
-        UsageError: a metric or argument cannot be used, or the runs' judges or questions differ; it says in what.
-        DataError: there is nothing to pair, or samples are in no cluster.
+        UsageError: a metric or argument cannot be used, or the runs' judges or questions differ. The message lists the
+            differences.
+        DataError: there is no pair of samples, or samples are in no cluster.
         RunError: a run cannot be read.
     """
     from merilo.commands.compare.run import Comparing, compare_runs
@@ -272,29 +273,29 @@ def gate(
     level: float | None = None,
     across_data: bool = False,
 ) -> Gates:
-    """Check a run against minimum scores or a baseline; `passed` of the result is for an assertion.
+    """Check a run against minimum scores or a baseline. Assert the result's `passed`.
 
-    Nothing is raised for a gate that fails or cannot tell: `verdict` says which, `gates` holds the decisions with
-    their numbers, and `str` gives a sentence for each.
+    A gate that fails or cannot tell raises nothing: `verdict` is the overall decision, `gates` holds each decision with
+    its numbers, and `str` returns one sentence per gate.
 
     Args:
-        run: a finished run, or its directory.
-        suite: a .toml, .yaml or .json file with these arguments; what is given here goes before it.
-        minimums: metric → its least mean; where lower is better, the most that it may be.
-        baseline: the run to hold this one against, sample by sample.
-        max_drop: how much worse than the baseline every metric, or each of these, may be; 0 or more.
-        strict: fail for any drop that is sure to be one.
-        cannot_tell: "pass" or "fail": what a gate that cannot tell counts as. None: neither.
-        undefined: "drop" or "worst": what undefined outcomes count as. None: a gate must hold whatever they are.
-        cluster: as in `evaluate`; None: the one that the run was made with, "": none.
-        level: confidence of each one-sided limit, 0.95 by default.
-        across_data: compare the samples that match even if more than one in ten of the baseline's samples are not in
-            the run, or more than one in ten of the common ids name other questions.
+        run: a finished run or its directory.
+        suite: a .toml, .yaml or .json file with these arguments. Arguments given here override the file.
+        minimums: metric → smallest allowed mean. If lower is better, the largest allowed mean.
+        baseline: the run to compare with, sample by sample.
+        max_drop: the largest allowed drop from the baseline, 0 or more, for all metrics or by metric.
+        strict: also fail on any significant drop, however small.
+        cannot_tell: "pass" or "fail": how to count a gate that cannot tell. None: neither.
+        undefined: "drop" or "worst": how to count undefined outcomes. None: a gate must hold in both cases.
+        cluster: as in `evaluate`. None: the cluster field of the run. "": none.
+        level: confidence level of each one-sided limit. None: 0.95.
+        across_data: compare the samples that match, even if more than one in ten of the baseline's samples are missing
+            in the run, or more than one in ten of the common ids belong to different questions.
 
     Raises:
-        UsageError: nothing is asked for, a metric or argument cannot be used, or the runs' judges or questions differ.
+        UsageError: no gate is given, a metric or argument cannot be used, or the runs' judges or questions differ.
         DataError: the runs have no sample in common, or samples are in no cluster.
-        RunError: a run cannot be read, or was stopped before its end.
+        RunError: a run cannot be read or is incomplete.
     """
     from merilo.commands.gate.run import gate_run
     from merilo.commands.gate.suite import suite_from
@@ -322,25 +323,25 @@ def label(
     stratify: bool = False,
     seed: int = 0,
 ) -> Tasks:
-    """What people should look at to see how far a run's judge can be trusted: tasks, drawn with known probabilities.
+    """Sample items of a run for annotators, with known probabilities, to measure the judge's error.
 
-    A task is a context or a statement where the metric's value is a sum over these, else every item of a sample;
-    where its value does not follow from such labels, it is the value itself. The tasks do not tell what the judge
-    said, neither in words nor by their order or ids.
+    An item is a context or a statement if the metric is a sum over these. If the metric needs whole samples, all items
+    of a sample are taken. If its value does not follow from such labels, the item is the value itself. Neither the
+    texts nor their order or ids reveal the judge's verdicts.
 
     Args:
-        run: a finished run, or its directory.
-        out: a new file for the tasks, .jsonl or .csv. None: they are in the result alone.
-        metric: whose judge is to be held against people; None: the only one that has a judge.
-        samples: so many are drawn, from those with a score.
-        items: at most so many contexts or statements of each; all of them where whole samples are needed.
-        stratify: draw from the samples at each end of the metric's range and from those between in proportion to their
-            numbers, and at least one of each.
-        seed: which are drawn; the same seed draws the same ones, whatever the judge said (unless stratified).
+        run: a finished run or its directory.
+        out: a new file for the items, .jsonl or .csv. None: they are only in the result.
+        metric: the metric whose judge is checked. None: the only one that has a judge.
+        samples: number of samples to draw from those with a score.
+        items: maximum number of contexts or statements per sample; all if the metric needs whole samples.
+        stratify: draw from three strata (minimum, maximum, in between) in proportion to their sizes, at least one sample
+            from each.
+        seed: seed of the draw. The same seed draws the same samples whatever the verdicts, unless stratified.
 
     Raises:
         UsageError: an argument cannot be used, no sample has a score, or the file exists.
-        RunError: the run cannot be read, or the file not written.
+        RunError: the run cannot be read, or the file cannot be written.
     """
     from merilo.commands.label.run import label_run
 
@@ -357,25 +358,26 @@ def calibrate(
     seed: int = 0,
     attach: bool = False,
 ) -> Calibrated:
-    """A run beside labels of people: by metric the judge's mean, people's and the corrected one, and their agreement.
+    """Compare the judge of a run with human labels, and correct the run's means.
 
-    `metrics[text].correction` of the result says which of the three to report and why; its `estimate` is that one,
-    None where the labels are too few. `metrics[text].agreement` says how far judge and people agree.
+    For each metric, `metrics[text].correction` holds the judge's mean, the mean of the labels and the corrected mean. Its
+    `estimate` is the one to report, None if there are too few labels. `metrics[text].agreement` holds the agreement of
+    judge and annotators.
 
     Args:
-        run: a finished run, or its directory.
-        labels: one or several files of tasks that `label` drew from this run, or from another over the same samples,
-            with labels of people: .jsonl, .csv, .tsv or .json. Several people may label the same tasks.
-        metrics: those to look at; None: all for which the labels can be used.
-        cluster: as in `evaluate`; None: the one that the run was made with, "": none.
-        level: confidence of the intervals.
-        seed: which labelled samples share a fold, and of the resamples of agreement.
-        attach: keep the labels with the run; its summary then reports the corrected means.
+        run: a finished run or its directory.
+        labels: one or more files of items that `label` sampled from this run, or from another run over the same samples,
+            with labels filled in: .jsonl, .csv, .tsv or .json. Several annotators may label the same items.
+        metrics: the metrics to correct. None: all to which the labels apply.
+        cluster: as in `evaluate`. None: the cluster field of the run. "": none.
+        level: confidence level of the intervals.
+        seed: seed of the folds of labelled samples, and of the bootstrap of agreement.
+        attach: store the labels with the run; its summary then reports the corrected means.
 
     Raises:
-        DataError: a file cannot be read, or none of its labels is of this run's samples.
+        DataError: a file cannot be read, or none of its labels belongs to a sample of this run.
         UsageError: a metric or argument cannot be used, or no label fits a question of the run.
-        RunError: the run cannot be read, or the labels not kept.
+        RunError: the run cannot be read, or the labels cannot be stored.
     """
     from merilo.commands.calibrate.run import calibrate_run
 
@@ -420,18 +422,18 @@ def judge_agree(
     level: float = 0.95,
     seed: int = 0,
 ) -> JudgesAgreement:
-    """How far the judges of finished runs agree with each other, on the questions that they were all asked.
+    """Measure how well the judges of finished runs agree with each other, on the questions that they all answered.
 
-    `pairs` of the result holds each two judges: by kind of question their table of labels, accuracy, kappa (weighted
-    for grades), Krippendorff's alpha and Gwet's AC1, each with its interval. Runs of one judge are taken together;
-    where two judges both judged five systems or more (data sets), `rankings` has Kendall's tau of their means by
-    metric. Neither judge is taken as true.
+    `pairs` of the result holds each pair of judges. By kind of question it has the table of labels, accuracy, kappa
+    (weighted for grades), Krippendorff's alpha and Gwet's AC1, each with an interval. Runs of the same judge are
+    pooled. If two judges both judged five or more systems (data sets), `rankings` has Kendall's tau of their means by
+    metric. Neither judge is taken as correct.
 
     Args:
-        runs: two or more, or their directories. Of one and the same judge: how far it agrees with itself.
-        cluster: as in `evaluate`; None: the one that the first run was made with, else the sample.
-        level: confidence of the intervals.
-        seed: of the resamples.
+        runs: two or more runs or their directories. If all have the same judge, its agreement with itself.
+        cluster: as in `evaluate`. None: the cluster field of the first run, otherwise the sample.
+        level: confidence level of the intervals.
+        seed: seed of the bootstrap.
 
     Raises:
         UsageError: an argument cannot be used, or a run has no verdicts.

@@ -151,8 +151,8 @@ _add_commands()
 
 
 def main() -> None:
-    """Run the command line and leave with its exit code."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # schedulers stop with it: what Ctrl-C does, it does too
+    """Run the command line and exit with its code."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # schedulers send it; treat it like Ctrl-C
     code = outcome(sys.argv[1:])
     try:
         sys.stdout.flush()
@@ -160,33 +160,33 @@ def main() -> None:
         code = _no_reader()
     try:
         sys.stderr.flush()
-    except BrokenPipeError:  # nobody reads the progress: no reason to fail
+    except BrokenPipeError:  # a closed stderr loses progress only
         _no_reader()
     if any(thread.name == "merilo" for thread in threading.enumerate()):
-        os._exit(code)  # it waits for something that never comes (standard input, a judge that hangs)
+        os._exit(code)  # the thread waits for standard input or a hanging judge and would block the exit
     sys.exit(code)
 
 
 def outcome(arguments: Sequence[str]) -> int:
-    """The exit code of one command; every error has been told to the user."""
+    """Run one command, print its error if any, and return its exit code."""
     debug = "--debug" in arguments
     _prepare_logging(debug=debug)
     try:
         return _dispatch(arguments)
     except BrokenPipeError:
         return _no_reader()
-    except SystemExit as stop:  # how typer and rich leave when nobody reads
+    except SystemExit as stop:  # typer and rich raise it for a closed pipe
         if isinstance(stop.__context__, BrokenPipeError):
             return _no_reader()
         raise
     except (KeyboardInterrupt, Interrupted) as error:
-        return _told(error, Exit.INTERRUPTED, str(error) or "Stopped.", debug=debug)
+        return _reported(error, Exit.INTERRUPTED, str(error) or "Stopped.", debug=debug)
     except MeriloError as error:
-        return _told(error, Exit.WRONG_USE, str(error), debug=debug)
-    except Exception as error:  # noqa: BLE001  # the last place where anyone can say what happened
-        said = f"{type(error).__name__}: {error}"
+        return _reported(error, Exit.WRONG_USE, str(error), debug=debug)
+    except Exception as error:  # noqa: BLE001  # the last handler: report it as a bug
+        problem = f"{type(error).__name__}: {error}"
         advice = "" if debug else " Run it again with --debug and report what it prints."
-        return _told(error, Exit.BUG, f"This is a bug in merilo ({said}).{advice}", debug=debug)
+        return _reported(error, Exit.BUG, f"This is a bug in merilo ({problem}).{advice}", debug=debug)
 
 
 def _dispatch(arguments: Sequence[str]) -> int:
@@ -198,15 +198,15 @@ def _dispatch(arguments: Sequence[str]) -> int:
         message = _usage_message(error)
         if message is None:
             raise
-        _tell(message)
+        _print_error(message)
         return Exit.WRONG_USE
     return int(code) if isinstance(code, int) else Exit.DONE
 
 
 def _usage_message(error: Exception) -> str | None:
-    """What typer says of a wrong command line; None when the error is none of its own.
+    """Return typer's message about a usage error; None for any other error.
 
-    Known by its method, since typer carries click's classes under different names in different versions.
+    Recognised by a method, because typer ships click's classes under different names in different versions.
     """
     format_message = getattr(error, "format_message", None)
     if format_message is None:
@@ -217,16 +217,16 @@ def _usage_message(error: Exception) -> str | None:
     return f"{message if message.endswith(('.', '?', ')')) else message + '.'} See {path} --help."
 
 
-def _told(error: BaseException, code: Exit, message: str, *, debug: bool) -> Exit:
+def _reported(error: BaseException, code: Exit, message: str, *, debug: bool) -> Exit:
     if debug:
         import traceback
 
         traceback.print_exception(error)
-    _tell(message)
+    _print_error(message)
     return code
 
 
-def _tell(message: str) -> None:
+def _print_error(message: str) -> None:
     from merilo.rendering.terminal import tell
 
     try:
@@ -236,18 +236,18 @@ def _tell(message: str) -> None:
 
 
 def _no_reader() -> Exit:
-    """Quietly give up writing: without this Python complains once more when it closes its streams."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
+    """Redirect closed streams to the null device. Otherwise Python reports the closed pipe again at exit."""
+    null = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except BrokenPipeError:
-            os.dup2(nowhere, stream.fileno())
+            os.dup2(null, stream.fileno())
     return Exit.NO_READER
 
 
 def _prepare_logging(*, debug: bool) -> None:
-    """Tracebacks of a broken judge and news of each retry are for --debug; what matters stands in the summary."""
+    """Show log messages (tracebacks of judges, each retry) only with --debug; the summary has what matters."""
     import logging
 
     handler = logging.StreamHandler() if debug else logging.NullHandler()

@@ -288,7 +288,7 @@ def test_a_metric_is_found_by_its_name_alone(evaluated: Evaluate) -> None:
 
 def test_a_limit_is_told(evaluated: Evaluate) -> None:
     """A run of the first records only says so."""
-    assert "Only the first 2 records were looked at (--limit)." in evaluated(rows(5), limit=2).manifest.notes
+    assert "Only the first 2 records were read (--limit)." in evaluated(rows(5), limit=2).manifest.notes
 
 
 def test_a_mapped_column_must_be_there(evaluated: Evaluate) -> None:

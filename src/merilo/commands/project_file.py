@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 NAME: Final = "merilo.toml"
 PYPROJECT: Final = "pyproject.toml"
 SUITE: Final = "suite"
-"""The setting that is no option of an evaluation: the suite file of `merilo gate`."""
+"""The only setting besides the options of an evaluation: the suite file of `merilo gate`."""
 NO_KEY: Final = "MERILO_NO_KEY"
 """The key variable of an address in a project file that names none. It is not set, so no key is sent."""
 _JUDGE: Final = ("base_url", "api_key_env", "judged", "max_error", "cascade_pilot")
@@ -44,7 +44,7 @@ class ProjectFile:
     settings: Mapping[str, Any]  # Any: the values that the options take
     """Option of an evaluation, or `suite` → its value. Paths are relative to the current directory."""
     digest: str
-    """SHA-256 of the settings as they stand in the file; the user's permission is for this content."""
+    """SHA-256 of the settings in the file; the user's permission is for this content."""
 
     @property
     def allowed(self) -> bool:

@@ -419,16 +419,16 @@ async def test_tasks_that_the_judge_does_not_answer(tmp_path: Path) -> None:
     other = {"id": "x", "task": "nli", "context": "c", "statement": "s", "label": 1}
     found = await checked(CheckOptions(labels=[written(tmp_path, [*RECORDS, other])]))
     assert found.left_out == {"nli": "the judge peeking cannot answer 'support' questions"}
-    with pytest.raises(UsageError, match="Nothing can be asked"):
+    with pytest.raises(UsageError, match="can answer none of the records"):
         await checked(CheckOptions(labels=[written(tmp_path, [other])]))
 
 
 @pytest.mark.parametrize(
     ("wanted", "says"),
     [
-        (CheckOptions(tasks=["chunks"]), "A task is one of"),
+        (CheckOptions(tasks=["chunks"]), "No task 'chunks'; tasks: "),
         (CheckOptions(sources=["nobody"]), "No record is from the source 'nobody'"),
-        (CheckOptions(sources=["selqa"], tasks=["nli"]), "No labelled record is of the tasks and sources"),
+        (CheckOptions(sources=["selqa"], tasks=["nli"]), "No labelled record has one of these tasks"),
         (CheckOptions(sample=0), "at least 1"),
     ],
 )

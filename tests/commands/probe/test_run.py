@@ -207,8 +207,8 @@ async def test_a_dry_call_asks_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wanted", "says"),
     [
-        (ProbeOptions(probes=["noise"]), "A probe is one of order, "),
-        (ProbeOptions(limits={"noise": 0.1}), "got 'noise'"),
+        (ProbeOptions(probes=["noise"]), "No probe 'noise'; probes: order, "),
+        (ProbeOptions(limits={"noise": 0.1}), "No probe 'noise'"),
         (ProbeOptions(limits={"order": 0.0}), "above 0"),
         (ProbeOptions(sample=0), "at least 1"),
         (ProbeOptions(seed=-1), "seed"),

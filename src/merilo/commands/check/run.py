@@ -1,7 +1,7 @@
-"""One check of a judge: labelled records in, its agreement with people out.
+"""Measure the agreement of a judge with labelled records.
 
-Records are asked about by the engine that evaluates data sets, one run for each task and source, so that what asking
-took is known for each; limits, cache, resumption and progress are the engine's.
+The records of each task and source are one run, so that cost and time are known for each. Limits, cache, resuming and
+progress are those of an evaluation.
 """
 
 from __future__ import annotations
@@ -49,28 +49,28 @@ _AS_USUAL: Final = Resampling()
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """How a judge agrees with people."""
+    """The agreement of a judge with human labels."""
 
     judge: Judge
     files: tuple[LabelFile, ...]
     people: tuple[TaskTable, ...]
-    """Over records whose labels are people's."""
+    """Over records with human labels."""
     everything: tuple[TaskTable, ...] | None
-    """Over all records, also those made by rule; None where these were not asked about."""
+    """Over all records, those with rule-generated labels included; None if these were not used."""
     constructed: int
-    """How many records made by rule were chosen, or left out where `everything` is None."""
+    """Number of records with rule-generated labels that were used, or left out if `everything` is None."""
     left_out: Mapping[str, str]
-    """Tasks that could not be asked about → why."""
+    """Task that the judge cannot answer → reason."""
     usage: Mapping[str, Mapping[str, Mapping[str, Any]]]  # Any: numbers and nulls
     """Task → source → requests, tokens, cost and seconds."""
     sentences_alone: bool
     resampling: Resampling
     items: Mapping[str, Sequence[Item]]
-    """All labels with what the judge said, by the way of asking: the task, or `sentence_relevance_alone`."""
+    """All labels with the verdicts of the judge, by task or `sentence_relevance_alone`."""
     failed: tuple[int, int] = (0, 0)
-    """How many records have a question that got no verdict, and how many were asked about."""
+    """Number of records with a question without a verdict, and number of records asked about."""
     stopped: str | None = None
-    """The limit of the call that was reached before all records were judged, as a sentence."""
+    """The limit that was reached before all records were judged, as a sentence."""
 
 
 async def run_check(options: CheckOptions, resampling: Resampling = _AS_USUAL) -> Check:
@@ -85,7 +85,7 @@ async def run_check(options: CheckOptions, resampling: Resampling = _AS_USUAL) -
     if not options.include_constructed:
         records = [record for record in records if not record.constructed]
     if not records:
-        raise UsageError("Every record that was chosen was made by rule; take them with --include-constructed.")
+        raise UsageError("All chosen records have rule-generated labels. To use them, add --include-constructed.")
     records = drawn(records, options.sample)
     judge = judges_of(options)["judge"]
     alone = all(map(_costs_nothing, each_judge([judge]))) if options.each_sentence is None else options.each_sentence
@@ -115,16 +115,16 @@ async def run_check(options: CheckOptions, resampling: Resampling = _AS_USUAL) -
 def _read(options: CheckOptions) -> tuple[tuple[LabelFile, ...], list[Labelled]]:
     """The files, and the records of the tasks and sources that are options. Raises UsageError where none is left."""
     if options.sample is not None and options.sample < 1:
-        raise UsageError(f"A sample has at least 1 record of each task and source; got {options.sample}.")
+        raise UsageError(f"--sample must be at least 1, got {options.sample}.")
     unknown = [each for each in options.tasks if each not in set(Task)]
     if unknown:
-        raise UsageError(f"A task is one of {', '.join(Task)}; got {unknown[0]!r}.")
+        raise UsageError(f"No task {unknown[0]!r}; tasks: {', '.join(Task)}.")
     found = label_files(options.labels)
     records = [record for _, own in found for record in own]
     sources = sorted({record.source for record in records})
     strange = [each for each in options.sources if each not in sources]
     if strange:
-        raise UsageError(f"No record is from the source {strange[0]!r}; there are {', '.join(sources)}.")
+        raise UsageError(f"No record is from the source {strange[0]!r}; sources: {', '.join(sources)}.")
     kept = [
         record
         for record in records
@@ -132,12 +132,12 @@ def _read(options: CheckOptions) -> tuple[tuple[LabelFile, ...], list[Labelled]]
         and (not options.sources or record.source in options.sources)
     ]
     if not kept:
-        raise UsageError("No labelled record is of the tasks and sources that were named together.")
+        raise UsageError("No labelled record has one of these tasks and one of these sources.")
     return tuple(each for each, _ in found), kept
 
 
 def drawn(records: list[Labelled], sample: int | None) -> list[Labelled]:
-    """The records whose ids have the lowest digests, so many of each task and source, in their order."""
+    """Return `sample` records per task and source, those whose ids have the lowest digests, in their order."""
     if sample is None:
         return records
     groups: dict[tuple[Task, str], list[Labelled]] = {}
@@ -152,7 +152,7 @@ def drawn(records: list[Labelled], sample: int | None) -> list[Labelled]:
 
 
 def _answerable(records: Sequence[Labelled], judge: Judge) -> tuple[list[Labelled], dict[str, str]]:
-    """The records that the judge answers questions about, and the other tasks with the reason."""
+    """Return the records that the judge can answer, and the other tasks with the reason."""
     unready: str | None = getattr(judge, "unready", None)
     left_out: dict[str, str] = {}
     for task in dict.fromkeys(record.task for record in records):
@@ -162,12 +162,12 @@ def _answerable(records: Sequence[Labelled], judge: Judge) -> tuple[list[Labelle
             left_out[task.value] = unready
     kept = [record for record in records if record.task.value not in left_out]
     if not kept:
-        raise UsageError(f"Nothing can be asked: {'; '.join(dict.fromkeys(left_out.values()))}.")
+        raise UsageError(f"The judge can answer none of the records: {'; '.join(dict.fromkeys(left_out.values()))}.")
     return kept, left_out
 
 
 def _costs_nothing(judge: Judge) -> bool:
-    """Whether the judge answers without asking a model at an address."""
+    """Return True if the judge answers without a request to a model at an address."""
     if Relevance not in judge.answers:
         return False
     conversation = judge.answer(Relevance("Is it?", ("It is.",)))
@@ -183,7 +183,7 @@ def _costs_nothing(judge: Judge) -> bool:
 
 
 class _Asking:
-    """Runs one evaluation after another, and keeps what each brought and took."""
+    """A sequence of evaluations, with the usage of each."""
 
     def __init__(self, options: Options, judge: Judge, records: Sequence[Labelled], *, alone: bool) -> None:
         self.usage: dict[str, dict[str, dict[str, Any]]] = {}  # Any: numbers and nulls
@@ -208,7 +208,7 @@ class _Asking:
         )
 
     async def all_in(self, directory: Path) -> dict[str, list[Item]]:
-        """The items by the name of the reading's way of asking: the task, or `sentence_relevance_alone`."""
+        """Return the items by task or `sentence_relevance_alone`."""
         items: dict[str, list[Item]] = {}
         try:
             for (task, source), records in sorted(self._groups.items()):
@@ -241,13 +241,13 @@ class _Asking:
 
 
 def _failed(items: Mapping[str, Sequence[Item]]) -> tuple[int, int]:
-    """Records with a failure, and all."""
+    """Return the number of records with a failure, and the number of all."""
     states = {(item.record.task, item.record.id): item.state for own in items.values() for item in own}
     return sum(state is State.FAILED for state in states.values()), len(states)
 
 
 def _outcomes(run: Run) -> dict[str, dict[str, Outcome]]:
-    """Outcomes by the reading's way of asking, then by the record's id."""
+    """Return outcomes by task or `sentence_relevance_alone`, then by record id."""
     names = {metric_text(JudgedAsLabelled(task)): task.value for task in Task}
     names[metric_text(JudgedAsLabelled(Task.SENTENCE_RELEVANCE, alone=True))] = "sentence_relevance_alone"
     found: dict[str, dict[str, Outcome]] = {}
@@ -257,12 +257,12 @@ def _outcomes(run: Run) -> dict[str, dict[str, Outcome]]:
 
 
 def _runs_in(directory: Path) -> list[Path]:
-    """The runs of all tasks and sources that a check has kept in its directory; one budget holds for all of them."""
+    """Return the runs of all tasks and sources in the directory of a check; they share one budget."""
     return sorted(store.parent for store in directory.glob(f"*/*/{STORE}"))
 
 
 def _folder(source: str) -> str:
-    """The source as a directory's name; one with other signs than those of plain names gets a digest too."""
+    """Return the source as a directory name. A name with other characters than letters, digits, _ . - gets a digest."""
     plain = re.sub(r"[^\w.-]", "_", source, flags=re.ASCII).strip(".") or "_"
     return plain if plain == source else f"{plain}-{hashlib.blake2b(source.encode(), digest_size=4).hexdigest()}"
 

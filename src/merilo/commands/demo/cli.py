@@ -57,7 +57,7 @@ def demo(
 
 
 def _evaluated(out: Path, name: str) -> Run:
-    """The run of this name under `out`; one that was made by another merilo or of other data is made anew."""
+    """Return the run with this name in `out`; a run by another version or of other data is replaced."""
     from merilo.commands.blocking import run_blocking
     from merilo.commands.evaluate.options import Options
     from merilo.commands.evaluate.run import run_evaluation
@@ -77,7 +77,7 @@ def _evaluated(out: Path, name: str) -> Run:
 
 
 def _data(out: Path, name: str) -> Path:
-    """A copy of the example data, so that the commands we name work as typed."""
+    """Copy the example data, so that the commands that the demo names work as typed."""
     from merilo.runs.publish import write_file
 
     source = files("merilo.examples").joinpath(*SAMPLES[name].split("/")).read_bytes()

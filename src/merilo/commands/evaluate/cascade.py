@@ -261,8 +261,8 @@ def _tested(
 ) -> dict[tuple[int, bool], tuple[ThresholdTest, ...]]:
     """Return the tests of each judge before the last, by its position and its decision.
 
-    Each judge is tested on pilot questions of its own, of which those are left out that an earlier judge answers: which
-    ones these are depends on the errors of the earlier judge, so its pilot must not be used twice.
+    Each judge is tested on its own pilot questions, without those that an earlier judge answers. Which ones these are
+    depends on the errors of the earlier judge, so its pilot must not be used twice.
     """
     tests: dict[tuple[int, bool], tuple[ThresholdTest, ...]] = {}
     tested: list[tuple[int, Stage]] = []

@@ -60,14 +60,14 @@ if TYPE_CHECKING:
     from merilo.results.early_stopping import Deciding
     from merilo.runs.outcomes import Result
 
-_MANY_TIMEOUTS = 3
-"""Fewer requests that were not answered in time suggest nothing about the timeout."""
+_MIN_TIMEOUTS = 3
+"""Number of timed-out requests from which a too short timeout is suggested."""
 
 
 async def run_evaluation(data: str | PathLike[str] | Records, options: Options) -> Run:
     """Evaluate a data set; return the finished run, or an incomplete one if a limit was reached.
 
-    On cancellation or when a provider is down, what was answered is kept and the same call resumes it.
+    After a cancellation, or if a provider is down, all answers are stored and the same call resumes the run.
     """
     options = checked(options)
     judges = judges_of(options)
@@ -76,21 +76,21 @@ async def run_evaluation(data: str | PathLike[str] | Records, options: Options) 
     try:
         path, made = run_directory(options.out, dataset.name)
     except (OSError, ValueError) as error:
-        raise RunError(f"The run's directory cannot be used ({error}); choose another one (--out).") from error
+        raise RunError(f"Cannot use the run directory ({error}). Choose another one (--out).") from error
     with RunLock(path):
         try:
             recover(path)
             with _event_log(options) as log:
                 return await _run_in(path, dataset, judges, options, log)
         except (sqlite3.Error, OSError) as error:
-            raise RunError(f"{path} cannot be written or read ({error}); what was answered before is kept.") from error
+            raise RunError(f"Cannot read or write {path} ({error}). Earlier answers are stored.") from error
         finally:
             if made and not (path / MANIFEST).exists():
-                shutil.rmtree(path, ignore_errors=True)  # nothing was begun: leave nothing behind
+                shutil.rmtree(path, ignore_errors=True)  # nothing was started: remove the new directory
 
 
 class Prepared(NamedTuple):
-    """What there is to evaluate, by whom, and for which metrics."""
+    """The data in the store, the judges and the metrics of a run, before its first question."""
 
     intake: Intake
     roles: Roles
@@ -98,19 +98,22 @@ class Prepared(NamedTuple):
 
 
 async def prepared(dataset: Dataset, store: Store, judges: dict[str, Judge], options: Options) -> Prepared:
-    """The data, read into the store, and the metrics that it and the judges allow. Raises DataError and UsageError."""
+    """Read the data into the store and select the metrics that data and judges support.
+
+    Raises DataError and UsageError.
+    """
     limited = _limited(judges)
     knows = None if limited is None else partial(_knows, limited)
     intake = await take_in(dataset, store, skip_invalid=options.skip_invalid, knows=knows)
     if dataset.columns.unseen:
         names = ", ".join(map(repr, dataset.columns.unseen))
-        raise UsageError(f"The mapping names the column {names}, which no record has; see how it is spelt (--map).")
+        raise UsageError(f"No record has the mapped column {names}. Check its spelling (--map).")
     roles = Roles(judges)
     return Prepared(intake, roles, select(options.metrics, intake, roles, lenient=options.lenient))
 
 
 def _limited(judges: Mapping[str, Judge]) -> Judge | None:
-    """The first judge of judgements that says which languages it knows."""
+    """Return the first judge that supports certain languages only; None if all support every language."""
     own = {role: judge for role, judge in judges.items() if role not in SPECIAL.values()}
     return next((judge for judge in each_judge(own.values()) if hasattr(judge, "knows")), None)
 
@@ -123,7 +126,7 @@ def _knows(judge: Judge, sample: Sample) -> bool:
 
 
 def _event_log(options: Options) -> EventLog | nullcontext[None]:
-    """The event log that is wanted, ready to be written. Raises UsageError when it cannot be."""
+    """Return the open event log, or a no-op. Raises UsageError if the file cannot be written."""
     if options.log_json is None:
         return nullcontext()
     return EventLog(options.log_json, {**asdict(options.request_limits), **asdict(options.budget)})
@@ -202,12 +205,12 @@ def _ledger(path: Path, store: Store, judges: Mapping[str, Judge], options: Opti
 
 
 def _elsewhere(options: Options) -> Balance:
-    """What other run directories have spent of the same budget."""
+    """Return what other run directories have spent of the same budget."""
     return sum(map(balance_in, options.shared_with), Balance())
 
 
 class _Work:
-    """Streams a prepared run through its metrics and writes what comes out."""
+    """The evaluation of a prepared run: streams samples through the metrics and writes the results."""
 
     def __init__(
         self,
@@ -223,7 +226,7 @@ class _Work:
         rounds: bool,
         rewrite: bool,
     ) -> None:
-        """`rewrite`: the manifest in the directory was changed."""
+        """Prepare the run. `rewrite`: the manifest on disk is outdated and is written again."""
         self._path = path
         self._rewrite = rewrite
         self._manifest = manifest
@@ -238,11 +241,11 @@ class _Work:
         self._deciding: Deciding | None = None
         self._part = part_of(path / OUTCOMES)
         self._shown = 0
-        """Samples that whoever watches the run was shown as done."""
+        """Number of samples that the progress display has counted as done."""
         self._begin_pass()
 
     async def do(self) -> None:
-        """All samples; the summary is written also when this is cancelled, a limit reached or a provider down."""
+        """Evaluate all samples. Write the summary also after a cancellation, a limit or a provider failure."""
         began = time.monotonic()
         self._progress.begin(self._path, self._manifest.samples)
         if self._options.retry_failed and (dropped := self._store.drop_failures()):
@@ -292,21 +295,21 @@ class _Work:
                 self._progress.note(each)
 
     def _begin_pass(self) -> None:
-        """Forget the outcomes so far."""
+        """Reset the aggregates before a pass over all samples."""
         selection, until = self._selection, self._options.until
         self._tallies = Tallies(selection.metrics, selection.composites, self._manifest.fingerprint)
         self._deciding = None if until is None else until.deciding(selection.metrics)
         self._done = 0
 
     async def _all(self, carrier: Carrier) -> None:
-        said: set[str] = set()
+        quoted: set[str] = set()
         clusters = cluster_numbers(self._store, self._manifest.cluster)
         with self._part.open("w", encoding="utf-8", errors="replace", newline="\n") as out:
             samples, metrics = self._store.samples(), self._selection.metrics
             async with aclosing(self._results(samples, metrics, carrier)) as coming:
                 async for results in coming:
                     cluster = next(clusters)
-                    if self._decided:  # what was on its way then has landed and is kept, but is not counted
+                    if self._decided:  # answers that were in flight are stored, but not counted
                         continue
                     self._tallies.add({result.metric: result.outcome for result in results}, cluster)
                     out.writelines(result.line() for result in results)
@@ -317,8 +320,8 @@ class _Work:
                     if self._deciding is not None:
                         self._decide(self._deciding, results, carrier)
                     for notice in (*carrier.notices(), *self._answers.notices()):
-                        if notice not in said:
-                            said.add(notice)
+                        if notice not in quoted:
+                            quoted.add(notice)
                             self._progress.quote(notice)
 
     @property
@@ -326,7 +329,7 @@ class _Work:
         return self._deciding is not None and self._deciding.decided
 
     def _decide(self, deciding: Deciding, results: list[Result], carrier: Carrier) -> None:
-        """Let the gates look at a sample, and send nothing more once all are decided."""
+        """Add a sample to the gates; stop sending once all are decided."""
         deciding.add(results)
         if deciding.decided:
             carrier.halt(Reached("Every gate is decided."))
@@ -342,7 +345,7 @@ class _Work:
     async def _by_request(
         self, samples: Iterable[Sample], metrics: Mapping[str, Metric], carrier: Carrier
     ) -> AsyncGenerator[list[Result], None]:
-        """The results of each sample, whose questions are sent one by one."""
+        """Yield the results of each sample, for judges that are asked by single requests."""
         driver, concurrency = AsyncDriver(self._answers, carrier), self._options.concurrency
         room = room_for(concurrency) if self._deciding is None else room_until(concurrency)
         try:
@@ -354,13 +357,13 @@ class _Work:
     def _in_rounds(
         self, samples: Iterable[Sample], metrics: Mapping[str, Metric], carrier: Carrier
     ) -> AsyncGenerator[list[Result], None]:
-        """The same, for judges that are asked what many samples ask at once."""
+        """Return the same for judges that are asked the questions of many samples in one batch."""
         batches = Batches()
         carrier.on_stop(batches.stop)
         return in_rounds(samples, metrics, self._answers, batches, price=carrier.price, count=carrier.count)
 
     def _finish(self, carrier: Carrier, seconds: float, ended: BaseException | None) -> None:
-        """Write what came out, and what it cost. `ended`: the error that stopped the run, if any."""
+        """Write results and usage. `ended`: the error that stopped the run, if any."""
         aggregates = self._tallies.aggregates()
         deciding, reached = self._deciding, carrier.reached
         if deciding is not None:
@@ -388,14 +391,14 @@ class _Work:
         self._progress.spent(usage)
 
     def _spent(self) -> dict[str, object]:
-        """What the whole run has spent: by its ledger, or by its store if nothing was ever sent to a paid model."""
+        """Return what the run has spent: from its ledger, or from its store if no paid model was ever asked."""
         if self._ledger.lines:
             self._store.note_ledger(self._ledger.lines)
         balance = self._ledger.balance if self._ledger.lines else Balance(self._store.charges())
         return {**spent_record(balance, self._options.unanswered), "cached": self._store.spent().cached}
 
     def _publish(self, summary: Mapping[str, object], usage: Mapping[str, object]) -> None:
-        """Put what came out in the place of what an earlier part of the run wrote, all of it in one step."""
+        """Replace the files of an earlier part of the run, all in one step."""
         texts = {SUMMARY: json_text(summary)}
         if self._rewrite:
             texts[MANIFEST] = json_text(asdict(self._manifest))
@@ -432,7 +435,7 @@ class _Work:
 def _timeouts(carrier: Carrier) -> str:
     """Return advice if most requests of this call were not answered in time; otherwise nothing."""
     sent, lost = carrier.spending.sent, carrier.timed_out
-    if lost < _MANY_TIMEOUTS or 2 * lost <= sent:
+    if lost < _MIN_TIMEOUTS or 2 * lost <= sent:
         return ""
     return (
         f"{lost:,} of {count(sent, 'request')} got no reply in time: the timeout is probably too short. "
@@ -475,14 +478,14 @@ def _manifest(dataset: Dataset, intake: Intake, selection: Selection, roles: Rol
 
 
 def _weak(judge: Judge, selection: Selection) -> dict[str, list[str]]:
-    """The metrics that a judge calls weak with it, of those that are asked for; empty where it names none."""
+    """Return the requested metrics for which the judge is weak, as a manifest entry; empty if there are none."""
     names: frozenset[str] = getattr(judge, "weak", frozenset[str]())
     found = [text for text, metric in selection.metrics.items() if metric.name in names]
     return {"weak": found} if found else {}
 
 
 def _record(path: Path, options: Options, audience: Audience, *, stopped: bool = False) -> None:
-    """Write the tape that is wanted; where the run was stopped, one that cannot be written does not hide why."""
+    """Write the tape, if one is wanted. After a stop, a tape that cannot be written is only noted."""
     if options.record is None:
         return
     try:
@@ -505,19 +508,19 @@ def _language_note(intake: Intake, roles: Roles) -> str:
     first = [f"{each:.40}" for each in intake.unknown_first]
     named = ", ".join([*first, "..."] if intake.unknown > len(first) else first)
     return (
-        f"{which} ({named}) {verb} in a language that {judge.name} does not know: expect less of its verdicts there; "
-        f"its agreement with people is not about {them}."
+        f"{which} ({named}) {verb} in a language that {judge.name} does not support. Its verdicts are less reliable there, and "
+        f"its agreement with human labels does not cover {them}."
     )
 
 
 def _limit_note(limit: int | None) -> str:
-    return "" if limit is None else f"Only the first {limit:,} records were looked at (--limit)."
+    return "" if limit is None else f"Only the first {limit:,} records were read (--limit)."
 
 
 def _known_adaptations(path: Path) -> dict[str, dict[str, str]]:
-    """What an earlier part of this run learnt about its providers."""
+    """Return the request adaptations that an earlier part of this run learnt."""
     try:
         known: dict[str, dict[str, str]] = Run.open(path).usage["adaptations"]
-    except (RunError, KeyError):  # not written yet, or damaged: they are learnt again
+    except (RunError, KeyError):  # not written yet or damaged; they are learnt again
         return {}
     return known

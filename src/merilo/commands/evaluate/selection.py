@@ -1,4 +1,4 @@
-"""Which metrics a run computes: those asked for by name, else every native one that data and judges allow."""
+"""Select the metrics of a run: the requested ones, or all native ones that data and judges support."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The metrics of a run by their text, in order, what is combined of their means, and what is left out and why."""
+    """The metrics of a run by text, its composites, and the metrics that are left out with the reason."""
 
     metrics: Mapping[str, Metric]
     left_out: Mapping[str, str]
@@ -38,7 +38,7 @@ class Selection:
 
 
 class Chosen(NamedTuple):
-    """A composite, and the texts of its parts as they stand among the metrics, in its order."""
+    """A composite and the texts of its parts, in its order."""
 
     composite: Composite
     parts: tuple[str, ...]
@@ -47,9 +47,9 @@ class Chosen(NamedTuple):
 def select(
     asked: Sequence[str | Definition] | None, intake: Intake, roles: Roles, *, lenient: bool = False
 ) -> Selection:
-    """What to compute. Raises UsageError when one asked for cannot be (unless `lenient`), or when none is left.
+    """Return the metrics to compute. The parts of a composite are among them, each once.
 
-    The parts of a composite are metrics like others, each once.
+    Raises UsageError if a requested metric cannot be computed (unless `lenient`), or if none is left.
     """
     named = asked is not None and not lenient
     metrics: dict[str, Metric] = {}
@@ -81,7 +81,7 @@ def definitions_of(asked: Sequence[str | Definition]) -> list[Definition]:
 
 
 def _no_free_text(text: str, parts: Mapping[str, Metric], intake: Intake, roles: Roles) -> str | None:
-    """The refusal of a metric whose judge writes no free text, with the ways out; None if something else is missing."""
+    """Return the error for a metric whose judge writes no free text; None if something else is missing."""
     for metric in parts.values():
         if missing_fields(metric, intake.in_some) is not None:
             return None
@@ -102,7 +102,7 @@ def _no_free_text(text: str, parts: Mapping[str, Metric], intake: Intake, roles:
 
 
 def _reasons(left_out: Mapping[str, str]) -> str:
-    """Why metrics are left out, each reason once with the first of its metrics."""
+    """Return the reasons why metrics are left out, each once with its first metrics."""
     metrics: dict[str, list[str]] = {}
     for text, reason in left_out.items():
         metrics.setdefault(reason, []).append(text)
@@ -113,31 +113,32 @@ def _reasons(left_out: Mapping[str, str]) -> str:
 
 
 def metrics_of(given: Definition, judges: Callable[[], Sequence[str]]) -> dict[str, Metric]:
-    """By their text, the metrics that are computed for this one: itself, or the parts of a composite.
+    """Return by text the metrics that are computed for a definition: itself, or the parts of a composite.
 
-    `judges` gives the names of the run's judges, for metrics that ask several. Raises UsageError for a part that is
-    itself composite.
+    `judges` returns the names of the run's judges, for metrics that ask several.
+
+    Raises UsageError for a part that is itself a composite.
     """
     if not is_composite(given):
-        metric = _for_judges(cast("Metric", given), judges)  # what is no composite is a metric
+        metric = _for_judges(cast("Metric", given), judges)  # anything but a composite is a metric
         return {metric_text(metric): metric}
     found: dict[str, Metric] = {}
     for text in given.parts:
         part = parse_metric(text)
         if is_composite(part):
-            raise UsageError(f"{given.name} is made of {text}, which has no value for a sample; name metrics.")
+            raise UsageError(f"{given.name} combines {text}, which has no value for a sample. Parts must be metrics.")
         found |= metrics_of(part, judges)
     return found
 
 
 def missing_fields(metric: Metric, in_some: frozenset[str]) -> str | None:
-    """Why a metric cannot be computed on data in which some samples have these fields; None where it can."""
+    """Return why a metric cannot be computed on data with these fields; None if it can."""
     missing = sorted(metric.needs - in_some)
     return f"no sample has {' or '.join(missing)}" if missing else None
 
 
 def _for_judges(metric: Metric, judges: Callable[[], Sequence[str]]) -> Metric:
-    """The metric as this run's judges answer it: one that asks several takes their names by `for_judges`."""
+    """Return the metric bound to the names of this run's judges, if it asks several judges."""
     bind: Callable[[Sequence[str]], Metric] | None = getattr(metric, "for_judges", None)
     return metric if bind is None else bind(judges())
 

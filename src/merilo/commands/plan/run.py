@@ -174,7 +174,7 @@ def _metrics(counted: Mapping[str, Counted], scale: float) -> tuple[MetricEstima
 
 
 def _seconds(typical: Amount, latency_s: float | None, options: Options) -> float | None:
-    """The longest of what concurrency and rates allow; None where the time of a reply is unknown and decides."""
+    """Return the duration that concurrency and rate limits imply; None if the time of a reply is unknown."""
     if not typical.requests:
         return 0.0
     waiting = typical.seconds if latency_s is None else typical.requests * latency_s

@@ -64,9 +64,9 @@ def plan_record(found: Estimate) -> dict[str, Any]:  # Any: JSON
 
 
 def plan_page(found: Estimate, width: int, *, run: str = "") -> Page:
-    """The table of what each metric adds, what it is in all, and what stands behind the numbers.
+    """Return the page: a table by metric, the totals, and the basis of the estimate.
 
-    `run`: the command that would do it; shown where it is given.
+    `run`: the command that starts the run; shown if given.
     """
     page = Page(width)
     page.text(f"{found.data}: {count(found.samples, 'sample')}, to be judged by {found.judge}", tone=Tone.STRONG)
@@ -79,7 +79,7 @@ def plan_page(found: Estimate, width: int, *, run: str = "") -> Page:
         page.heading("Left out")
         page.entries(found.left_out.items())
     if behind := _behind(found):
-        page.heading("Behind these numbers")
+        page.heading("Basis")
         page.entries(behind)
     if run:
         page.heading("Next")
@@ -118,7 +118,7 @@ def _in_all(found: Estimate) -> list[tuple[str, str]]:
         most += "; --max-cost ends a run before that" if found.at_most.usd else ""
         rows.append(("at most", f"{_told(found.at_most)}: {most}"))
     if found.seconds is not None and found.typical.requests:
-        rows.append(("time", f"about {duration(found.seconds)} with {found.concurrency} requests in the air"))
+        rows.append(("time", f"about {duration(found.seconds)} with {found.concurrency} requests in flight"))
     questions, held = (sum(getattr(each, name) for each in found.metrics) for name in ("questions", "held"))
     if held:
         rows.append(("held", f"{held:,} of {count(questions, 'question')} are answered in the run or the cache"))

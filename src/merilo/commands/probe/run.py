@@ -1,4 +1,4 @@
-"""A judge under probes: which cases are changed, what it is asked, and what came of it."""
+"""Test the robustness of a judge: choose cases, ask about them unchanged and edited, and collect the results."""
 
 from __future__ import annotations
 
@@ -42,36 +42,36 @@ if TYPE_CHECKING:
     from merilo.runs.run import Run
 
 _NAMED: Final = 3
-"""Probes that an estimate calls by their names; more are counted."""
+"""Maximum number of probes that an estimate names; more are counted."""
 _EXAMPLES: Final = (("retrieval", "bm25.jsonl"), ("generation", "answers.jsonl"))
 
 
 @dataclass(frozen=True, slots=True)
 class Probing:
-    """What came of probing a judge."""
+    """The results of probing a judge."""
 
     judge: Judge
     wanted: ProbeOptions
     files: tuple[LabelFile, ...]
     cases: int
-    """Judgements that there were to be changed."""
+    """Number of judgements that could be edited."""
     results: tuple[Result, ...]
     left_out: Mapping[str, str]
-    """Probes and kinds of judgement that could not be asked about → why."""
+    """Probe or kind of judgement that was left out → reason."""
     usage: Mapping[str, Any]  # Any: numbers and nulls
     stopped: str | None = None
-    """The limit of the call that was reached before all was judged, as a sentence."""
+    """The limit that was reached before all pairs were judged, as a sentence."""
 
     @property
     def verdict(self) -> Verdict:
-        """Fails if a probe fails, cannot tell if none does and one cannot be told, else passes."""
+        """Fail if a probe fails; otherwise cannot tell if one cannot tell; otherwise pass."""
         found = {result.decision.verdict for result in self.results}
         worst = [each for each in (Verdict.FAIL, Verdict.CANNOT_TELL) if each in found]
         return worst[0] if worst else Verdict.PASS
 
     @property
     def failed(self) -> tuple[int, int]:
-        """Trials with a question that got no verdict, and all that were asked about."""
+        """Number of trials with a question without a verdict, and number of all trials."""
         return sum(each.failed for each in self.results), sum(each.trials for each in self.results)
 
 
@@ -89,7 +89,7 @@ class _Work:
 
     @classmethod
     def of(cls, wanted: ProbeOptions) -> _Work:
-        """Raises UsageError, DataError."""
+        """Choose the trials. Raises UsageError and DataError."""
         probes = _chosen(wanted)
         judge = judges_of(wanted)["judge"]
         label_file, cases = _cases(wanted, wanted.mapping)
@@ -100,16 +100,16 @@ class _Work:
         left_out |= {name: "no case fits it" for name, own in trials.items() if not own}
         trials = {name: own for name, own in trials.items() if own}
         if not trials:
-            raise UsageError(f"Nothing can be asked: {'; '.join(f'{name}: {why}' for name, why in left_out.items())}.")
+            raise UsageError(f"Nothing to probe: {'; '.join(f'{name}: {why}' for name, why in left_out.items())}.")
         return cls(judge, wanted, label_file, len(cases), trials, left_out)
 
     def dataset(self) -> Dataset:
-        """The trials as samples."""
+        """Return the trials as samples."""
         samples = [trial_sample(BY_NAME[name], trial) for name, own in self.trials.items() for trial in own]
         return Dataset("probes", samples.__iter__)
 
     def options(self, options: Options) -> Options:
-        """The options of an evaluation over these trials."""
+        """Return the options of an evaluation over these trials."""
         asked = {trial.case.asks for own in self.trials.values() for trial in own}
         metric = VerdictsUnderChange("+".join(asks for asks in Asks if asks in asked))
         return replace(
@@ -139,11 +139,11 @@ class _Work:
 
 
 async def run_probes(options: ProbeOptions) -> Probing:
-    """Probe `options.judge`.
+    """Return the results of probing `options.judge`.
 
-    `options` are those of an evaluation, of which metrics say nothing here and `mapping` is of `data`; `out` becomes
-    the directory of a run over all trials, and the same call with it goes on where it was stopped. Raises UsageError,
-    DataError and what an evaluation raises.
+    `out` becomes the directory of a run over all trials. The same call resumes an interrupted one.
+
+    Raises UsageError, DataError and what an evaluation raises.
     """
     work = _Work.of(options)
     with nullcontext(options.out) if options.out is not None else tempfile.TemporaryDirectory() as directory:
@@ -162,7 +162,7 @@ async def run_probes(options: ProbeOptions) -> Probing:
 
 
 async def estimate_probes(options: ProbeOptions) -> Estimate:
-    """What `run_probes` would ask and cost; asks nothing. Raises as it does, but for what happens while asking."""
+    """Estimate requests and cost of `run_probes`, without a request. Raises what it raises before its first request."""
     work = _Work.of(options)
     out = None if options.out is None else Path(options.out, "run")
     found = await run_estimate(work.dataset(), replace(work.options(options), out=out), sample=None)
@@ -171,27 +171,27 @@ async def estimate_probes(options: ProbeOptions) -> Estimate:
 
 
 def _chosen(wanted: ProbeOptions) -> list[Probe]:
-    """The probes that are wanted, in their usual order. Raises UsageError for what cannot be."""
+    """Return the chosen probes in their usual order. Raises UsageError for values that cannot be used."""
     if wanted.sample < 1:
-        raise UsageError(f"A sample has at least 1 trial of each probe; got {wanted.sample}.")
+        raise UsageError(f"--sample must be at least 1, got {wanted.sample}.")
     if not 0 <= wanted.seed < 2**64:
-        raise UsageError(f"A seed is a whole number from 0 to 2^64 - 1; got {wanted.seed}.")
+        raise UsageError(f"--seed must be from 0 to 2^64 - 1, got {wanted.seed}.")
     strange = [name for name in (*wanted.probes, *wanted.limits) if name not in BY_NAME]
     if strange:
-        raise UsageError(f"A probe is one of {', '.join(BY_NAME)}; got {strange[0]!r}.")
+        raise UsageError(f"No probe {strange[0]!r}; probes: {', '.join(BY_NAME)}.")
     wrong = [f"{name}={limit:g}" for name, limit in wanted.limits.items() if not 0 < limit <= 1]
     if wrong:
-        raise UsageError(f"The limit of a probe is a share above 0 and at most 1; got {wrong[0]}.")
+        raise UsageError(f"The limit of a probe must be above 0 and at most 1, got {wrong[0]}.")
     return [probe for probe in PROBES if not wanted.probes or probe.name in wanted.probes]
 
 
 def _cases(wanted: ProbeOptions, mapping: Mapping[str, str] | None) -> tuple[tuple[LabelFile, ...], list[Case]]:
-    """The cases of the files that are named, else those in the package; `mapping` is of the columns of `data`.
+    """Return the cases of the given files, or those that ship with merilo; `mapping` is for the columns of `data`.
 
-    Raises UsageError where there are none, or where a column that is mapped is nowhere.
+    Raises UsageError if there are none, or if no record has a mapped column.
     """
     if mapping and wanted.data is None:
-        raise UsageError("Columns are mapped (--map) in data alone; name the data too (--data).")
+        raise UsageError("--map is for the columns of --data; add --data FILE.")
     usual = not wanted.labels and wanted.data is None
     found = label_files(wanted.labels) if wanted.labels or usual else []
     cases = labelled_cases([record for _, own in found for record in own])
@@ -205,27 +205,25 @@ def _cases(wanted: ProbeOptions, mapping: Mapping[str, str] | None) -> tuple[tup
             with as_file(files("merilo").joinpath("examples", *place)) as path:
                 cases += cases_of(_samples(load(path)), "/".join(place))
     if not cases:
-        raise UsageError(
-            "Nothing that was named holds a judgement to be changed: contexts with a question or response."
-        )
+        raise UsageError("The given files hold nothing to probe. Probes edit contexts of a question or a response.")
     return tuple(each for each, _ in found), cases
 
 
 def _samples(data: Dataset) -> Iterator[Sample]:
-    """Raises DataError for a bad record and for an id that comes twice."""
+    """Yield the samples. Raises DataError for an invalid record and for a repeated id."""
     seen: set[str] = set()
     for each in data:
         if isinstance(each, BadRecord):
-            told = " ".join(problem.message for problem in each.problems)
-            raise DataError(f"{data.name}: {told}", problems=each.problems)
+            messages = " ".join(problem.message for problem in each.problems)
+            raise DataError(f"{data.name}: {messages}", problems=each.problems)
         if each.id in seen:
-            raise DataError(f"{data.name}: two records have the id {each.id!r}; each needs its own.")
+            raise DataError(f"{data.name}: two records have the id {each.id!r}. Ids must be unique.")
         seen.add(each.id)
         yield each
 
 
 def _answerable(cases: Sequence[Case], judge: Judge) -> tuple[list[Case], dict[str, str]]:
-    """The cases whose kind the judge answers, and the other kinds with the reason."""
+    """Return the cases whose kind the judge can answer, and the other kinds with the reason."""
     unready: str | None = getattr(judge, "unready", None)
     left_out: dict[str, str] = {}
     for asks in dict.fromkeys(case.asks for case in cases):
@@ -237,7 +235,7 @@ def _answerable(cases: Sequence[Case], judge: Judge) -> tuple[list[Case], dict[s
 
 
 def _spread(cases: Sequence[Case]) -> list[Case]:
-    """The cases with the first of each cluster first, then the second ones: a cluster says little more than a case."""
+    """Return the first case of each cluster, then the second ones, and so on, since cases of a cluster are alike."""
     taken = Counter[Hashable]()
     ranks: list[int] = []
     for case in cases:
