@@ -229,8 +229,8 @@ def compare(
         primary: the metrics to draw conclusions for, corrected together by Holm's method. None: all.
         by: the metric that selects the samples with the largest changes. None: the one with the smallest p-value.
         cluster: as in `evaluate`. None: the cluster field of the first run. "": none.
-        undefined: "drop" or "worst": how to treat a sample that is undefined in one run only. Dropped samples are set to
-            the ends of the range to see whether they could change a conclusion.
+        undefined: "drop" or "worst": how to treat a sample that is undefined in one run only. Dropped samples are set
+            to the ends of the range to see whether they could change a conclusion.
         level: confidence level of intervals and conclusions.
         across_judges: also compare runs whose judges, rubrics or metric versions differ.
         across_data: also compare if more than one in ten of the common ids belong to different questions. Samples with
@@ -335,8 +335,8 @@ def label(
         metric: the metric whose judge is checked. None: the only one that has a judge.
         samples: number of samples to draw from those with a score.
         items: maximum number of contexts or statements per sample; all if the metric needs whole samples.
-        stratify: draw from three strata (minimum, maximum, in between) in proportion to their sizes, at least one sample
-            from each.
+        stratify: draw from three strata (minimum, maximum, in between) in proportion to their sizes, at least one
+            sample from each.
         seed: seed of the draw. The same seed draws the same samples whatever the verdicts, unless stratified.
 
     Raises:
@@ -360,14 +360,14 @@ def calibrate(
 ) -> Calibrated:
     """Compare the judge of a run with human labels, and correct the run's means.
 
-    For each metric, `metrics[text].correction` holds the judge's mean, the mean of the labels and the corrected mean. Its
-    `estimate` is the one to report, None if there are too few labels. `metrics[text].agreement` holds the agreement of
+    For each metric, `metrics[text].correction` holds the judge's mean, the mean of the labels and the corrected mean.
+    Its `estimate` is the one to report, None if there are too few labels. `metrics[text].agreement` holds the agreement of
     judge and annotators.
 
     Args:
         run: a finished run or its directory.
-        labels: one or more files of items that `label` sampled from this run, or from another run over the same samples,
-            with labels filled in: .jsonl, .csv, .tsv or .json. Several annotators may label the same items.
+        labels: one or more files of items that `label` sampled from this run, or from another run over the same
+            samples, with labels filled in: .jsonl, .csv, .tsv or .json. Several annotators may label the same items.
         metrics: the metrics to correct. None: all to which the labels apply.
         cluster: as in `evaluate`. None: the cluster field of the run. "": none.
         level: confidence level of the intervals.
