@@ -121,7 +121,7 @@ def test_a_renderer_exists(home: str) -> None:
 
 OLD_CYCLES = {
     ("merilo.runs.ledger", "merilo.runs.store"),
-    ("merilo.engine.lane", "merilo.engine.carry"),
+    ("merilo.engine.endpoint_queue", "merilo.engine.dispatcher"),
     ("merilo.compat.axion.metrics", "merilo.compat.axion.runners"),
 }
 """Imports that close a cycle and are still to be removed."""

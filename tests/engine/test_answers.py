@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from merilo.engine import cache as caches
-from merilo.engine.answers import Answers, Roles, Unit
+from merilo.engine.answer_store import Answers, Roles, Unit
 from merilo.engine.cache import WRITE_ROWS, VerdictCache
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.digests import digest_bytes, digest_json, digest_of, digest_text, digest_texts, framed

@@ -14,9 +14,9 @@ from server import JudgeServer, hang, rate_limited, reset, status
 
 import merilo
 from merilo.engine import carry, lane, parcel
-from merilo.engine.carry import Carrier
-from merilo.engine.limits import Limits
-from merilo.engine.traffic import Event, EventKind
+from merilo.engine.dispatcher import Carrier
+from merilo.engine.rate_limits import Limits
+from merilo.engine.request_stats import Event, EventKind
 from merilo.errors import Permanent, ProviderDown, RateLimited, Refused, Temporary, UsageError
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Reply

@@ -10,9 +10,9 @@ from server import JudgeServer, status
 
 import merilo
 from merilo.data.sample import Sample
-from merilo.engine.answers import Answers, Roles
-from merilo.engine.drive import drive_blocking, drive_rounds
-from merilo.engine.walk import Walk
+from merilo.engine.answer_store import Answers, Roles
+from merilo.engine.drivers import drive_blocking, drive_rounds
+from merilo.engine.plan_run import Walk
 from merilo.judges.llm import LLMJudge
 from merilo.judging.ask import draws
 from merilo.judging.questions import Completion, Question

@@ -9,11 +9,11 @@ import pytest
 from judged_rivers import rows, verdict_for
 
 from merilo.data.sample import Sample
-from merilo.engine.answers import Answers, Roles
-from merilo.engine.carry import Carrier
-from merilo.engine.drive import AsyncDriver, drive_blocking, drive_rounds
-from merilo.engine.limits import Limits
-from merilo.engine.walk import Walk
+from merilo.engine.answer_store import Answers, Roles
+from merilo.engine.dispatcher import Carrier
+from merilo.engine.drivers import AsyncDriver, drive_blocking, drive_rounds
+from merilo.engine.plan_run import Walk
+from merilo.engine.rate_limits import Limits
 from merilo.judges.callables import CallableJudge
 from merilo.metrics.registry import default_metrics, metric_text, parse_metric
 from merilo.runs.store import Store

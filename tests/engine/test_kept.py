@@ -18,11 +18,11 @@ from server import JudgeServer
 
 import merilo
 from merilo.data.sample import Sample
-from merilo.engine.answers import Answers, Roles
-from merilo.engine.carry import Carrier
-from merilo.engine.drive import AsyncDriver
-from merilo.engine.limits import Limits
-from merilo.engine.walk import Walk
+from merilo.engine.answer_store import Answers, Roles
+from merilo.engine.dispatcher import Carrier
+from merilo.engine.drivers import AsyncDriver
+from merilo.engine.plan_run import Walk
+from merilo.engine.rate_limits import Limits
 from merilo.judges.callables import CallableJudge
 from merilo.judging.questions import KINDS, Completion, Embeddings, Question, Similarities, Support
 from merilo.judging.verdicts import Failure, FailureKind, SupportLabel, SupportVerdict

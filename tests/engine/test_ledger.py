@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from merilo.data.sample import Sample
-    from merilo.engine.traffic import Traffic
+    from merilo.engine.request_stats import Traffic
     from merilo.judging.ask import Plan
 
 METRIC = "context_relevance"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import merilo
 from merilo.engine.amounts import most_tokens_of
-from merilo.engine.limits import Expected, Limiter, Limits, Permit, Share, asks_no_model, limiter_for
+from merilo.engine.rate_limits import Expected, Limiter, Limits, Permit, Share, asks_no_model, limiter_for
 from merilo.providers.base import Message, Request, Usage
 from merilo.providers.callables import CallableProvider
 from merilo.providers.openai import OpenAIProvider
@@ -37,7 +37,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr("merilo.engine.limits.time", made)
+    monkeypatch.setattr("merilo.engine.rate_limits.time", made)
     return made
 
 
@@ -180,7 +180,7 @@ def test_no_minute_is_over(rate: float, tokens: list[int], idle: list[float]) ->
     """However requests come, no sixty seconds hold more requests than requests_per_minute allows."""
     clock = Clock()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("merilo.engine.limits.time", clock)
+        patch.setattr("merilo.engine.rate_limits.time", clock)
         share = joined(Limiter("x"), concurrency=1_000, requests_per_minute=rate)
         sent: list[float] = []
         for weight, pause in zip(tokens, idle, strict=False):
@@ -197,7 +197,7 @@ def test_no_minute_takes_more_tokens(rate: int, tokens: list[int]) -> None:
     """No sixty seconds hold more tokens than tokens_per_minute allows."""
     clock = Clock()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("merilo.engine.limits.time", clock)
+        patch.setattr("merilo.engine.rate_limits.time", clock)
         share = joined(Limiter("x"), concurrency=1_000, tokens_per_minute=rate)
         sent: list[tuple[float, int]] = []
         for weight in tokens:

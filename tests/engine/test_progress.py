@@ -11,13 +11,13 @@ from judged_rivers import Evaluate, canonical, rows
 from server import JudgeServer, status
 
 import merilo
-from merilo.engine.traffic import EventKind, Traffic
+from merilo.engine.request_stats import EventKind, Traffic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from merilo.engine.traffic import Event
+    from merilo.engine.request_stats import Event
 
 
 class Four:

@@ -21,7 +21,7 @@ from judged_rivers import Evaluate, canonical, rows
 
 import merilo
 from merilo.data.sample import Sample
-from merilo.engine.answers import Answers, Roles
+from merilo.engine.answer_store import Answers, Roles
 from merilo.engine.rounds import WINDOW, Batches, asks_in_rounds, in_rounds
 from merilo.errors import Permanent, ProviderDown, RateLimited, Refused, Temporary
 from merilo.judges.embedded import EmbeddedJudge
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
 
-    from merilo.engine.traffic import Traffic
+    from merilo.engine.request_stats import Traffic
     from merilo.errors import ProviderError
     from merilo.judges.base import Conversation
     from merilo.judging.ask import Plan

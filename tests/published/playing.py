@@ -11,11 +11,11 @@ from published.naming import metric_of
 from published.replying import local_judges, queues
 
 from merilo.data.load import BadRecord, load
-from merilo.engine.answers import Answers, Roles
-from merilo.engine.carry import Carrier
-from merilo.engine.drive import AsyncDriver
-from merilo.engine.limits import Limits
-from merilo.engine.walk import Walk
+from merilo.engine.answer_store import Answers, Roles
+from merilo.engine.dispatcher import Carrier
+from merilo.engine.drivers import AsyncDriver
+from merilo.engine.plan_run import Walk
+from merilo.engine.rate_limits import Limits
 from merilo.errors import UsageError
 from merilo.judges.llm import LLMJudge
 from merilo.metrics.registry import metric_text

@@ -15,7 +15,7 @@ from math import ceil, floor, inf, log10
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from merilo.engine.amounts import charged_tokens
-from merilo.engine.limits import PRICED
+from merilo.engine.rate_limits import PRICED
 from merilo.errors import Refused, Temporary, UsageError
 from merilo.judges.cascade import each_judge
 from merilo.providers.base import Usage

@@ -13,9 +13,9 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from merilo.data.sample import Sample
-from merilo.engine.answers import SPECIAL
-from merilo.engine.drive import AsyncDriver
-from merilo.engine.walk import Walk
+from merilo.engine.answer_store import SPECIAL
+from merilo.engine.drivers import AsyncDriver
+from merilo.engine.plan_run import Walk
 from merilo.judges.cascade import stage_role
 from merilo.judging.questions import KINDS
 from merilo.judging.saying import says_yes
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from merilo.engine.answers import Answers
-    from merilo.engine.carry import Carrier
+    from merilo.engine.answer_store import Answers
+    from merilo.engine.dispatcher import Carrier
     from merilo.judges.cascade import Cascade
     from merilo.judging.ask import Answer, Plan
     from merilo.judging.questions import Question

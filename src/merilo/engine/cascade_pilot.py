@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from merilo.data.sample import Sample
-    from merilo.engine.answers import Answers, Unit
+    from merilo.engine.answer_store import Answers, Unit
     from merilo.judges.cascade import Attributed, Cascade
     from merilo.judging.ask import Answer, Plan, Step
     from merilo.judging.questions import Question

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from merilo.engine.traffic import Event, Traffic
+    from merilo.engine.request_stats import Event, Traffic
     from merilo.runs.outcomes import Result
 
     Call = Callable[..., object]

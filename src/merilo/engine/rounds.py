@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from merilo.cancellation import Cancelled, cancelled_by
 from merilo.engine.budget import own_price
-from merilo.engine.drive import drive_rounds
+from merilo.engine.drivers import drive_rounds
+from merilo.engine.plan_run import Walk
 from merilo.engine.schedule import BREATH_S
-from merilo.engine.walk import Walk
 from merilo.errors import ProviderDown, RateLimited, Refused, Temporary, UsageError
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Reply
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 
     from merilo.data.sample import Sample
-    from merilo.engine.answers import Answers, Roles
+    from merilo.engine.answer_store import Answers, Roles
     from merilo.engine.budget import Pricer
     from merilo.errors import ProviderError
     from merilo.judges.base import Send

@@ -10,13 +10,13 @@ from itertools import islice
 from math import inf
 from typing import TYPE_CHECKING
 
-from merilo.engine.walk import Walk
+from merilo.engine.plan_run import Walk
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
 
     from merilo.data.sample import Sample
-    from merilo.engine.drive import AsyncDriver, Going
+    from merilo.engine.drivers import AsyncDriver, Going
     from merilo.metrics.base import Metric
     from merilo.runs.outcomes import Result
 

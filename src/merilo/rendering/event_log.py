@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from io import FileIO
     from os import PathLike
 
-    from merilo.engine.traffic import Event, Traffic
+    from merilo.engine.request_stats import Event, Traffic
 
 _FIRST: Final = b'{"event":"begin","at":'
 _MOST_HELD: Final = 2_000

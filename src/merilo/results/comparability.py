@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from merilo.engine.answers import SPECIAL
+from merilo.engine.answer_store import SPECIAL
 from merilo.errors import UsageError
 from merilo.metrics.registry import known_metric
 from merilo.runs.differences import judge_difference

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from merilo.engine.walk import Walk
+from merilo.engine.plan_run import Walk
 from merilo.errors import RunError
 from merilo.judging.questions import Entities, Noncommittal, Parts, Statements
 from merilo.judging.saying import chance_of

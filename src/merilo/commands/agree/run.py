@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 from merilo.commands.agree.ranking import SystemRanking, rankings, same_data
-from merilo.engine.answers import SPECIAL
+from merilo.engine.answer_store import SPECIAL
 from merilo.errors import DataError, RunError, UsageError
 from merilo.judging.verdicts import Verdict
 from merilo.rendering.wording import count

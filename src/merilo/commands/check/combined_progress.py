@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from merilo.engine.budget import Budget
     from merilo.engine.progress import Progress
-    from merilo.engine.traffic import Event, Traffic
+    from merilo.engine.request_stats import Event, Traffic
 
 
 class Passing:

@@ -23,7 +23,7 @@ from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.evaluate.settings import judges_of
 from merilo.data.labels import Labelled, Task
 from merilo.data.sample import Dataset
-from merilo.engine.limits import asks_no_model
+from merilo.engine.rate_limits import asks_no_model
 from merilo.errors import UsageError
 from merilo.judges.cascade import each_judge
 from merilo.judging.questions import Relevance

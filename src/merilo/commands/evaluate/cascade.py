@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from merilo.data.sample import Sample
-    from merilo.engine.answers import Answers
-    from merilo.engine.carry import Carrier
+    from merilo.engine.answer_store import Answers
     from merilo.engine.cascade_check import Audited
+    from merilo.engine.dispatcher import Carrier
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
     from merilo.metrics.base import Metric

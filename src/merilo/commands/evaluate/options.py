@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.commands.flags import column_mapping, metric_texts, share, unanswered_as
 from merilo.commands.option import Flag, OptionGroup, option
-from merilo.engine.limits import CONCURRENCY
+from merilo.engine.rate_limits import CONCURRENCY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from merilo.engine.budget import Budget, Pricer, Unanswered
-    from merilo.engine.limits import Limits
     from merilo.engine.progress import Progress
+    from merilo.engine.rate_limits import Limits
     from merilo.judges.spec import JudgeLike
     from merilo.metrics.base import Definition
     from merilo.providers.prices import PricesLike
@@ -431,7 +431,7 @@ class Options:
     @property
     def request_limits(self) -> Limits:
         """The limits of requests at each endpoint. Raises UsageError."""
-        from merilo.engine.limits import Limits
+        from merilo.engine.rate_limits import Limits
 
         return Limits(
             concurrency=self.concurrency,

@@ -17,12 +17,12 @@ from merilo.commands.evaluate.selection import Selection, select
 from merilo.commands.evaluate.settings import checked, judges_of
 from merilo.data.load import load
 from merilo.data.sentences import SPLITTER_ID
-from merilo.engine.answers import SPECIAL, Answers, Roles
+from merilo.engine.answer_store import SPECIAL, Answers, Roles
 from merilo.engine.budget import Reached, check_prices, check_spent, price_again, spent_record
 from merilo.engine.cache import VerdictCache, default_path
-from merilo.engine.carry import Carrier
-from merilo.engine.collector import rare_collections
-from merilo.engine.drive import AsyncDriver
+from merilo.engine.dispatcher import Carrier
+from merilo.engine.drivers import AsyncDriver
+from merilo.engine.gc_tuning import rare_collections
 from merilo.engine.progress import Audience
 from merilo.engine.rounds import Batches, asks_in_rounds, in_rounds
 from merilo.engine.schedule import room_for, room_until, stream

@@ -14,7 +14,7 @@ from merilo.metrics.registry import default_metrics, metric_text, parse_metric
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from merilo.engine.answers import Roles
+    from merilo.engine.answer_store import Roles
     from merilo.judging.questions import Question
     from merilo.metrics.base import Composite, Definition, Metric
     from merilo.runs.intake import Intake

@@ -7,10 +7,10 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from merilo.engine.answers import Unit
-from merilo.engine.carry import Carrier
-from merilo.engine.limits import Limits
-from merilo.engine.talk import Talk
+from merilo.engine.answer_store import Unit
+from merilo.engine.dispatcher import Carrier
+from merilo.engine.judge_session import Talk
+from merilo.engine.rate_limits import Limits
 from merilo.judging.questions import (
     KINDS,
     Addresses,

@@ -14,9 +14,9 @@ from merilo.commands.evaluate.run import prepared
 from merilo.commands.evaluate.settings import checked, judges_of
 from merilo.data.load import load
 from merilo.engine.amounts import LOOKED_AT, Amount, CascadeEstimate, Estimate, MetricEstimate
-from merilo.engine.answers import Answers
+from merilo.engine.answer_store import Answers
 from merilo.engine.cache import VerdictCache, default_path
-from merilo.engine.dry import DryRun
+from merilo.engine.dry_run import DryRun
 from merilo.errors import UsageError
 from merilo.judges.cascade import each_judge
 from merilo.judging.verdicts import Failure
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from merilo.commands.evaluate.options import Options
     from merilo.data.load import Records
-    from merilo.engine.answers import Held, Unit
-    from merilo.engine.dry import Counted
+    from merilo.engine.answer_store import Held, Unit
+    from merilo.engine.dry_run import Counted
     from merilo.judges.base import Judge
     from merilo.providers.base import Provider
     from merilo.providers.prices import Price, Prices

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, cast
 
-from merilo.engine.answers import SPECIAL, Answers, Roles
+from merilo.engine.answer_store import SPECIAL, Answers, Roles
 from merilo.judges.cascade import is_stage_role
 from merilo.judges.reread import recalled
 from merilo.judging.digests import digest_json, digest_of

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from merilo.commands.replay.metric_choice import Choosing
 from merilo.commands.replay.recorded_answers import Recorded, Reread, told
-from merilo.engine.answers import SPECIAL
-from merilo.engine.walk import Walk
+from merilo.engine.answer_store import SPECIAL
+from merilo.engine.plan_run import Walk
 from merilo.errors import RunError, UsageError
 from merilo.judging.untyped import as_object, compact
 from merilo.providers.anthropic import ANTHROPIC_URL

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from merilo.api import aevaluate
 from merilo.compat.axion.dataset import item_from
 from merilo.compat.axion.metrics import AxionMetric, threshold_from
-from merilo.engine.limits import CONCURRENCY
+from merilo.engine.rate_limits import CONCURRENCY
 from merilo.errors import UsageError
 from merilo.judges.spec import judge_from
 from merilo.metrics.base import Undefined

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Final, Protocol
 
-from merilo.engine.limits import Permit
+from merilo.engine.rate_limits import Permit
 
 if TYPE_CHECKING:
     from merilo.errors import RateLimited

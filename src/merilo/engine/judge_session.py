@@ -18,7 +18,7 @@ from merilo.providers.base import Reply
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from merilo.engine.answers import Answers, Held, Unit
+    from merilo.engine.answer_store import Answers, Held, Unit
     from merilo.engine.budget import Pricer
     from merilo.judges.base import Judge, Send
     from merilo.judging.ask import Answer, Plan, Step

@@ -23,12 +23,12 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from merilo.engine.amounts import Settled, charged_tokens_of, settled
-from merilo.engine.breaker import FIRST, Breaker, Doubt
 from merilo.engine.budget import UNPAID, Limited
+from merilo.engine.circuit_breaker import FIRST, Breaker, Doubt
 from merilo.engine.event_loop import call_after
-from merilo.engine.limits import PRICED, Expected, Limits, Permit, asks_no_model, limiter_for
-from merilo.engine.parcel import LONGEST_PAUSE_S, Order, Parcel, jitter_s
-from merilo.engine.traffic import EventKind
+from merilo.engine.pending_request import LONGEST_PAUSE_S, Order, Parcel, jitter_s
+from merilo.engine.rate_limits import PRICED, Expected, Limits, Permit, asks_no_model, limiter_for
+from merilo.engine.request_stats import EventKind
 from merilo.errors import ProviderDown, ProviderError, RateLimited, Refused, Temporary, TimedOut, Unreachable
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import ReplyPath, Usage
@@ -36,7 +36,7 @@ from merilo.runs.database import MOST_UNREAD
 from merilo.runs.ledger import Charge
 
 if TYPE_CHECKING:
-    from merilo.engine.carry import Carrier, Opened
+    from merilo.engine.dispatcher import Carrier, Opened
     from merilo.judges.base import Send
     from merilo.providers.base import Provider, Reply
 

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING
 
 from merilo.engine.budget import own_price
 from merilo.engine.event_loop import call_after
-from merilo.engine.talk import talk_about
+from merilo.engine.judge_session import talk_about
 from merilo.errors import MeriloError, UsageError
 from merilo.judging.verdicts import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from merilo.engine.answers import Answers, Held, Unit
+    from merilo.engine.answer_store import Answers, Held, Unit
     from merilo.engine.budget import Pricer
-    from merilo.engine.carry import Carrier
-    from merilo.engine.talk import Conversing
-    from merilo.engine.walk import Walk
+    from merilo.engine.dispatcher import Carrier
+    from merilo.engine.judge_session import Conversing
+    from merilo.engine.plan_run import Walk
     from merilo.judges.base import Send
     from merilo.judging.ask import Answer
     from merilo.judging.verdicts import Failure

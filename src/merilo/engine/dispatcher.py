@@ -11,10 +11,10 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from merilo.engine.budget import Budget, Spending, own_price
-from merilo.engine.lane import Lane
-from merilo.engine.limits import Limits, asks_no_model, title_of
-from merilo.engine.parcel import Parcel
-from merilo.engine.traffic import Event, EventKind, Traffic
+from merilo.engine.endpoint_queue import Lane
+from merilo.engine.pending_request import Parcel
+from merilo.engine.rate_limits import Limits, asks_no_model, title_of
+from merilo.engine.request_stats import Event, EventKind, Traffic
 from merilo.providers.base import AdaptingConnection
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from merilo.engine.amounts import Settled
     from merilo.engine.budget import Pricer, Reached
-    from merilo.engine.parcel import Order, Recipient
+    from merilo.engine.pending_request import Order, Recipient
     from merilo.errors import ProviderError
     from merilo.judges.base import Send
     from merilo.judging.verdicts import Failure

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.engine.amounts import Amount, tokens_in, tokens_of
-from merilo.engine.walk import Walk
+from merilo.engine.plan_run import Walk
 from merilo.judges.cascade import Cascade, stage_role
 from merilo.judges.conversation import ENLARGED, ENLARGEMENTS
 from merilo.judging.digests import digest_text
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from merilo.data.sample import Sample
-    from merilo.engine.answers import Answers, Held, Unit
+    from merilo.engine.answer_store import Answers, Held, Unit
     from merilo.engine.budget import Pricer
     from merilo.judges.base import Send
     from merilo.metrics.base import Metric
