@@ -23,7 +23,7 @@ from merilo.commands.check.record import check_record
 from merilo.commands.check.run import run_check
 from merilo.commands.check.tables import table_of
 from merilo.data.labels import Task
-from merilo.judges.english import is_english
+from merilo.judges.english_detection import is_english
 from merilo.judges.lexical import LexicalModel, probability
 from merilo.judges.lexical_match import match
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from merilo.judges.copies import without_copies
+from merilo.judges.question_echo import without_copies
 
 ASKED = "Who designed the old bridge over the river?"
 

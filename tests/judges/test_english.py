@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from merilo.judges.english import all_english, is_english, told_apart
+from merilo.judges.english_detection import all_english, is_english, told_apart
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
     python training/encoder/fit.py --data DIR --weights encoder.v1.safetensors --out blend.v1.json [--keep FILE]
 
 DIR holds `train/`, whose sources are only named, and `dev/`, the labelled records that the reader was not trained on.
-Each task has a handful of numbers (see `merilo.judges.blended_rows`), so few coefficients that the same records can
+Each task has a handful of numbers (see `merilo.judges.blended_features`), so few coefficients that the same records can
 choose them: every figure is taken on groups (articles, questions) that the curve did not see, in five folds. With
 --keep the curves of a model file for the same weights stay, and only those that it lacks are new. Prints for each task
 and source how the curve stands beside each of its numbers alone.
@@ -29,7 +29,7 @@ from sklearn.model_selection import GroupKFold
 
 from encoder.rows import all_units
 from merilo.judges.blended import FORMAT
-from merilo.judges.blended_rows import TASKS, BlendedRows
+from merilo.judges.blended_features import TASKS, BlendedRows
 from merilo.judges.encoder.weights import Weights
 from merilo.judges.lexical import LexicalModel
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lexical.records import Example
     from numpy.typing import NDArray
 
-    from merilo.judges.blended_rows import BlendedRows
+    from merilo.judges.blended_features import BlendedRows
 
 ANSWERS_LEFT_OUT: Final = ("qa-feedback-full", "mtrag-completeness")
 """Sources labelled for completeness, which a single statement cannot show."""

@@ -1,6 +1,6 @@
 """The model of the embedded judge: evidence from the words and from the encoder, combined for each task.
 
-Each task has a logistic curve over a few features (`merilo.judges.blended_rows`). The encoder knows English only; for
+Each task has a logistic curve over a few features (`merilo.judges.blended_features`). The encoder knows English only; for
 texts in another language the words alone decide (`merilo.judges.lexical`).
 """
 
@@ -15,10 +15,10 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 
 from merilo.errors import DataError
-from merilo.judges.blended_rows import TASKS, BlendedRows
+from merilo.judges.blended_features import TASKS, BlendedRows
 from merilo.judges.encoder.embedder import Embedder
 from merilo.judges.encoder.weights import Weights
-from merilo.judges.english import all_english, told_apart
+from merilo.judges.english_detection import all_english, told_apart
 from merilo.judges.lexical import (
     DIGITS,
     AddressesResult,

@@ -17,7 +17,7 @@ from merilo.data.sentences import SPLITTER_ID
 from merilo.judges.base import Send
 from merilo.judges.blended import CURVES_FILE, WEIGHTS_FILE, BlendedModel
 from merilo.judges.embedded_provider import RULES, EmbeddedProvider
-from merilo.judges.english import is_english, told_apart
+from merilo.judges.english_detection import is_english, told_apart
 from merilo.judges.lexical_match import RULES_VERSION
 from merilo.judges.ngrams import NAME
 from merilo.judging.questions import Pack, Question

@@ -20,7 +20,7 @@ from merilo.data.sentences import sentences
 from merilo.data.short_answers import affirms, is_yes_or_no, stated, taken_apart
 from merilo.errors import Permanent
 from merilo.judges.blended import BlendedModel
-from merilo.judges.english import is_english
+from merilo.judges.english_detection import is_english
 from merilo.judges.excerpts import excerpts
 from merilo.judges.ngrams import likeness, ngram_vector
 from merilo.judging.questions import (

@@ -64,7 +64,7 @@ class BrokenOff:
 
     def heard(self, key: bytes) -> Heard:
         """Return the partial replies under this key. They are returned only once, and must have been written before."""
-        from merilo.judges.reread import heard
+        from merilo.judges.recorded_replies import heard
 
         self._handed_out.add(key)
         with self._telling:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from merilo.engine.answer_store import SPECIAL, Answers, Roles
 from merilo.judges.cascade import is_stage_role
-from merilo.judges.reread import recalled
+from merilo.judges.recorded_replies import recalled
 from merilo.judging.digests import digest_json, digest_of
 from merilo.judging.verdicts import Failure
 from merilo.rendering.sanitize import clean

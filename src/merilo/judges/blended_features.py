@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from merilo.bounded_cache import BoundedCache
-from merilo.judges.copies import without_copies
 from merilo.judges.encoder.encodings import Encodings
 from merilo.judges.encoder.model import Encoder, Reader
 from merilo.judges.encoder.sight import Eyes, Sight
 from merilo.judges.lexical_features import answer_features, support_features, usefulness_features
 from merilo.judges.lexical_match import match
 from merilo.judges.lexical_text import words
+from merilo.judges.question_echo import without_copies
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
