@@ -15,7 +15,7 @@ import numpy as np
 from merilo.bounded_cache import BoundedCache
 from merilo.judges.encoder.encodings import Encodings
 from merilo.judges.encoder.model import Encoder, Reader
-from merilo.judges.encoder.sight import Eyes, Sight
+from merilo.judges.encoder.pair_scoring import Eyes, Sight
 from merilo.judges.lexical_features import answer_features, support_features, usefulness_features
 from merilo.judges.lexical_match import match
 from merilo.judges.lexical_text import words
