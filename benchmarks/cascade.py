@@ -31,8 +31,8 @@ from merilo.data.sample import Dataset
 from merilo.judges.cascade import MAX_ERROR, cascade_of
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.scripted import ScriptedJudge
+from merilo.judging.decisions import same_decision
 from merilo.judging.questions import Relevance, Sufficiency
-from merilo.judging.saying import same_decision
 from merilo.judging.verdicts import RelevanceVerdict, SufficiencyLabel, SufficiencyVerdict, Verdict
 
 sys.path.append(str(Path(__file__).parent.parent / "tests"))

@@ -29,7 +29,7 @@ DATA = ("judges/lexical_words.py", "commands/probe/texts.py", "metrics/published
 ALLOWED = {
     ("commands/calibrate/text.py", "told"): "a key of the JSON",
     ("judging/questions.py", "stand in"): "sent to the judge",
-    ("judging/reading.py", "told"): "sent to the judge",
+    ("judging/json_extraction.py", "told"): "sent to the judge",
     ("metrics/critique.py", "somebody"): "sent to the judge",
     ("metrics/critique.py", "breaks off"): "sent to the judge",
     ("metrics/critique.py", "nobody"): "sent to the judge",

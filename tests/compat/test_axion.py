@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from merilo.judging.given import Given
+    from merilo.judging.coercion import Given
 
 YES = {
     "Paris is the capital and largest city of France.",

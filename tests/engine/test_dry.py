@@ -10,7 +10,7 @@ from server import Asked, JudgeServer, truncated, wrong_schema
 
 import merilo
 from merilo.engine.amounts import Amount
-from merilo.judging.likely import likely_reply
+from merilo.judging.expected_replies import likely_reply
 from merilo.judging.questions import (
     Addresses,
     Answered,
@@ -29,7 +29,7 @@ from merilo.judging.questions import (
     Support,
     Usefulness,
 )
-from merilo.judging.reply import FORMS, LISTS, read_pack, read_reply
+from merilo.judging.reply_parsing import FORMS, LISTS, read_pack, read_reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -26,7 +26,7 @@ from merilo.judging.questions import (
     Support,
     Usefulness,
 )
-from merilo.judging.reply import FORMS, LISTS, Reading, read_pack, read_reply, schema_for, schema_of
+from merilo.judging.reply_parsing import FORMS, LISTS, Reading, read_pack, read_reply, schema_for, schema_of
 from merilo.judging.verdicts import (
     AnsweredVerdict,
     ChoiceVerdict,

@@ -32,7 +32,7 @@ from merilo.judging.questions import (
     Support,
     Usefulness,
 )
-from merilo.judging.reply import schema_for
+from merilo.judging.reply_parsing import schema_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,7 @@ from server import JudgeServer
 from merilo.errors import Permanent, Temporary, UsageError
 from merilo.judges.llm import LLMJudge
 from merilo.judging.questions import KINDS, Completion, Pack, Relevance, Support
-from merilo.judging.reply import schema_for
+from merilo.judging.reply_parsing import schema_for
 from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind, RelevanceVerdict
 from merilo.providers.anthropic import AnthropicProvider
 from merilo.providers.anthropic_bodies import Cached

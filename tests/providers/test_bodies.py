@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from merilo.judging.questions import Choice
-from merilo.judging.reply import schema_for, schema_of
+from merilo.judging.reply_parsing import schema_for, schema_of
 from merilo.providers.anthropic_bodies import AnthropicBodies, Cached
 from merilo.providers.base import Message, Request
 from merilo.providers.openai_bodies import OpenAIBodies

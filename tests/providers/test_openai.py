@@ -28,7 +28,7 @@ from merilo.errors import (
     Temporary,
     UsageError,
 )
-from merilo.judging.reply import schema_for
+from merilo.judging.reply_parsing import schema_for
 from merilo.providers.base import Finish, Message, Reply, ReplyPath, Request, Usage
 from merilo.providers.keys import key_in
 from merilo.providers.openai import OpenAIProvider
@@ -38,7 +38,7 @@ from merilo.providers.problems import Address, Problem, error_of, problem_in, re
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from merilo.judging.untyped import Json
+    from merilo.judging.json_types import Json
 
 KEY = "key-for-tests-0123456789"
 GATEWAY = "gateway-word-42"

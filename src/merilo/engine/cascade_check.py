@@ -17,8 +17,8 @@ from merilo.engine.answer_store import SPECIAL
 from merilo.engine.drivers import AsyncDriver
 from merilo.engine.plan_run import Walk
 from merilo.judges.cascade import stage_role
+from merilo.judging.decisions import says_yes
 from merilo.judging.questions import KINDS
-from merilo.judging.saying import says_yes
 from merilo.judging.verdicts import Failure
 from merilo.metrics.base import Card, Kinds, Ordinary, Score, Undefined
 from merilo.runs.stages import said_in

@@ -15,7 +15,7 @@ from merilo.engine.plan_run import Walk
 from merilo.judges.cascade import Cascade, stage_role
 from merilo.judges.conversation import ENLARGED, ENLARGEMENTS
 from merilo.judging.digests import digest_text
-from merilo.judging.likely import likely_reply
+from merilo.judging.expected_replies import likely_reply
 from merilo.judging.questions import Pack, Question
 from merilo.providers.base import Usage
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.engine.amounts import max_reply_tokens, most_tokens_of, tokens_of
 from merilo.errors import UsageError
-from merilo.judging.untyped import as_object
+from merilo.judging.json_types import as_object
 from merilo.providers.base import Usage
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from merilo.errors import UsageError
 from merilo.judges.conversation import side_by_side
+from merilo.judging.decisions import DECISIONS, says_yes, sureness_of
 from merilo.judging.questions import Pack, Question
-from merilo.judging.saying import DECISIONS, says_yes, sureness_of
 from merilo.judging.verdicts import Failure
 
 if TYPE_CHECKING:

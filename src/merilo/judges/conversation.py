@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from merilo.judges.base import Send
-from merilo.judging.reading import TOO_LONG
-from merilo.judging.reply import Reading
+from merilo.judging.json_extraction import TOO_LONG
+from merilo.judging.reply_parsing import Reading
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Finish, Message, Reply
 

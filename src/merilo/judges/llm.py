@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from merilo.errors import UsageError
 from merilo.judges.conversation import Heard, read_answers, side_by_side, turn
 from merilo.judging import rubric
+from merilo.judging.json_extraction import MAX_REPLY_CHARACTERS
+from merilo.judging.json_types import as_object
 from merilo.judging.questions import (
     Addresses,
     Answered,
@@ -28,9 +30,7 @@ from merilo.judging.questions import (
     Support,
     Usefulness,
 )
-from merilo.judging.reading import MAX_REPLY_CHARACTERS
-from merilo.judging.reply import Reading, read_pack, read_reply, schema_for, schema_of
-from merilo.judging.untyped import as_object
+from merilo.judging.reply_parsing import Reading, read_pack, read_reply, schema_for, schema_of
 from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind
 from merilo.providers.base import Message, Request
 

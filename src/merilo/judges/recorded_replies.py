@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from merilo.errors import RubricError
 from merilo.judges.llm import Judged, LLMJudge
-from merilo.judging.untyped import as_object
+from merilo.judging.json_types import as_object
 from merilo.judging.verdicts import Failure
 from merilo.providers.base import Finish, Reply, ReplyPath, TruncatedText, Usage
 

@@ -7,17 +7,17 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from merilo.errors import UsageError
+from merilo.judging.json_types import as_list, as_object, loaded
 from merilo.judging.questions import KINDS
-from merilo.judging.untyped import as_list, as_object, loaded
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from merilo.judging.given import Given
+    from merilo.judging.coercion import Given
+    from merilo.judging.json_types import Json
     from merilo.judging.questions import Question
-    from merilo.judging.untyped import Json
 
 _KEYS = frozenset({"kind", "match", "verdict", "failure"})
 

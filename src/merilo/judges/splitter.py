@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from merilo.judges.base import Send
+from merilo.judging.json_types import as_list, loaded
 from merilo.judging.questions import Pack, Question, Sentences
-from merilo.judging.untyped import as_list, loaded
 from merilo.judging.verdicts import Failure, FailureKind, TextsVerdict
 from merilo.providers.base import Message, Request
 from merilo.providers.splitter import PACKAGE, TIMEOUT_S, SplitterProvider, installed

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from merilo.errors import UsageError
 from merilo.judging.digests import digest_json
-from merilo.judging.untyped import as_list, as_mapping, as_object
+from merilo.judging.json_types import as_list, as_mapping, as_object
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.judging.untyped import as_mapping
+from merilo.judging.json_types import as_mapping
 from merilo.metrics.base import Card, Family, Kinds, Ordinary, Score, Undefined
 from merilo.metrics.formulas import average_precision, ndcg
 from merilo.metrics.steps import NOTHING_RETRIEVED, NOTHING_TO_FIND, Ranking, checked_cutoff, ranking_of

@@ -21,7 +21,7 @@ from merilo.providers.wire import open_wire
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
-    from merilo.judging.untyped import Json
+    from merilo.judging.json_types import Json
     from merilo.providers.base import Reply, ReplyPath, Usage
     from merilo.providers.chat import ReadReply
     from merilo.providers.keys import KeySource

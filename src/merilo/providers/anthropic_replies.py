@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from merilo.judging.untyped import as_list, as_object
+from merilo.judging.json_types import as_list, as_object
 from merilo.providers.base import Finish, Reply, Usage
 from merilo.providers.openai_replies import count
 from merilo.providers.problems import excerpt, unusable
@@ -12,7 +12,7 @@ from merilo.providers.problems import excerpt, unusable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from merilo.judging.untyped import Json
+    from merilo.judging.json_types import Json
     from merilo.providers.base import ReplyPath
 
 _FINISH = {

@@ -11,7 +11,7 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol, runtime_checkable
 
-from merilo.judging.reading import MAX_REPLY_CHARACTERS
+from merilo.judging.json_extraction import MAX_REPLY_CHARACTERS
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from merilo.errors import Permanent, ProviderError
-from merilo.judging.given import Given, verdict_given
+from merilo.judging.coercion import Given, verdict_given
 from merilo.providers.base import Reply, ReplyPath
 from merilo.providers.questions import QuestionRequest, answer_text
 

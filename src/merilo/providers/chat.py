@@ -10,7 +10,7 @@ from merilo.providers.problems import error_of, problem_in, told_in
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from merilo.judging.untyped import Json
+    from merilo.judging.json_types import Json
     from merilo.providers.base import Reply, ReplyPath, Request
     from merilo.providers.bodies import Bodies
     from merilo.providers.problems import Address

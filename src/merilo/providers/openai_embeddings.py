@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar
 
 from merilo.errors import Permanent, Temporary
-from merilo.judging.untyped import as_list, as_object
+from merilo.judging.json_types import as_list, as_object
 from merilo.judging.verdicts import MatrixVerdict
 from merilo.providers.base import Reply, ReplyPath, Request
 from merilo.providers.bodies import json_bytes, json_text
@@ -19,7 +19,7 @@ from merilo.providers.secrets import resolved_body
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
-    from merilo.judging.untyped import Json
+    from merilo.judging.json_types import Json
     from merilo.providers.azure import AzureProvider
     from merilo.providers.base import Connection, Usage
     from merilo.providers.openai import OpenAIProvider

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from merilo.judging.untyped import as_list
+from merilo.judging.json_types import as_list
 from merilo.providers.base import Finish, Reply, Usage
 from merilo.providers.problems import excerpt, json_object, unusable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from merilo.judging.untyped import Json
+    from merilo.judging.json_types import Json
     from merilo.providers.base import ReplyPath
 
 _MAX_TOKENS = 10**7  # no model reads or writes more in one request, so a larger count is an error of the server

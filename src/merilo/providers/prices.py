@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from merilo.errors import UsageError
-from merilo.judging.untyped import as_list, as_object
+from merilo.judging.json_types import as_list, as_object
 from merilo.providers.secrets import shown_url
 
 if TYPE_CHECKING:

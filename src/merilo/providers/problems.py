@@ -13,12 +13,12 @@ from math import isfinite
 from typing import TYPE_CHECKING, cast
 
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Refused, Temporary
-from merilo.judging.untyped import as_list, as_object, loaded
+from merilo.judging.json_types import as_list, as_object, loaded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from merilo.judging.untyped import Json
+    from merilo.judging.json_types import Json
 
 OK = 200
 SERVER_ERRORS = 500

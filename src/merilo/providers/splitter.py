@@ -19,14 +19,14 @@ from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from merilo.errors import Permanent, ProviderDown
-from merilo.judging.untyped import as_list, as_object, loaded
+from merilo.judging.json_types import as_list, as_object, loaded
 from merilo.providers.base import Reply, ReplyPath, Usage
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
     from collections.abc import AsyncGenerator, Mapping
 
-    from merilo.judging.untyped import Json
+    from merilo.judging.json_types import Json
     from merilo.providers.base import Connection, Request
 
 PACKAGE = "pysbd"

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from merilo.errors import DataError, RunError, UsageError
-from merilo.judging.untyped import as_mapping
+from merilo.judging.json_types import as_mapping
 from merilo.metrics.registry import known_metric
 from merilo.runs.run import open_store
 from merilo.runs.telling import without_text

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from merilo.engine.plan_run import Walk
 from merilo.errors import RunError
+from merilo.judging.decisions import chance_of
 from merilo.judging.questions import Entities, Noncommittal, Parts, Statements
-from merilo.judging.saying import chance_of
 from merilo.judging.verdicts import Verdict
 from merilo.metrics.base import Failed, Score, Undefined
 from merilo.metrics.registry import known_metric

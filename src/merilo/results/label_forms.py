@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from merilo.judging.decisions import says_yes
 from merilo.judging.questions import (
     Addresses,
     Answered,
@@ -16,7 +17,6 @@ from merilo.judging.questions import (
     Support,
     Usefulness,
 )
-from merilo.judging.saying import says_yes
 from merilo.judging.verdicts import (
     AddressesVerdict,
     AnsweredVerdict,

@@ -7,8 +7,8 @@ from json.encoder import encode_basestring
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
+from merilo.judging.json_types import compact
 from merilo.judging.questions import KINDS, kind_of
-from merilo.judging.untyped import compact
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import About, Evidence, Failed, Outcome, Score, Undefined
 

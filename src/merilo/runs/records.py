@@ -9,8 +9,8 @@ from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from merilo.judging.digests import digest_text, digest_texts
+from merilo.judging.json_types import compact
 from merilo.judging.questions import KINDS, Question, later_fields
-from merilo.judging.untyped import compact
 from merilo.judging.verdicts import Failure, Verdict
 from merilo.runs.database import seal
 

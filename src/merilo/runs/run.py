@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from merilo.errors import RunError
-from merilo.judging.untyped import plain
+from merilo.judging.json_types import plain
 from merilo.metrics.text import is_called
 from merilo.renderers import render
 from merilo.runs import shapes

@@ -24,7 +24,7 @@ from hashlib import blake2b, file_digest
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.errors import RunError
-from merilo.judging.untyped import compact
+from merilo.judging.json_types import compact
 from merilo.runs.content import StoreState, state_of
 from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE, check_regular
 from merilo.runs.publish import flush, part_of, sync_directory, write_file

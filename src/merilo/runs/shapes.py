@@ -10,7 +10,7 @@ from collections.abc import Callable
 from math import isfinite
 from typing import TYPE_CHECKING, Final, cast
 
-from merilo.judging.untyped import as_list, as_object
+from merilo.judging.json_types import as_list, as_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

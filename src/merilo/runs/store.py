@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from merilo.judging.digests import digest_text
-from merilo.judging.untyped import compact
+from merilo.judging.json_types import compact
 from merilo.providers.base import Reply
 from merilo.runs import content, migrations, records
 from merilo.runs.broken_off import BrokenOff, Heard

@@ -12,8 +12,8 @@ from merilo.data.sample import Sample
 from merilo.data.source import open_unpacked
 from merilo.errors import MeriloError, RunError
 from merilo.judging.digests import SIZE
+from merilo.judging.json_types import Json, as_list, as_object, loaded
 from merilo.judging.questions import KINDS, Question
-from merilo.judging.untyped import Json, as_list, as_object, loaded
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Finish, Reply, ReplyPath, TruncatedText
 from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, Run, read_manifest, unchecked_run, write_json

@@ -11,8 +11,8 @@ from merilo.data.sample import Sample
 from merilo.data.sentences import sentences
 from merilo.data.short_answers import stated, taken_apart
 from merilo.judging.ask import ask_each
+from merilo.judging.decisions import says_yes
 from merilo.judging.questions import Addresses, Question, Relevance, Sufficiency, Support
-from merilo.judging.saying import says_yes
 from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, Undefined
 from merilo.metrics.steps import is_blank
 

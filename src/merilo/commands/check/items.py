@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from merilo.data.labels import Task
-from merilo.judging.saying import chance_of, says_yes
+from merilo.judging.decisions import chance_of, says_yes
 from merilo.judging.verdicts import RelevanceVerdict
 from merilo.metrics.base import Failed, Score
 

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from merilo.engine.cascade_check import answered, answers_to, ask_alone, audits_of, chosen_audits
 from merilo.engine.cascade_pilot import Drawn, PilotPlan, first_ids
 from merilo.judges.cascade import CLASS_LEVEL, Cascade, Decision, Stage, confidence_of, stage_role
+from merilo.judging.decisions import same_decision, says_yes
 from merilo.judging.questions import KINDS
-from merilo.judging.saying import same_decision, says_yes
 from merilo.judging.verdicts import Failure
 from merilo.rendering.cascade import ClassAudit, KindAudit, KindPilot, cascade_record
 from merilo.stats.acceptance import accepted, fixed_sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from merilo.commands.probe.asking import decision_of
 from merilo.commands.probe.probes import Effect
-from merilo.judging.saying import says_yes
+from merilo.judging.decisions import says_yes
 from merilo.stats.column import Column, Missing
 from merilo.stats.gate import Decision, Verdict, gate_drop, gate_minimum
 from merilo.stats.means import mean_interval

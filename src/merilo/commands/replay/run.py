@@ -23,7 +23,7 @@ from merilo.commands.replay.recorded_answers import Recorded, Reread, told
 from merilo.engine.answer_store import SPECIAL
 from merilo.engine.plan_run import Walk
 from merilo.errors import RunError, UsageError
-from merilo.judging.untyped import as_object, compact
+from merilo.judging.json_types import as_object, compact
 from merilo.providers.anthropic import ANTHROPIC_URL
 from merilo.providers.openai import OPENAI_URL
 from merilo.providers.secrets import DIGEST

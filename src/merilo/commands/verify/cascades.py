@@ -14,8 +14,8 @@ from merilo.commands.evaluate.cascade import audit_result, stored_thresholds
 from merilo.commands.verify.compared import JSON, differing
 from merilo.engine.cascade_check import answered, audits_of, chosen_audits
 from merilo.judges.cascade import SIGN, Cascade, Decision, Stage, stage_role
+from merilo.judging.json_types import as_object
 from merilo.judging.questions import KINDS
-from merilo.judging.untyped import as_object
 from merilo.rendering.cascade import cascade_record
 from merilo.runs.run import STORE, open_store
 from merilo.runs.stages import given_to, said_in

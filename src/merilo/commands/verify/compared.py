@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.judging.untyped import as_list, as_object, compact
+from merilo.judging.json_types import as_list, as_object, compact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

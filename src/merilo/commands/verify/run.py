@@ -26,7 +26,7 @@ from merilo.data.sample import Fingerprint
 from merilo.engine.budget import Unanswered, spent_record
 from merilo.errors import RunError, UsageError
 from merilo.judges.cascade import SIGN
-from merilo.judging.untyped import compact
+from merilo.judging.json_types import compact
 from merilo.metrics.text import FOREIGN
 from merilo.results.summary import Tally
 from merilo.runs.clusters import cluster_numbers

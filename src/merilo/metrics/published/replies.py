@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from merilo.judging.untyped import as_list, as_object
+from merilo.judging.json_types import as_list, as_object
 
 Fields = Mapping[str, object]
 """The fields of a JSON object."""

@@ -11,8 +11,8 @@ from math import isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from merilo.judging.json_types import as_list, as_object
 from merilo.judging.questions import Completion
-from merilo.judging.untyped import as_list, as_object
 from merilo.metrics.base import About, Card, Kinds, Ordinary, Score, Undefined, choice
 from merilo.metrics.formulas import mean, scaled_rating
 from merilo.metrics.published.asking import Asker, RequestTemplate

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from pydantic import BaseModel
 
 from merilo.judging.ask import AskFailed
-from merilo.judging.untyped import as_list, as_object
+from merilo.judging.json_types import as_list, as_object
 from merilo.metrics.base import About, Card, Evidence, Score, Undefined
 from merilo.metrics.formulas import fraction
 from merilo.metrics.published.asking import Asker

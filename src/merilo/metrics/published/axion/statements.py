@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
-from merilo.judging.untyped import as_mapping
+from merilo.judging.json_types import as_mapping
 from merilo.metrics.base import About, Card, Evidence, Score, Undefined
 from merilo.metrics.formulas import clipped_mean, fraction
 from merilo.metrics.published.asking import Asker, ReadReply

@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from merilo.judging.untyped import as_object
+from merilo.judging.json_types import as_object
 from merilo.metrics.published.replies import ReplyFault, fields_of, given, items_of
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
-from merilo.judging.untyped import as_list, as_object
+from merilo.judging.json_types import as_list, as_object
 from merilo.metrics.base import About, Card, Score, Undefined
 from merilo.metrics.published.replies import Fields, fields_of
 from merilo.metrics.published.spring_ai_ragas.models import (

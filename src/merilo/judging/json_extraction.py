@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from merilo.judging.untyped import Json, as_list, as_object
+from merilo.judging.json_types import Json, as_list, as_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

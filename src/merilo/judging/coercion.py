@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from merilo.judging.untyped import as_mapping
+from merilo.judging.json_types import as_mapping
 from merilo.judging.verdicts import Failure, Verdict
 
 if TYPE_CHECKING:

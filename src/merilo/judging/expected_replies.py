@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from merilo.judging.json_types import as_list
 from merilo.judging.questions import Completion, Pack
-from merilo.judging.reply import FORMS, LISTS
-from merilo.judging.untyped import as_list
+from merilo.judging.reply_parsing import FORMS, LISTS
 
 if TYPE_CHECKING:
     from merilo.judging.questions import Question

@@ -20,6 +20,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from merilo.judging.json_extraction import Shape, Unreadable, read_list, read_object
+from merilo.judging.json_types import as_list, as_object
 from merilo.judging.questions import (
     Addresses,
     Answered,
@@ -34,8 +36,6 @@ from merilo.judging.questions import (
     Support,
     Usefulness,
 )
-from merilo.judging.reading import Shape, Unreadable, read_list, read_object
-from merilo.judging.untyped import as_list, as_object
 from merilo.judging.verdicts import (
     AddressesVerdict,
     AnsweredVerdict,
