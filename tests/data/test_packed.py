@@ -16,7 +16,7 @@ from merilo.data.labels import read_labels
 from merilo.data.load import load
 from merilo.data.trec import load_trec
 from merilo.errors import DataError, MeriloError
-from merilo.runs.untape import unpack
+from merilo.runs.tape_reader import unpack
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from merilo.runs.differences import judge_difference, judges_difference
+from merilo.runs.manifest_diff import judge_difference, judges_difference
 
 
 def judge(name: str = "openai:m", **provider: object) -> dict[str, object]:

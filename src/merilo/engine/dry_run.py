@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from merilo.judges.base import Send
     from merilo.metrics.base import Metric
     from merilo.providers.base import Provider
-    from merilo.runs.measured import Measured
+    from merilo.runs.measured_usage import Measured
 
 _REASKED_CHARACTERS: Final = 4_500
 """Maximum characters that a re-ask adds to a request: the quoted reply, its error and the instruction."""

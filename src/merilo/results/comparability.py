@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 from merilo.engine.answer_store import SPECIAL
 from merilo.errors import UsageError
 from merilo.metrics.registry import known_metric
-from merilo.runs.differences import judge_difference
+from merilo.runs.manifest_diff import judge_difference
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence

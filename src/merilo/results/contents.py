@@ -16,7 +16,7 @@ from merilo.errors import DataError, RunError, UsageError
 from merilo.judging.json_types import as_mapping
 from merilo.metrics.registry import known_metric
 from merilo.runs.run import open_store
-from merilo.runs.telling import without_text
+from merilo.runs.store_errors import without_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

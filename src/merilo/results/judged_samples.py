@@ -21,7 +21,7 @@ from merilo.metrics.base import Failed, Score, Undefined
 from merilo.metrics.registry import known_metric
 from merilo.results.label_forms import ASKED_OF_PEOPLE, form_of, label_of, verdict_of
 from merilo.runs.run import OUTCOMES, Run, open_store
-from merilo.runs.telling import without_text
+from merilo.runs.store_errors import without_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

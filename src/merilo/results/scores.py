@@ -19,7 +19,7 @@ from merilo.runs import shapes
 from merilo.runs.clusters import clusters, without_cluster
 from merilo.runs.run import OUTCOMES, open_store, opened
 from merilo.runs.scales import recorded_scale
-from merilo.runs.telling import cut_short
+from merilo.runs.store_errors import cut_short
 from merilo.stats.column import Column
 
 if TYPE_CHECKING:

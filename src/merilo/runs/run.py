@@ -38,7 +38,7 @@ from merilo.runs.scales import NO_SCALE, recorded_scale
 from merilo.runs.seal import Inspected, broken_seal, inspect_seal, stamp
 from merilo.runs.stages import answered_by
 from merilo.runs.store import FORMAT, Asked, Store
-from merilo.runs.telling import newer, without_text
+from merilo.runs.store_errors import newer, without_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

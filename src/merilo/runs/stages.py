@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from merilo.judges.cascade import stage_role
 from merilo.runs.database import ERRORS, places, read_only
 from merilo.runs.records import question_text
-from merilo.runs.telling import told
+from merilo.runs.store_errors import told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -18,7 +18,6 @@ from merilo.judging.digests import digest_text
 from merilo.judging.json_types import compact
 from merilo.providers.base import Reply
 from merilo.runs import content, migrations, records
-from merilo.runs.broken_off import BrokenOff, Heard
 from merilo.runs.database import (
     COMMIT_ROWS,
     COMMIT_SECONDS,
@@ -33,8 +32,9 @@ from merilo.runs.database import (
 )
 from merilo.runs.ledger import Charges
 from merilo.runs.migrations import EXCHANGE_SEALED, FORMAT
+from merilo.runs.partial_replies import BrokenOff, Heard
 from merilo.runs.records import Asked, Conversation, Damaged, Exchange
-from merilo.runs.telling import Telling, demand, newer, told
+from merilo.runs.store_errors import Telling, demand, newer, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -644,8 +644,8 @@ def test_a_tape_is_written_over_only_when_the_new_one_is_whole(tmp_path: Path, j
 
 def test_long_tapes_forget_texts_alike(tmp_path: Path, judge: ScriptedJudge, monkeypatch: pytest.MonkeyPatch) -> None:
     """Writer and reader hold so many texts and no more: a tape with more of them replays as well."""
-    monkeypatch.setattr("merilo.runs.tape.HELD_TEXTS", 3)
-    monkeypatch.setattr("merilo.runs.untape.HELD_TEXTS", 3)
+    monkeypatch.setattr("merilo.runs.tape_writer.HELD_TEXTS", 3)
+    monkeypatch.setattr("merilo.runs.tape_reader.HELD_TEXTS", 3)
     long = [{**row, "response": row["response"] + " and so on" * 9} for row in rows(8)]
     run = merilo.evaluate(long, judge=judge, out=tmp_path / "r", cache=False, record=tmp_path / "t.jsonl")
     assert canonical(merilo.replay(tmp_path / "t.jsonl").run) == canonical(run)

@@ -20,7 +20,7 @@ from merilo.rendering.wording import count
 from merilo.results.label_forms import form_of, label_of
 from merilo.runs.clusters import check_clusters, clusters
 from merilo.runs.run import open_store, opened
-from merilo.runs.telling import cut_short
+from merilo.runs.store_errors import cut_short
 from merilo.stats.agreement_intervals import LEAST_SYSTEMS, AnnotatorAgreement, annotator_agreement
 from merilo.stats.agreement_pairs import PairAgreement, pair_agreement
 from merilo.stats.agreement_tables import Distance

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from merilo.engine.answer_store import Roles
     from merilo.judging.questions import Question
     from merilo.metrics.base import Composite, Definition, Metric
-    from merilo.runs.intake import Intake
+    from merilo.runs.ingest import Intake
 
 
 _NAMED = 3

@@ -11,7 +11,7 @@ from merilo.errors import UsageError
 from merilo.judges.spec import CascadeOptions, cross_encoder_from, embedder_from, judges_from, wire_kinds
 from merilo.judges.splitter import SplitterJudge
 from merilo.rendering.event_log import check_log_path
-from merilo.runs.tape import check_tape_path
+from merilo.runs.tape_writer import check_tape_path
 
 if TYPE_CHECKING:
     from merilo.commands.evaluate.options import Options

@@ -22,7 +22,7 @@ from merilo.results.summary import Tally
 from merilo.runs.clusters import check_clusters, cluster_numbers
 from merilo.runs.directory import run_directory, settle, staging_directory
 from merilo.runs.files import RUN_FILES
-from merilo.runs.intake import take_in
+from merilo.runs.ingest import take_in
 from merilo.runs.lock import RunLock
 from merilo.runs.outcomes import Result
 from merilo.runs.publish import part_of
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from merilo.commands.imports.tables import Rows
-    from merilo.runs.intake import Intake
+    from merilo.runs.ingest import Intake
 
 NOT_SCORED: Final = "not scored there"  # stored in runs: an import repeated into its directory must equal the first
 _UNIT: Final = (0.0, 1.0)

@@ -21,8 +21,8 @@ from merilo.errors import UsageError
 from merilo.judges.cascade import each_judge
 from merilo.judging.verdicts import Failure
 from merilo.providers.prices import prices_from
-from merilo.runs.differences import broken_files
-from merilo.runs.measured import measured_in
+from merilo.runs.manifest_diff import broken_files
+from merilo.runs.measured_usage import measured_in
 from merilo.runs.run import STORE
 from merilo.runs.store import Store
 

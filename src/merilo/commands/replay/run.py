@@ -37,7 +37,7 @@ from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, UNSPENT, Run, js
 from merilo.runs.scales import scales_of
 from merilo.runs.seal import belongs, publish, recover
 from merilo.runs.store import Store
-from merilo.runs.untape import unpack
+from merilo.runs.tape_reader import unpack
 from merilo.version import version
 
 if TYPE_CHECKING:

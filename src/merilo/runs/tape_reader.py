@@ -18,7 +18,7 @@ from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Finish, Reply, ReplyPath, TruncatedText
 from merilo.runs.run import MANIFEST, OUTCOMES, STORE, SUMMARY, Run, read_manifest, unchecked_run, write_json
 from merilo.runs.store import Exchange, Store
-from merilo.runs.tape import HEAD, HELD_TEXTS, TAPE_FORMAT
+from merilo.runs.tape_writer import HEAD, HELD_TEXTS, TAPE_FORMAT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

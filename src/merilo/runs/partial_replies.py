@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from merilo.judging.verdicts import Failure
     from merilo.providers.base import Reply
-    from merilo.runs.telling import Telling
+    from merilo.runs.store_errors import Telling
 
 
 class Heard(NamedTuple):
