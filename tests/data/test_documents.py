@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from merilo.data.documents import read_document
+from merilo.data.config_files import read_document
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:

@@ -121,7 +121,7 @@ def project_file(flags: Mapping[str, Flag], start: Path | None = None) -> Projec
 
 
 def _table_in(folder: Path) -> tuple[Path, Mapping[str, object]] | None:
-    from merilo.data.documents import read_document
+    from merilo.data.config_files import read_document
 
     own, shared = folder / NAME, folder / PYPROJECT
     if own.is_file():

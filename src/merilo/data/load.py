@@ -12,8 +12,8 @@ from merilo.data import check
 from merilo.data.aliases import LIST_FIELDS, Form, Plan, Planner, Source, aliases
 from merilo.data.cells import CellError, list_in_cell
 from merilo.data.context import CONTEXT_KEYS, Context
-from merilo.data.faults import mapping_advice
 from merilo.data.lines import RawRecord
+from merilo.data.problem_report import mapping_advice
 from merilo.data.sample import FIELDS, BadRecord, Columns, Dataset, Sample
 from merilo.data.source import MAX_LINE_BYTES, Format, RecordFile, data_name, format_of
 from merilo.errors import DataError, Problem, UsageError

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.data.documents import read_document
+from merilo.data.config_files import read_document
 from merilo.errors import UsageError
 from merilo.judging.ask import ask
 from merilo.judging.questions import Choice

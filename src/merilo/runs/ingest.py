@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from merilo.data.faults import told_once
+from merilo.data.problem_report import told_once
 from merilo.data.sample import BadRecord, Fingerprint
 from merilo.errors import DataError, Problem
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from merilo.commands.gate.result import CannotTell
 from merilo.data.check import shown
-from merilo.data.documents import read_document
+from merilo.data.config_files import read_document
 from merilo.errors import UsageError
 from merilo.results.early_stopping import Until
 from merilo.stats.compare import Policy

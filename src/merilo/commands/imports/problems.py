@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from merilo.data.faults import told_once
+from merilo.data.problem_report import told_once
 from merilo.errors import DataError
 from merilo.rendering.wording import count
 
