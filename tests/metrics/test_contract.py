@@ -11,11 +11,11 @@ from merilo.errors import MeriloError
 from merilo.judging.ask import AskFailed, ask, ask_each, attempt, both
 from merilo.judging.questions import Completion, Embeddings, Question, Relevance, Similarities, Statements, Support
 from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind, StatementsVerdict, Verdict
-from merilo.metrics import specimens
+from merilo.metrics import synthetic as specimens
 from merilo.metrics.base import Card, Kinds, Ordinary, Score, Undefined
 from merilo.metrics.contract import LawBroken, check_metric
 from merilo.metrics.registry import parse_metric
-from merilo.metrics.specimens import Answers, better
+from merilo.metrics.synthetic import Answers, better
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,7 +19,7 @@ from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind, Mat
 from merilo.metrics.base import Score, Undefined, drive, is_composite
 from merilo.metrics.formulas import cosine, f_measure
 from merilo.metrics.registry import NATIVE, parse_metric, published_metrics
-from merilo.metrics.specimens import Answers
+from merilo.metrics.synthetic import Answers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

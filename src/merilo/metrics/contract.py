@@ -18,9 +18,9 @@ from merilo.errors import MeriloError, MissingField
 from merilo.judging.ask import AskFailed, together
 from merilo.judging.questions import Completion, Question
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
-from merilo.metrics import specimens
+from merilo.metrics import synthetic as specimens
 from merilo.metrics.base import Answerer, Metric, Score, Undefined, drive
-from merilo.metrics.specimens import Answers
+from merilo.metrics.synthetic import Answers
 from merilo.metrics.text import NAME, build, metric_text, read_call
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from merilo.errors import MeriloError
 from merilo.judging.questions import Completion, Embeddings, Sentences, Similarities
-from merilo.metrics import specimens
+from merilo.metrics import synthetic as specimens
 from merilo.metrics.base import is_composite
 from merilo.metrics.published.fidelity import fidelity_of
 from merilo.metrics.registry import find_metric, parameters_of, parse_metric

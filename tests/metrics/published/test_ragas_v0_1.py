@@ -17,7 +17,7 @@ from merilo.metrics.published.ragas_v0_1.metrics import METRICS
 from merilo.metrics.published.ragas_v0_1.replies import json_value
 from merilo.metrics.published.replies import ReplyFault
 from merilo.metrics.registry import parameters_of, parse_metric
-from merilo.metrics.specimens import chance
+from merilo.metrics.synthetic import chance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
