@@ -35,7 +35,7 @@ from merilo.judging.verdicts import (
     UsefulnessVerdict,
 )
 from merilo.metrics.base import Score, Undefined, drive
-from merilo.metrics.lineage.form import Lineage
+from merilo.metrics.lineage.formula import Lineage
 from merilo.metrics.lineage.same_verdicts import FORMS, SameVerdicts
 from merilo.metrics.registry import known_metric
 

@@ -23,7 +23,7 @@ from merilo.judging.questions import (
     Support,
     Usefulness,
 )
-from merilo.metrics.lineage.form import Lineage
+from merilo.metrics.lineage.formula import Lineage
 from merilo.metrics.lineage.same_verdicts import FORMS, SameVerdicts
 from merilo.metrics.registry import metric_text, parse_metric
 

@@ -15,7 +15,7 @@ from merilo.commands.lineage.cli import lineage
 from merilo.commands.lineage.text import lineage_page, lineage_sample_page
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.questions import KINDS, Completion, Embeddings, Question, Relevance, Sentences, Similarities
-from merilo.metrics.lineage.form import Lineage
+from merilo.metrics.lineage.formula import Lineage
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from merilo.metrics.base import Metric
-    from merilo.metrics.lineage.form import Lineage
+    from merilo.metrics.lineage.formula import Lineage
     from merilo.runs.run import Aggregate, Run
 
 _Values = dict[str, float]

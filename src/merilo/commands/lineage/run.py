@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.lineage.result import lineage_tables
 from merilo.errors import UsageError
-from merilo.metrics.lineage.form import Lineage
+from merilo.metrics.lineage.formula import Lineage
 from merilo.metrics.lineage.same_verdicts import FORMS, SameVerdicts
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from merilo.metrics.formulas import (
     scaled_rating,
     smoothed_average_precision,
 )
-from merilo.metrics.lineage.form import DefinitionFormula, Lineage, SharedVerdicts
+from merilo.metrics.lineage.formula import DefinitionFormula, Lineage, SharedVerdicts
 from merilo.metrics.steps import (
     NOTHING_RETRIEVED,
     about_contexts,

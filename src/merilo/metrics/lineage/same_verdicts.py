@@ -14,7 +14,7 @@ from merilo.metrics.text import with_version
 if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.metrics.lineage.form import DefinitionFormula
+    from merilo.metrics.lineage.formula import DefinitionFormula
 
 FORMS: Final[dict[str, DefinitionFormula[Any]]] = {  # Any: the verdict type differs between forms
     form.definition: form

@@ -11,7 +11,7 @@ from merilo.judging.questions import Addresses, Noncommittal, Statements, Suppor
 from merilo.judging.verdicts import AddressesVerdict, SupportLabel, SupportVerdict
 from merilo.metrics.base import Kinds, Score, Undefined
 from merilo.metrics.formulas import clipped_mean, fraction, scaled_rating
-from merilo.metrics.lineage.form import DefinitionFormula, Lineage, SharedVerdicts
+from merilo.metrics.lineage.formula import DefinitionFormula, Lineage, SharedVerdicts
 from merilo.metrics.steps import (
     Distinct,
     StatedField,
