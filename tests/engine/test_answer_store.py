@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from merilo.engine import cache as caches
-from merilo.engine.answer_store import Answers, Roles, Unit
+from merilo.engine.answer_store import AnswerStore, JudgeRoles, WorkUnit
 from merilo.engine.cache import WRITE_ROWS, VerdictCache
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.digests import digest_bytes, digest_json, digest_of, digest_text, digest_texts, framed
@@ -69,11 +69,11 @@ def cache(tmp_path: Path) -> Iterator[VerdictCache]:
         yield opened
 
 
-def answers(store: Store, cache: VerdictCache | None = None, **arguments: Any) -> Answers:
-    return Answers(Roles({"judge": judge(**arguments)}), store, cache)
+def answers(store: Store, cache: VerdictCache | None = None, **arguments: Any) -> AnswerStore:
+    return AnswerStore(JudgeRoles({"judge": judge(**arguments)}), store, cache)
 
 
-def keep(found: Answers, unit: Unit, *given: Any, reply: Reply = REPLY) -> None:
+def keep(found: AnswerStore, unit: WorkUnit, *given: Any, reply: Reply = REPLY) -> None:
     found.keep(unit, given, [reply], 0.0, 0.1)
 
 

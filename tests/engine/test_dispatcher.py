@@ -14,7 +14,7 @@ from server import JudgeServer, hang, rate_limited, reset, status
 
 import merilo
 from merilo.engine import carry, lane, parcel
-from merilo.engine.dispatcher import Carrier
+from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.rate_limits import Limits
 from merilo.engine.request_stats import Event, EventKind
 from merilo.errors import Permanent, ProviderDown, RateLimited, Refused, Temporary, UsageError
@@ -47,7 +47,7 @@ def provider(server: JudgeServer, **options: Any) -> OpenAIProvider:
 
 async def carried(count: int, endpoint: Any, limits: Limits | None = None, **options: Any) -> list[Reply | Failure]:
     """What comes back for so many different requests, sent side by side."""
-    async with Carrier(limits, **options) as carrier:
+    async with Dispatcher(limits, **options) as carrier:
         sends = [asking(endpoint, f"question {number}") for number in range(count)]
         return list(await asyncio.gather(*map(carrier.carry, sends)))
 
@@ -86,7 +86,7 @@ async def test_retry_after_pauses_everybody(server: JudgeServer) -> None:
     """After one 429 with Retry-After nothing is sent before the time is over, by no request."""
     server.fail_next(rate_limited("1"))
     began = time.monotonic()
-    async with Carrier(Limits(concurrency=1)) as carrier:
+    async with Dispatcher(Limits(concurrency=1)) as carrier:
         endpoint = provider(server)
         replies = await asyncio.gather(*(carrier.carry(asking(endpoint, text)) for text in "ab"))
         assert server.count == 3
@@ -193,7 +193,7 @@ async def test_wrong_requests_before_any_reply_are_held_until_there_is_one() -> 
         await released.wait()
         return "ok"
 
-    async with Carrier() as carrier:
+    async with Dispatcher() as carrier:
         endpoint = Endpoint(first_fails)
         wrong, right = (asyncio.ensure_future(carrier.carry(asking(endpoint, f"question {n}"))) for n in range(2))
         await asyncio.sleep(0.05)
@@ -321,7 +321,7 @@ async def test_what_is_on_its_way_can_be_read(server: JudgeServer) -> None:
     """Traffic counts what was sent, retried, given up and told; events say the same one by one."""
     server.fail_next(status(500), rate_limited("0"))
     events: list[Event] = []
-    async with Carrier(Limits(concurrency=2), listen=events.append) as carrier:
+    async with Dispatcher(Limits(concurrency=2), listen=events.append) as carrier:
         endpoint = provider(server)
         await asyncio.gather(*(carrier.carry(asking(endpoint, text)) for text in "abc"))
         traffic = carrier.traffic()

@@ -10,9 +10,9 @@ from server import JudgeServer, status
 
 import merilo
 from merilo.data.sample import Sample
-from merilo.engine.answer_store import Answers, Roles
+from merilo.engine.answer_store import AnswerStore, JudgeRoles
 from merilo.engine.drivers import drive_blocking, drive_rounds
-from merilo.engine.plan_run import Walk
+from merilo.engine.plan_run import PlanRun
 from merilo.judges.llm import LLMJudge
 from merilo.judging.ask import draws
 from merilo.judging.questions import Completion, Question
@@ -139,17 +139,17 @@ class Teller:
         return enumerate(map(self, sends))
 
 
-def walks() -> list[Walk]:
+def walks() -> list[PlanRun]:
     """Plans that want the draws 0 and 1, 0 to 2, and 1 to 4 of one question."""
     sample = Sample("1", user_input="q?")
-    return [Walk(metric, "m", sample) for metric in (Sampled(2), Sampled(3), Sampled(4, first=1))]
+    return [PlanRun(metric, "m", sample) for metric in (Sampled(2), Sampled(3), Sampled(4, first=1))]
 
 
 @pytest.mark.parametrize("way", ["blocking", "rounds"])
 def test_every_driver_asks_for_the_missing_draws(way: str, tmp_path: Path) -> None:
     """One after another or in rounds, each draw is asked for once and every plan sees the same text for it."""
     store = Store.open(tmp_path / "s", create=True)
-    answers = Answers(Roles({"judge": LLMJudge(OpenAIProvider("m", base_url="http://h/v1"))}), store, None)
+    answers = AnswerStore(JudgeRoles({"judge": LLMJudge(OpenAIProvider("m", base_url="http://h/v1"))}), store, None)
     teller = Teller()
     if way == "rounds":
         done = drive_rounds(walks(), answers, teller.batch)
@@ -180,9 +180,9 @@ class AsksTwice(Sampled):
 def test_one_draw_is_one_answer(tmp_path: Path) -> None:
     """A draw that is asked for twice at once is asked for once: equal question and draw have one answer."""
     store = Store.open(tmp_path / "s", create=True)
-    answers = Answers(Roles({"judge": LLMJudge(OpenAIProvider("m", base_url="http://h/v1"))}), store, None)
+    answers = AnswerStore(JudgeRoles({"judge": LLMJudge(OpenAIProvider("m", base_url="http://h/v1"))}), store, None)
     teller = Teller()
-    (walk,) = drive_blocking([Walk(AsksTwice(), "m", Sample("1", user_input="q?"))], answers, teller)
+    (walk,) = drive_blocking([PlanRun(AsksTwice(), "m", Sample("1", user_input="q?"))], answers, teller)
     assert teller.sent == [1]
     assert walk.result().outcome == Score(1.0)
     store.close()

@@ -9,10 +9,10 @@ import pytest
 from judged_rivers import rows, verdict_for
 
 from merilo.data.sample import Sample
-from merilo.engine.answer_store import Answers, Roles
-from merilo.engine.dispatcher import Carrier
+from merilo.engine.answer_store import AnswerStore, JudgeRoles
+from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.drivers import AsyncDriver, drive_blocking, drive_rounds
-from merilo.engine.plan_run import Walk
+from merilo.engine.plan_run import PlanRun
 from merilo.engine.rate_limits import Limits
 from merilo.judges.callables import CallableJudge
 from merilo.metrics.registry import default_metrics, metric_text, parse_metric
@@ -27,51 +27,57 @@ if TYPE_CHECKING:
     from merilo.providers.base import Reply
 
 
-def walks() -> list[Walk]:
+def walks() -> list[PlanRun]:
     metrics = [parse_metric(name) for name in default_metrics()]
     samples = [Sample(**row) for row in rows(12)]
-    return [Walk(metric, metric_text(metric), sample) for sample in samples for metric in metrics]
+    return [PlanRun(metric, metric_text(metric), sample) for sample in samples for metric in metrics]
 
 
-def records(done: Sequence[Walk]) -> list[dict[str, Any]]:
+def records(done: Sequence[PlanRun]) -> list[dict[str, Any]]:
     return [dict(walk.result().record()) for walk in done]
 
 
 @pytest.fixture
-def answers(tmp_path: Path) -> Answers:
-    return Answers(Roles({"judge": CallableJudge(verdict_for)}), Store.open(tmp_path / "s.sqlite", create=True), None)
+def answers(tmp_path: Path) -> AnswerStore:
+    return AnswerStore(
+        JudgeRoles({"judge": CallableJudge(verdict_for)}), Store.open(tmp_path / "s.sqlite", create=True), None
+    )
 
 
 def send(send: Send) -> Reply | Failure:
     """One request by a loop of its own: the slowest and plainest way."""
 
     async def once() -> Reply | Failure:
-        async with Carrier(Limits(concurrency=1)) as carrier:
+        async with Dispatcher(Limits(concurrency=1)) as carrier:
             return await carrier.carry(send)
 
     return asyncio.run(once())
 
 
-def test_asyncio_and_blocking_agree(answers: Answers, tmp_path: Path) -> None:
+def test_asyncio_and_blocking_agree(answers: AnswerStore, tmp_path: Path) -> None:
     """The asyncio and the blocking driver give the same outcomes, evidence and trails."""
 
-    async def concurrently() -> list[Walk]:
-        async with Carrier(Limits(concurrency=8)) as carrier:
+    async def concurrently() -> list[PlanRun]:
+        async with Dispatcher(Limits(concurrency=8)) as carrier:
             driver = AsyncDriver(answers, carrier)
             return list(await asyncio.gather(*map(driver.walk, walks())))
 
-    other = Answers(Roles({"judge": CallableJudge(verdict_for)}), Store.open(tmp_path / "b", create=True), None)
+    other = AnswerStore(
+        JudgeRoles({"judge": CallableJudge(verdict_for)}), Store.open(tmp_path / "b", create=True), None
+    )
     assert records(asyncio.run(concurrently())) == records(list(drive_blocking(walks(), other, send)))
 
 
-def test_rounds_and_blocking_agree(answers: Answers, tmp_path: Path) -> None:
+def test_rounds_and_blocking_agree(answers: AnswerStore, tmp_path: Path) -> None:
     """The rounds driver gives what the blocking driver gives."""
-    other = Answers(Roles({"judge": CallableJudge(verdict_for)}), Store.open(tmp_path / "b", create=True), None)
+    other = AnswerStore(
+        JudgeRoles({"judge": CallableJudge(verdict_for)}), Store.open(tmp_path / "b", create=True), None
+    )
     in_rounds = drive_rounds(walks(), answers, lambda sends: enumerate(map(send, sends)))
     assert records(in_rounds) == records(list(drive_blocking(walks(), other, send)))
 
 
-def test_rounds_ask_equal_questions_once(answers: Answers) -> None:
+def test_rounds_ask_equal_questions_once(answers: AnswerStore) -> None:
     """In a round every equal question is sent once, and a later round finds it in the run."""
     sent: list[Any] = []
 

@@ -18,10 +18,10 @@ from server import JudgeServer
 
 import merilo
 from merilo.data.sample import Sample
-from merilo.engine.answer_store import Answers, Roles
-from merilo.engine.dispatcher import Carrier
+from merilo.engine.answer_store import AnswerStore, JudgeRoles
+from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.drivers import AsyncDriver
-from merilo.engine.plan_run import Walk
+from merilo.engine.plan_run import PlanRun
 from merilo.engine.rate_limits import Limits
 from merilo.judges.callables import CallableJudge
 from merilo.judging.questions import KINDS, Completion, Embeddings, Question, Similarities, Support
@@ -183,14 +183,16 @@ def test_a_flight_outlives_the_plan_that_asked(tmp_path: Path) -> None:
         await asyncio.sleep(0.05)
         return verdict_for(question)
 
-    async def both() -> Walk:
-        answers = Answers(Roles({"judge": CallableJudge(judge)}), Store.open(tmp_path / "s", create=True), None)
+    async def both() -> PlanRun:
+        answers = AnswerStore(
+            JudgeRoles({"judge": CallableJudge(judge)}), Store.open(tmp_path / "s", create=True), None
+        )
         metric = parse_metric("context_relevance")
         sample = Sample("1", user_input="q?", retrieved_contexts=["a river"])
-        async with Carrier(Limits(concurrency=2)) as carrier:
+        async with Dispatcher(Limits(concurrency=2)) as carrier:
             driver = AsyncDriver(answers, carrier)
-            first = asyncio.create_task(driver.walk(Walk(metric, "m", sample)))
-            second = asyncio.create_task(driver.walk(Walk(metric, "m", sample)))
+            first = asyncio.create_task(driver.walk(PlanRun(metric, "m", sample)))
+            second = asyncio.create_task(driver.walk(PlanRun(metric, "m", sample)))
             await asyncio.sleep(0.01)
             first.cancel()
             return await second
@@ -242,7 +244,7 @@ def test_guesses_stand(question: Question[Any]) -> None:
 def test_packs_are_cut_in_order_before_looking_up(tmp_path: Path) -> None:
     """Statements of one group are cut into packs of ten in their order; keys hold pack and place."""
     judge = merilo.ScriptedJudge.by(lambda _: SupportVerdict(SupportLabel.NOT_STATED), packs=frozenset({Support}))
-    answers = Answers(Roles({"judge": judge}), Store.open(tmp_path / "s", create=True), None)
+    answers = AnswerStore(JudgeRoles({"judge": judge}), Store.open(tmp_path / "s", create=True), None)
     group = tuple(Support(f"statement {i}", ("context",)) for i in range(23))
     units = answers.units((group,))
     assert [len(unit.questions) for unit in units] == [10, 10, 3]
@@ -256,7 +258,7 @@ def test_packs_are_cut_in_order_before_looking_up(tmp_path: Path) -> None:
 def test_groups_of_one_step_stay_apart(tmp_path: Path) -> None:
     """Questions of different groups are never packed together, though they share their contexts."""
     judge = merilo.ScriptedJudge.by(lambda _: {"label": "not_stated"}, packs=frozenset({Support}))
-    answers = Answers(Roles({"judge": judge}), Store.open(tmp_path / "s", create=True), None)
+    answers = AnswerStore(JudgeRoles({"judge": judge}), Store.open(tmp_path / "s", create=True), None)
     step = tuple(tuple(Support(f"{name} {i}", ("context",)) for i in range(2)) for name in "ab")
     assert [len(unit.questions) for unit in answers.units(step)] == [2, 2]
 
@@ -264,7 +266,7 @@ def test_groups_of_one_step_stay_apart(tmp_path: Path) -> None:
 def test_draws_are_separate_answers(tmp_path: Path) -> None:
     """Another draw of the same question has another key; role and draw are not in its content."""
     judge = merilo.ScriptedJudge.by(lambda _: {"text": "x"})
-    answers = Answers(Roles({"judge": judge}), Store.open(tmp_path / "s", create=True), None)
+    answers = AnswerStore(JudgeRoles({"judge": judge}), Store.open(tmp_path / "s", create=True), None)
     question = Completion("r", ("q",), ("v",))
     (first,), (second,) = (answers.units(((question.at(draw),),)) for draw in range(2))
     assert first.keys != second.keys

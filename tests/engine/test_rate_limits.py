@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import merilo
 from merilo.engine.amounts import most_tokens_of
-from merilo.engine.rate_limits import Expected, Limiter, Limits, Permit, Share, asks_no_model, limiter_for
+from merilo.engine.rate_limits import Limiter, LimiterHandle, Limits, Permit, TokenEstimator, asks_no_model, limiter_for
 from merilo.providers.base import Message, Request, Usage
 from merilo.providers.callables import CallableProvider
 from merilo.providers.openai import OpenAIProvider
@@ -41,11 +41,11 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-def joined(limiter: Limiter, wake: Callable[[], None] = lambda: None, **limits: Any) -> Share:
+def joined(limiter: Limiter, wake: Callable[[], None] = lambda: None, **limits: Any) -> LimiterHandle:
     return limiter.join(Limits(**limits), wake)
 
 
-def permits(share: Share, count: int, tokens: int = 0) -> list[Permit]:
+def permits(share: LimiterHandle, count: int, tokens: int = 0) -> list[Permit]:
     """So many permits, all of which must be given."""
     taken = [share.take(tokens) for _ in range(count)]
     assert all(isinstance(each, Permit) for each in taken), taken
@@ -292,7 +292,7 @@ def test_a_free_local_process_asks_no_model() -> None:
 def test_what_a_request_is_expected_to_take() -> None:
     """Characters / 4 and the mean output so far."""
     provider = OpenAIProvider("m", base_url="http://localhost:1/v1")
-    expected, request = Expected(), Request((Message("user", "x" * 400),), max_tokens=100)
+    expected, request = TokenEstimator(), Request((Message("user", "x" * 400),), max_tokens=100)
     assert expected.tokens(request) == 200
     for output in (10, 30, None):
         expected.learn(provider, request, Usage(1, output))
@@ -302,7 +302,7 @@ def test_what_a_request_is_expected_to_take() -> None:
 def test_what_a_request_takes_at_most() -> None:
     """A token a byte and the limit of the reply, whatever replies took so far, unless they took more."""
     provider = OpenAIProvider("m", base_url="http://localhost:1/v1")
-    expected, request = Expected(), Request((Message("user", "x" * 492),), max_tokens=100)
+    expected, request = TokenEstimator(), Request((Message("user", "x" * 492),), max_tokens=100)
     assert expected.most(provider, request) == Usage(1_000, 100, 0)
     expected.learn(provider, request, Usage(10, 10))
     expected.learn(provider, request, Usage(None, None))
@@ -315,7 +315,7 @@ def test_what_a_user_has_sent_besides_counts() -> None:
     """A limit of replies or a number of them in `body` goes before the request's own; texts there are read too."""
     request = Request((Message("user", "x" * 492),), max_tokens=100)
     provider = OpenAIProvider("m", base_url="http://localhost:1/v1", body={"max_tokens": 5_000, "n": 3})
-    most = Expected().most(provider, request)
+    most = TokenEstimator().most(provider, request)
     assert most.output_tokens == 15_000
     assert (most.input_tokens or 0) > 1_000
 

@@ -21,7 +21,7 @@ from judged_rivers import Evaluate, canonical, rows
 
 import merilo
 from merilo.data.sample import Sample
-from merilo.engine.answer_store import Answers, Roles
+from merilo.engine.answer_store import AnswerStore, JudgeRoles
 from merilo.engine.rounds import WINDOW, Batches, asks_in_rounds, in_rounds
 from merilo.errors import Permanent, ProviderDown, RateLimited, Refused, Temporary
 from merilo.judges.embedded import EmbeddedJudge
@@ -113,7 +113,7 @@ class Bench:
 
     def __init__(self, path: Path, shelf: Shelf, *, asks: int = 1) -> None:
         self.store = Store.open(path / "s.sqlite", create=True)
-        self.answers = Answers(Roles({"judge": ShelfJudge(shelf, asks)}), self.store, None)
+        self.answers = AnswerStore(JudgeRoles({"judge": ShelfJudge(shelf, asks)}), self.store, None)
         self.batches = Batches()
         self.known = 0
 
@@ -443,10 +443,10 @@ class Asks(Ordinary):
 
 def test_rounds_are_chosen_by_what_the_metrics_ask() -> None:
     """A run asks in rounds when everyone it may ask takes batches: who else is there does not matter."""
-    roles = Roles({"judge": EmbeddedJudge(), "embedder": Grader(Shelf()), "splitter": SplitterJudge()})
+    roles = JudgeRoles({"judge": EmbeddedJudge(), "embedder": Grader(Shelf()), "splitter": SplitterJudge()})
     assert asks_in_rounds([parse_metric(METRIC)], roles)
-    assert not asks_in_rounds([Asks(honest=True)], Roles({"judge": merilo.ScriptedJudge.of(["a"])}))
-    assert not asks_in_rounds([parse_metric(METRIC)], Roles({"judge": ByRequest()}))
+    assert not asks_in_rounds([Asks(honest=True)], JudgeRoles({"judge": merilo.ScriptedJudge.of(["a"])}))
+    assert not asks_in_rounds([parse_metric(METRIC)], JudgeRoles({"judge": ByRequest()}))
     assert Sentences in SplitterJudge().answers
     assert not getattr(SplitterJudge(), "batched", False)
 

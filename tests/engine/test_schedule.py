@@ -16,11 +16,11 @@ from server import Asked, JudgeServer, malformed, status
 
 import merilo
 from merilo.data.sample import Sample
-from merilo.engine.answer_store import Answers, Roles
-from merilo.engine.dispatcher import Carrier
+from merilo.engine.answer_store import AnswerStore, JudgeRoles
+from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.drivers import AsyncDriver
 from merilo.engine.rate_limits import Limits
-from merilo.engine.schedule import BLOCK, Room, room_for, room_until, stream
+from merilo.engine.schedule import BLOCK, InFlightBounds, room_for, room_until, stream
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.registry import parse_metric
 from merilo.runs.store import Store
@@ -46,7 +46,7 @@ def number_in(request: Request) -> int:
     return int(request.messages[1].text[:5])
 
 
-ROOM = Room(64)
+ROOM = InFlightBounds(64)
 
 
 class Bench:
@@ -55,11 +55,11 @@ class Bench:
     def __init__(self, path: Path, endpoint: Endpoint, *, concurrency: int = 4, asks: int = 1) -> None:
         self.limits = Limits(concurrency=concurrency)
         self.store = Store.open(path / "s.sqlite", create=True)
-        self.answers = Answers(Roles({"judge": Grader(endpoint, asks)}), self.store, None)
+        self.answers = AnswerStore(JudgeRoles({"judge": Grader(endpoint, asks)}), self.store, None)
 
-    async def results(self, source: Iterator[Sample], room: Room = ROOM) -> list[list[Result]]:
+    async def results(self, source: Iterator[Sample], room: InFlightBounds = ROOM) -> list[list[Result]]:
         metrics = {METRIC: parse_metric(METRIC)}
-        async with Carrier(self.limits) as carrier:
+        async with Dispatcher(self.limits) as carrier:
             driver = AsyncDriver(self.answers, carrier)
             try:
                 return [found async for found in stream(source, metrics, driver, room)]
@@ -101,7 +101,7 @@ async def test_the_window_bounds_what_is_alive(tmp_path: Path) -> None:
         held.set()
 
     bench = Bench(tmp_path, Endpoint(first_is_slow))
-    found, _ = await asyncio.gather(bench.results(counted(), Room(16)), watch())
+    found, _ = await asyncio.gather(bench.results(counted(), InFlightBounds(16)), watch())
     assert len(found) == 500
     assert 16 < most[0] <= 8 * 16
 
@@ -121,7 +121,7 @@ async def test_unfinished_samples_are_bounded(tmp_path: Path) -> None:
             taken[0] += 1
             yield sample
 
-    await Bench(tmp_path, Endpoint(answer)).results(counted(), Room(10))
+    await Bench(tmp_path, Endpoint(answer)).results(counted(), InFlightBounds(10))
     assert opened[0] <= 10 + 1
 
 
@@ -146,7 +146,7 @@ async def test_no_sample_is_begun_while_enough_waits(tmp_path: Path) -> None:
             taken[0] += 1
             yield sample
 
-    room = Room(window=1_000, waiting=16)
+    room = InFlightBounds(window=1_000, waiting=16)
     found = await Bench(tmp_path, Endpoint(answer), concurrency=8).results(counted(), room)
     assert len(found) == 200
     assert most[0] <= 2 * BLOCK + 2
@@ -176,7 +176,7 @@ async def test_older_blocks_go_first(tmp_path: Path) -> None:
         asked.append(number_in(request) // BLOCK)
         return "ok"
 
-    await Bench(tmp_path, Endpoint(answer), concurrency=1).results(samples(4 * BLOCK, 3), Room(2 * BLOCK))
+    await Bench(tmp_path, Endpoint(answer), concurrency=1).results(samples(4 * BLOCK, 3), InFlightBounds(2 * BLOCK))
     assert asked == sorted(asked)
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from merilo.engine.amounts import charged_tokens_of, settled
-from merilo.engine.budget import Budget, Limited, Over, Spending, price_again
+from merilo.engine.budget import Budget, BudgetDecision, BudgetRefusal, Spending, price_again
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Refused, Temporary, Unreachable
 from merilo.judges.llm import LLMJudge
 from merilo.providers.base import Finish, Message, Reply, Request, Usage
@@ -174,7 +174,7 @@ def test_the_longest_reply_stays_reserved_for_an_unanswered_request() -> None:
     assert spending.unanswered_usd == 0.0
     spending.failed(spending.begin(0.43, charge), 0.43, Temporary("no reply in time"))
     assert spending.unanswered_usd == pytest.approx(0.4)
-    assert spending.over(0.53) == Over(Limited.EXPENSIVE)
+    assert spending.over(0.53) == BudgetRefusal(BudgetDecision.EXPENSIVE)
     sentence = spending.cost_reached(0.53).sentence
     assert "and up to $0.40 reserved for replies to 1 unanswered request; the next" in sentence
     assert "or use --unanswered free if your server does not bill unanswered requests." in sentence

@@ -11,10 +11,10 @@ from published.naming import metric_of
 from published.replying import local_judges, queues
 
 from merilo.data.load import BadRecord, load
-from merilo.engine.answer_store import Answers, Roles
-from merilo.engine.dispatcher import Carrier
+from merilo.engine.answer_store import AnswerStore, JudgeRoles
+from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.drivers import AsyncDriver
-from merilo.engine.plan_run import Walk
+from merilo.engine.plan_run import PlanRun
 from merilo.engine.rate_limits import Limits
 from merilo.errors import UsageError
 from merilo.judges.llm import LLMJudge
@@ -91,7 +91,7 @@ async def _play(case: Case, store: Store) -> Played:
     make = metric_of(case)
     replies = queues(case)
     judges = {role: LLMJudge(provider) for role, provider in replies.items()}
-    roles = Roles({**judges, **local_judges(case)})
+    roles = JudgeRoles({**judges, **local_judges(case)})
     try:
         metric = make()
         bind: Callable[[Sequence[str]], Metric] | None = getattr(metric, "for_judges", None)
@@ -101,9 +101,9 @@ async def _play(case: Case, store: Store) -> Played:
     for role in metric.roles:
         if (lacking := roles.lacking(metric.asks, role)) is not None:
             pytest.fail(f"{case.id}: {lacking}.")
-    walk = Walk(metric, metric_text(metric), sample_of(case))
-    async with Carrier(Limits(concurrency=1)) as carrier:
-        driver = AsyncDriver(Answers(roles, store, None), carrier)
+    walk = PlanRun(metric, metric_text(metric), sample_of(case))
+    async with Dispatcher(Limits(concurrency=1)) as carrier:
+        driver = AsyncDriver(AnswerStore(roles, store, None), carrier)
         try:
             await driver.walk(walk)
         finally:

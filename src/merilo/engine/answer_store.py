@@ -40,7 +40,7 @@ SPECIAL: Final[Mapping[type[Question[Any]], str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Roles:
+class JudgeRoles:
     """The judge for each question type and role. `judges` maps role names to judges; `judge` is the default role.
 
     Questions for vectors, similarities and sentences go to the roles of `SPECIAL`, whatever role they carry. If such a
@@ -85,7 +85,7 @@ class Roles:
         return {role: judge for role, judge in found.items() if judge is not None}
 
 
-class Unit(NamedTuple):
+class WorkUnit(NamedTuple):
     """A work unit, answered in one judge session: a question, questions judged together, or draws of one completion."""
 
     judge: Judge
@@ -103,7 +103,7 @@ class Unit(NamedTuple):
         """True for questions that are judged together. Draws share a request, but each is a separate answer."""
         return len(self.questions) > 1 and not isinstance(self.questions[0], Completion)
 
-    def without(self, held: Container[bytes]) -> Unit | None:
+    def without(self, held: Container[bytes]) -> WorkUnit | None:
         """Return the unit without the questions whose answers are held under these keys; None if none is left.
 
         Questions that are judged together stay together: all of them are asked, or none.
@@ -113,31 +113,31 @@ class Unit(NamedTuple):
         left = {key: question for key, question in zip(self.keys, self.questions, strict=True) if key not in held}
         if not left or self.whole or len(left) == len(self.keys):
             return self if left else None
-        return Unit(self.judge, _packed([*left.values()]), tuple(left.values()), tuple(left))
+        return WorkUnit(self.judge, _packed([*left.values()]), tuple(left.values()), tuple(left))
 
 
-class Answers:
+class AnswerStore:
     """The answer store: every answer is stored in the run before a plan receives it."""
 
-    def __init__(self, roles: Roles, store: Store, cache: VerdictCache | None) -> None:
-        self._roles = Roles(with_stages(roles.judges))
+    def __init__(self, roles: JudgeRoles, store: Store, cache: VerdictCache | None) -> None:
+        self._roles = JudgeRoles(with_stages(roles.judges))
         self._store = store
         self._cache = cache
         self._commons: dict[tuple[int, str, type[Verdict]], bytes] = {}
 
-    def units(self, step: Step) -> list[Unit]:
+    def units(self, step: Step) -> list[WorkUnit]:
         """Return the work units of a step, in ask order. Their questions, concatenated, are the step's questions in
         order.
         """
         return [self._unit(asked) for group in step for asked in self._cut(group)]
 
-    def known(self, unit: Unit) -> tuple[Held, Unit | None]:
+    def known(self, unit: WorkUnit) -> tuple[Held, WorkUnit | None]:
         """Return the answers that this run or the cache holds, and the unit that is left to ask; None if nothing is
         left.
         """
         return self.known_all((unit,))[0]
 
-    def known_all(self, units: Sequence[Unit]) -> list[tuple[Held, Unit | None]]:
+    def known_all(self, units: Sequence[WorkUnit]) -> list[tuple[Held, WorkUnit | None]]:
         """Return `known` for each of these units, with one look-up in the run and one in the cache for all of them."""
         wanted: dict[bytes, type[Verdict]] = {}
         for unit in units:
@@ -147,13 +147,13 @@ class Answers:
         if cache is not None and len(held) < len(wanted):
             rests = [unit.without(held) for unit in units]
             held |= self._cached([unit for unit in rests if unit is not None and unit.judge.cacheable], cache)
-        found: list[tuple[Held, Unit | None]] = []
+        found: list[tuple[Held, WorkUnit | None]] = []
         for unit in units:
             own = {key: held[key] for key in unit.keys if key in held}
             found.append((own, unit.without(own)))
         return found
 
-    def _cached(self, units: Sequence[Unit], cache: VerdictCache) -> Held:
+    def _cached(self, units: Sequence[WorkUnit], cache: VerdictCache) -> Held:
         """Return the units' verdicts that the cache holds, after storing them in the run."""
         wanted = {key: question for unit in units for key, question in zip(unit.keys, unit.questions, strict=True)}
         verdicts = cache.find(wanted)
@@ -172,7 +172,7 @@ class Answers:
 
     def keep(
         self,
-        unit: Unit,
+        unit: WorkUnit,
         answers: Sequence[Answer],
         replies: Sequence[Reply | Failure],
         cost: float | None,
@@ -192,7 +192,9 @@ class Answers:
         self.commit_if_due()
         return dict(zip(unit.keys, held, strict=True))
 
-    def leave(self, unit: Unit, replies: Sequence[Reply | Failure | None], cost: float | None, seconds: float) -> None:
+    def leave(
+        self, unit: WorkUnit, replies: Sequence[Reply | Failure | None], cost: float | None, seconds: float
+    ) -> None:
         """Store the replies of an interrupted judge session; None stands for a reply that has not arrived.
 
         Replies of a judge on this machine are not stored, since repeating them costs nothing.
@@ -202,7 +204,7 @@ class Answers:
             exchange = Exchange(unit.judge.name, unit.judge.rubric(unit.asked), came, cost)
             self._store.leave(unit.key, exchange, replies, seconds=seconds)
 
-    def heard(self, unit: Unit) -> Heard | None:
+    def heard(self, unit: WorkUnit) -> Heard | None:
         """Return the replies of a session interrupted in an earlier part of the run; None if there are none."""
         return self._store.heard(unit.key) if self._store.unfinished else None
 
@@ -224,7 +226,7 @@ class Answers:
         """Replace the cascades from now on by these, in the same order: the same cascades with other thresholds."""
         changed = {id(old): new for (old, _), new in zip(self.cascades(), cascades, strict=True)}
         judges = {role: changed.get(id(judge), judge) for role, judge in self._roles.judges.items()}
-        self._roles = Roles(judges)
+        self._roles = JudgeRoles(judges)
         self._commons.clear()  # it is keyed by the ids of judges
 
     def commit_if_due(self) -> None:
@@ -289,23 +291,23 @@ class Answers:
             common = self._commons[id(judge), rubric, verdict] = framed(*parts)
         return common
 
-    def _unit(self, asked: Question[Any] | Pack) -> Unit:
+    def _unit(self, asked: Question[Any] | Pack) -> WorkUnit:
         questions = asked.questions if isinstance(asked, Pack) else (asked,)
         first = questions[0]
         judge = self._judge(first)
         common = self._common(judge, judge.rubric(asked), first.verdict)
         if not isinstance(asked, Pack):
-            return Unit(judge, asked, questions, (_key(asked.content, common, asked.draw, _ALONE),))
+            return WorkUnit(judge, asked, questions, (_key(asked.content, common, asked.draw, _ALONE),))
         if isinstance(first, Completion):
             draws = tuple(_key(question.content, common, question.draw, _ALONE) for question in questions)
-            return Unit(judge, asked, questions, draws)
+            return WorkUnit(judge, asked, questions, draws)
         contents = [question.content for question in questions]
         pack = digest_of(b"pack", *contents)
         keys = tuple(
             _key(content, common, question.draw, framed(pack, place.to_bytes(2, "little")))
             for place, (content, question) in enumerate(zip(contents, questions, strict=True))
         )
-        return Unit(judge, asked, questions, keys)
+        return WorkUnit(judge, asked, questions, keys)
 
 
 _ALONE: Final = framed(b"", b"")

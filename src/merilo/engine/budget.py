@@ -109,7 +109,7 @@ def check_spent(path: Path, balance: Balance, budget: Budget) -> None:
     )
 
 
-class Limited(Enum):
+class BudgetDecision(Enum):
     """Decision of a limit on a request that may not be sent now."""
 
     LATER = "later"
@@ -144,10 +144,10 @@ class Reached:
 
 
 @dataclass(frozen=True, slots=True)
-class Over:
+class BudgetRefusal:
     """A limit that the next request would exceed."""
 
-    limited: Limited
+    limited: BudgetDecision
     reached: Reached | None = None
     """The message, if no more requests may be sent."""
 
@@ -254,24 +254,24 @@ class Spending:
         """
         return highest_usd(self._price, provider, usage)
 
-    def over(self, cost_usd: float, *, free: bool = False) -> Over | None:
+    def over(self, cost_usd: float, *, free: bool = False) -> BudgetRefusal | None:
         """Return the limit that one more request, of at most this cost, could exceed; None if it exceeds none.
 
         `free`: it is not a request to a model, so only the time limit applies.
         """
         budget = self._budget
         if self.seconds_left <= 0:
-            return Over(Limited.OVER, self.time_is_up)
+            return BudgetRefusal(BudgetDecision.OVER, self.time_is_up)
         if free:
             return None
         if budget.max_requests is not None and self.requests >= budget.max_requests:
-            return Over(Limited.OVER, self._requests_reached(budget.max_requests))
+            return BudgetRefusal(BudgetDecision.OVER, self._requests_reached(budget.max_requests))
         if budget.max_cost_usd is None:
             return None
         left = budget.max_cost_usd * (1 + _ROUNDING) - self.cost_usd - self.unanswered_usd - cost_usd
         if left < 0:
-            return Over(Limited.EXPENSIVE)
-        return Over(Limited.LATER) if self._reserved_usd > left else None
+            return BudgetRefusal(BudgetDecision.EXPENSIVE)
+        return BudgetRefusal(BudgetDecision.LATER) if self._reserved_usd > left else None
 
     def begin(self, reserved_usd: float, charge: Charge) -> int:
         """Reserve this amount for a request and enter it in the ledger, with the charge if it is not answered; return

@@ -22,7 +22,7 @@ _LAST_TIME = 2**34
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class JudgeEntryCount:
     """Number and age of the verdicts of one judge on one kind of question. Judge and kind are None in old entries."""
 
     judge: str | None
@@ -39,7 +39,7 @@ class Contents:
 
     path: Path
     size_bytes: int
-    shares: tuple[Share, ...] = ()
+    shares: tuple[JudgeEntryCount, ...] = ()
     """Most verdicts first."""
     notices: tuple[str, ...] = ()
 
@@ -82,7 +82,7 @@ def contents(path: Path) -> Contents:
             " GROUP BY source ORDER BY count(*) DESC, judge, kind"
         ).fetchall()
     shares = (
-        Share(_text(judge), _text(kind), count, _time(oldest), _time(newest))
+        JudgeEntryCount(_text(judge), _text(kind), count, _time(oldest), _time(newest))
         for judge, kind, count, oldest, newest in rows
     )
     return Contents(path, _size(path), tuple(shares), tuple(notices))

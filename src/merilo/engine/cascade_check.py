@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 from merilo.data.sample import Sample
 from merilo.engine.answer_store import SPECIAL
 from merilo.engine.drivers import AsyncDriver
-from merilo.engine.plan_run import Walk
+from merilo.engine.plan_run import PlanRun
 from merilo.judges.cascade import stage_role
 from merilo.judging.decisions import says_yes
 from merilo.judging.questions import KINDS
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from merilo.engine.answer_store import Answers
-    from merilo.engine.dispatcher import Carrier
+    from merilo.engine.answer_store import AnswerStore
+    from merilo.engine.dispatcher import Dispatcher
     from merilo.judges.cascade import Cascade
     from merilo.judging.ask import Answer, Plan
     from merilo.judging.questions import Question
@@ -121,7 +121,7 @@ def audits_of(store: Store, cascade: Cascade, role: str, places: Mapping[bytes, 
     ]
 
 
-async def ask_alone(questions: Iterable[Question[Any]], answers: Answers, carrier: Carrier) -> bool:
+async def ask_alone(questions: Iterable[Question[Any]], answers: AnswerStore, carrier: Dispatcher) -> bool:
     """Ask each of these questions separately; return False if a limit was reached before all had an answer."""
     wanted = tuple(questions)
     if not wanted:
@@ -130,7 +130,7 @@ async def ask_alone(questions: Iterable[Question[Any]], answers: Answers, carrie
         return all(answer is not None for answer in answers_to(wanted, answers))
     driver = AsyncDriver(answers, carrier)
     try:
-        await driver.walk(Walk(_Again(wanted), _Again.name, Sample("cascades")))
+        await driver.walk(PlanRun(_Again(wanted), _Again.name, Sample("cascades")))
     except asyncio.CancelledError:
         if carrier.reached is None:
             raise
@@ -140,7 +140,7 @@ async def ask_alone(questions: Iterable[Question[Any]], answers: Answers, carrie
     return True
 
 
-def answers_to(questions: Sequence[Question[Any]], answers: Answers) -> list[Answer | None]:
+def answers_to(questions: Sequence[Question[Any]], answers: AnswerStore) -> list[Answer | None]:
     """Return the run's answers to questions that were asked alone, in order; None for one without an answer."""
     units = answers.units(tuple((question,) for question in questions))
     return [held.get(unit.key) for unit, (held, _) in zip(units, answers.known_all(units), strict=True)]

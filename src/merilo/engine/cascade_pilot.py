@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from merilo.data.sample import Sample
-    from merilo.engine.answer_store import Answers, Unit
+    from merilo.engine.answer_store import AnswerStore, WorkUnit
     from merilo.judges.cascade import Attributed, Cascade
     from merilo.judging.ask import Answer, Plan, Step
     from merilo.judging.questions import Question
@@ -70,7 +70,7 @@ class PilotPlan(Ordinary):
     asks = Kinds()
 
     metrics: Sequence[Metric]
-    answers: Answers
+    answers: AnswerStore
     cascades: Sequence[Cascade]
     leading: Sequence[Cascade]
     """The same cascades, accepting every answer of their first judge."""
@@ -120,7 +120,7 @@ class PilotPlan(Ordinary):
         except Exception as error:  # noqa: BLE001  a bug in a metric must not end the run
             _log.debug("%s raised an error in the pilot on sample %r", metric.name, sample.id, exc_info=error)
 
-    def _asked(self, unit: Unit, seen: list[_Seen]) -> Plan[tuple[Answer, ...]]:
+    def _asked(self, unit: WorkUnit, seen: list[_Seen]) -> Plan[tuple[Answer, ...]]:
         place = next((n for n, each in enumerate(self.cascades) if each is unit.judge), None)
         if place is None:
             return (yield (unit.questions,))

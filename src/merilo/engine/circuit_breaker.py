@@ -25,7 +25,7 @@ PROBES = 3
 endpoint."""
 
 
-class Doubt(Enum):
+class BreakerAction(Enum):
     """Action once no request is in flight: continue (NONE), send a probe, or stop."""
 
     NONE = auto()
@@ -33,7 +33,7 @@ class Doubt(Enum):
     STOP = auto()
 
 
-class Breaker(Generic[T]):
+class CircuitBreaker(Generic[T]):
     """Withholds failures that the endpoint may have caused. `T` is the type of a pending request."""
 
     def __init__(self) -> None:
@@ -47,11 +47,11 @@ class Breaker(Generic[T]):
         """Error message of the last failed request."""
 
     @property
-    def doubt(self) -> Doubt:
+    def doubt(self) -> BreakerAction:
         """Action to take: continue, try a few other requests, or stop."""
         if self._row >= (IN_A_ROW if self._reached else FIRST):
-            return Doubt.PROBE if self._wrong and not self._reached and self.probes else Doubt.STOP
-        return Doubt.NONE
+            return BreakerAction.PROBE if self._wrong and not self._reached and self.probes else BreakerAction.STOP
+        return BreakerAction.NONE
 
     @property
     def count(self) -> int:

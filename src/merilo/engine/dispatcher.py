@@ -11,8 +11,8 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from merilo.engine.budget import Budget, Spending, own_price
-from merilo.engine.endpoint_queue import Lane
-from merilo.engine.pending_request import Parcel
+from merilo.engine.endpoint_queue import EndpointQueue
+from merilo.engine.pending_request import PendingRequest
 from merilo.engine.rate_limits import Limits, asks_no_model, title_of
 from merilo.engine.request_stats import Event, EventKind, Traffic
 from merilo.providers.base import AdaptingConnection
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from merilo.engine.amounts import Settled
     from merilo.engine.budget import Pricer, Reached
-    from merilo.engine.pending_request import Order, Recipient
+    from merilo.engine.pending_request import Order, ReplyListener
     from merilo.errors import ProviderError
     from merilo.judges.base import Send
     from merilo.judging.verdicts import Failure
@@ -44,7 +44,7 @@ stored, and requests that are refused do not count as unanswered."""
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenConnection:
     """An open connection, and the seconds after which a request on it is cancelled."""
 
     connection: Connection
@@ -53,7 +53,7 @@ class Opened:
     """Sends a request once. Returns None if the request must be sent again with adapted parameters."""
 
 
-class Carrier:
+class Dispatcher:
     """Dispatcher that sends the requests of one run; an async context manager.
 
     `stop`, `fail` and `halt` end it. `stop` ends it at once. `fail` and `halt` send nothing more and first wait for the
@@ -92,11 +92,11 @@ class Carrier:
         self._told: set[str] = set()
         self._known = dict(known or {})
         self._stack = AsyncExitStack()
-        self._opening: dict[int, asyncio.Task[Opened]] = {}
-        self._opened: dict[int, Opened] = {}
+        self._opening: dict[int, asyncio.Task[OpenConnection]] = {}
+        self._opened: dict[int, OpenConnection] = {}
         self._providers: dict[int, Provider] = {}  # keeps the ids in the two above valid
-        self._lanes: dict[str, Lane] = {}
-        self._lane_of: dict[int, Lane] = {}
+        self._lanes: dict[str, EndpointQueue] = {}
+        self._lane_of: dict[int, EndpointQueue] = {}
         self._stops: set[Callable[[BaseException | None], None]] = set()
         self._error: BaseException | None = None
         self._deadline: asyncio.TimerHandle | None = None
@@ -132,13 +132,13 @@ class Carrier:
 
     # sending
 
-    def post(self, send: Send, to: Recipient, place: int, order: Order, *, proven: bool = False) -> None:
+    def post(self, send: Send, to: ReplyListener, place: int, order: Order, *, proven: bool = False) -> None:
         """Put a request into its endpoint's queue. Its reply is passed to `to`, together with `place`.
 
         `proven`: its judge has answered before, so an invalid request is not evidence of a failing endpoint.
         """
         lane = self._lane_of.get(id(send.provider)) or self._lane(send.provider)
-        lane.post(Parcel(send, to, place, order, proven=proven))
+        lane.post(PendingRequest(send, to, place, order, proven=proven))
 
     async def carry(self, send: Send) -> Reply | Failure:
         """Send one request; return its reply or failure. Raises ProviderDown if no request to the provider can work."""
@@ -252,7 +252,7 @@ class Carrier:
             self._told.add(sentence)
             self._say(sentence)
 
-    def paid(self, parcel: Parcel, settled: Settled) -> None:
+    def paid(self, parcel: PendingRequest, settled: Settled) -> None:
         """Settle a request that was answered, and count its tokens."""
         self._input_tokens += settled.usage.input_tokens or 0
         self._output_tokens += settled.usage.output_tokens or 0
@@ -275,11 +275,11 @@ class Carrier:
 
     # connections
 
-    def opened(self, provider: Provider) -> Opened | None:
+    def opened(self, provider: Provider) -> OpenConnection | None:
         """Return the provider's connection; None if it is not open."""
         return self._opened.get(id(provider))
 
-    async def open(self, provider: Provider) -> Opened:
+    async def open(self, provider: Provider) -> OpenConnection:
         """Return the provider's connection; concurrent callers share one attempt to open it. Raises UsageError for a
         missing key.
         """
@@ -288,24 +288,24 @@ class Carrier:
             opening = self._opening[id(provider)] = asyncio.create_task(self._connect(provider))
         return await asyncio.shield(opening)  # a cancelled caller must not close it for the others
 
-    async def _connect(self, provider: Provider) -> Opened:
+    async def _connect(self, provider: Provider) -> OpenConnection:
         timed, limit_s = _timed(provider, self.limits.timeout_s)
         known = self._known.get(title_of(provider), {})
         connection = await self._stack.enter_async_context(timed.connect(known=known))
         send = connection.attempt if isinstance(connection, AdaptingConnection) else connection.send
-        opened = self._opened[id(provider)] = Opened(connection, limit_s, send)
+        opened = self._opened[id(provider)] = OpenConnection(connection, limit_s, send)
         self._shortest_s = min(self._shortest_s, limit_s)
         if self._watching is None and limit_s < inf:
             self._watch()
         return opened
 
-    def _lane(self, provider: Provider) -> Lane:
+    def _lane(self, provider: Provider) -> EndpointQueue:
         """Return the queue of the provider's endpoint. Providers with the same address and model share one."""
         # without an address (a callable, a model in this process) each provider object is a separate endpoint
         title = title_of(provider) if "base_url" in provider.fingerprint() else f"{title_of(provider)} {id(provider)}"
         lane = self._lanes.get(title)
         if lane is None:
-            lane = self._lanes[title] = Lane(self, provider)
+            lane = self._lanes[title] = EndpointQueue(self, provider)
         self._lane_of[id(provider)] = lane
         self._providers[id(provider)] = provider
         return lane

@@ -1,6 +1,6 @@
 """Three drivers for the same plans and judges: under asyncio, in rounds (batches), and blocking.
 
-A driver decides only how to wait for replies. `Answers`, the answer store, looks up known answers, packs questions and
+A driver decides only how to wait for replies. `AnswerStore`, the answer store, looks up known answers, packs questions and
 stores verdicts. The dispatcher sends the requests of the asyncio driver. All three drivers are in this module so that
 their difference is easy to see.
 """
@@ -20,11 +20,11 @@ from merilo.judging.verdicts import Verdict
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from merilo.engine.answer_store import Answers, Held, Unit
+    from merilo.engine.answer_store import AnswerStore, Held, WorkUnit
     from merilo.engine.budget import Pricer
-    from merilo.engine.dispatcher import Carrier
-    from merilo.engine.judge_session import Conversing
-    from merilo.engine.plan_run import Walk
+    from merilo.engine.dispatcher import Dispatcher
+    from merilo.engine.judge_session import JudgeSession
+    from merilo.engine.plan_run import PlanRun
     from merilo.judges.base import Send
     from merilo.judging.ask import Answer
     from merilo.judging.verdicts import Failure
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("merilo")
 
 
-def _units(walk: Walk, answers: Answers) -> list[Unit] | None:
+def _units(walk: PlanRun, answers: AnswerStore) -> list[WorkUnit] | None:
     """Return the work units of the step that a plan run waits for; None if the plan did not yield a step, which ends
     the plan run.
     """
@@ -51,21 +51,21 @@ def _units(walk: Walk, answers: Answers) -> list[Unit] | None:
         return None
 
 
-def _keyed(units: Iterable[Unit], held: Held) -> list[tuple[bytes, Answer]]:
+def _keyed(units: Iterable[WorkUnit], held: Held) -> list[tuple[bytes, Answer]]:
     return [(key, held[key]) for unit in units for key in unit.keys]
 
 
-class _Flight:
+class _SharedSession:
     """One judge session in flight, shared by all plan runs that need its answers. It finishes even if every one of them
     is abandoned.
     """
 
     __slots__ = ("_driver", "_missing", "_replies", "block", "talk", "waiting")
 
-    def __init__(self, driver: AsyncDriver, talk: Conversing, block: int) -> None:
+    def __init__(self, driver: AsyncDriver, talk: JudgeSession, block: int) -> None:
         self.talk = talk
         self.block = block
-        self.waiting: list[Going] = []
+        self.waiting: list[WaitingPlan] = []
         self._driver = driver
         self._missing = 0
         self._replies: list[Reply | Failure | None] = []
@@ -78,7 +78,7 @@ class _Flight:
         for place, send in enumerate(sends):
             self._driver.post(send, self, place, again=again)
 
-    def leave(self, answers: Answers) -> None:
+    def leave(self, answers: AnswerStore) -> None:
         """Store the replies received so far, for a session that is interrupted."""
         self.talk.leave(answers, self._replies)
 
@@ -97,20 +97,20 @@ class _Flight:
             self.send(again=True)
 
 
-class Going:
+class WaitingPlan:
     """A plan run that waits for answers: the answers known for its current step, and the number of sessions still
     missing.
     """
 
     __slots__ = ("abandoned", "block", "done", "held", "missing", "units", "walk")
 
-    def __init__(self, walk: Walk, block: int, done: Callable[[Walk], None]) -> None:
+    def __init__(self, walk: PlanRun, block: int, done: Callable[[PlanRun], None]) -> None:
         self.walk = walk
         self.block = block
         self.done = done
         self.held: Held = {}
         self.missing = 0
-        self.units: list[Unit] = []
+        self.units: list[WorkUnit] = []
         self.abandoned = False
 
 
@@ -121,16 +121,16 @@ class AsyncDriver:
     callbacks of finished sessions advance the plan runs that waited for them.
     """
 
-    def __init__(self, answers: Answers, carrier: Carrier) -> None:
+    def __init__(self, answers: AnswerStore, carrier: Dispatcher) -> None:
         self._answers = answers
         self._carrier = carrier
         self._price = carrier.price
-        self._flights: dict[bytes, _Flight] = {}  # by the key of each question in flight
+        self._flights: dict[bytes, _SharedSession] = {}  # by the key of each question in flight
         self.waiting = 0
         """Number of judge sessions that wait for a reply, sent or still queued."""
         self.landed: Callable[[], None] = lambda: None
         """Called each time a judge session has finished."""
-        self._ready: list[Going] = []
+        self._ready: list[WaitingPlan] = []
         self._proven: set[int] = set()  # ids of judges that have answered; they live as long as the roles
         self._loop = asyncio.get_running_loop()
         self._commit: asyncio.TimerHandle | None = None
@@ -138,12 +138,12 @@ class AsyncDriver:
         """Done when no more replies will be processed: with the error, or with None if a limit was reached."""
         carrier.on_stop(self._stopped)
 
-    def begin(self, walk: Walk, done: Callable[[Walk], None], *, block: int = 0) -> Going:
+    def begin(self, walk: PlanRun, done: Callable[[PlanRun], None], *, block: int = 0) -> WaitingPlan:
         """Register a plan run, to be started by the next `go_on`. `done` is called when it has an outcome.
 
         `block`: requests with a lower block number are sent first.
         """
-        going = Going(walk.start(), block, done)
+        going = WaitingPlan(walk.start(), block, done)
         self._ready.append(going)
         return going
 
@@ -160,7 +160,7 @@ class AsyncDriver:
             fresh: Held = {}  # answered just now, without a request
             for going, units in steps:
                 going.units, going.held = units, {}
-                flights: set[_Flight] = set()
+                flights: set[_SharedSession] = set()
                 # `looked` is one iterator over the units of all steps, so zip() must not check equal lengths
                 for unit, (held, rest) in zip(units, looked, strict=False):
                     if held:
@@ -175,11 +175,11 @@ class AsyncDriver:
                     self._answered(going)
         self._arm()
 
-    async def walk(self, walk: Walk) -> Walk:
+    async def walk(self, walk: PlanRun) -> PlanRun:
         """Run one plan until it has an outcome; return it. Raises the error that ends the run."""
         ended: asyncio.Future[None] = self._loop.create_future()
 
-        def done(_: Walk) -> None:
+        def done(_: PlanRun) -> None:
             if not ended.done():
                 ended.set_result(None)
 
@@ -194,7 +194,7 @@ class AsyncDriver:
             self.abandon(going)
         return walk
 
-    def abandon(self, going: Going) -> None:
+    def abandon(self, going: WaitingPlan) -> None:
         """Close a plan run. The sessions that it started still finish, and their answers are stored."""
         going.abandoned = True
         going.walk.close()
@@ -215,7 +215,7 @@ class AsyncDriver:
         except (MeriloError, ValueError):  # a full disk, which the run has reported already; half a surrogate pair
             _log.exception("the partial replies of an interrupted judge session could not be stored")
 
-    def post(self, send: Send, flight: _Flight, place: int, *, again: bool) -> None:
+    def post(self, send: Send, flight: _SharedSession, place: int, *, again: bool) -> None:
         """Put a request of a session into the queue of its endpoint."""
         messages = send.request.messages
         # the rubric, then the prompt, which starts with shared contexts: equal beginnings are sent one after another
@@ -223,7 +223,7 @@ class AsyncDriver:
         order = (flight.block, 0 if again else 1, first, messages[1].text if len(messages) > 1 else "")
         self._carrier.post(send, flight, place, order, proven=id(flight.talk.unit.judge) in self._proven)
 
-    def land(self, flight: _Flight) -> None:
+    def land(self, flight: _SharedSession) -> None:
         """Store the answers of a finished session, and advance the plan runs that waited for it."""
         held = flight.talk.keep(self._answers)  # the stored answers: an earlier verdict of the cache wins
         self.waiting -= 1
@@ -237,7 +237,7 @@ class AsyncDriver:
         self.go_on()
         self.landed()
 
-    def _cut(self, going: Going) -> list[Unit] | None:
+    def _cut(self, going: WaitingPlan) -> list[WorkUnit] | None:
         """Return the work units of a plan run's step; None if the plan run has an outcome, which is then reported."""
         units = None if going.walk.step is None else _units(going.walk, self._answers)
         if units is None:
@@ -245,13 +245,13 @@ class AsyncDriver:
             going.done(going.walk)
         return units
 
-    def _answered(self, going: Going) -> None:
+    def _answered(self, going: WaitingPlan) -> None:
         going.walk.send(_keyed(going.units, going.held))
         self._ready.append(going)
 
-    def _ask(self, unit: Unit, going: Going, flights: set[_Flight], fresh: Held) -> None:
+    def _ask(self, unit: WorkUnit, going: WaitingPlan, flights: set[_SharedSession], fresh: Held) -> None:
         """Join the sessions in flight that will answer part of this unit, and open a session for the rest."""
-        rest: Unit | None = unit
+        rest: WorkUnit | None = unit
         in_the_air = [flight for key in unit.keys if (flight := self._flights.get(key)) is not None]
         if in_the_air:  # draws of one completion: a session in flight may answer only some of them
             flights.update(in_the_air)
@@ -268,13 +268,13 @@ class AsyncDriver:
             going.held.update(kept)
             fresh.update(kept)
             return
-        flight = _Flight(self, talk, going.block)
+        flight = _SharedSession(self, talk, going.block)
         self._flights.update(dict.fromkeys(rest.keys, flight))
         flights.add(flight)
         self.waiting += 1
         flight.send(again=talk.begun)
 
-    def _count(self, unit: Unit, held: Held) -> None:
+    def _count(self, unit: WorkUnit, held: Held) -> None:
         self._carrier.count(len(held))
         if id(unit.judge) not in self._proven and any(isinstance(answer, Verdict) for answer in held.values()):
             self._proven.add(id(unit.judge))
@@ -301,7 +301,7 @@ class AsyncDriver:
             self.ended.set_exception(error)
 
 
-def drive_blocking(walks: Iterable[Walk], answers: Answers, send: Sender) -> Iterator[Walk]:
+def drive_blocking(walks: Iterable[PlanRun], answers: AnswerStore, send: Sender) -> Iterator[PlanRun]:
     """Run plans one after another, with a blocking call for each request; yield each plan run when it is done."""
     for walk in walks:
         walk.start()
@@ -317,7 +317,7 @@ def drive_blocking(walks: Iterable[Walk], answers: Answers, send: Sender) -> Ite
         yield walk
 
 
-def _answer_blocking(unit: Unit, answers: Answers, send: Sender) -> Held:
+def _answer_blocking(unit: WorkUnit, answers: AnswerStore, send: Sender) -> Held:
     held, rest = answers.known(unit)
     if rest is None:
         return held
@@ -328,13 +328,13 @@ def _answer_blocking(unit: Unit, answers: Answers, send: Sender) -> Held:
 
 
 def drive_rounds(
-    walks: Sequence[Walk],
-    answers: Answers,
+    walks: Sequence[PlanRun],
+    answers: AnswerStore,
     send_batch: BatchSender,
     *,
     price: Pricer = own_price,
     count: Callable[[int], None] = lambda _: None,
-) -> Sequence[Walk]:
+) -> Sequence[PlanRun]:
     """Run all plans in rounds: each round sends the requests of every waiting plan, equal questions once. Return the
     plan runs.
 
@@ -356,11 +356,11 @@ def drive_rounds(
 
 
 def _looked_up(
-    units: Sequence[Unit], answers: Answers, price: Pricer, count: Callable[[int], None]
-) -> tuple[list[Conversing], Held]:
+    units: Sequence[WorkUnit], answers: AnswerStore, price: Pricer, count: Callable[[int], None]
+) -> tuple[list[JudgeSession], Held]:
     """Return judge sessions for the questions without a known answer, equal questions once, and the known answers."""
     held: Held = {}
-    talks: list[Conversing] = []
+    talks: list[JudgeSession] = []
     asked: set[bytes] = set()
     for known, missing in answers.known_all(units):
         count(len(known))
@@ -372,7 +372,7 @@ def _looked_up(
     return talks, held
 
 
-def _held_out(talks: Sequence[Conversing], answers: Answers, send_batch: BatchSender, held: Held) -> bool:
+def _held_out(talks: Sequence[JudgeSession], answers: AnswerStore, send_batch: BatchSender, held: Held) -> bool:
     """Run all sessions and add their answers to `held`; return False if `send_batch` ended before all sessions
     finished.
     """
@@ -390,10 +390,12 @@ def _held_out(talks: Sequence[Conversing], answers: Answers, send_batch: BatchSe
     return True
 
 
-def _replied(talks: Sequence[Conversing], send_batch: BatchSender) -> Iterator[Conversing]:
+def _replied(talks: Sequence[JudgeSession], send_batch: BatchSender) -> Iterator[JudgeSession]:
     """Yield each session once it has received all replies to its current requests and has processed them."""
     sends: list[Send] = []
-    of: list[tuple[Conversing, int]] = []  # for each request: its session, and the index of the session's first request
+    of: list[
+        tuple[JudgeSession, int]
+    ] = []  # for each request: its session, and the index of the session's first request
     for talk in talks:
         own = talk.sends or ()
         of += [(talk, len(sends))] * len(own)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.engine.amounts import Amount, tokens_in, tokens_of
-from merilo.engine.plan_run import Walk
+from merilo.engine.plan_run import PlanRun
 from merilo.judges.cascade import Cascade, stage_role
 from merilo.judges.conversation import ENLARGED, ENLARGEMENTS
 from merilo.judging.digests import digest_text
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from merilo.data.sample import Sample
-    from merilo.engine.answer_store import Answers, Held, Unit
+    from merilo.engine.answer_store import AnswerStore, Held, WorkUnit
     from merilo.engine.budget import Pricer
     from merilo.judges.base import Send
     from merilo.metrics.base import Metric
@@ -37,7 +37,7 @@ _AT_HOME: Final = frozenset({"embedded", "scripted", "splitter"})
 
 
 @dataclass(slots=True)
-class Counted:
+class QuestionCounts:
     """Questions and amounts of one metric over the samples so far."""
 
     alone: Amount = field(default_factory=Amount)
@@ -53,7 +53,7 @@ class Counted:
 
 
 @dataclass(slots=True)
-class Cascaded:
+class CascadeCounts:
     """Questions to a cascade without a known answer, by kind."""
 
     cascade: Cascade
@@ -72,12 +72,12 @@ class Cascaded:
 class _Asked:
     """A work unit with the first requests of its judge session, and the input tokens of each."""
 
-    unit: Unit
+    unit: WorkUnit
     sends: tuple[Send, ...]
     tokens: tuple[int, ...]
 
     @classmethod
-    def of(cls, unit: Unit) -> _Asked:
+    def of(cls, unit: WorkUnit) -> _Asked:
         sends = _sends(unit)
         return cls(unit, sends, tuple(tokens_of(send.request) for send in sends))
 
@@ -87,17 +87,17 @@ class DryRun:
 
     def __init__(
         self,
-        answers: Answers,
-        held: Callable[[Unit], Held],
+        answers: AnswerStore,
+        held: Callable[[WorkUnit], Held],
         usd: Pricer,
         measured: Mapping[tuple[str, bytes], Measured],
     ) -> None:
         """`held` looks up known answers; `measured` are means by judge and digest of the rubric."""
-        self.counted: dict[str, Counted] = {}
+        self.counted: dict[str, QuestionCounts] = {}
         self.unpriced: dict[str, Provider] = {}
         """Providers whose price is unknown, by their name and address."""
         self.measured_used = False
-        self.cascaded: dict[str, Cascaded] = {}
+        self.cascaded: dict[str, CascadeCounts] = {}
         """Questions to cascades, by the cascade's name."""
         self._answers = answers
         self._held = held
@@ -108,10 +108,10 @@ class DryRun:
     def add(self, sample: Sample, metrics: Mapping[str, Metric]) -> None:
         """Run the plans of all metrics on one sample."""
         for text, metric in metrics.items():
-            self._walk(sample, text, metric, self.counted.setdefault(text, Counted()))
+            self._walk(sample, text, metric, self.counted.setdefault(text, QuestionCounts()))
 
-    def _walk(self, sample: Sample, text: str, metric: Metric, counted: Counted) -> None:
-        walk = Walk(metric, text, sample).start()
+    def _walk(self, sample: Sample, text: str, metric: Metric, counted: QuestionCounts) -> None:
+        walk = PlanRun(metric, text, sample).start()
         held_here = 0
         largest: dict[int, list[_Asked]] = {}  # by judge
         while walk.step is not None:
@@ -139,7 +139,7 @@ class DryRun:
         if worst.requests:
             counted.at_most += worst.times(max(0, metric.at_most(sample) - held_here))
 
-    def _within(self, unit: Unit) -> list[Unit]:
+    def _within(self, unit: WorkUnit) -> list[WorkUnit]:
         """Return the unit as each judge of a cascade may be asked it; itself if its judge is not a cascade.
 
         No threshold is known before a run, so every question counts for every judge that may answer it.
@@ -151,7 +151,7 @@ class DryRun:
         places = dict.fromkeys((*cascade.candidates(kind), *cascade.places(kind)))
         return [each for place in places for each in self._staged(unit, place)]
 
-    def _staged(self, unit: Unit, place: int) -> list[Unit]:
+    def _staged(self, unit: WorkUnit, place: int) -> list[WorkUnit]:
         """Return the unit as it goes to the judge at this place of a cascade."""
         return self._answers.units(
             (tuple(replace(each, role=stage_role(each.role, place)) for each in unit.questions),)
@@ -162,9 +162,9 @@ class DryRun:
         rest = asked.unit.without(self._held(asked.unit))
         return asked if rest is asked.unit else None if rest is None else _Asked.of(rest)
 
-    def _note(self, unit: Unit, cascade: Cascade, sample: Sample) -> None:
+    def _note(self, unit: WorkUnit, cascade: Cascade, sample: Sample) -> None:
         """Count the questions to a cascade that the pilot may select, equal ones once."""
-        seen = self.cascaded.setdefault(cascade.name, Cascaded(cascade))
+        seen = self.cascaded.setdefault(cascade.name, CascadeCounts(cascade))
         kind = type(unit.questions[0])
         fresh = [key for key in unit.keys if key not in seen.keys]
         seen.keys.update(fresh)
@@ -178,7 +178,7 @@ class DryRun:
                 count, total = seen.alone.get(kind, (0, Amount()))
                 seen.alone[kind] = count + 1, sum(map(self._amount, asked), total)
 
-    def _count(self, asked: _Asked, counted: Counted) -> None:
+    def _count(self, asked: _Asked, counted: QuestionCounts) -> None:
         if not asked.sends:
             return
         amount: Amount | None = None  # the amount of the whole unit, computed once
@@ -232,7 +232,7 @@ class DryRun:
         return price
 
 
-def _sends(unit: Unit) -> tuple[Send, ...]:
+def _sends(unit: WorkUnit) -> tuple[Send, ...]:
     """Return the first requests of a judge session about this unit."""
     if unit.judge.fingerprint().get("judge") in _AT_HOME:
         return ()
@@ -243,7 +243,7 @@ def _sends(unit: Unit) -> tuple[Send, ...]:
         conversation.close()
 
 
-def _replies(unit: Unit, sends: int) -> Iterable[str]:
+def _replies(unit: WorkUnit, sends: int) -> Iterable[str]:
     """Return a likely reply to each request: one per question if there is a request for each, otherwise to the whole
     unit.
     """

@@ -23,11 +23,11 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from merilo.engine.amounts import Settled, charged_tokens_of, settled
-from merilo.engine.budget import UNPAID, Limited
-from merilo.engine.circuit_breaker import FIRST, Breaker, Doubt
+from merilo.engine.budget import UNPAID, BudgetDecision
+from merilo.engine.circuit_breaker import FIRST, BreakerAction, CircuitBreaker
 from merilo.engine.event_loop import call_after
-from merilo.engine.pending_request import LONGEST_PAUSE_S, Order, Parcel, jitter_s
-from merilo.engine.rate_limits import PRICED, Expected, Limits, Permit, asks_no_model, limiter_for
+from merilo.engine.pending_request import LONGEST_PAUSE_S, Order, PendingRequest, jitter_s
+from merilo.engine.rate_limits import PRICED, Limits, Permit, TokenEstimator, asks_no_model, limiter_for
 from merilo.engine.request_stats import EventKind
 from merilo.errors import ProviderDown, ProviderError, RateLimited, Refused, Temporary, TimedOut, Unreachable
 from merilo.judging.verdicts import Failure, FailureKind
@@ -36,7 +36,7 @@ from merilo.runs.database import MOST_UNREAD
 from merilo.runs.ledger import Charge
 
 if TYPE_CHECKING:
-    from merilo.engine.dispatcher import Carrier, Opened
+    from merilo.engine.dispatcher import Dispatcher, OpenConnection
     from merilo.judges.base import Send
     from merilo.providers.base import Provider, Reply
 
@@ -53,9 +53,9 @@ _GRACE_S = 5.0
 
 @dataclass(slots=True, eq=False)
 class _Worker:
-    parcel: Parcel | None = None
+    parcel: PendingRequest | None = None
     task: asyncio.Task[None] | None = None
-    rest: asyncio.Future[Parcel] | None = None
+    rest: asyncio.Future[PendingRequest] | None = None
     began: float = 0.0
     limit_s: float = inf
     deadline: float = inf
@@ -63,10 +63,10 @@ class _Worker:
     abandoned: bool = False
 
 
-class Lane:
+class EndpointQueue:
     """One endpoint's queue in one run."""
 
-    def __init__(self, carrier: Carrier, provider: Provider) -> None:
+    def __init__(self, carrier: Dispatcher, provider: Provider) -> None:
         self._local = asks_no_model(provider)
         self._drops = self._local and getattr(provider, "drops_at_limit", False)
         limits = Limits(concurrency=carrier.limits.concurrency) if self._local else carrier.limits
@@ -78,14 +78,14 @@ class Lane:
         self._share = self.limiter.join(limits, self._wake)
         self._weighs = limits.tokens_per_minute is not None
         self._remote = "base_url" in provider.fingerprint()
-        self._expected = Expected()
+        self._expected = TokenEstimator()
         self._priced = carrier.price(provider, PRICED) is not None
         self._estimates = self._remote or self._priced
         self.left_out_usd: float | None = None
         """Maximum cost of the cheapest request that was skipped because it alone could exceed the cost limit; None
         if         none was."""
-        self._breaker = Breaker[Parcel]()
-        self._heap: list[tuple[Order, int, Parcel]] = []
+        self._breaker = CircuitBreaker[PendingRequest]()
+        self._heap: list[tuple[Order, int, PendingRequest]] = []
         self._number = 0
         self._delayed = 0
         self._workers: set[_Worker] = set()
@@ -94,7 +94,7 @@ class Lane:
         self._timer: asyncio.TimerHandle | None = None
         self._gone_since = inf
         self._failures = 0  # consecutive, retries included
-        self._unread: deque[tuple[Parcel, Reply | Failure]] = deque()
+        self._unread: deque[tuple[PendingRequest, Reply | Failure]] = deque()
         # small for a low concurrency, so that replies are processed early and nearly in order
         self._most_unread = min(MOST_UNREAD, limits.concurrency // 2)
         self._reading = False
@@ -119,7 +119,7 @@ class Lane:
         """True if no request is queued or in flight, and no reply is unprocessed."""
         return not (self.busy or self.queued)
 
-    def post(self, parcel: Parcel) -> None:
+    def post(self, parcel: PendingRequest) -> None:
         """Put a request into the queue."""
         self._number += 1
         order = parcel.order if self._remote else (*parcel.order[:2], "", "")  # callables keep the order of the plans
@@ -187,7 +187,7 @@ class Lane:
         except Exception as error:  # noqa: BLE001  an unknown price, a bug: the caller that runs the plans raises it
             self._carrier.stop(error)
 
-    def _next(self) -> Parcel | None:
+    def _next(self) -> PendingRequest | None:
         """Return the next request that may be sent now; None if none may."""
         if not self._heap or self._carrier.halted:
             self._share.waiting = False
@@ -196,9 +196,9 @@ class Lane:
         if self._failing and self.flying + self._delayed >= self._carrier.limits.concurrency:
             return None
         doubt = self._breaker.doubt
-        if doubt is Doubt.NONE:
+        if doubt is BreakerAction.NONE:
             return self._first_that_fits(0)
-        if self.flying or doubt is Doubt.STOP:  # one of those in flight may still show that the endpoint works
+        if self.flying or doubt is BreakerAction.STOP:  # one of those in flight may still show that the endpoint works
             return None
         self._heap.sort()  # a sorted list is a heap
         parcel = self._first_that_fits(self._breaker.probes)
@@ -206,7 +206,7 @@ class Lane:
             self._breaker.probe()
         return parcel
 
-    def _first_that_fits(self, probes: int) -> Parcel | None:
+    def _first_that_fits(self, probes: int) -> PendingRequest | None:
         """Return the first request of the queue that may be sent; None if it has to wait for its permit or for budget.
 
         `probes`: 0 for the head of the queue. Otherwise the number of probes left, which picks a request further back:
@@ -225,7 +225,7 @@ class Lane:
         """True before the first reply and after FIRST consecutive failures. Retries then go before new requests."""
         return not self._breaker.reached or self._failures >= FIRST
 
-    def _let_through(self, index: int) -> Parcel | None:
+    def _let_through(self, index: int) -> PendingRequest | None:
         parcel = self._heap[index][2]
         if not self._affordable(index, parcel):
             return None
@@ -248,7 +248,7 @@ class Lane:
             del self._heap[index]
             heapify(self._heap)
 
-    def _affordable(self, index: int, parcel: Parcel) -> bool:
+    def _affordable(self, index: int, parcel: PendingRequest) -> bool:
         spending, send, cost = self._carrier.spending, parcel.send, 0.0
         if not self._local and spending.needs_price:  # the maximum, so that the limit holds whatever the reply costs
             cost = spending.most_usd(send.provider, self._expected.most(send.provider, send.request))
@@ -256,7 +256,7 @@ class Lane:
         if over is None:
             parcel.reserved_usd = cost
             return True
-        if over.limited is Limited.EXPENSIVE:
+        if over.limited is BudgetDecision.EXPENSIVE:
             # removed for good: spending only grows, so it will not fit later in this call either
             self._take_out(index)
             self.left_out_usd = cost if self.left_out_usd is None else min(cost, self.left_out_usd)
@@ -290,8 +290,8 @@ class Lane:
 
     # sending
 
-    async def _work(self, worker: _Worker, first: Parcel) -> None:
-        parcel: Parcel | None = first
+    async def _work(self, worker: _Worker, first: PendingRequest) -> None:
+        parcel: PendingRequest | None = first
         try:
             while not worker.abandoned:
                 if parcel is None:
@@ -309,7 +309,7 @@ class Lane:
         except BaseException as error:  # noqa: BLE001  a missing key, a bug, an exiting callable: the caller raises it
             self._carrier.stop(error)
 
-    async def _sent(self, worker: _Worker, parcel: Parcel) -> Reply | ProviderError | None:
+    async def _sent(self, worker: _Worker, parcel: PendingRequest) -> Reply | ProviderError | None:
         """Send a request; return its reply or error, or None if it must be sent again with adapted parameters."""
         carrier, send = self._carrier, parcel.send
         carrier.tell(EventKind.SENT, self.title)
@@ -332,7 +332,7 @@ class Lane:
                 worker.overdue = False
                 worker.task.uncancel()
 
-    async def _open(self, parcel: Parcel) -> Opened:
+    async def _open(self, parcel: PendingRequest) -> OpenConnection:
         """Return the connection for a request. If it cannot be opened (no key, a cancelled run), cancel the request's
         reservation.
         """
@@ -344,7 +344,7 @@ class Lane:
             self._cancel(parcel)
             raise
 
-    def _cancel(self, parcel: Parcel) -> None:
+    def _cancel(self, parcel: PendingRequest) -> None:
         """Release the reservation of a request that was not sent after all."""
         if parcel.entry:
             self._carrier.spending.cancelled(parcel.entry, parcel.reserved_usd)
@@ -353,7 +353,7 @@ class Lane:
     def _too_late(self, worker: _Worker) -> TimedOut:
         return TimedOut(f"No reply from {self.title} within {worker.limit_s:g} s; the request was cancelled.")
 
-    def _ended(self, parcel: Parcel, result: Reply | ProviderError | None) -> None:
+    def _ended(self, parcel: PendingRequest, result: Reply | ProviderError | None) -> None:
         """Process the result of a request: hand over the reply, retry, or record the failure."""
         self.flying -= 1
         if result is None:
@@ -370,7 +370,7 @@ class Lane:
             self._on_idle()
         self._carrier.landed()
 
-    def _adapted(self, parcel: Parcel) -> None:
+    def _adapted(self, parcel: PendingRequest) -> None:
         """Send a request again after its server rejected a parameter. The rejected one counts as a request and costs
         nothing.
         """
@@ -381,7 +381,7 @@ class Lane:
         parcel.order = (parcel.order[0], 0, *parcel.order[2:])
         self.post(parcel)
 
-    def _replied(self, parcel: Parcel, reply: Reply) -> None:
+    def _replied(self, parcel: PendingRequest, reply: Reply) -> None:
         carrier, found = self._carrier, self._settled(parcel, reply)
         usage = found.usage
         total = None if usage.input_tokens is None else usage.input_tokens + (usage.output_tokens or 0)
@@ -398,7 +398,7 @@ class Lane:
             self._hand_over(waiting, failure)
         self._hand_over(parcel, reply)
 
-    def _settled(self, parcel: Parcel, reply: Reply) -> Settled:
+    def _settled(self, parcel: PendingRequest, reply: Reply) -> Settled:
         """Return the usage that the request is charged for, now that its reply is known."""
         if self._estimates and reply.path is not ReplyPath.LOCAL:
             limit = 0 if parcel.charge is None else parcel.charge.reply_tokens
@@ -406,7 +406,7 @@ class Lane:
         usage = UNPAID if reply.path is ReplyPath.LOCAL else reply.usage
         return Settled(usage, estimated=False, input_estimated=False)
 
-    def _failed(self, parcel: Parcel, error: ProviderError) -> None:
+    def _failed(self, parcel: PendingRequest, error: ProviderError) -> None:
         if not isinstance(error, Unreachable):
             self._gone_since = inf
         if isinstance(error, RateLimited):
@@ -436,7 +436,7 @@ class Lane:
 
     def _on_idle(self) -> None:
         """Act on withheld failures once nothing is in flight: stop the run, or attribute them to their questions."""
-        if self._breaker.doubt is Doubt.STOP:
+        if self._breaker.doubt is BreakerAction.STOP:
             count = self._breaker.count
             which = f"{count} consecutive requests" if self._breaker.reached else f"The first {count} requests"
             self._carrier.stop(
@@ -451,7 +451,7 @@ class Lane:
 
     # failing
 
-    def _retry(self, parcel: Parcel, error: RateLimited | Temporary) -> None:
+    def _retry(self, parcel: PendingRequest, error: RateLimited | Temporary) -> None:
         self._failures += 1
         wait_s = self._wait_s(parcel, error)
         if wait_s is None:
@@ -467,7 +467,7 @@ class Lane:
             self._delayed += 1
             self._loop.call_later(wait_s, self._back, parcel)
 
-    def _wait_s(self, parcel: Parcel, error: RateLimited | Temporary) -> float | None:
+    def _wait_s(self, parcel: PendingRequest, error: RateLimited | Temporary) -> float | None:
         """Return the seconds to wait before a retry; None if the request failed permanently or the run has to stop."""
         if isinstance(error, Unreachable):
             now = time.monotonic()
@@ -484,13 +484,13 @@ class Lane:
             self._carrier.fail(ProviderDown(f"{error} {wait} Resume the run after that."))
             return None
         # no retries while the breaker is tripped: they would only delay the end of a run that has to stop
-        return parcel.failed_again_s() if self._breaker.doubt is Doubt.NONE else None
+        return parcel.failed_again_s() if self._breaker.doubt is BreakerAction.NONE else None
 
-    def _back(self, parcel: Parcel) -> None:
+    def _back(self, parcel: PendingRequest) -> None:
         self._delayed -= 1
         self.post(parcel)
 
-    def _give_up(self, parcel: Parcel, error: ProviderError, kind: FailureKind) -> None:
+    def _give_up(self, parcel: PendingRequest, error: ProviderError, kind: FailureKind) -> None:
         if self._carrier.over or self._carrier.failing:  # not recorded, so that resuming the run asks again
             return
         self._carrier.tell(EventKind.GAVE_UP, self.title, 0.0, error)
@@ -500,7 +500,7 @@ class Lane:
 
     # replies
 
-    def _hand_over(self, parcel: Parcel, reply: Reply | Failure) -> None:
+    def _hand_over(self, parcel: PendingRequest, reply: Reply | Failure) -> None:
         """Pass a reply to its listener: at once if the judge is local, otherwise in turn, one per turn of the loop."""
         if self._local:
             parcel.to.landed(parcel.place, reply)

@@ -18,7 +18,7 @@ from merilo.providers.base import Reply
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from merilo.engine.answer_store import Answers, Held, Unit
+    from merilo.engine.answer_store import AnswerStore, Held, WorkUnit
     from merilo.engine.budget import Pricer
     from merilo.judges.base import Judge, Send
     from merilo.judging.ask import Answer, Plan, Step
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger("merilo")
 
 
-class Conversing(Protocol):
+class JudgeSession(Protocol):
     """A judge session: the exchange with one judge about one work unit."""
 
-    unit: Unit
+    unit: WorkUnit
     sends: tuple[Send, ...] | None
     """The requests it waits for; None once it has answered."""
 
@@ -45,11 +45,11 @@ class Conversing(Protocol):
         """True if it has received a reply. Its requests then go before those of sessions without one."""
         ...
 
-    def keep(self, answers: Answers) -> Held:
+    def keep(self, answers: AnswerStore) -> Held:
         """Store the answers of the finished session; return the stored answers by key."""
         ...
 
-    def leave(self, answers: Answers, landed: Sequence[Reply | Failure | None]) -> None:
+    def leave(self, answers: AnswerStore, landed: Sequence[Reply | Failure | None]) -> None:
         """Store the replies of an interrupted session, so that a later part of the run resumes it.
 
         `landed`: the replies to the current requests, None for each that is missing.
@@ -57,18 +57,18 @@ class Conversing(Protocol):
         ...
 
 
-def talk_about(unit: Unit, answers: Answers, price: Pricer = own_price) -> Conversing:
+def talk_about(unit: WorkUnit, answers: AnswerStore, price: Pricer = own_price) -> JudgeSession:
     """Open a judge session for a unit and run it to its first requests."""
     consult: Callable[[Question[Any] | Pack], Plan[tuple[Answer, ...]]] | None = getattr(unit.judge, "consult", None)
     if consult is not None:
-        return Inquiry(unit, consult(unit.asked), answers, price)
-    return Talk(unit, price, answers.heard(unit))
+        return DelegatingSession(unit, consult(unit.asked), answers, price)
+    return DirectSession(unit, price, answers.heard(unit))
 
 
-class Talk:
+class DirectSession:
     """A session with a judge that sends its own requests."""
 
-    def __init__(self, unit: Unit, price: Pricer = own_price, saved: Heard | None = None) -> None:
+    def __init__(self, unit: WorkUnit, price: Pricer = own_price, saved: Heard | None = None) -> None:
         """`saved`: the replies received before the session was interrupted in an earlier part of the run."""
         self.unit = unit
         self._price = price
@@ -85,7 +85,7 @@ class Talk:
 
     @property
     def begun(self) -> bool:
-        """See `Conversing`."""
+        """See `JudgeSession`."""
         return bool(self.replies or self._had)
 
     def reply(self, replies: tuple[Reply | Failure, ...]) -> None:
@@ -99,13 +99,13 @@ class Talk:
         self.replies.extend(replies)
         self._advance(replies)
 
-    def keep(self, answers: Answers) -> Held:
+    def keep(self, answers: AnswerStore) -> Held:
         """Store the answers of the finished session; return the stored answers by key."""
         seconds = time.monotonic() - self._began
         return answers.keep(self.unit, self.answers, self.replies, self._cost, seconds)
 
-    def leave(self, answers: Answers, landed: Sequence[Reply | Failure | None]) -> None:
-        """See `Conversing`."""
+    def leave(self, answers: AnswerStore, landed: Sequence[Reply | Failure | None]) -> None:
+        """See `JudgeSession`."""
         if self.sends is None:
             return
         cost = self._cost
@@ -152,10 +152,10 @@ class Talk:
             self.answers = tuple(_broken(self.unit.judge, error) for _ in self.unit.questions)
 
 
-class Inquiry:
+class DelegatingSession:
     """A session with a judge that asks other judges. `plan` yields steps of questions to them, like a metric's plan."""
 
-    def __init__(self, unit: Unit, plan: Plan[tuple[Answer, ...]], answers: Answers, price: Pricer) -> None:
+    def __init__(self, unit: WorkUnit, plan: Plan[tuple[Answer, ...]], answers: AnswerStore, price: Pricer) -> None:
         self.unit = unit
         self.sends: tuple[Send, ...] | None = None
         self._plan = plan
@@ -163,9 +163,9 @@ class Inquiry:
         self._price = price
         self._began = time.monotonic()
         self._answers: tuple[Answer, ...] = ()
-        self._units: list[Unit] = []
+        self._units: list[WorkUnit] = []
         self._held: Held = {}
-        self._talks: list[Conversing] = []
+        self._talks: list[JudgeSession] = []
         self._advance(None)
 
     def reply(self, replies: tuple[Reply | Failure, ...]) -> None:
@@ -181,17 +181,17 @@ class Inquiry:
         else:
             self._advance(self._step_answers())
 
-    def keep(self, answers: Answers) -> Held:
-        """See `Conversing`. The replies and their cost are stored with the judges that were asked, not here."""
+    def keep(self, answers: AnswerStore) -> Held:
+        """See `JudgeSession`. The replies and their cost are stored with the judges that were asked, not here."""
         return answers.keep(self.unit, self._answers, (), 0.0, time.monotonic() - self._began)
 
     @property
     def begun(self) -> bool:
-        """See `Conversing`."""
+        """See `JudgeSession`."""
         return any(talk.begun for talk in self._talks)
 
-    def leave(self, answers: Answers, landed: Sequence[Reply | Failure | None]) -> None:
-        """See `Conversing`."""
+    def leave(self, answers: AnswerStore, landed: Sequence[Reply | Failure | None]) -> None:
+        """See `JudgeSession`."""
         coming = iter(landed)
         for talk in self._talks:
             talk.leave(answers, tuple(next(coming) for _ in talk.sends or ()))

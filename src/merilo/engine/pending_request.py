@@ -31,7 +31,7 @@ Order = tuple[int, int, str, str]
 the prompt."""
 
 
-class Recipient(Protocol):
+class ReplyListener(Protocol):
     """Listener for replies."""
 
     def landed(self, place: int, reply: Reply | Failure) -> None:
@@ -39,7 +39,7 @@ class Recipient(Protocol):
         ...
 
 
-class Parcel:
+class PendingRequest:
     """A request that is queued or in flight."""
 
     __slots__ = (
@@ -57,7 +57,7 @@ class Parcel:
         "unreached",
     )
 
-    def __init__(self, send: Send, to: Recipient, place: int, order: Order, *, proven: bool) -> None:
+    def __init__(self, send: Send, to: ReplyListener, place: int, order: Order, *, proven: bool) -> None:
         self.send = send
         self.to = to
         self.place = place

@@ -26,7 +26,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(slots=True)
-class Walk:
+class PlanRun:
     """A run of a metric's plan for one sample. `step` is the step that waits for answers, None once there is an
     outcome.
     """
@@ -41,7 +41,7 @@ class Walk:
     _keys: dict[int, bytes] = field(default_factory=dict)
     _held: list[Verdict] = field(default_factory=list)  # keeps the verdicts alive, so that the ids in _keys stay valid
 
-    def start(self) -> Walk:
+    def start(self) -> PlanRun:
         """Run the plan up to its first step; return itself."""
         self._advance(None)
         return self

@@ -57,7 +57,7 @@ class Progress(Protocol):
         ...
 
 
-class Audience:
+class ProgressDispatcher:
     """Passes progress to all callbacks of one evaluation; their errors do not reach it."""
 
     def __init__(self, *watchers: Progress | None) -> None:

@@ -1,7 +1,7 @@
 """Rate limits of endpoints: concurrency, and requests and tokens per minute, shared by all runs of the process.
 
 One `Limiter` represents one endpoint (kind of provider, address and model) in the whole process, for all threads and
-event loops. Each run joins it with a `Share`, a handle with the run's own limits.
+event loops. Each run joins it with a `LimiterHandle`, a handle with the run's own limits.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Limiter:
     def __init__(self, title: str) -> None:
         self.title = title
         self._lock = threading.Lock()
-        self._shares: list[Share] = []
+        self._shares: list[LimiterHandle] = []
         self._meters: dict[tuple[str, float], _Meter] = {}
         self._in_flight = 0
         self._number = 0
@@ -76,9 +76,9 @@ class Limiter:
         self._good = 0
         self._paused_until = 0.0
 
-    def join(self, limits: Limits, wake: Callable[[], None]) -> Share:
+    def join(self, limits: Limits, wake: Callable[[], None]) -> LimiterHandle:
         """Return a handle for a run. `wake` is called, from any thread, when a request that had to wait may be sent."""
-        share = Share(self, limits, wake)
+        share = LimiterHandle(self, limits, wake)
         with self._lock:
             for kind, rate in (("requests", limits.requests_per_minute), ("tokens", limits.tokens_per_minute)):
                 if rate is not None:
@@ -103,8 +103,8 @@ class Limiter:
         """Seconds until the endpoint may receive requests again; 0 if it may now."""
         return max(0.0, self._paused_until - time.monotonic())
 
-    def take(self, share: Share, tokens: int) -> Permit | float:
-        """See `Share.take`."""
+    def take(self, share: LimiterHandle, tokens: int) -> Permit | float:
+        """See `LimiterHandle.take`."""
         with self._lock:
             now = time.monotonic()
             if now < self._paused_until:
@@ -125,8 +125,8 @@ class Limiter:
             self._number += 1
             return Permit(self._number, tokens)
 
-    def land(self, share: Share, permit: Permit, *, good: bool, tokens: int | None) -> None:
-        """See `Share.land`."""
+    def land(self, share: LimiterHandle, permit: Permit, *, good: bool, tokens: int | None) -> None:
+        """See `LimiterHandle.land`."""
         with self._lock:
             self._landed(share)
             if tokens is not None:
@@ -143,8 +143,8 @@ class Limiter:
                     self._width = inf
         self._wake_others(share)
 
-    def limited(self, share: Share, permit: Permit, pause_s: float) -> None:
-        """See `Share.limited`."""
+    def limited(self, share: LimiterHandle, permit: Permit, pause_s: float) -> None:
+        """See `LimiterHandle.limited`."""
         with self._lock:
             if permit.number > self._cut_at:  # requests sent before the last reduction do not count against it
                 self._width = max(1.0, min(self._width, self._in_flight) // 2)
@@ -154,8 +154,8 @@ class Limiter:
             self._paused_until = max(self._paused_until, time.monotonic() + pause_s)
         self._wake_others(share)
 
-    def leave(self, share: Share) -> None:
-        """See `Share.leave`."""
+    def leave(self, share: LimiterHandle) -> None:
+        """See `LimiterHandle.leave`."""
         with self._lock:
             self._in_flight -= share.in_flight
             share.in_flight = 0
@@ -165,10 +165,10 @@ class Limiter:
                 self._width, self._good = inf, 0
         self._wake_others(share)
 
-    def _room(self, share: Share) -> float:
+    def _room(self, share: LimiterHandle) -> float:
         return min(share.limits.concurrency, self._width)
 
-    def _exceeds_fair_share(self, share: Share) -> bool:
+    def _exceeds_fair_share(self, share: LimiterHandle) -> bool:
         """Return True if this run has its fair share of the endpoint and another run waits that could send now."""
         if len(self._shares) == 1:
             return False
@@ -177,17 +177,17 @@ class Limiter:
         active = sum(each.waiting or each.in_flight > 0 or each is share for each in self._shares)
         return share.in_flight >= max(1, self._room(share) // active)
 
-    def _landed(self, share: Share) -> None:
+    def _landed(self, share: LimiterHandle) -> None:
         if share.in_flight:  # not after `leave`
             share.in_flight -= 1
             self._in_flight -= 1
 
-    def _wake_others(self, share: Share) -> None:
+    def _wake_others(self, share: LimiterHandle) -> None:
         for each in [each for each in self._shares if each.waiting and each is not share]:
             each.wake()
 
 
-class Share:
+class LimiterHandle:
     """One run's handle of a limiter; its methods may be called from the run's thread only."""
 
     def __init__(self, limiter: Limiter, limits: Limits, wake: Callable[[], None]) -> None:
@@ -218,7 +218,7 @@ class Share:
         self._limiter.leave(self)
 
 
-class Expected:
+class TokenEstimator:
     """Expected and maximum usage of a request to one endpoint, corrected by the usage of earlier replies."""
 
     def __init__(self) -> None:

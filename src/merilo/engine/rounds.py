@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from merilo.cancellation import Cancelled, cancelled_by
 from merilo.engine.budget import own_price
 from merilo.engine.drivers import drive_rounds
-from merilo.engine.plan_run import Walk
+from merilo.engine.plan_run import PlanRun
 from merilo.engine.schedule import BREATH_S
 from merilo.errors import ProviderDown, RateLimited, Refused, Temporary, UsageError
 from merilo.judging.verdicts import Failure, FailureKind
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 
     from merilo.data.sample import Sample
-    from merilo.engine.answer_store import Answers, Roles
+    from merilo.engine.answer_store import AnswerStore, JudgeRoles
     from merilo.engine.budget import Pricer
     from merilo.errors import ProviderError
     from merilo.judges.base import Send
@@ -74,7 +74,7 @@ class Batches:
                 yield places[key][place], reply if isinstance(reply, Reply) else _failure(reply)
 
 
-def asks_in_rounds(metrics: Iterable[Metric], roles: Roles) -> bool:
+def asks_in_rounds(metrics: Iterable[Metric], roles: JudgeRoles) -> bool:
     """Return True if all judges that these metrics may ask support rounds."""
     asked = [roles.judge(kind, role) for metric in metrics for role in metric.roles for kind in metric.asks]
     return all(getattr(judge, "batched", False) for judge in asked)
@@ -83,7 +83,7 @@ def asks_in_rounds(metrics: Iterable[Metric], roles: Roles) -> bool:
 async def in_rounds(
     samples: Iterable[Sample],
     metrics: Mapping[str, Metric],
-    answers: Answers,
+    answers: AnswerStore,
     batches: Batches,
     *,
     window: int = WINDOW,
@@ -98,7 +98,7 @@ async def in_rounds(
     """
     loop, source, more = asyncio.get_running_loop(), iter(samples), True
 
-    def drive(walks: Sequence[Walk]) -> None:
+    def drive(walks: Sequence[PlanRun]) -> None:
         drive_rounds(walks, answers, batches, price=price, count=count)
         answers.commit()  # the next batch may take hours
 
@@ -142,9 +142,11 @@ def _next_samples(source: Iterator[Sample], window: int) -> list[Sample]:
     return samples
 
 
-def _window(samples: Sequence[Sample], metrics: Mapping[str, Metric], drive: Callable[[Sequence[Walk]], None]) -> _Done:
+def _window(
+    samples: Sequence[Sample], metrics: Mapping[str, Metric], drive: Callable[[Sequence[PlanRun]], None]
+) -> _Done:
     """Return the results of some samples, up to the first that does not have all of them."""
-    walks = [[Walk(metric, text, sample) for text, metric in metrics.items()] for sample in samples]
+    walks = [[PlanRun(metric, text, sample) for text, metric in metrics.items()] for sample in samples]
     everyone = [walk for each in walks for walk in each]
     try:
         with suppress(Cancelled):  # as if the batch had ended early

@@ -10,13 +10,13 @@ from itertools import islice
 from math import inf
 from typing import TYPE_CHECKING
 
-from merilo.engine.plan_run import Walk
+from merilo.engine.plan_run import PlanRun
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
 
     from merilo.data.sample import Sample
-    from merilo.engine.drivers import AsyncDriver, Going
+    from merilo.engine.drivers import AsyncDriver, WaitingPlan
     from merilo.metrics.base import Metric
     from merilo.runs.outcomes import Result
 
@@ -31,7 +31,7 @@ BREATH_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class InFlightBounds:
     """Bounds on concurrent work. No new sample starts while any bound is reached."""
 
     window: int
@@ -42,27 +42,27 @@ class Room:
     """Maximum number of windows between the oldest unfinished sample and the newest."""
 
 
-def room_for(concurrency: int) -> Room:
+def room_for(concurrency: int) -> InFlightBounds:
     """Return bounds that keep `concurrency` requests in flight, with limited memory and early first results."""
-    return Room(window=max(2 * BLOCK, 4 * concurrency), waiting=max(2 * BLOCK, 2 * concurrency))
+    return InFlightBounds(window=max(2 * BLOCK, 4 * concurrency), waiting=max(2 * BLOCK, 2 * concurrency))
 
 
-def room_until(concurrency: int) -> Room:
+def room_until(concurrency: int) -> InFlightBounds:
     """Return bounds for a run that may stop at any sample: only as many samples as keep `concurrency` requests in
     flight.
     """
-    return Room(window=max(1, concurrency), span=1)
+    return InFlightBounds(window=max(1, concurrency), span=1)
 
 
-class _Alive:
+class _ActiveSample:
     """A sample in progress: its plan runs, then its results."""
 
     __slots__ = ("goings", "left", "results", "walks")
 
-    def __init__(self, walks: list[Walk]) -> None:
+    def __init__(self, walks: list[PlanRun]) -> None:
         self.walks = walks
         self.left = len(walks)
-        self.goings: list[Going] = []
+        self.goings: list[WaitingPlan] = []
         self.results: list[Result] = []
 
 
@@ -70,13 +70,13 @@ class _Stream:
     """The samples in progress, oldest first."""
 
     def __init__(
-        self, samples: Iterable[Sample], metrics: Mapping[str, Metric], driver: AsyncDriver, room: Room
+        self, samples: Iterable[Sample], metrics: Mapping[str, Metric], driver: AsyncDriver, room: InFlightBounds
     ) -> None:
         self._samples = enumerate(samples)
         self._metrics = metrics
         self._driver = driver
         self._room = room
-        self.alive: deque[_Alive] = deque()
+        self.alive: deque[_ActiveSample] = deque()
         self._more = True
         self._unfinished = 0
         self._moved: asyncio.Future[None] | None = None
@@ -140,18 +140,18 @@ class _Stream:
                 self._driver.abandon(going)
 
     def _begin(self, sample: Sample, block: int) -> None:
-        alive = _Alive([Walk(metric, text, sample) for text, metric in self._metrics.items()])
+        alive = _ActiveSample([PlanRun(metric, text, sample) for text, metric in self._metrics.items()])
         self.alive.append(alive)
         self._unfinished += 1
 
-        def done(_: Walk) -> None:
+        def done(_: PlanRun) -> None:
             alive.left -= 1
             if not alive.left:
                 self._finished(alive)
 
         alive.goings = [self._driver.begin(walk, done, block=block) for walk in alive.walks]
 
-    def _finished(self, alive: _Alive) -> None:
+    def _finished(self, alive: _ActiveSample) -> None:
         alive.results = [walk.result() for walk in alive.walks]
         alive.walks, alive.goings = [], []  # frees memory: the plans hold the texts of all their questions
         self._unfinished -= 1
@@ -159,7 +159,7 @@ class _Stream:
 
 
 async def stream(
-    samples: Iterable[Sample], metrics: Mapping[str, Metric], driver: AsyncDriver, room: Room
+    samples: Iterable[Sample], metrics: Mapping[str, Metric], driver: AsyncDriver, room: InFlightBounds
 ) -> AsyncIterator[list[Result]]:
     """Yield the results of one sample after another, in dataset order, each in metric order.
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from merilo.engine.plan_run import Walk
+from merilo.engine.plan_run import PlanRun
 from merilo.errors import RunError
 from merilo.judging.decisions import chance_of
 from merilo.judging.questions import Entities, Noncommittal, Parts, Statements
@@ -91,7 +91,7 @@ class JudgedSample:
     def _computed(self, labels: Mapping[str, str], *, evidence: bool) -> float | str:
         if self.metric is None:
             return "the metric cannot be computed here"
-        walk = Walk(self.metric, self.text, self.sample).start()
+        walk = PlanRun(self.metric, self.text, self.sample).start()
         while walk.step is not None:
             answers = [self._answer(each, labels, evidence=evidence) for group in walk.step for each in group]
             known = [each for each in answers if each is not None]

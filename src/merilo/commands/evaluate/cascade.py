@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from merilo.data.sample import Sample
-    from merilo.engine.answer_store import Answers
+    from merilo.engine.answer_store import AnswerStore
     from merilo.engine.cascade_check import Audited
-    from merilo.engine.dispatcher import Carrier
+    from merilo.engine.dispatcher import Dispatcher
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
     from merilo.metrics.base import Metric
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from merilo.runs.store import Store
     from merilo.stats.acceptance import ThresholdTest
 
-    Stream = Callable[[Iterable[Sample], Mapping[str, Metric], Carrier], AsyncGenerator[list[Result], None]]
+    Stream = Callable[[Iterable[Sample], Mapping[str, Metric], Dispatcher], AsyncGenerator[list[Result], None]]
     """Runs plans over samples and yields the results of each, in order."""
 
 _SCANNED: Final = 10
@@ -62,7 +62,9 @@ class _Kind(NamedTuple):
 class RunCascades:
     """The cascades of one run: their pilots, thresholds and audits."""
 
-    def __init__(self, store: Store, path: Path, answers: Answers, metrics: Sequence[Metric], stream: Stream) -> None:
+    def __init__(
+        self, store: Store, path: Path, answers: AnswerStore, metrics: Sequence[Metric], stream: Stream
+    ) -> None:
         """`path`: of the store's file."""
         self._store = store
         self._path = path
@@ -74,7 +76,7 @@ class RunCascades:
         self.audited = not answers.cascades()
         """True once every audit has an answer to all its questions."""
 
-    async def calibrate(self, carrier: Carrier) -> bool:
+    async def calibrate(self, carrier: Dispatcher) -> bool:
         """Measure the thresholds of all cascades; False if a limit was reached before that."""
         cascades = [cascade for cascade, _ in self._answers.cascades()]
         if not cascades:
@@ -117,7 +119,7 @@ class RunCascades:
         self._settle()
         return True
 
-    async def audit(self, carrier: Carrier) -> list[str]:
+    async def audit(self, carrier: Dispatcher) -> list[str]:
         """Audit the answers of the earlier judges once all samples are done.
 
         Returns one sentence for each kind whose audit failed: these kinds now go to the last judge, and the samples
@@ -173,7 +175,7 @@ class RunCascades:
         return needed
 
     async def _drawn(
-        self, cascades: Sequence[Cascade], needed: Mapping[_Kind, int], carrier: Carrier
+        self, cascades: Sequence[Cascade], needed: Mapping[_Kind, int], carrier: Dispatcher
     ) -> dict[_Kind, list[Drawn]] | None:
         """Draw the pilot questions; None if a limit was reached before all were drawn."""
         found: dict[_Kind, list[Drawn]] = {key: [] for key in needed}

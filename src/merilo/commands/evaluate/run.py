@@ -17,13 +17,13 @@ from merilo.commands.evaluate.selection import Selection, select
 from merilo.commands.evaluate.settings import checked, judges_of
 from merilo.data.load import load
 from merilo.data.sentences import SPLITTER_ID
-from merilo.engine.answer_store import SPECIAL, Answers, Roles
+from merilo.engine.answer_store import SPECIAL, AnswerStore, JudgeRoles
 from merilo.engine.budget import Reached, check_prices, check_spent, price_again, spent_record
 from merilo.engine.cache import VerdictCache, default_path
-from merilo.engine.dispatcher import Carrier
+from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.drivers import AsyncDriver
 from merilo.engine.gc_tuning import rare_collections
-from merilo.engine.progress import Audience
+from merilo.engine.progress import ProgressDispatcher
 from merilo.engine.rounds import Batches, asks_in_rounds, in_rounds
 from merilo.engine.schedule import room_for, room_until, stream
 from merilo.errors import ProviderDown, RunError, UsageError
@@ -93,7 +93,7 @@ class Prepared(NamedTuple):
     """The data in the store, the judges and the metrics of a run, before its first question."""
 
     intake: Intake
-    roles: Roles
+    roles: JudgeRoles
     selection: Selection
 
 
@@ -108,7 +108,7 @@ async def prepared(dataset: Dataset, store: Store, judges: dict[str, Judge], opt
     if dataset.columns.unseen:
         names = ", ".join(map(repr, dataset.columns.unseen))
         raise UsageError(f"No record has the mapped column {names}. Check its spelling (--map).")
-    roles = Roles(judges)
+    roles = JudgeRoles(judges)
     return Prepared(intake, roles, select(options.metrics, intake, roles, lenient=options.lenient))
 
 
@@ -159,7 +159,7 @@ async def _run_in(
             store.put_copy(MANIFEST, (path / MANIFEST).read_text(encoding="utf-8"))
         if not (path / MANIFEST).exists():
             write_json(path / MANIFEST, asdict(manifest))
-        audience = Audience(options.progress, log)
+        audience = ProgressDispatcher(options.progress, log)
         for name in found.changed:
             audience.note(f"{path / name} was changed after merilo wrote it. It is computed again.")
         cache = None
@@ -168,7 +168,7 @@ async def _run_in(
             stack.callback(_closed, cache, audience)
         ledger = _ledger(path, store, judges, options)
         stack.callback(ledger.close)
-        answers = Answers(roles, store, cache)
+        answers = AnswerStore(roles, store, cache)
         rounds = asks_in_rounds(selection.metrics.values(), roles)
         work = _Work(
             path,
@@ -191,7 +191,7 @@ async def _run_in(
     return Run.open(path)
 
 
-def _closed(cache: VerdictCache, audience: Audience) -> None:
+def _closed(cache: VerdictCache, audience: ProgressDispatcher) -> None:
     if (told := cache.close()) is not None:
         audience.note(told)
 
@@ -220,9 +220,9 @@ class _Work:
         options: Options,
         *,
         store: Store,
-        answers: Answers,
+        answers: AnswerStore,
         ledger: Ledger,
-        audience: Audience,
+        audience: ProgressDispatcher,
         rounds: bool,
         rewrite: bool,
     ) -> None:
@@ -251,7 +251,7 @@ class _Work:
         if self._options.retry_failed and (dropped := self._store.drop_failures()):
             again = count(dropped, "failed question")
             self._progress.note(f"Asking {again} again; outcomes may change with the answers.")
-        carrier = Carrier(
+        carrier = Dispatcher(
             self._options.request_limits,
             budget=self._options.budget,
             ledger=self._ledger,
@@ -278,7 +278,7 @@ class _Work:
             finally:
                 self._progress.end()
 
-    async def _everything(self, carrier: Carrier) -> None:
+    async def _everything(self, carrier: Dispatcher) -> None:
         """Run all samples; again if an audit of a cascade failed, since some of its verdicts then change."""
         self._part.write_text("", encoding="utf-8")
         if not await self._cascades.calibrate(carrier):
@@ -301,7 +301,7 @@ class _Work:
         self._deciding = None if until is None else until.deciding(selection.metrics)
         self._done = 0
 
-    async def _all(self, carrier: Carrier) -> None:
+    async def _all(self, carrier: Dispatcher) -> None:
         quoted: set[str] = set()
         clusters = cluster_numbers(self._store, self._manifest.cluster)
         with self._part.open("w", encoding="utf-8", errors="replace", newline="\n") as out:
@@ -328,14 +328,14 @@ class _Work:
     def _decided(self) -> bool:
         return self._deciding is not None and self._deciding.decided
 
-    def _decide(self, deciding: Deciding, results: list[Result], carrier: Carrier) -> None:
+    def _decide(self, deciding: Deciding, results: list[Result], carrier: Dispatcher) -> None:
         """Add a sample to the gates; stop sending once all are decided."""
         deciding.add(results)
         if deciding.decided:
             carrier.halt(Reached("Every gate is decided."))
 
     def _results(
-        self, samples: Iterable[Sample], metrics: Mapping[str, Metric], carrier: Carrier
+        self, samples: Iterable[Sample], metrics: Mapping[str, Metric], carrier: Dispatcher
     ) -> AsyncGenerator[list[Result], None]:
         """Return the results of each sample, in order."""
         return (
@@ -343,7 +343,7 @@ class _Work:
         )
 
     async def _by_request(
-        self, samples: Iterable[Sample], metrics: Mapping[str, Metric], carrier: Carrier
+        self, samples: Iterable[Sample], metrics: Mapping[str, Metric], carrier: Dispatcher
     ) -> AsyncGenerator[list[Result], None]:
         """Yield the results of each sample, for judges that are asked by single requests."""
         driver, concurrency = AsyncDriver(self._answers, carrier), self._options.concurrency
@@ -355,14 +355,14 @@ class _Work:
             await driver.close()
 
     def _in_rounds(
-        self, samples: Iterable[Sample], metrics: Mapping[str, Metric], carrier: Carrier
+        self, samples: Iterable[Sample], metrics: Mapping[str, Metric], carrier: Dispatcher
     ) -> AsyncGenerator[list[Result], None]:
         """Return the same for judges that are asked the questions of many samples in one batch."""
         batches = Batches()
         carrier.on_stop(batches.stop)
         return in_rounds(samples, metrics, self._answers, batches, price=carrier.price, count=carrier.count)
 
-    def _finish(self, carrier: Carrier, seconds: float, ended: BaseException | None) -> None:
+    def _finish(self, carrier: Dispatcher, seconds: float, ended: BaseException | None) -> None:
         """Write results and usage. `ended`: the error that stopped the run, if any."""
         aggregates = self._tallies.aggregates()
         deciding, reached = self._deciding, carrier.reached
@@ -406,7 +406,7 @@ class _Work:
             self._part.touch()
             publish(self._path, texts, streamed=True, usage=usage, store=self._store)
 
-    def _stopped(self, carrier: Carrier, ended: BaseException | None) -> str | None:
+    def _stopped(self, carrier: Dispatcher, ended: BaseException | None) -> str | None:
         """Return what ended this call and how many samples are done; None if all is done."""
         if self._complete:
             return None
@@ -432,7 +432,7 @@ class _Work:
         return self._decided or self._done == self._manifest.samples
 
 
-def _timeouts(carrier: Carrier) -> str:
+def _timeouts(carrier: Dispatcher) -> str:
     """Return advice if most requests of this call were not answered in time; otherwise nothing."""
     sent, lost = carrier.spending.sent, carrier.timed_out
     if lost < _MIN_TIMEOUTS or 2 * lost <= sent:
@@ -443,7 +443,7 @@ def _timeouts(carrier: Carrier) -> str:
     )
 
 
-def _manifest(dataset: Dataset, intake: Intake, selection: Selection, roles: Roles, options: Options) -> Manifest:
+def _manifest(dataset: Dataset, intake: Intake, selection: Selection, roles: JudgeRoles, options: Options) -> Manifest:
     first = roles.judges["judge"]
     others = {role: judge for role, judge in roles.judgements.items() if judge is not first}
     judges = {"judge": first} | others | roles.special(selection.kinds)
@@ -484,7 +484,7 @@ def _weak(judge: Judge, selection: Selection) -> dict[str, list[str]]:
     return {"weak": found} if found else {}
 
 
-def _record(path: Path, options: Options, audience: Audience, *, stopped: bool = False) -> None:
+def _record(path: Path, options: Options, audience: ProgressDispatcher, *, stopped: bool = False) -> None:
     """Write the tape, if one is wanted. After a stop, a tape that cannot be written is only noted."""
     if options.record is None:
         return
@@ -499,7 +499,7 @@ def _record(path: Path, options: Options, audience: Audience, *, stopped: bool =
             audience.note(f"{cached:,} answers came from the cache; {options.record} has no raw replies to them.")
 
 
-def _language_note(intake: Intake, roles: Roles) -> str:
+def _language_note(intake: Intake, roles: JudgeRoles) -> str:
     judge = _limited(roles.judges)
     if judge is None or not intake.unknown:
         return ""

@@ -14,7 +14,7 @@ from merilo.metrics.registry import default_metrics, metric_text, parse_metric
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from merilo.engine.answer_store import Roles
+    from merilo.engine.answer_store import JudgeRoles
     from merilo.judging.questions import Question
     from merilo.metrics.base import Composite, Definition, Metric
     from merilo.runs.ingest import Intake
@@ -45,7 +45,7 @@ class Chosen(NamedTuple):
 
 
 def select(
-    asked: Sequence[str | Definition] | None, intake: Intake, roles: Roles, *, lenient: bool = False
+    asked: Sequence[str | Definition] | None, intake: Intake, roles: JudgeRoles, *, lenient: bool = False
 ) -> Selection:
     """Return the metrics to compute. The parts of a composite are among them, each once.
 
@@ -80,7 +80,7 @@ def definitions_of(asked: Sequence[str | Definition]) -> list[Definition]:
     return [each.of_run(metrics) if isinstance(each, CompositeOfRun) else each for each in given]
 
 
-def _no_free_text(text: str, parts: Mapping[str, Metric], intake: Intake, roles: Roles) -> str | None:
+def _no_free_text(text: str, parts: Mapping[str, Metric], intake: Intake, roles: JudgeRoles) -> str | None:
     """Return the error for a metric whose judge writes no free text; None if something else is missing."""
     for metric in parts.values():
         if missing_fields(metric, intake.in_some) is not None:
@@ -143,7 +143,7 @@ def _for_judges(metric: Metric, judges: Callable[[], Sequence[str]]) -> Metric:
     return metric if bind is None else bind(judges())
 
 
-def _obstacle(metric: Metric, intake: Intake, roles: Roles) -> str | None:
+def _obstacle(metric: Metric, intake: Intake, roles: JudgeRoles) -> str | None:
     if (missing := missing_fields(metric, intake.in_some)) is not None:
         return missing
     lacking = (roles.lacking(metric.asks, role) for role in sorted(metric.roles))

@@ -7,9 +7,9 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from merilo.engine.answer_store import Unit
-from merilo.engine.dispatcher import Carrier
-from merilo.engine.judge_session import Talk
+from merilo.engine.answer_store import WorkUnit
+from merilo.engine.dispatcher import Dispatcher
+from merilo.engine.judge_session import DirectSession
 from merilo.engine.rate_limits import Limits
 from merilo.judging.questions import (
     KINDS,
@@ -120,7 +120,7 @@ def unanswered(judge: Judge) -> list[str]:
 
 async def _try_all(judge: Judge) -> list[Trial]:
     trials: list[Trial] = []
-    async with Carrier(Limits(concurrency=1)) as carrier:
+    async with Dispatcher(Limits(concurrency=1)) as carrier:
         for pair in QUESTIONS:
             kind = type(pair[0])
             if kind in judge.answers:
@@ -128,10 +128,10 @@ async def _try_all(judge: Judge) -> list[Trial]:
     return trials
 
 
-async def _try(judge: Judge, questions: tuple[Question[Any], ...], carrier: Carrier) -> Trial:
+async def _try(judge: Judge, questions: tuple[Question[Any], ...], carrier: Dispatcher) -> Trial:
     asked = questions[0] if len(questions) == 1 else Pack(questions)
     began = time.perf_counter()
-    talk = Talk(Unit(judge, asked, questions, (b"",) * len(questions)))
+    talk = DirectSession(WorkUnit(judge, asked, questions, (b"",) * len(questions)))
     while talk.sends is not None:
         talk.reply(tuple([await carrier.carry(send) for send in talk.sends]))
     seconds = time.perf_counter() - began

@@ -14,7 +14,7 @@ from merilo.commands.evaluate.run import prepared
 from merilo.commands.evaluate.settings import checked, judges_of
 from merilo.data.load import load
 from merilo.engine.amounts import LOOKED_AT, Amount, CascadeEstimate, Estimate, MetricEstimate
-from merilo.engine.answer_store import Answers
+from merilo.engine.answer_store import AnswerStore
 from merilo.engine.cache import VerdictCache, default_path
 from merilo.engine.dry_run import DryRun
 from merilo.errors import UsageError
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from merilo.commands.evaluate.options import Options
     from merilo.data.load import Records
-    from merilo.engine.answer_store import Held, Unit
-    from merilo.engine.dry_run import Counted
+    from merilo.engine.answer_store import Held, WorkUnit
+    from merilo.engine.dry_run import QuestionCounts
     from merilo.judges.base import Judge
     from merilo.providers.base import Provider
     from merilo.providers.prices import Price, Prices
@@ -67,7 +67,7 @@ async def run_estimate(
         store.accept_samples()
         begun = None if options.out is None else Path(options.out, STORE)
         look_up = _LookUp.open(begun, options, stack)
-        dry = DryRun(Answers(roles, store, None), look_up.held, prices.usd, measured_in(begun) if begun else {})
+        dry = DryRun(AnswerStore(roles, store, None), look_up.held, prices.usd, measured_in(begun) if begun else {})
         step = 1 if sample is None else -(-intake.samples // sample)
         looked_at = 0
         for each in islice(store.samples(), 0, None, step):
@@ -118,7 +118,7 @@ class _LookUp:
             stack.callback(cache.close)
         return cls(run, cache, failures=not options.retry_failed)
 
-    def held(self, unit: Unit) -> Held:
+    def held(self, unit: WorkUnit) -> Held:
         """The answers to this unit's questions in the run, else in the cache."""
         held: Held = {}
         for key, question in zip(unit.keys, unit.questions, strict=True):
@@ -159,7 +159,7 @@ def _cascades(dry: DryRun, scale: float) -> tuple[CascadeEstimate, ...]:
     return tuple(found)
 
 
-def _metrics(counted: Mapping[str, Counted], scale: float) -> tuple[MetricEstimate, ...]:
+def _metrics(counted: Mapping[str, QuestionCounts], scale: float) -> tuple[MetricEstimate, ...]:
     return tuple(
         MetricEstimate(
             text,

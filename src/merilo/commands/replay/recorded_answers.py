@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, cast
 
-from merilo.engine.answer_store import SPECIAL, Answers, Roles
+from merilo.engine.answer_store import SPECIAL, AnswerStore, JudgeRoles
 from merilo.judges.cascade import is_stage_role
 from merilo.judges.recorded_replies import recalled
 from merilo.judging.digests import digest_json, digest_of
@@ -150,8 +150,8 @@ class Recorded:
         judge = recalled(_marks(self._judges.get(role, {})), conversation.rubric)
         if judge is None or not conversation.replies:
             return None
-        roles = Roles({"judge": judge, first.role: judge})
-        units = Answers(roles, self._store, None).units((tuple(each.question for each in conversation.asked),))
+        roles = JudgeRoles({"judge": judge, first.role: judge})
+        units = AnswerStore(roles, self._store, None).units((tuple(each.question for each in conversation.asked),))
         keys = tuple(each.key for each in conversation.asked)
         if len(units) != 1 or units[0].keys != keys:
             return None

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 from merilo.commands.replay.metric_choice import Choosing
 from merilo.commands.replay.recorded_answers import Recorded, Reread, told
 from merilo.engine.answer_store import SPECIAL
-from merilo.engine.plan_run import Walk
+from merilo.engine.plan_run import PlanRun
 from merilo.errors import RunError, UsageError
 from merilo.judging.json_types import as_object, compact
 from merilo.providers.anthropic import ANTHROPIC_URL
@@ -233,7 +233,7 @@ class Replaying:
 
     def _result(self, metric: Metric, text: str, sample: Sample, trail: Trail) -> Result:
         """Return the outcome of a plan with the recorded answers. Raises RunError for a question without an answer."""
-        walk = Walk(metric, text, sample).start()
+        walk = PlanRun(metric, text, sample).start()
         while walk.step is not None:
             try:
                 questions = [question for group in walk.step for question in group]
