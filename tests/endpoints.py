@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from merilo.judges.base import Send
+from merilo.judges.base import OutgoingRequest
 from merilo.judging.questions import Relevance
 from merilo.judging.verdicts import Failure, RelevanceVerdict
 from merilo.providers.base import Message, Reply, Request, Usage
@@ -48,9 +48,9 @@ class Endpoint:
         return None
 
 
-def asking(endpoint: Any, text: str = "question") -> Send:
+def asking(endpoint: Any, text: str = "question") -> OutgoingRequest:
     """A request to an endpoint."""
-    return Send(endpoint, Request((Message("system", "rubric"), Message("user", text))))
+    return OutgoingRequest(endpoint, Request((Message("system", "rubric"), Message("user", text))))
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from merilo.commands.verify.run import State, verify_run
 from merilo.engine.cascade_pilot import first_ids
 from merilo.errors import ProviderDown
 from merilo.judges.cascade import Cascade, cascade_of
-from merilo.judges.llm import Judged, LLMJudge
+from merilo.judges.llm import LLMJudge, StatementMode
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.questions import Question, Relevance, Support
 from merilo.judging.verdicts import RelevanceVerdict, SupportLabel, SupportVerdict, Verdict
@@ -95,7 +95,7 @@ def key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def last(server: JudgeServer) -> LLMJudge:
-    return LLMJudge(OpenAIProvider("test-model", base_url=server.base_url), judged=Judged.EACH)
+    return LLMJudge(OpenAIProvider("test-model", base_url=server.base_url), judged=StatementMode.EACH)
 
 
 def cascade(server: JudgeServer, pilot: int = PILOT) -> Cascade:

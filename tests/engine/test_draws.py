@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from merilo.judges.base import Send
+    from merilo.judges.base import OutgoingRequest
     from merilo.judging.ask import Plan
 
 
@@ -129,12 +129,12 @@ class Teller:
     def __init__(self) -> None:
         self.sent: list[int] = []
 
-    def __call__(self, send: Send) -> Reply:
+    def __call__(self, send: OutgoingRequest) -> Reply:
         before = sum(self.sent)
         self.sent.append(send.request.samples)
         return Reply(tuple(f"reply {before + n}" for n in range(send.request.samples)))
 
-    def batch(self, sends: Sequence[Send]) -> Iterator[tuple[int, Reply]]:
+    def batch(self, sends: Sequence[OutgoingRequest]) -> Iterator[tuple[int, Reply]]:
         """The replies to a round."""
         return enumerate(map(self, sends))
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from merilo.judges.base import Send
+    from merilo.judges.base import OutgoingRequest
     from merilo.judging.verdicts import Failure
     from merilo.providers.base import Reply
 
@@ -44,7 +44,7 @@ def answers(tmp_path: Path) -> AnswerStore:
     )
 
 
-def send(send: Send) -> Reply | Failure:
+def send(send: OutgoingRequest) -> Reply | Failure:
     """One request by a loop of its own: the slowest and plainest way."""
 
     async def once() -> Reply | Failure:
@@ -81,7 +81,7 @@ def test_rounds_ask_equal_questions_once(answers: AnswerStore) -> None:
     """In a round every equal question is sent once, and a later round finds it in the run."""
     sent: list[Any] = []
 
-    def batch(sends: Sequence[Send]) -> Iterator[tuple[int, Reply | Failure]]:
+    def batch(sends: Sequence[OutgoingRequest]) -> Iterator[tuple[int, Reply | Failure]]:
         sent.extend(each.request for each in sends)
         return enumerate(map(send, sends))
 

@@ -12,7 +12,7 @@ from conversing import Talk, converse
 from server import Fault, JudgeServer
 
 from merilo.errors import RubricError, UsageError
-from merilo.judges.llm import Judged, LLMJudge
+from merilo.judges.llm import LLMJudge, StatementMode
 from merilo.judging import rubric
 from merilo.judging.questions import (
     Addresses,
@@ -231,11 +231,11 @@ async def test_statements_judged_each_are_asked_side_by_side(server: JudgeServer
     """A judge that judges each by itself has one conversation a statement, in common rounds."""
     server.fail_next(fake.contradiction())
     async with Talk() as talk:
-        answers = await talk.converse(replace(judge, judged=Judged.EACH), PACK)
+        answers = await talk.converse(replace(judge, judged=StatementMode.EACH), PACK)
         assert talk.rounds == 2
     assert answers == (YES, NO, YES, YES)
     assert server.count == 5
-    assert replace(judge, judged=Judged.EACH).together == frozenset()
+    assert replace(judge, judged=StatementMode.EACH).together == frozenset()
 
 
 async def test_draws_of_a_completion_are_one_request(server: JudgeServer, judge: LLMJudge) -> None:
@@ -282,7 +282,7 @@ def test_the_fingerprint_holds_every_parameter(judge: LLMJudge) -> None:
         replace(judge, seed=1),
         replace(judge, max_tokens=100),
         replace(judge, reasks=0),
-        replace(judge, judged=Judged.EACH),
+        replace(judge, judged=StatementMode.EACH),
     ]
     prints = {json.dumps(each.fingerprint(), sort_keys=True) for each in (judge, *others)}
     assert len(prints) == 8

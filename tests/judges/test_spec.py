@@ -11,7 +11,7 @@ from merilo.errors import UsageError
 from merilo.judges.callables import CallableJudge
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.embeddings import OpenAIEmbeddingsJudge
-from merilo.judges.llm import Judged, LLMJudge
+from merilo.judges.llm import LLMJudge, StatementMode
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judges.spec import cross_encoder_from, embedder_from, judge_from, judges_from
 from merilo.judging.questions import Embeddings, Similarities
@@ -30,7 +30,7 @@ def test_openai_names_the_model_and_the_address() -> None:
     """All after the first colon is the model, colons and slashes too."""
     judge = judge_from("openai:org/model:8b", base_url=URL, api_key_env="MY_KEY", judged="each")
     expected = OpenAIProvider("org/model:8b", base_url=URL, api_key_env="MY_KEY")
-    assert judge == LLMJudge(expected, judged=Judged.EACH)
+    assert judge == LLMJudge(expected, judged=StatementMode.EACH)
     assert judge.name == "openai:org/model:8b"
 
 
@@ -38,7 +38,7 @@ def test_anthropic_and_azure_are_named_alike(monkeypatch: pytest.MonkeyPatch) ->
     """Each kind of provider takes the same options; without them, its own environment variables."""
     root = "http://127.0.0.1:9"
     assert judge_from("anthropic:claude", base_url=root, api_key_env="MY_KEY", judged="each") == LLMJudge(
-        AnthropicProvider("claude", base_url=root, api_key_env="MY_KEY"), judged=Judged.EACH
+        AnthropicProvider("claude", base_url=root, api_key_env="MY_KEY"), judged=StatementMode.EACH
     )
     monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://name.openai.azure.com/")
     monkeypatch.setenv("AZURE_OPENAI_API_VERSION", "2024-10-21")

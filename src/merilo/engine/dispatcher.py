@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from merilo.engine.budget import Pricer, Reached
     from merilo.engine.pending_request import Order, ReplyListener
     from merilo.errors import ProviderError
-    from merilo.judges.base import Send
+    from merilo.judges.base import OutgoingRequest
     from merilo.judging.verdicts import Failure
     from merilo.providers.base import Connection, Provider, Reply, Request
     from merilo.runs.ledger import Balance, Ledger
@@ -132,7 +132,7 @@ class Dispatcher:
 
     # sending
 
-    def post(self, send: Send, to: ReplyListener, place: int, order: Order, *, proven: bool = False) -> None:
+    def post(self, send: OutgoingRequest, to: ReplyListener, place: int, order: Order, *, proven: bool = False) -> None:
         """Put a request into its endpoint's queue. Its reply is passed to `to`, together with `place`.
 
         `proven`: its judge has answered before, so an invalid request is not evidence of a failing endpoint.
@@ -140,7 +140,7 @@ class Dispatcher:
         lane = self._lane_of.get(id(send.provider)) or self._lane(send.provider)
         lane.post(PendingRequest(send, to, place, order, proven=proven))
 
-    async def carry(self, send: Send) -> Reply | Failure:
+    async def carry(self, send: OutgoingRequest) -> Reply | Failure:
         """Send one request; return its reply or failure. Raises ProviderDown if no request to the provider can work."""
         single = _Single(self._loop.create_future())
         self._stops.add(single.stopped)

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from merilo.engine.dispatcher import Dispatcher
     from merilo.engine.judge_session import JudgeSession
     from merilo.engine.plan_run import PlanRun
-    from merilo.judges.base import Send
+    from merilo.judges.base import OutgoingRequest
     from merilo.judging.ask import Answer
     from merilo.judging.verdicts import Failure
     from merilo.providers.base import Reply
 
-    Sender = Callable[[Send], Reply | Failure]
-    BatchSender = Callable[[Sequence[Send]], Iterable[tuple[int, Reply | Failure]]]
+    Sender = Callable[[OutgoingRequest], Reply | Failure]
+    BatchSender = Callable[[Sequence[OutgoingRequest]], Iterable[tuple[int, Reply | Failure]]]
     """Sends all requests of a round and yields each reply with its index in the sequence, in any order. It may end
     early; then the run ends."""
 
@@ -215,7 +215,7 @@ class AsyncDriver:
         except (MeriloError, ValueError):  # a full disk, which the run has reported already; half a surrogate pair
             _log.exception("the partial replies of an interrupted judge session could not be stored")
 
-    def post(self, send: Send, flight: _SharedSession, place: int, *, again: bool) -> None:
+    def post(self, send: OutgoingRequest, flight: _SharedSession, place: int, *, again: bool) -> None:
         """Put a request of a session into the queue of its endpoint."""
         messages = send.request.messages
         # the rubric, then the prompt, which starts with shared contexts: equal beginnings are sent one after another
@@ -392,7 +392,7 @@ def _held_out(talks: Sequence[JudgeSession], answers: AnswerStore, send_batch: B
 
 def _replied(talks: Sequence[JudgeSession], send_batch: BatchSender) -> Iterator[JudgeSession]:
     """Yield each session once it has received all replies to its current requests and has processed them."""
-    sends: list[Send] = []
+    sends: list[OutgoingRequest] = []
     of: list[
         tuple[JudgeSession, int]
     ] = []  # for each request: its session, and the index of the session's first request

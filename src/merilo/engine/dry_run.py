@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.engine.answer_store import AnswerStore, Held, WorkUnit
     from merilo.engine.budget import Pricer
-    from merilo.judges.base import Send
+    from merilo.judges.base import OutgoingRequest
     from merilo.metrics.base import Metric
     from merilo.providers.base import Provider
     from merilo.runs.measured_usage import Measured
@@ -73,7 +73,7 @@ class _Asked:
     """A work unit with the first requests of its judge session, and the input tokens of each."""
 
     unit: WorkUnit
-    sends: tuple[Send, ...]
+    sends: tuple[OutgoingRequest, ...]
     tokens: tuple[int, ...]
 
     @classmethod
@@ -223,7 +223,7 @@ class DryRun:
                     total += Amount(1, taken, made, self._price(send, Usage(taken, made)), None)
         return total
 
-    def _price(self, send: Send, usage: Usage) -> float | None:
+    def _price(self, send: OutgoingRequest, usage: Usage) -> float | None:
         price = self._usd(send.provider, usage)
         if price is None:
             marks = send.provider.fingerprint()
@@ -232,7 +232,7 @@ class DryRun:
         return price
 
 
-def _sends(unit: WorkUnit) -> tuple[Send, ...]:
+def _sends(unit: WorkUnit) -> tuple[OutgoingRequest, ...]:
     """Return the first requests of a judge session about this unit."""
     if unit.judge.fingerprint().get("judge") in _AT_HOME:
         return ()

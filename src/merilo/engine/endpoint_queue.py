@@ -37,7 +37,7 @@ from merilo.runs.ledger import Charge
 
 if TYPE_CHECKING:
     from merilo.engine.dispatcher import Dispatcher, OpenConnection
-    from merilo.judges.base import Send
+    from merilo.judges.base import OutgoingRequest
     from merilo.providers.base import Provider, Reply
 
 _UNCOUNTED = Charge(None, 0, None, estimated=True)
@@ -264,7 +264,7 @@ class EndpointQueue:
             self._carrier.halt(over.reached)
         return False
 
-    def _charge(self, send: Send) -> Charge:
+    def _charge(self, send: OutgoingRequest) -> Charge:
         """Return the charge for a request that is sent and not answered."""
         if not self._estimates:
             return _UNCOUNTED

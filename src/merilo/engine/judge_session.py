@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from merilo.engine.answer_store import AnswerStore, Held, WorkUnit
     from merilo.engine.budget import Pricer
-    from merilo.judges.base import Judge, Send
+    from merilo.judges.base import Judge, OutgoingRequest
     from merilo.judging.ask import Answer, Plan, Step
     from merilo.judging.questions import Pack, Question
     from merilo.providers.base import Usage
@@ -33,7 +33,7 @@ class JudgeSession(Protocol):
     """A judge session: the exchange with one judge about one work unit."""
 
     unit: WorkUnit
-    sends: tuple[Send, ...] | None
+    sends: tuple[OutgoingRequest, ...] | None
     """The requests it waits for; None once it has answered."""
 
     def reply(self, replies: tuple[Reply | Failure, ...]) -> None:
@@ -72,7 +72,7 @@ class DirectSession:
         """`saved`: the replies received before the session was interrupted in an earlier part of the run."""
         self.unit = unit
         self._price = price
-        self.sends: tuple[Send, ...] | None = None
+        self.sends: tuple[OutgoingRequest, ...] | None = None
         self.answers: tuple[Answer, ...] = ()
         self.replies: list[Reply | Failure] = []
         self._had: list[Reply | Failure | None] = []  # replies to this step's requests from an interrupted session
@@ -120,7 +120,7 @@ class DirectSession:
         step = [next(coming) if had is None else had for had in self._had] if self._had else landed
         answers.leave(self.unit, [*self.replies, *step], cost, time.monotonic() - self._began)
 
-    def _added(self, cost: float | None, send: Send, usage: Usage) -> float | None:
+    def _added(self, cost: float | None, send: OutgoingRequest, usage: Usage) -> float | None:
         """Return the cost plus that of one more reply; None if either is unknown."""
         price = self._price(send.provider, usage)
         return None if price is None or cost is None else cost + price
@@ -157,7 +157,7 @@ class DelegatingSession:
 
     def __init__(self, unit: WorkUnit, plan: Plan[tuple[Answer, ...]], answers: AnswerStore, price: Pricer) -> None:
         self.unit = unit
-        self.sends: tuple[Send, ...] | None = None
+        self.sends: tuple[OutgoingRequest, ...] | None = None
         self._plan = plan
         self._known = answers
         self._price = price
@@ -252,7 +252,7 @@ def _storable(answer: Answer) -> Answer:
     return answer
 
 
-def _storable_reply(send: Send, reply: Reply | Failure) -> Reply | Failure:
+def _storable_reply(send: OutgoingRequest, reply: Reply | Failure) -> Reply | Failure:
     """Return the reply truncated to the length that judges read; or the failure, without half surrogate pairs."""
     if isinstance(reply, Failure):
         return _kept(reply)

@@ -9,7 +9,7 @@ from merilo.engine.rate_limits import Permit
 
 if TYPE_CHECKING:
     from merilo.errors import RateLimited
-    from merilo.judges.base import Send
+    from merilo.judges.base import OutgoingRequest
     from merilo.judging.verdicts import Failure
     from merilo.providers.base import Reply
     from merilo.runs.ledger import Charge
@@ -57,7 +57,7 @@ class PendingRequest:
         "unreached",
     )
 
-    def __init__(self, send: Send, to: ReplyListener, place: int, order: Order, *, proven: bool) -> None:
+    def __init__(self, send: OutgoingRequest, to: ReplyListener, place: int, order: Order, *, proven: bool) -> None:
         self.send = send
         self.to = to
         self.place = place

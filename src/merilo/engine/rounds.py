@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from merilo.engine.answer_store import AnswerStore, JudgeRoles
     from merilo.engine.budget import Pricer
     from merilo.errors import ProviderError
-    from merilo.judges.base import Send
+    from merilo.judges.base import OutgoingRequest
     from merilo.metrics.base import Metric
     from merilo.providers.base import BatchProvider, Provider
     from merilo.runs.outcomes import Result
@@ -62,7 +62,7 @@ class Batches:
         """Accept no further replies. Safe from any thread."""
         self._stopped.set()
 
-    def __call__(self, sends: Sequence[Send]) -> Iterator[tuple[int, Reply | Failure]]:
+    def __call__(self, sends: Sequence[OutgoingRequest]) -> Iterator[tuple[int, Reply | Failure]]:
         """Yield each reply with the index of its request, as it arrives. Raises ProviderDown."""
         providers = {id(send.provider): send.provider for send in sends}
         places: dict[int, list[int]] = {key: [] for key in providers}

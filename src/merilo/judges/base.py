@@ -1,6 +1,6 @@
 """The protocol of a judge: a plan one level below a metric's plan, which yields requests and returns verdicts.
 
-`answer` is a generator like a metric's plan: it yields steps of `Send`s, is sent one `Reply` or `Failure` for each,
+`answer` is a generator like a metric's plan: it yields steps of `OutgoingRequest`s, is sent one `Reply` or `Failure` for each,
 and returns the verdict. It does no I/O and keeps no state, so every driver runs it unchanged.
 """
 
@@ -22,7 +22,7 @@ PACK_SIZE = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Send:
+class OutgoingRequest:
     """A request and the provider that it is for."""
 
     provider: Provider
@@ -30,7 +30,7 @@ class Send:
 
 
 if TYPE_CHECKING:
-    Conversation = Generator[tuple[Send, ...], tuple[Reply | Failure, ...], tuple[Answer, ...]]
+    Conversation = Generator[tuple[OutgoingRequest, ...], tuple[Reply | Failure, ...], tuple[Answer, ...]]
 else:
     Conversation = Generator
 """A generator: yields steps of sends, is sent a reply or failure for each, returns one answer per question."""

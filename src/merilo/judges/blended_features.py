@@ -15,7 +15,7 @@ import numpy as np
 from merilo.bounded_cache import BoundedCache
 from merilo.judges.encoder.encodings import Encodings
 from merilo.judges.encoder.model import Encoder, Reader
-from merilo.judges.encoder.pair_scoring import Eyes, Sight
+from merilo.judges.encoder.pair_scoring import PairScore, PairScorer
 from merilo.judges.lexical_features import answer_features, support_features, usefulness_features
 from merilo.judges.lexical_match import match
 from merilo.judges.lexical_text import words
@@ -50,7 +50,7 @@ TASKS: Final[Mapping[str, tuple[str, ...]]] = {
 - `lexical`: the log odds by the words;
 - `read`: a logit of the reader;
 - `cosine`: the cosine of the vectors of both texts;
-- `covered`: see `Sight.covered`;
+- `covered`: see `PairScore.covered`;
 - `_behind`: the difference between a sentence and the best sentence of its context, at most 0;
 - `evidence`, `sentence_suffices`: the reader's highest logits of any sentence of the context, as evidence and as
   sufficient alone. For a short answer, only the sentences that contain it count;
@@ -89,7 +89,7 @@ class BlendedRows:
         self.weights = weights
         self.lexical = lexical
         self.encodings = Encodings(Encoder(weights))
-        self._eyes = Eyes(Reader(weights), weights.floats("rarity"))
+        self._eyes = PairScorer(Reader(weights), weights.floats("rarity"))
         self._contexts = BoundedCache(self._context, size=_bytes_of, max_size=_KEPT_BYTES)
 
     def sentences(self, user_input: str, sentences: Sequence[str]) -> list[Row]:
@@ -173,7 +173,7 @@ class BlendedRows:
         return by_words, float(self._margins(seen).max())
 
     def covered(self, text: str, sentences: Sequence[str]) -> list[float]:
-        """Return, for each sentence, the similarity of the text's tokens to its own; see `Sight.covered`."""
+        """Return, for each sentence, the similarity of the text's tokens to its own; see `PairScore.covered`."""
         short = self._short(text)[0]
         return [self._eyes.covered(short, part) for part in self._parts(sentences)]
 
@@ -197,7 +197,7 @@ class BlendedRows:
             contradicted=self._highest("supported", whole, 1),
         )
 
-    def _likeliest(self, short: Encoded, parts: Sequence[Part], by_words: Sequence[float]) -> list[Sight]:
+    def _likeliest(self, short: Encoded, parts: Sequence[Part], by_words: Sequence[float]) -> list[PairScore]:
         """Return the pair scores of a short text with the few sentences that share most with it."""
         covered = [self._eyes.covered(short, part) for part in parts]
         places, chosen = range(len(parts)), set[int]()
@@ -211,7 +211,7 @@ class BlendedRows:
     def _long(self, sentences: Sequence[str]) -> tuple[Encoded, ...]:
         return self.encodings.read(tuple(sentences))
 
-    def _windows(self, short: Sequence[Encoded], sentences: Sequence[str]) -> list[Sight]:
+    def _windows(self, short: Sequence[Encoded], sentences: Sequence[str]) -> list[PairScore]:
         return [self._eyes.see(one, other) for one in short for other in self._long(sentences)]
 
     def _parts(self, sentences: Sequence[str]) -> list[Part]:
@@ -223,10 +223,10 @@ class BlendedRows:
             parts += [window.part(at) for at in range(len(parts), window.window.sentences.stop)]
         return parts
 
-    def _highest(self, task: str, seen: Sequence[Sight], part: int = 0) -> float:
+    def _highest(self, task: str, seen: Sequence[PairScore], part: int = 0) -> float:
         return float(self._eyes.logits_of(task, seen, part).max())
 
-    def _margins(self, seen: Sequence[Sight]) -> NDArray[np.float64]:
+    def _margins(self, seen: Sequence[PairScore]) -> NDArray[np.float64]:
         """Return the log odds of supported against contradicted and not stated."""
         yes, no, unsaid = (self._eyes.logits_of("supported", seen, part) for part in range(3))
         margins: NDArray[Any] = yes - np.logaddexp(no, unsaid)  # Any: numpy's type of a difference

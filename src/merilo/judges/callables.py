@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from merilo.judges.base import Send
+from merilo.judges.base import OutgoingRequest
 from merilo.judging.questions import ALL_KINDS, Pack, Question
 from merilo.judging.verdicts import Failure
 from merilo.providers.callables import AnswerWith, CallableProvider
@@ -68,7 +68,7 @@ class CallableJudge:
         questions = question.questions if isinstance(question, Pack) else (question,)
         provider = self._provider
         # Through the engine like requests to a server, so that its limits on concurrency apply to the callable too.
-        replies = yield tuple(Send(provider, QuestionRequest.of(each)) for each in questions)
+        replies = yield tuple(OutgoingRequest(provider, QuestionRequest.of(each)) for each in questions)
         return tuple(_read(each, reply) for each, reply in zip(questions, replies, strict=True))
 
     @cached_property

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from merilo.judges.base import Send
+from merilo.judges.base import OutgoingRequest
 from merilo.judging.json_extraction import TOO_LONG
 from merilo.judging.reply_parsing import Reading
 from merilo.judging.verdicts import Failure, FailureKind
@@ -28,7 +28,7 @@ _LONGEST_QUOTED = 4_000
 _LONGEST_SHOWN = 300
 
 
-class Heard(NamedTuple):
+class TurnResult(NamedTuple):
     """The result of a turn, and the request that led to it (its limit may have grown)."""
 
     request: Request
@@ -36,26 +36,26 @@ class Heard(NamedTuple):
 
 
 if TYPE_CHECKING:
-    Turn = Generator[tuple[Send, ...], tuple[Reply | Failure, ...], Heard]
+    Turn = Generator[tuple[OutgoingRequest, ...], tuple[Reply | Failure, ...], TurnResult]
 
 
 def turn(provider: Provider, request: Request) -> Turn:
     """Return the whole reply to one request, or a failure; truncated and refused replies are failures."""
     for enlargement in range(ENLARGEMENTS + 1):
-        (reply,) = yield (Send(provider, request),)
+        (reply,) = yield (OutgoingRequest(provider, request),)
         if isinstance(reply, Failure):
             cut = enlargement > 0 and reply.kind is FailureKind.PERMANENT
-            return Heard(request, _truncated(request, reply.message) if cut else reply)
+            return TurnResult(request, _truncated(request, reply.message) if cut else reply)
         if reply.finish is Finish.REFUSED:
-            return Heard(request, Failure(FailureKind.REFUSED, f"The model declined to answer: {_shown(reply)}"))
+            return TurnResult(request, Failure(FailureKind.REFUSED, f"The model declined to answer: {_shown(reply)}"))
         if reply.finish is Finish.STOP:
-            return Heard(request, reply)
+            return TurnResult(request, reply)
         # Without a limit in the request there is nothing to enlarge: the server's limit truncated the reply.
         if request.max_tokens is None:
             break
         if enlargement < ENLARGEMENTS:
             request = replace(request, max_tokens=ENLARGED * request.max_tokens)
-    return Heard(request, _truncated(request, ""))
+    return TurnResult(request, _truncated(request, ""))
 
 
 def read_answers(
@@ -99,7 +99,7 @@ def read_answers(
 def side_by_side(conversations: Sequence[Conversation]) -> Conversation:
     """Return the answers of several conversations, in their order; their requests share the steps."""
     results: list[tuple[Answer, ...]] = [()] * len(conversations)
-    waiting: dict[int, tuple[Send, ...]] = {}
+    waiting: dict[int, tuple[OutgoingRequest, ...]] = {}
     try:
         for index, conversation in enumerate(conversations):
             _advance(index, conversation, None, results, waiting)
@@ -121,7 +121,7 @@ def _advance(
     conversation: Conversation,
     replies: tuple[Reply | Failure, ...] | None,
     results: list[tuple[Answer, ...]],
-    waiting: dict[int, tuple[Send, ...]],
+    waiting: dict[int, tuple[OutgoingRequest, ...]],
 ) -> None:
     try:
         waiting[index] = next(conversation) if replies is None else conversation.send(replies)
@@ -129,7 +129,7 @@ def _advance(
         results[index] = stop.value
 
 
-def _reask(heard: Heard, text: str, fault: str, *, partly: bool) -> Request:
+def _reask(heard: TurnResult, text: str, fault: str, *, partly: bool) -> Request:
     rest = "Reply again with JSON in the form you were given"
     rest += ", with verdicts on these statements only." if partly else ", and nothing else."
     # The whole unreadable reply may exceed the context window of the model.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.data.sentences import SPLITTER_ID
-from merilo.judges.base import Send
+from merilo.judges.base import OutgoingRequest
 from merilo.judges.blended import CURVES_FILE, WEIGHTS_FILE, BlendedModel
 from merilo.judges.embedded_provider import RULES, EmbeddedProvider
 from merilo.judges.english_detection import is_english, told_apart
@@ -131,7 +131,7 @@ class EmbeddedJudge:
         """Return one answer per question, with one request to the model for each."""
         questions = question.questions if isinstance(question, Pack) else (question,)
         own = [QuestionRequest((), question=each) for each in questions if type(each) in RULES]
-        replies = iter((yield tuple(Send(_PROVIDER, request) for request in own)) if own else ())
+        replies = iter((yield tuple(OutgoingRequest(_PROVIDER, request) for request in own)) if own else ())
         return tuple(_read(each, next(replies)) if type(each) in RULES else _unknown(each) for each in questions)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from merilo.errors import UsageError
-from merilo.judges.base import Send
+from merilo.judges.base import OutgoingRequest
 from merilo.judging.questions import Embeddings, Pack, Question
 from merilo.judging.verdicts import Failure, FailureKind, MatrixVerdict
 from merilo.providers.openai_embeddings import EmbeddingsRequest
@@ -74,7 +74,7 @@ class OpenAIEmbeddingsJudge:
         for each in question.questions if isinstance(question, Pack) else (question,):
             texts = each.texts if isinstance(each, Embeddings) else ()
             parts = [texts[at : at + self.batch] for at in range(0, len(texts), self.batch)]
-            sends = tuple(Send(self.provider, EmbeddingsRequest((), inputs=part)) for part in parts)
+            sends = tuple(OutgoingRequest(self.provider, EmbeddingsRequest((), inputs=part)) for part in parts)
             # A question without texts must not yield an empty step: it needs no reply and gets an empty matrix.
             answers.append(_joined((yield sends) if sends else ()))
         return tuple(answers)

@@ -77,14 +77,14 @@ def all_english(asked: str, texts: Sequence[str]) -> bool:
     return readable and is_english(asked, *texts)
 
 
-class Apart(NamedTuple):
+class EnglishSplit(NamedTuple):
     """The sentences of a context, split into English text and the rest; a part without text of its kind is empty."""
 
     english: tuple[str, ...]
     others: tuple[str, ...]
 
 
-def told_apart(asked: str, sentences: Sequence[str]) -> Apart:
+def told_apart(asked: str, sentences: Sequence[str]) -> EnglishSplit:
     """Split the sentences of a context into their English lines and the rest. The query or statement counts as
     evidence too.
 
@@ -99,8 +99,8 @@ def told_apart(asked: str, sentences: Sequence[str]) -> Apart:
         # With lines removed, what remains could be a few Latin words of another language: require common words.
         confident = english == whole or any(map(_speaks_english, (_signs(asked), _whole([asked, *part]))))
         if confident and _read_together(asked, part):
-            return Apart(english, tuple(_lines(sentence, least, plain=False) for sentence in whole))
-    return Apart(("",) * len(whole), whole)
+            return EnglishSplit(english, tuple(_lines(sentence, least, plain=False) for sentence in whole))
+    return EnglishSplit(("",) * len(whole), whole)
 
 
 def _lines(text: str, least: float, *, plain: bool) -> str:

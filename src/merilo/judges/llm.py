@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from merilo.errors import UsageError
-from merilo.judges.conversation import Heard, read_answers, side_by_side, turn
+from merilo.judges.conversation import TurnResult, read_answers, side_by_side, turn
 from merilo.judging import rubric
 from merilo.judging.json_extraction import MAX_REPLY_CHARACTERS
 from merilo.judging.json_types import as_object
@@ -53,7 +53,7 @@ _JUDGEMENTS: frozenset[type[Question[Any]]] = frozenset(
 _TOGETHER: frozenset[type[Question[Any]]] = frozenset({Support, Addresses, Answered, Mentions})
 
 
-class Judged(StrEnum):
+class StatementMode(StrEnum):
     """Modes of judging statements that may be judged together."""
 
     EACH = "each"
@@ -77,7 +77,7 @@ class LLMJudge:
     seed: int | None = None
     max_tokens: int = 2_048
     reasks: int = 2
-    judged: Judged = Judged.TOGETHER
+    judged: StatementMode = StatementMode.TOGETHER
 
     def __post_init__(self) -> None:
         if self.max_tokens < 1 or self.reasks < 0:
@@ -100,7 +100,7 @@ class LLMJudge:
     @property
     def together(self) -> frozenset[type[Question[Any]]]:
         """Support, addresses, answered and mentions, unless `judged` is `each`."""
-        return _TOGETHER if self.judged is Judged.TOGETHER else frozenset()
+        return _TOGETHER if self.judged is StatementMode.TOGETHER else frozenset()
 
     @property
     def cacheable(self) -> bool:
@@ -200,7 +200,7 @@ class LLMJudge:
         return None if self.seed is None else self.seed + draw
 
 
-def _texts(heard: Heard, wanted: int) -> tuple[Answer, ...]:
+def _texts(heard: TurnResult, wanted: int) -> tuple[Answer, ...]:
     if isinstance(heard.reply, Failure):
         return (heard.reply,) * wanted
     truncated = {each.index: each for each in heard.reply.truncated}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from merilo.errors import RubricError
-from merilo.judges.llm import Judged, LLMJudge
+from merilo.judges.llm import LLMJudge, StatementMode
 from merilo.judging.json_types import as_object
 from merilo.judging.verdicts import Failure
 from merilo.providers.base import Finish, Reply, ReplyPath, TruncatedText, Usage
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Recalled(LLMJudge):
+class RecordedLLMJudge(LLMJudge):
     """An LLM judge as a run recorded it: current parsing rules with the recorded fingerprint."""
 
     marks: Mapping[str, object] = field(default_factory=dict[str, object], kw_only=True)
@@ -56,7 +56,7 @@ class Recalled(LLMJudge):
         return None
 
 
-def recalled(marks: Mapping[str, object], rubric: str) -> Recalled | None:
+def recalled(marks: Mapping[str, object], rubric: str) -> RecordedLLMJudge | None:
     """Return the judge with this fingerprint and rubric; None if it was not an LLM judge."""
     provider = as_object(marks.get("provider"))
     if marks.get("judge") != "llm" or provider is None:
@@ -64,12 +64,12 @@ def recalled(marks: Mapping[str, object], rubric: str) -> Recalled | None:
     language, tokens, reasks = marks.get("language"), marks.get("max_tokens"), marks.get("reasks")
     if not isinstance(language, str | None) or not isinstance(tokens, int) or not isinstance(reasks, int):
         return None
-    return Recalled(
+    return RecordedLLMJudge(
         _Nobody(provider),
         language=language,
         max_tokens=tokens,
         reasks=reasks,
-        judged=Judged.EACH if marks.get("judged") == Judged.EACH else Judged.TOGETHER,
+        judged=StatementMode.EACH if marks.get("judged") == StatementMode.EACH else StatementMode.TOGETHER,
         marks=marks,
         recorded_rubric=rubric,
     )

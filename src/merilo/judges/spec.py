@@ -234,14 +234,14 @@ class _Given(TypedDict, total=False):
 
 
 def _llm(scheme: str, model: str, given: _Given, judged: str | None) -> Judge:
-    from merilo.judges.llm import Judged, LLMJudge
+    from merilo.judges.llm import LLMJudge, StatementMode
 
     provider = _anthropic(model, given) if scheme == "anthropic" else _endpoint(scheme, model, given)
     if judged is None:
         return LLMJudge(provider)
-    if judged not in set(Judged):
-        raise UsageError(f"judged is one of {', '.join(Judged)}; got {judged!r}.")
-    return LLMJudge(provider, judged=Judged(judged))
+    if judged not in set(StatementMode):
+        raise UsageError(f"judged is one of {', '.join(StatementMode)}; got {judged!r}.")
+    return LLMJudge(provider, judged=StatementMode(judged))
 
 
 def _anthropic(model: str, given: _Given) -> AnthropicProvider:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from merilo.judges.base import Send
+from merilo.judges.base import OutgoingRequest
 from merilo.judging.json_types import as_list, loaded
 from merilo.judging.questions import Pack, Question, Sentences
 from merilo.judging.verdicts import Failure, FailureKind, TextsVerdict
@@ -82,8 +82,8 @@ class SplitterJudge:
         replies = iter((yield tuple(self._send(each.text) for each in own)) if own else ())
         return tuple(_read(next(replies)) if each in own else _unknown(each) for each in questions)
 
-    def _send(self, text: str) -> Send:
-        return Send(self._provider, Request((Message("user", text),)))
+    def _send(self, text: str) -> OutgoingRequest:
+        return OutgoingRequest(self._provider, Request((Message("user", text),)))
 
     @cached_property
     def _provider(self) -> SplitterProvider:

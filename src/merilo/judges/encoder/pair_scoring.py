@@ -20,7 +20,7 @@ _LEAST: Final = np.float32(1e-9)
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class PairScore:
     """The scores of one pair of a short text and a long one."""
 
     logits: NDArray[np.float32]
@@ -29,7 +29,7 @@ class Sight:
     """Mean over the short text's tokens of the highest cosine with a token of the long text; rare tokens weigh more."""
 
 
-class Eyes:
+class PairScorer:
     """Scorer of pairs of a short text and a long one, each encoded already; threads may share it."""
 
     def __init__(self, reader: Reader, rarity: NDArray[np.float32]) -> None:
@@ -37,19 +37,19 @@ class Eyes:
         self._reader = reader
         self._rarity = rarity
 
-    def see(self, short: Encoded, long: Encoded | Part) -> Sight:
+    def see(self, short: Encoded, long: Encoded | Part) -> PairScore:
         """Return the scores of one pair."""
         check_cancelled()
         near, rare = self._reader.nearest(short, long), self._rarity[short.ids]
         logits = self._reader.logits(short, long, features=np.stack([near, rare], 1))
-        return Sight(logits, _covered(near, rare))
+        return PairScore(logits, _covered(near, rare))
 
     def covered(self, short: Encoded, long: Encoded | Part) -> float:
-        """Return `Sight.covered` alone, at a thirtieth of the cost."""
+        """Return `PairScore.covered` alone, at a thirtieth of the cost."""
         check_cancelled()
         return _covered(self._reader.nearest(short, long), self._rarity[short.ids])
 
-    def logits_of(self, task: str, sights: Sequence[Sight], part: int = 0) -> NDArray[np.float64]:
+    def logits_of(self, task: str, sights: Sequence[PairScore], part: int = 0) -> NDArray[np.float64]:
         """Return one logit of a task for each pair."""
         place = self._reader.heads[task].start + part
         return np.array([sight.logits[place] for sight in sights], dtype=np.float64)
