@@ -26,7 +26,7 @@ from merilo.judging.questions import (
     Support,
     Usefulness,
 )
-from merilo.judging.reply_parsing import FORMS, LISTS, Reading, read_pack, read_reply, schema_for, schema_of
+from merilo.judging.reply_parsing import FORMS, LISTS, ParsedReply, read_pack, read_reply, schema_for, schema_of
 from merilo.judging.verdicts import (
     AnsweredVerdict,
     ChoiceVerdict,
@@ -90,7 +90,7 @@ def fault_of(text: str, question: Question[Any] = RELEVANCE) -> str:
 )
 def test_one_meaning_is_read(text: str) -> None:
     """Fences, prose, reasoning and slips of form around a single verdict do not hide it."""
-    assert read_reply(text, RELEVANCE) == Reading((VERDICT,))
+    assert read_reply(text, RELEVANCE) == ParsedReply((VERDICT,))
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def entry(number: object, label: str = "supported", evidence: tuple[int, ...] = 
     return {"number": number, "reason": "", "label": label, "evidence": list(evidence)}
 
 
-def read(*entries: object, wanted: frozenset[int] = frozenset({0, 1, 2})) -> Reading:
+def read(*entries: object, wanted: frozenset[int] = frozenset({0, 1, 2})) -> ParsedReply:
     return read_pack(json.dumps({"verdicts": entries}), PACK, wanted=wanted)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from merilo.judges.base import OutgoingRequest
 from merilo.judging.json_extraction import TOO_LONG
-from merilo.judging.reply_parsing import Reading
+from merilo.judging.reply_parsing import ParsedReply
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Finish, Message, Reply
 
@@ -61,7 +61,7 @@ def turn(provider: Provider, request: Request) -> Turn:
 def read_answers(
     provider: Provider,
     request: Request,
-    read: Callable[[str, frozenset[int]], Reading],
+    read: Callable[[str, frozenset[int]], ParsedReply],
     *,
     size: int,
     reasks: int,
@@ -78,7 +78,7 @@ def read_answers(
         if isinstance(heard.reply, Failure):
             return tuple(heard.reply if answer is None else answer for answer in answers)
         wanted = frozenset(n for n, answer in enumerate(answers) if answer is None)
-        reading = Reading((), TOO_LONG) if heard.reply.truncated else read(heard.reply.text, wanted)
+        reading = ParsedReply((), TOO_LONG) if heard.reply.truncated else read(heard.reply.text, wanted)
         for index, verdict in enumerate(reading.verdicts):
             # The first readable verdict counts. A re-ask is about the missing ones, and a model may change the others
             # too.

@@ -30,7 +30,7 @@ from merilo.judging.questions import (
     Support,
     Usefulness,
 )
-from merilo.judging.reply_parsing import Reading, read_pack, read_reply, schema_for, schema_of
+from merilo.judging.reply_parsing import ParsedReply, read_pack, read_reply, schema_for, schema_of
 from merilo.judging.verdicts import CompletionVerdict, Failure, FailureKind
 from merilo.providers.base import Message, Request
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from merilo.judges.base import Conversation
     from merilo.judging.ask import Answer
-    from merilo.judging.rubric import Beginning
+    from merilo.judging.rubric import SharedPrefix
     from merilo.providers.base import Provider, TruncatedText
 
 _VERSION = 1
@@ -147,7 +147,7 @@ class LLMJudge:
         return side_by_side([self.answer(each) for each in questions])
 
     def _one(self, question: Question[Any]) -> Conversation:
-        def read(text: str, wanted: frozenset[int]) -> Reading:
+        def read(text: str, wanted: frozenset[int]) -> ParsedReply:
             del wanted
             return read_reply(text, question)
 
@@ -155,7 +155,7 @@ class LLMJudge:
         return read_answers(self.provider, request, read, size=1, reasks=self.reasks)
 
     def _pack(self, pack: Pack) -> Conversation:
-        def read(text: str, wanted: frozenset[int]) -> Reading:
+        def read(text: str, wanted: frozenset[int]) -> ParsedReply:
             return read_pack(text, pack.questions, wanted=wanted)
 
         request = self._judgement(pack, schema_for(pack.kind, together=True), f"{pack.kind}_together")
@@ -226,7 +226,7 @@ def _loaded(schema: str) -> Mapping[str, object]:
     return found
 
 
-def _messages(filled: Beginning) -> tuple[Message, ...]:
+def _messages(filled: SharedPrefix) -> tuple[Message, ...]:
     text, shared = filled
     user = Message("user", text.user, shared)
     return (Message("system", text.system), user) if text.system else (user,)

@@ -5,7 +5,7 @@ if the repair can neither lose nor invent a decision. So the text must be comple
 key must occur in it as often as in the repaired value. A context that is quoted in a reply may contain other JSON and
 tags, so nothing is ever extracted from within a damaged value.
 
-The messages of `Unreadable` are sent to the judge in a re-ask. So they are part of the prompts.
+The messages of `ReplyParseError` are sent to the judge in a re-ask. So they are part of the prompts.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ _LONGEST_REPAIRED = 60_000
 """Maximum characters of damaged JSON that are repaired; the repair takes a microsecond or more per character."""
 
 
-class Unreadable(Exception):
+class ReplyParseError(Exception):
     """A reply that cannot be parsed; the message is a sentence to the judge."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class JsonShape:
     """Structure of the expected value: an object with the first key or, with `item`, a list of objects under it."""
 
     keys: tuple[str, ...]
@@ -58,39 +58,39 @@ class Shape:
     """The key that each object of the list has; a bare list of such objects is accepted too."""
 
 
-def read_object(text: str, shape: Shape) -> Json:
+def read_object(text: str, shape: JsonShape) -> Json:
     """Return the one object in the text with the shape's first key. Raises Unreadable."""
     value = _read(text, shape)
     if isinstance(value, list):
-        raise Unreadable("Your reply is a list, not one JSON object.")
+        raise ReplyParseError("Your reply is a list, not one JSON object.")
     return value
 
 
-def read_list(text: str, shape: Shape) -> list[object]:
+def read_list(text: str, shape: JsonShape) -> list[object]:
     """Return the one list in the text, under the shape's first key or bare. Raises Unreadable."""
     value = _read(text, shape)
     if isinstance(value, list):
         return value
     inner = as_list(value[shape.keys[0]])
     if inner is None:
-        raise Unreadable(f'"{shape.keys[0]}" must be a list.')
+        raise ReplyParseError(f'"{shape.keys[0]}" must be a list.')
     return inner
 
 
-def _read(text: str, shape: Shape) -> Json | list[object]:
+def _read(text: str, shape: JsonShape) -> Json | list[object]:
     text = text.lstrip("\ufeff").strip()
     if not text:
-        raise Unreadable("Your reply was empty.")
+        raise ReplyParseError("Your reply was empty.")
     if len(text) > MAX_REPLY_CHARACTERS:
-        raise Unreadable(TOO_LONG)
+        raise ReplyParseError(TOO_LONG)
     try:
         whole = _whole(text, shape)
         return _scanned(_without_reasoning(text), shape) if whole is None else whole
     except RecursionError:
-        raise Unreadable("Your reply was nested too deeply.") from None
+        raise ReplyParseError("Your reply was nested too deeply.") from None
 
 
-def _whole(text: str, shape: Shape) -> Json | list[object] | None:
+def _whole(text: str, shape: JsonShape) -> Json | list[object] | None:
     """Return the value if it is the whole text, or the whole text after the reasoning; otherwise None."""
     value = _alone(text, shape)
     if value is not None:
@@ -99,7 +99,7 @@ def _whole(text: str, shape: Shape) -> Json | list[object] | None:
     return _alone(text[ends[-1] :].strip(), shape) if ends else None
 
 
-def _alone(text: str, shape: Shape) -> Json | list[object] | None:
+def _alone(text: str, shape: JsonShape) -> Json | list[object] | None:
     """Return the value of a text that consists of one value, optionally within a fence; otherwise None."""
     fenced = _FENCED.fullmatch(text) if text.startswith("`") else None
     try:
@@ -114,7 +114,7 @@ def _without_reasoning(text: str) -> str:
         return text
     end = _REASONING_END.search(text)
     if end is None:
-        raise Unreadable("Your reply holds only reasoning and no answer after it.")
+        raise ReplyParseError("Your reply holds only reasoning and no answer after it.")
     return text[end.end() :]
 
 
@@ -132,7 +132,7 @@ class _Text(str):
         return -1
 
 
-def _scanned(reply: str, shape: Shape) -> Json | list[object]:
+def _scanned(reply: str, shape: JsonShape) -> Json | list[object]:
     text, effort = _Text(reply), 0
     found: dict[str, Json | list[object]] = {}
     position = 0
@@ -144,7 +144,7 @@ def _scanned(reply: str, shape: Shape) -> Json | list[object]:
         if vain:
             effort += vain
             if effort > _MOST_EFFORT:
-                raise Unreadable("Your reply holds too many brackets that begin no JSON object.")
+                raise ReplyParseError("Your reply holds too many brackets that begin no JSON object.")
             if _BEGINS_OBJECT.match(text, start):
                 if found or _REASONING_END.search(text, start):
                     break  # a quotation or a draft: it is unclear which value is meant
@@ -156,8 +156,8 @@ def _scanned(reply: str, shape: Shape) -> Json | list[object]:
         if len(found) == 1 and not _REASONING_END.search(text, position):
             return next(iter(found.values()))
         if not found:
-            raise Unreadable(f'Your reply holds no JSON object with the field "{shape.keys[0]}".')
-    raise Unreadable("Your reply holds more than one JSON object, or one that cannot be told from the rest.")
+            raise ReplyParseError(f'Your reply holds no JSON object with the field "{shape.keys[0]}".')
+    raise ReplyParseError("Your reply holds more than one JSON object, or one that cannot be told from the rest.")
 
 
 def _begun(text: str, start: int) -> tuple[object, int, int]:
@@ -173,7 +173,7 @@ def _begun(text: str, start: int) -> tuple[object, int, int]:
         return None, start + 1, 1 + _EFFORT_IN_VAIN + read // _CHARACTERS_AN_EFFORT
 
 
-def _wanted(value: object, shape: Shape) -> Json | list[object] | None:
+def _wanted(value: object, shape: JsonShape) -> Json | list[object] | None:
     """Return the value if it is the expected object or list, after removing one layer of wrapping; otherwise None."""
     items = as_list(value) if shape.item else None
     if items:
@@ -185,25 +185,25 @@ def _wanted(value: object, shape: Shape) -> Json | list[object] | None:
     return inner if inner is not None and shape.keys[0] in inner else None
 
 
-def _repaired(text: str, shape: Shape) -> Json | list[object]:
+def _repaired(text: str, shape: JsonShape) -> Json | list[object]:
     from json_repair import repair_json
 
     text = text[: max(text.rfind("}"), text.rfind("]")) + 1]
     if text.count("{") != text.count("}") or text.count("[") != text.count("]") or not text:
-        raise Unreadable("Your reply is not valid JSON: its brackets do not close.")
+        raise ReplyParseError("Your reply is not valid JSON: its brackets do not close.")
     if len(text) > _LONGEST_REPAIRED:
-        raise Unreadable("Your reply is not valid JSON.")
+        raise ReplyParseError("Your reply is not valid JSON.")
     try:
         value: object = repair_json(text, return_objects=True, skip_json_loads=True)
     except ValueError:  # raised by json-repair for deep nesting
         value = None
     wanted = _wanted(value, shape)
     if wanted is None:
-        raise Unreadable("Your reply is not valid JSON.")
+        raise ReplyParseError("Your reply is not valid JSON.")
     for key in shape.keys:
         occurrences = len(re.findall(rf"\b{key}\b[\"'“”»]?\s*:", text))
         if occurrences != sum(1 for name in _keys(wanted) if name == key):
-            raise Unreadable(f'Your reply is not valid JSON: "{key}" cannot be read with certainty.')
+            raise ReplyParseError(f'Your reply is not valid JSON: "{key}" cannot be read with certainty.')
     return wanted
 
 
@@ -219,13 +219,13 @@ def _object(pairs: list[tuple[str, object]]) -> Json:
     value: Json = {}
     for key, inner in pairs:
         if key in value and value[key] != inner:
-            raise Unreadable(f'Your reply gives "{key}" twice, with different values.')
+            raise ReplyParseError(f'Your reply gives "{key}" twice, with different values.')
         value[key] = inner
     return value
 
 
 def _no_constant(name: str) -> object:
-    raise Unreadable(f"Your reply holds {name}, which is not a JSON value.")
+    raise ReplyParseError(f"Your reply holds {name}, which is not a JSON value.")
 
 
 _DECODER = json.JSONDecoder(strict=False, object_pairs_hook=_object, parse_constant=_no_constant)

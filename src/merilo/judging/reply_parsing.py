@@ -9,7 +9,7 @@ they are unambiguous:
 - a single number in place of a list of numbers, and one number named twice;
 - a missing reason, `missing` or list of evidence, which is then empty.
 
-The messages of `Unreadable` are sent to the judge in a re-ask, so they are part of the prompts. The module is long so
+The messages of `ReplyParseError` are sent to the judge in a re-ask, so they are part of the prompts. The module is long so
 that the replies of all kinds can be compared in one place.
 """
 
@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from merilo.judging.json_extraction import Shape, Unreadable, read_list, read_object
+from merilo.judging.json_extraction import JsonShape, ReplyParseError, read_list, read_object
 from merilo.judging.json_types import as_list, as_object
 from merilo.judging.questions import (
     Addresses,
@@ -66,7 +66,7 @@ Fields = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ParsedReply:
     """The result of parsing a reply: a verdict or None per question, and a message to the judge about the problems."""
 
     verdicts: tuple[Verdict | None, ...]
@@ -75,7 +75,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class ReplySchema:
     """Schema of the reply to one kind of question: the reply's fields, and how a verdict is parsed from them."""
 
     properties: Mapping[str, object]
@@ -88,10 +88,10 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True)
-class ListForm:
+class ListReplySchema:
     """Schema of a reply that is a list: the JSON Schema of an item, and how the list is parsed."""
 
-    shape: Shape
+    shape: JsonShape
     item: Mapping[str, object]
     read: Callable[[list[object]], Verdict]
     """Returns the verdict in the list. Raises Unreadable."""
@@ -110,7 +110,7 @@ def schema_of(question: Question[Any]) -> Mapping[str, object]:
     return _object_schema({**properties, "label": {"type": "string", "enum": list(question.labels)}})
 
 
-def read_reply(text: str, question: Question[Any]) -> Reading:
+def read_reply(text: str, question: Question[Any]) -> ParsedReply:
     """Parse the reply to one question."""
     try:
         if (listed := LISTS.get(question.kind)) is not None:
@@ -121,27 +121,27 @@ def read_reply(text: str, question: Question[Any]) -> Reading:
         if isinstance(question, Choice) and isinstance(verdict, ChoiceVerdict):
             verdict = replace(verdict, label=_nearest(verdict.label, question.labels))
         _check(question, verdict)
-    except Unreadable as fault:
-        return Reading((None,), str(fault))
-    return Reading((verdict,))
+    except ReplyParseError as fault:
+        return ParsedReply((None,), str(fault))
+    return ParsedReply((verdict,))
 
 
-def read_pack(text: str, questions: Sequence[Question[Any]], *, wanted: frozenset[int]) -> Reading:
+def read_pack(text: str, questions: Sequence[Question[Any]], *, wanted: frozenset[int]) -> ParsedReply:
     """Parse the reply to a pack: the verdicts on those questions whose indices are wanted.
 
     Verdicts on other questions are ignored. Two different verdicts on one question count as none.
     """
     form = FORMS[questions[0].kind]
-    shape = Shape(("verdicts", "number", *_SHAPES[questions[0].kind].keys), item="number")
+    shape = JsonShape(("verdicts", "number", *_SHAPES[questions[0].kind].keys), item="number")
     try:
         items = read_list(text, shape)
-    except Unreadable as fault:
-        return Reading((None,) * len(questions), str(fault))
+    except ReplyParseError as fault:
+        return ParsedReply((None,) * len(questions), str(fault))
     found = _Found(form)
     for item in items:
         try:
             index = _index(item, len(questions), form.about)
-        except Unreadable as fault:
+        except ReplyParseError as fault:
             found.stray = found.stray or f"{fault} "
             continue
         if index in wanted:
@@ -153,7 +153,7 @@ def read_pack(text: str, questions: Sequence[Question[Any]], *, wanted: frozense
 class _Found:
     """The verdicts and problems in a pack's reply so far, by index."""
 
-    form: Form
+    form: ReplySchema
     verdicts: dict[int, Verdict] = field(default_factory=dict)
     faults: dict[int, str] = field(default_factory=dict)
     stray: str = ""
@@ -162,32 +162,32 @@ class _Found:
         try:
             verdict = self.form.read(_mapping(item))
             _check(question, verdict)
-        except Unreadable as fault:
+        except ReplyParseError as fault:
             self.faults[index] = str(fault)
             return
         if self.verdicts.setdefault(index, verdict) != verdict:
             self.faults[index] = "There are two different verdicts."
 
-    def reading(self, size: int, wanted: frozenset[int]) -> Reading:
+    def reading(self, size: int, wanted: frozenset[int]) -> ParsedReply:
         fine = {index: verdict for index, verdict in self.verdicts.items() if index not in self.faults}
         about = self.form.about
         sentences = [f"On {about} {index + 1}: {self.faults[index]}" for index in sorted(self.faults)]
         missing = [str(index + 1) for index in sorted(wanted) if index not in fine and index not in self.faults]
         if missing:
             sentences.append(f"{self.stray}There is no verdict on {_listed(missing, about)}.")
-        return Reading(tuple(fine.get(index) for index in range(size)), " ".join(sentences))
+        return ParsedReply(tuple(fine.get(index) for index in range(size)), " ".join(sentences))
 
 
 def _check(question: Question[Any], verdict: Verdict) -> None:
     fault = question.fault(verdict)
     if fault is not None:
-        raise Unreadable(f"Your answer {fault}.")
+        raise ReplyParseError(f"Your answer {fault}.")
 
 
 def _index(item: object, size: int, about: str) -> int:
     number = _whole(_mapping(item).get("number"), "number")
     if not 1 <= number <= size:
-        raise Unreadable(f"There is no {about} {number}; they are numbered from 1 to {size}.")
+        raise ReplyParseError(f"There is no {about} {number}; they are numbered from 1 to {size}.")
     return number - 1
 
 
@@ -229,7 +229,7 @@ def _mentions(fields: Fields) -> MentionsVerdict:
 def _choice(fields: Fields) -> ChoiceVerdict:
     label = fields.get("label")
     if isinstance(label, bool) or not isinstance(label, (str, int)):
-        raise Unreadable(f'"label" must be a text, not {_shown(label)}.')
+        raise ReplyParseError(f'"label" must be a text, not {_shown(label)}.')
     return ChoiceVerdict(_clean(str(label)), reason=_text(fields, "reason"))
 
 
@@ -262,14 +262,14 @@ def _parts(items: list[object]) -> PartsVerdict:
 
 def _item_text(text: object, name: str) -> str:
     if not isinstance(text, str):
-        raise Unreadable(f'"{name}" must be a text, not {_shown(text)}.')
+        raise ReplyParseError(f'"{name}" must be a text, not {_shown(text)}.')
     return _clean(text)
 
 
 def _mapping(item: object) -> Fields:
     fields = as_object(item)
     if fields is None:
-        raise Unreadable(f"Each entry of the list must be an object, not {_shown(item)}.")
+        raise ReplyParseError(f"Each entry of the list must be an object, not {_shown(item)}.")
     return fields
 
 
@@ -280,7 +280,7 @@ def _whole(value: object, name: str) -> int:
         return int(value)
     if isinstance(value, str) and (match := _WHOLE.fullmatch(value)):
         return int(match[1])
-    raise Unreadable(f'"{name}" must be a whole number, not {_shown(value)}.')
+    raise ReplyParseError(f'"{name}" must be a whole number, not {_shown(value)}.')
 
 
 def _flag(fields: Fields, name: str) -> bool:
@@ -290,14 +290,14 @@ def _flag(fields: Fields, name: str) -> bool:
         return True
     if word is False or word == "false":
         return False
-    raise Unreadable(f'"{name}" must be true or false, not {_shown(value)}.')
+    raise ReplyParseError(f'"{name}" must be true or false, not {_shown(value)}.')
 
 
 def _label(fields: Fields, labels: tuple[str, ...]) -> str:
     value = fields.get("label")
     word = re.sub(r"[\s-]+", "_", value.strip().lower()) if isinstance(value, str) else ""
     if word not in labels:
-        raise Unreadable(f'"label" must be one of {", ".join(labels)}, not {_shown(value)}.')
+        raise ReplyParseError(f'"label" must be one of {", ".join(labels)}, not {_shown(value)}.')
     return word
 
 
@@ -316,7 +316,7 @@ def _text(fields: Fields, name: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise Unreadable(f'"{name}" must be a text, not {_shown(value)}.')
+        raise ReplyParseError(f'"{name}" must be a text, not {_shown(value)}.')
     return _clean(value)
 
 
@@ -357,40 +357,40 @@ def _list_schema(name: str, item: Mapping[str, object]) -> Mapping[str, object]:
     return _object_schema({name: {"type": "array", "items": item}})
 
 
-FORMS: Mapping[str, Form] = {
-    Relevance.kind: Form(
+FORMS: Mapping[str, ReplySchema] = {
+    Relevance.kind: ReplySchema(
         {"reason": _TEXT, "grade": {"type": "integer", "enum": [0, 1, 2]}, "evidence": _NUMBERS},
         "grade",
         _relevance,
     ),
-    Usefulness.kind: Form({"reason": _TEXT, "useful": _FLAG, "evidence": _NUMBERS}, "useful", _usefulness),
-    Support.kind: Form(
+    Usefulness.kind: ReplySchema({"reason": _TEXT, "useful": _FLAG, "evidence": _NUMBERS}, "useful", _usefulness),
+    Support.kind: ReplySchema(
         {"reason": _TEXT, "label": {"type": "string", "enum": list(_SUPPORT_LABELS)}, "evidence": _NUMBERS},
         "label",
         _support,
     ),
-    Sufficiency.kind: Form(
+    Sufficiency.kind: ReplySchema(
         {"reason": _TEXT, "label": {"type": "string", "enum": list(_SUFFICIENCY_LABELS)}, "missing": _TEXT},
         "label",
         _sufficiency,
     ),
-    Addresses.kind: Form({"reason": _TEXT, "addresses": _FLAG}, "addresses", _addresses),
-    Noncommittal.kind: Form({"reason": _TEXT, "noncommittal": _FLAG}, "noncommittal", _noncommittal),
-    Answered.kind: Form(
+    Addresses.kind: ReplySchema({"reason": _TEXT, "addresses": _FLAG}, "addresses", _addresses),
+    Noncommittal.kind: ReplySchema({"reason": _TEXT, "noncommittal": _FLAG}, "noncommittal", _noncommittal),
+    Answered.kind: ReplySchema(
         {"reason": _TEXT, "answered": _FLAG, "evidence": _NUMBERS}, "answered", _answered, about="part"
     ),
-    Mentions.kind: Form(
+    Mentions.kind: ReplySchema(
         {"reason": _TEXT, "mentioned": _FLAG, "evidence": _NUMBERS}, "mentioned", _mentions, about="entity"
     ),
-    Choice.kind: Form({"reason": _TEXT, "label": _TEXT}, "label", _choice),
+    Choice.kind: ReplySchema({"reason": _TEXT, "label": _TEXT}, "label", _choice),
 }
 """The reply schema of each kind whose reply is one object."""
 
 _PLACED = _object_schema({"sentence": _NUMBER, "text": _TEXT})
-LISTS: Mapping[str, ListForm] = {
-    Statements.kind: ListForm(Shape(("statements", "sentence", "text"), item="text"), _PLACED, _statements),
-    Entities.kind: ListForm(Shape(("entities", "sentence", "text"), item="text"), _PLACED, _entities),
-    Parts.kind: ListForm(Shape(("parts",)), _TEXT, _parts),
+LISTS: Mapping[str, ListReplySchema] = {
+    Statements.kind: ListReplySchema(JsonShape(("statements", "sentence", "text"), item="text"), _PLACED, _statements),
+    Entities.kind: ListReplySchema(JsonShape(("entities", "sentence", "text"), item="text"), _PLACED, _entities),
+    Parts.kind: ListReplySchema(JsonShape(("parts",)), _TEXT, _parts),
 }
 """The reply schema of each kind whose reply is a list."""
 
@@ -402,7 +402,7 @@ _PACK_SCHEMAS: Mapping[str, Mapping[str, object]] = {
     kind: _list_schema("verdicts", _object_schema({"number": _NUMBER, **FORMS[kind].properties}))
     for kind in (Support.kind, Addresses.kind, Answered.kind, Mentions.kind)
 }
-_SHAPES: Mapping[str, Shape] = {
-    kind: Shape((form.decision, *(name for name in form.properties if name != form.decision)))
+_SHAPES: Mapping[str, JsonShape] = {
+    kind: JsonShape((form.decision, *(name for name in form.properties if name != form.decision)))
     for kind, form in FORMS.items()
 }

@@ -69,7 +69,7 @@ class Rendered(NamedTuple):
     user: str
 
 
-class Beginning(NamedTuple):
+class SharedPrefix(NamedTuple):
     """A rubric filled in, and the length of the part that other questions share."""
 
     rendered: Rendered
@@ -92,7 +92,7 @@ class Rubric:
         """The 16-byte digest of the whole text."""
         return digest_text(self.text)
 
-    def begin(self, values: Mapping[str, object], shared: frozenset[str]) -> Beginning:
+    def begin(self, values: Mapping[str, object], shared: frozenset[str]) -> SharedPrefix:
         """Return both parts with these values, and how much of the user part precedes the first field that is not
         shared.
 
@@ -106,7 +106,7 @@ class Rubric:
         tokens = _tokens(values, shared if beginning > 1 else frozenset())
         texts = user(values, tokens)
         length = sum(map(len, texts[:beginning])) if beginning > 1 else 0
-        return Beginning(Rendered("".join(system(values, tokens)), "".join(texts)), length)
+        return SharedPrefix(Rendered("".join(system(values, tokens)), "".join(texts)), length)
 
 
 def load(name: str) -> Rubric:
@@ -141,7 +141,7 @@ def render(question: Question[Any] | Pack, *, language: str | None = None) -> Re
     return render_shared(question, language=language).rendered
 
 
-def render_shared(question: Question[Any] | Pack, *, language: str | None = None) -> Beginning:
+def render_shared(question: Question[Any] | Pack, *, language: str | None = None) -> SharedPrefix:
     """Return the result of `render`, and the length of the user text that questions about the same contexts share."""
     first = question.questions[0] if isinstance(question, Pack) else question
     return rubric_for(question, language=language).begin(values_of(question), first.shared)

@@ -436,17 +436,17 @@ def test_reading_again_by_the_same_rules_changes_nothing(tmp_path: Path) -> None
 def test_reading_again_shows_what_another_parser_would_score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With rules that read replies differently, the answers and scores that would change are told, nothing is asked."""
     from merilo.judges import llm
-    from merilo.judging.reply_parsing import Reading, read_reply
+    from merilo.judging.reply_parsing import ParsedReply, read_reply
 
     with JudgeServer() as server:
         options: dict[str, Any] = {"judge": "openai:test-model", "base_url": server.base_url, "cache": False}
         run = merilo.evaluate(rows(4), out=tmp_path / "r", metrics=["context_relevance"], **options)
 
-    def strict(text: str, question: Question[Any]) -> Reading:
+    def strict(text: str, question: Question[Any]) -> ParsedReply:
         reading = read_reply(text, question)
         (verdict,) = reading.verdicts
         if isinstance(verdict, RelevanceVerdict):
-            return Reading((RelevanceVerdict(0, (), verdict.reason),))
+            return ParsedReply((RelevanceVerdict(0, (), verdict.reason),))
         return reading
 
     monkeypatch.setattr(llm, "read_reply", strict)
