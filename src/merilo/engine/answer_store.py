@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from merilo.engine.cache import VerdictCache
     from merilo.judges.base import Judge
     from merilo.judging.ask import Answer, Group, Step
-    from merilo.runs.store import Heard, Store
+    from merilo.runs.store import SavedReplies, Store
 
     Held = dict[bytes, Answer]
 
@@ -204,7 +204,7 @@ class AnswerStore:
             exchange = Exchange(unit.judge.name, unit.judge.rubric(unit.asked), came, cost)
             self._store.leave(unit.key, exchange, replies, seconds=seconds)
 
-    def heard(self, unit: WorkUnit) -> Heard | None:
+    def heard(self, unit: WorkUnit) -> SavedReplies | None:
         """Return the replies of a session interrupted in an earlier part of the run; None if there are none."""
         return self._store.heard(unit.key) if self._store.unfinished else None
 

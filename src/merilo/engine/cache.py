@@ -13,7 +13,16 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from merilo.engine.cache_file import CacheFile, default_path
-from merilo.runs.database import COMMIT_SECONDS, ERRORS, MOST_AT_ONCE, Due, Trouble, places, seal, trouble_of
+from merilo.runs.database import (
+    COMMIT_SECONDS,
+    ERRORS,
+    MOST_AT_ONCE,
+    CommitPolicy,
+    StoreProblem,
+    places,
+    seal,
+    trouble_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -50,7 +59,7 @@ class VerdictCache:
         """Open or create the cache. Raises RunError if it cannot be used."""
         self._notices: list[str] = []
         self._file: CacheFile | None = CacheFile.open(path, tell=self._notices.append)
-        self._due = Due(WRITE_ROWS, WRITE_SECONDS)
+        self._due = CommitPolicy(WRITE_ROWS, WRITE_SECONDS)
         self._waiting: dict[bytes, tuple[Verdict, Question[Any], str]] = {}  # pending: verdict, question, judge
         self._bad: set[bytes] = set()  # rows that failed their checks, to be replaced
         self._absent: set[bytes] = set()  # known misses, valid until another process writes
@@ -133,7 +142,7 @@ class VerdictCache:
         seconds = self._due.due_in()
         return None if seconds is None else max(seconds, self._not_before - time.monotonic())
 
-    def commit(self, *, wait_s: float | None = None) -> Trouble | None:
+    def commit(self, *, wait_s: float | None = None) -> StoreProblem | None:
         """Make all verdicts put so far durable and visible to other processes; return the problem that prevented it, if
         any.
 
@@ -153,13 +162,13 @@ class VerdictCache:
     def close(self) -> str | None:
         """Commit and close; return a message if another process prevented the last commit."""
         trouble = self.commit(wait_s=_LAST_WAIT_S)
-        if trouble is Trouble.DAMAGED:
+        if trouble is StoreProblem.DAMAGED:
             trouble = self.commit(wait_s=_LAST_WAIT_S)  # into the file that replaced the damaged one
         if self._file is None:
             return None
         file, self._file = self._file, None
         file.close()
-        if trouble is not Trouble.BUSY:
+        if trouble is not StoreProblem.BUSY:
             return None
         return (
             f"Another process kept the verdict cache {file.path} locked for {_LAST_WAIT_S:g} s. "
@@ -201,20 +210,20 @@ class VerdictCache:
             number = self._sources[judge, kind] = found[0]
         return number
 
-    def _suffer(self, error: Exception) -> Trouble:
+    def _suffer(self, error: Exception) -> StoreProblem:
         """Handle an error of SQLite: retry later, continue with a new file, or continue without a cache. Return its
         kind.
         """
         self._version = None  # forget the known misses: the failed look-up may have missed rows
         trouble = trouble_of(error)
-        if trouble is Trouble.BUSY:
+        if trouble is StoreProblem.BUSY:
             self._not_before = time.monotonic() + _AGAIN_S
             return trouble
         self._sources.clear()
         self._bad.clear()
         if self._file is None:
             return trouble
-        if trouble is Trouble.DAMAGED:
+        if trouble is StoreProblem.DAMAGED:
             self._file = self._file.replaced(error)
         else:
             self._file.given_up(error)

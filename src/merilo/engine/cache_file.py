@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from merilo.errors import RunError
-from merilo.runs.database import ERRORS, Trouble, connected, said, seal, trouble_of
+from merilo.runs.database import ERRORS, StoreProblem, connected, said, seal, trouble_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -102,7 +102,7 @@ class CacheFile:
         try:
             return _opened(path)
         except ERRORS as error:
-            if trouble_of(error) is not Trouble.DAMAGED:
+            if trouble_of(error) is not StoreProblem.DAMAGED:
                 raise
             fresh = _set_aside(path, lock, error, tell, wait_s=_ALONE_WAIT_S)
             if fresh is not None:
@@ -110,7 +110,7 @@ class CacheFile:
         try:
             return _opened(path)  # another process may have replaced the damaged file in the meantime
         except ERRORS as error:
-            if trouble_of(error) is not Trouble.DAMAGED:
+            if trouble_of(error) is not StoreProblem.DAMAGED:
                 raise
             raise RunError(f"{_occupied(path, error)} Run without it (--no-cache), or try again later.") from error
 
@@ -202,7 +202,7 @@ def _opened(path: Path) -> sqlite3.Connection:
             _prepare(path, db)
         except ERRORS as error:
             db.close()
-            if trouble_of(error) is not Trouble.BUSY or time.monotonic() > give_up:
+            if trouble_of(error) is not StoreProblem.BUSY or time.monotonic() > give_up:
                 raise
             time.sleep(0.05)  # while opening, SQLite refuses some locks at once, whatever the busy timeout
         except BaseException:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from merilo.engine.cache_file import CacheFile
 from merilo.errors import RunError, UsageError
-from merilo.runs.database import ERRORS, Trouble, said, trouble_of
+from merilo.runs.database import ERRORS, StoreProblem, said, trouble_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -116,7 +116,7 @@ def _telling(path: Path) -> Generator[None]:
     try:
         yield
     except ERRORS as error:
-        if trouble_of(error) is Trouble.DAMAGED:
+        if trouble_of(error) is StoreProblem.DAMAGED:
             message = f"The verdict cache {path} is damaged ({said(error)}). Delete it; the next run creates a new one."
         else:
             message = f"The verdict cache {path} cannot be used ({said(error)}). Try again later."

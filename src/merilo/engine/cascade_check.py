@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Answer, Plan
     from merilo.judging.questions import Question
     from merilo.judging.verdicts import Verdict
-    from merilo.runs.stages import Said
+    from merilo.runs.stages import StageAnswer
     from merilo.runs.store import Store
 
 
@@ -188,7 +188,7 @@ class _Earlier(NamedTuple):
 class _CascadeAnswer(NamedTuple):
     """A cascade's answer to a question, and the judge before the last that gave it, if one did."""
 
-    said: Said
+    said: StageAnswer
     lot: int
     """Random number of the question. The questions with the lowest numbers are audited."""
     earlier: _Earlier | None
@@ -231,7 +231,7 @@ def _accepted(store: Path, cascade: Cascade, role: str) -> Iterator[tuple[int, i
                 yield _lot(cascade, said), place, said.key
 
 
-def _lot(cascade: Cascade, said: Said) -> int:
+def _lot(cascade: Cascade, said: StageAnswer) -> int:
     """Return a signed 64-bit number that depends only on the seed and the question."""
     text = f"{cascade.seed} {said.kind} {said.question}".encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little", signed=True)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from merilo.judges.base import OutgoingRequest
     from merilo.metrics.base import Metric
     from merilo.providers.base import Provider
-    from merilo.runs.measured_usage import Measured
+    from merilo.runs.measured_usage import MeasuredUsage
 
 _REASKED_CHARACTERS: Final = 4_500
 """Maximum characters that a re-ask adds to a request: the quoted reply, its error and the instruction."""
@@ -90,7 +90,7 @@ class DryRun:
         answers: AnswerStore,
         held: Callable[[WorkUnit], Held],
         usd: Pricer,
-        measured: Mapping[tuple[str, bytes], Measured],
+        measured: Mapping[tuple[str, bytes], MeasuredUsage],
     ) -> None:
         """`held` looks up known answers; `measured` are means by judge and digest of the rubric."""
         self.counted: dict[str, QuestionCounts] = {}

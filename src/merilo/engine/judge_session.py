@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Answer, Plan, Step
     from merilo.judging.questions import Pack, Question
     from merilo.providers.base import Usage
-    from merilo.runs.store import Heard
+    from merilo.runs.store import SavedReplies
 
 _log = logging.getLogger("merilo")
 
@@ -68,7 +68,7 @@ def talk_about(unit: WorkUnit, answers: AnswerStore, price: Pricer = own_price) 
 class DirectSession:
     """A session with a judge that sends its own requests."""
 
-    def __init__(self, unit: WorkUnit, price: Pricer = own_price, saved: Heard | None = None) -> None:
+    def __init__(self, unit: WorkUnit, price: Pricer = own_price, saved: SavedReplies | None = None) -> None:
         """`saved`: the replies received before the session was interrupted in an earlier part of the run."""
         self.unit = unit
         self._price = price
@@ -125,7 +125,7 @@ class DirectSession:
         price = self._price(send.provider, usage)
         return None if price is None or cost is None else cost + price
 
-    def _recall(self, saved: Heard) -> None:
+    def _recall(self, saved: SavedReplies) -> None:
         # the judge is deterministic: the stored replies lead it to the step at which it was interrupted
         left = list(saved.replies)
         while self.sends and len(left) >= len(self.sends):

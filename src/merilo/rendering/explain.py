@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Answer
     from merilo.metrics.base import Outcome
     from merilo.results.sample_detail import Case, ContextView, Remark, StatementView
-    from merilo.runs.store import Asked
+    from merilo.runs.store import StoredQuestion
 
 ALL_SENTENCES = 20
 """Contexts with at most this many sentences are shown in full."""
@@ -195,7 +195,7 @@ def _asked(page: Page, case: Case, *, full: bool) -> None:
             page.text(text, indent=2)
 
 
-def _subject(case: Case, asked: Asked, width: int) -> str:
+def _subject(case: Case, asked: StoredQuestion, width: int) -> str:
     index = case.context_of(asked)
     if index is not None:
         return f" of context {index + 1}"
@@ -209,7 +209,7 @@ def _subject(case: Case, asked: Asked, width: int) -> str:
     return f' of "{cut(str(subject), max(width, 20))}"'
 
 
-def _against(case: Case, asked: Asked) -> tuple[str, Answer]:
+def _against(case: Case, asked: StoredQuestion) -> tuple[str, Answer]:
     """Return the text that a statement was checked against, if not the contexts, and the answer to show with it.
 
     An answer about another text has no context indices to show.
@@ -224,7 +224,7 @@ def _against(case: Case, asked: Asked) -> tuple[str, Answer]:
     return checked, bare(answer) if len(question.contexts) == 1 else answer
 
 
-def _carried(asked: Asked) -> str:
+def _carried(asked: StoredQuestion) -> str:
     if asked.cached:
         return "answered from the cache; the raw reply is stored in the run that asked"
     parts = [f"answered by {asked.judge}"]

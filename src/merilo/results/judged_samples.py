@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from merilo.metrics.base import Metric
     from merilo.results.label_forms import Form
     from merilo.runs.outcomes import OutcomeRecord
-    from merilo.runs.store import Asked, Store
+    from merilo.runs.store import Store, StoredQuestion
 
 _NEAR: Final = 1e-9
 _PREPARING: Final = frozenset({kind.kind for kind in (Noncommittal, Statements, Parts, Entities)})
@@ -254,7 +254,7 @@ def _in(quoted: bytes, names: frozenset[str]) -> bool:
     return (json.loads(quoted) if b"\\" in quoted else quoted[1:-1].decode()) in names
 
 
-def _items(asked: Sequence[Asked], kinds: Collection[str]) -> Iterator[Item]:
+def _items(asked: Sequence[StoredQuestion], kinds: Collection[str]) -> Iterator[Item]:
     for each in asked:
         form = form_of(each.question) if each.question.kind in kinds else None
         if form is not None and isinstance(each.answer, Verdict):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from merilo.data.sample import Context
     from merilo.judging.ask import Answer
     from merilo.runs.run import Run, SampleResult
-    from merilo.runs.store import Asked
+    from merilo.runs.store import StoredQuestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Case:
     """One sample of a run; `asked`: the questions of all its outcomes, each once, in the order asked."""
 
     result: SampleResult
-    asked: tuple[Asked, ...]
+    asked: tuple[StoredQuestion, ...]
 
     @classmethod
     def of(cls, run: Run, sample_id: str) -> Case:
@@ -95,7 +95,7 @@ class Case:
             [(kind, verdict, metric) for metric, pieces in self._pieces(About.TEXT) for _, _, kind, verdict in pieces]
         )
 
-    def context_of(self, asked: Asked) -> int | None:
+    def context_of(self, asked: StoredQuestion) -> int | None:
         """Return the index of the context that a question is about; None if it is not about a single context."""
         question = asked.question
         return self._places.get(question.sentences) if isinstance(question, Relevance | Usefulness) else None
@@ -109,8 +109,8 @@ class Case:
         return found
 
     @cached_property
-    def _asked_about(self) -> dict[int | None, list[Asked]]:
-        found: dict[int | None, list[Asked]] = {}
+    def _asked_about(self) -> dict[int | None, list[StoredQuestion]]:
+        found: dict[int | None, list[StoredQuestion]] = {}
         for each in self.asked:
             found.setdefault(self.context_of(each), []).append(each)
         return found
@@ -148,7 +148,7 @@ class Case:
             return remarks
         return tuple(replace(each, against=against) for each, against in zip(remarks, found, strict=True))
 
-    def _behind(self, metrics: Sequence[str]) -> list[Asked]:
+    def _behind(self, metrics: Sequence[str]) -> list[StoredQuestion]:
         """Return the questions of the outcomes of these metrics."""
         keys = {key for metric in metrics for key in self.result.records[metric].get("trail", [])}
         return [each for each in self.asked if each.key.hex() in keys]
@@ -177,7 +177,7 @@ class Case:
         )
 
 
-def rubric_name(asked: Asked) -> str:
+def rubric_name(asked: StoredQuestion) -> str:
     """Return the name of the rubric of a question; empty if it had none or it is not one of merilo's."""
     for question in (asked.question, Pack((asked.question,))):
         try:
@@ -200,7 +200,7 @@ def case_record(run: Run, case: Case) -> dict[str, Any]:  # Any: JSON
     }
 
 
-def _asked_record(asked: Asked) -> dict[str, Any]:  # Any: JSON
+def _asked_record(asked: StoredQuestion) -> dict[str, Any]:  # Any: JSON
     question = asked.question
     answer = asked.answer
     return {

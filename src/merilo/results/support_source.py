@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Answer
-    from merilo.runs.store import Asked
+    from merilo.runs.store import StoredQuestion
 
 
-def held_against(statement: str, answer: Answer, asked: Sequence[Asked], sample: Sample) -> str:
+def held_against(statement: str, answer: Answer, asked: Sequence[StoredQuestion], sample: Sample) -> str:
     """Return the text as a phrase, such as `the contexts and the response` if the answer was the same for both.
 
     Empty if unknown. `asked`: the questions of the metrics whose evidence the answer is.

@@ -51,7 +51,7 @@ ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
 """Exceptions of SQLite. If a message quotes a damaged file, Python may fail to decode the message itself."""
 
 
-class Trouble(Enum):
+class StoreProblem(Enum):
     """Kinds of SQLite errors."""
 
     BUSY = "busy"
@@ -64,17 +64,17 @@ class Trouble(Enum):
     """The disk is full, a limit is reached, or it fails."""
 
 
-def trouble_of(error: Exception) -> Trouble:
+def trouble_of(error: Exception) -> StoreProblem:
     """Return the kind of an error, which is one of ERRORS."""
     code: int | None = getattr(error, "sqlite_errorcode", None)  # a UnicodeDecodeError has none
     if code is None:
-        return Trouble.DAMAGED
+        return StoreProblem.DAMAGED
     primary = code & 0xFF
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL):
-        return Trouble.BUSY
+        return StoreProblem.BUSY
     if primary in _NOT_WRITABLE:
-        return Trouble.NOT_WRITABLE
-    return Trouble.DAMAGED if primary in _DAMAGED else Trouble.DISK
+        return StoreProblem.NOT_WRITABLE
+    return StoreProblem.DAMAGED if primary in _DAMAGED else StoreProblem.DISK
 
 
 def said(error: Exception) -> str:
@@ -137,7 +137,7 @@ def row_seal(*values: bytes | str | float | None) -> int:
     return found
 
 
-class Due:
+class CommitPolicy:
     """Schedule of commits: after a number of paid rows, or some seconds after the first pending row."""
 
     __slots__ = ("_paid", "_rows", "_seconds", "_since")

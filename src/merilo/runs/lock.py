@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 from merilo.errors import RunError
-from merilo.runs.database import ERRORS, Trouble, trouble_of
+from merilo.runs.database import ERRORS, StoreProblem, trouble_of
 from merilo.runs.files import LOCK, check_regular
 
 if TYPE_CHECKING:
@@ -40,11 +40,11 @@ class RunLock:
     def _error(self, error: Exception) -> RunError:
         path = self._directory / LOCK
         match trouble_of(error):
-            case Trouble.BUSY:
+            case StoreProblem.BUSY:
                 message = (
                     f"{self._directory} is being written by another process. Wait for it or choose another directory."
                 )
-            case Trouble.DAMAGED:
+            case StoreProblem.DAMAGED:
                 message = f"{path} is not a lock file of merilo ({error}). Delete it and try again."
             case _:
                 message = f"{self._directory} cannot be written ({error}). Choose another directory (--out)."

@@ -17,7 +17,7 @@ LEAST = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredUsage:
     """Means over the conversations of one judge through one rubric, re-asks included."""
 
     conversations: int
@@ -27,7 +27,7 @@ class Measured:
     seconds: float
 
 
-def measured_in(store: Path) -> Mapping[tuple[str, bytes], Measured]:
+def measured_in(store: Path) -> Mapping[tuple[str, bytes], MeasuredUsage]:
     """Return means by judge and digest of the rubric, if there are enough conversations and all tokens are known.
 
     Empty if the store cannot be read.
@@ -43,5 +43,6 @@ def measured_in(store: Path) -> Mapping[tuple[str, bytes], Measured]:
     except ERRORS:
         return {}
     return {
-        (judge, rubric): Measured(count, *(total / count for total in totals)) for judge, rubric, count, *totals in rows
+        (judge, rubric): MeasuredUsage(count, *(total / count for total in totals))
+        for judge, rubric, count, *totals in rows
     }

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from merilo.runs import content
 from merilo.runs.database import seal
-from merilo.runs.records import Damaged
+from merilo.runs.records import CorruptRow
 
 if TYPE_CHECKING:
     import sqlite3
 
     from merilo.judging.verdicts import Failure
     from merilo.providers.base import Reply
-    from merilo.runs.store_errors import Telling
+    from merilo.runs.store_errors import StoreErrorContext
 
 
-class Heard(NamedTuple):
+class SavedReplies(NamedTuple):
     """The replies received before a session was interrupted."""
 
     replies: tuple[Reply | Failure | None, ...]
@@ -30,12 +30,12 @@ class Heard(NamedTuple):
     """Cost in USD; None if the price is unknown."""
 
 
-class BrokenOff:
+class PartialReplies:
     """The partial replies of one store, by the key of the question. Rows are held in memory until the store calls
     `write`.
     """
 
-    def __init__(self, connection: sqlite3.Connection, telling: Telling) -> None:
+    def __init__(self, connection: sqlite3.Connection, telling: StoreErrorContext) -> None:
         self._db = connection
         self._telling = telling
         self._read: dict[bytes, int] | None = None  # exchange number by key; read when first needed
@@ -62,7 +62,7 @@ class BrokenOff:
         self._added[key] = (exchange, _seal_of(key, replies, cost_usd))
         self._exchanges[key] = exchange
 
-    def heard(self, key: bytes) -> Heard:
+    def heard(self, key: bytes) -> SavedReplies:
         """Return the partial replies under this key. They are returned only once, and must have been written before."""
         from merilo.judges.recorded_replies import heard
 
@@ -72,9 +72,9 @@ class BrokenOff:
             statement = f"SELECT replies, cost_usd, unfinished.seal FROM {joined} WHERE key = ?"  # noqa: S608  our own
             row = self._db.execute(statement, (key,)).fetchone()
             if row is None or _seal_of(key, str(row[0]), row[1]) != row[2]:
-                raise Damaged("the replies of an interrupted conversation do not match their seal")
+                raise CorruptRow("the replies of an interrupted conversation do not match their seal")
             replies = json.loads(row[0])
-            return Heard(tuple(None if each is None else heard(each) for each in replies), row[1])
+            return SavedReplies(tuple(None if each is None else heard(each) for each in replies), row[1])
 
     def drop(self, key: bytes) -> bool:
         """Drop the partial replies under this key; return True if there were any."""
@@ -107,7 +107,7 @@ class BrokenOff:
             with self._telling:
                 rows = self._db.execute("SELECT key, exchange FROM unfinished").fetchall()
                 if not all(isinstance(key, bytes) and isinstance(number, int) for key, number in rows):
-                    raise Damaged("an interrupted conversation has no key")
+                    raise CorruptRow("an interrupted conversation has no key")
                 self._read = dict(rows)
         return self._read
 

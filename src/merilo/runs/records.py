@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _WORDS = frozenset({"role", "language"})  # short texts that are stored in the record itself
 
 
-class Damaged(ValueError):
+class CorruptRow(ValueError):
     """A stored row that merilo did not write like this; the message is a phrase that names the problem."""
 
 
@@ -38,7 +38,7 @@ class Exchange(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class StoredQuestion:
     """A stored question with its answer and the raw replies that the answer is based on."""
 
     key: bytes
@@ -57,7 +57,7 @@ class Conversation:
     judge: str
     rubric: str
     replies: tuple[dict[str, Any], ...]  # Any: replies as they were recorded
-    asked: tuple[Asked, ...]
+    asked: tuple[StoredQuestion, ...]
     cached: bool
     """True if the answer came from the cache, so that the judge and the replies are not known here."""
 
@@ -97,7 +97,7 @@ def question_from(kind: str, record: str, text_of: Callable[[bytes], str]) -> Qu
                 values[name] = _text_from(bytes.fromhex(digest), form, text_of)
         question: Question[Any] = KINDS[kind](**values)
     except (KeyError, TypeError, ValueError) as error:
-        raise Damaged(f"a question cannot be read: {error}") from error
+        raise CorruptRow(f"a question cannot be read: {error}") from error
     return question
 
 
@@ -110,7 +110,7 @@ def _text_from(digest: bytes, form: str, text_of: Callable[[bytes], str]) -> str
         found = tuple(json.loads(text))
         right = digest_texts(found) == digest
     if not right:
-        raise Damaged("a text does not match its digest")
+        raise CorruptRow("a text does not match its digest")
     return found
 
 
@@ -127,13 +127,13 @@ def answer_from(
     """Return the answer that `answer_texts` wrote; `sealed` is its seal, None in a store without. Raises Damaged."""
     text, failed = (failure or "", True) if verdict is None else (verdict, False)
     if sealed is not None and seal(key, text, failure=failed) != sealed:
-        raise Damaged("an answer does not match its seal")
+        raise CorruptRow("an answer does not match its seal")
     try:
         if not failed:
             return kind.from_json(text)
         return Failure.from_fields(json.loads(text))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise Damaged(f"an answer cannot be read: {error}") from error
+        raise CorruptRow(f"an answer cannot be read: {error}") from error
 
 
 def replies_text(replies: Sequence[Reply | Failure | None]) -> str:
@@ -151,7 +151,7 @@ def replies_from(text: str) -> tuple[dict[str, Any], ...] | None:  # Any: replie
         found = json.loads(text)
         return None if found is None else tuple(found)
     except (TypeError, ValueError) as error:
-        raise Damaged(f"replies cannot be read: {error}") from error
+        raise CorruptRow(f"replies cannot be read: {error}") from error
 
 
 def total(numbers: Iterator[int | None]) -> int | None:

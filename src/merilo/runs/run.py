@@ -37,7 +37,7 @@ from merilo.runs.publish import write_file
 from merilo.runs.scales import NO_SCALE, recorded_scale
 from merilo.runs.seal import Inspected, broken_seal, inspect_seal, stamp
 from merilo.runs.stages import answered_by
-from merilo.runs.store import FORMAT, Asked, Store
+from merilo.runs.store import FORMAT, Store, StoredQuestion
 from merilo.runs.store_errors import newer, without_text
 
 if TYPE_CHECKING:
@@ -386,7 +386,7 @@ class Run:
                     return SampleResult.of(sample, records)
         raise RunError(f"{self.path} has no outcome of a sample with the id {sample_id!r}.")
 
-    def asked(self, keys: Sequence[str]) -> list[Asked]:
+    def asked(self, keys: Sequence[str]) -> list[StoredQuestion]:
         """Return the questions under these hex keys, with answers, rubrics and raw replies. Ignores unknown keys."""
         store = open_store(self)
         try:
@@ -395,9 +395,9 @@ class Run:
         finally:
             store.close()
 
-    def _by_stages(self, store: Store, asked: Sequence[Asked]) -> list[Asked]:
+    def _by_stages(self, store: Store, asked: Sequence[StoredQuestion]) -> list[StoredQuestion]:
         """Replace questions to cascades by the same questions to the judges that answered them."""
-        found: dict[bytes, Asked] = {}
+        found: dict[bytes, StoredQuestion] = {}
         for role, judge in self.manifest.judges.items():
             marks = cast("Mapping[str, Any]", judge.get("fingerprint") or {})
             roles = {role, judge.get("name")} if marks.get("judge") == "cascade" else set[object]()

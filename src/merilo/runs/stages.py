@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
-    from merilo.runs.records import Asked
+    from merilo.runs.records import StoredQuestion
     from merilo.runs.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class StageAnswer:
     """One question to a judge in one role, and the judge's answer."""
 
     key: bytes
@@ -39,7 +39,7 @@ class Said:
     """The verdict as JSON; None for a failure."""
 
 
-def said_in(store: Path, role: str) -> Iterator[Said]:
+def said_in(store: Path, role: str) -> Iterator[StageAnswer]:
     """Yield all committed answers to questions in this role, in the order in which they were answered.
 
     Raises RunError if the store cannot be read.
@@ -49,12 +49,12 @@ def said_in(store: Path, role: str) -> Iterator[Said]:
     try:
         with closing(read_only(store)) as db:
             for key, kind, question, verdict in db.execute(statement, (len(opening), opening)):
-                yield Said(key, kind, question[len(opening) :], verdict)
+                yield StageAnswer(key, kind, question[len(opening) :], verdict)
     except ERRORS as error:
         raise told(store, error) from error
 
 
-def answered_by(path: Path, store: Store, asked: Sequence[Asked], judges: int) -> list[Asked]:
+def answered_by(path: Path, store: Store, asked: Sequence[StoredQuestion], judges: int) -> list[StoredQuestion]:
     """Return questions to a cascade of this many judges, each with the replies of the judge that answered it.
 
     Key, role and answer stay those of the cascade. A question without a matching answer of a judge is returned
@@ -68,7 +68,7 @@ def answered_by(path: Path, store: Store, asked: Sequence[Asked], judges: int) -
         for each in asked
         for place in range(judges)
     }
-    found: dict[bytes, Asked] = {}
+    found: dict[bytes, StoredQuestion] = {}
     among = f"question IN ({places(len(texts))})"
     statement = f"SELECT kind, question, key FROM answers WHERE {among} ORDER BY rowid"  # noqa: S608  our own constants
     try:

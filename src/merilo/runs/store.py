@@ -23,7 +23,7 @@ from merilo.runs.database import (
     COMMIT_SECONDS,
     ERRORS,
     MOST_AT_ONCE,
-    Due,
+    CommitPolicy,
     connected,
     places,
     read_only,
@@ -32,9 +32,9 @@ from merilo.runs.database import (
 )
 from merilo.runs.ledger import Charges
 from merilo.runs.migrations import EXCHANGE_SEALED, FORMAT
-from merilo.runs.partial_replies import BrokenOff, Heard
-from merilo.runs.records import Asked, Conversation, Damaged, Exchange
-from merilo.runs.store_errors import Telling, demand, newer, told
+from merilo.runs.partial_replies import PartialReplies, SavedReplies
+from merilo.runs.records import Conversation, CorruptRow, Exchange, StoredQuestion
+from merilo.runs.store_errors import StoreErrorContext, demand, newer, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from merilo.judging.questions import Question
     from merilo.judging.verdicts import Failure, Verdict
 
-__all__ = ["FORMAT", "Asked", "Conversation", "Exchange", "Heard", "Spent", "Store"]
+__all__ = ["FORMAT", "Conversation", "Exchange", "SavedReplies", "Spent", "Store", "StoredQuestion"]
 
 _REMEMBERED_TEXTS = 20_000
 _REMEMBERED_KEYS = 50_000
@@ -74,10 +74,10 @@ class Store:
     def __init__(self, connection: sqlite3.Connection, path: Path, *, found: int = FORMAT) -> None:
         """`found`: the format of the file. Answers have seals from format 2 on, other rows from format 4 on."""
         self._db = connection
-        self._telling = Telling(connection, path)
+        self._telling = StoreErrorContext(connection, path)
         self._seal = "seal" if found >= _SEALED_ANSWERS else "NULL"
         self._rows_sealed = found >= _SEALED_ROWS
-        self._due = Due(COMMIT_ROWS, COMMIT_SECONDS)
+        self._due = CommitPolicy(COMMIT_ROWS, COMMIT_SECONDS)
         self._incoming = 0
         self._sample_rows: dict[str, tuple[int, str]] = {}  # pending, by id: position and record
         self._answers: dict[bytes, Answer] = {}  # pending, for look-ups
@@ -88,7 +88,7 @@ class Store:
         self._absent: set[bytes] = set()  # known misses, so that storing these keys needs no look-up
         self._unsent: dict[tuple[str, str, float | None], int] = {}  # exchanges without a request share one row
         self._exchanges: int | None = None  # the highest number in use
-        self._broken_off = BrokenOff(connection, self._telling)
+        self._broken_off = PartialReplies(connection, self._telling)
 
     @classmethod
     def open(cls, path: Path, *, create: bool = False) -> Store:
@@ -271,7 +271,7 @@ class Store:
             ).fetchall()
             for key, verdict, failure, sealed in rows:
                 if key not in wanted:
-                    raise Damaged("an answer is stored under the key of another")
+                    raise CorruptRow("an answer is stored under the key of another")
                 held[key] = records.answer_from(key, verdict, failure, sealed, wanted[key])
         if len(rows) < len(keys):
             if len(self._absent) > _REMEMBERED_KEYS:
@@ -336,7 +336,7 @@ class Store:
         """True if there are partial replies of interrupted sessions."""
         return bool(self._broken_off)
 
-    def heard(self, key: bytes) -> Heard | None:
+    def heard(self, key: bytes) -> SavedReplies | None:
         """Return the partial replies under this key, once; None if there are none."""
         if key not in self._broken_off:
             return None
@@ -383,7 +383,7 @@ class Store:
         with self._telling:
             self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, text))
 
-    def asked(self, key: bytes) -> Asked | None:
+    def asked(self, key: bytes) -> StoredQuestion | None:
         """Return the question under this key with its answer, rubric and raw replies; None if there is none."""
         self.commit()
         row = self._one(self._select("key = ?"), key)
@@ -560,12 +560,12 @@ class Store:
         columns = f"rowid, key, kind, question, verdict, failure, {self._seal}, cached, {about}, exchange"
         return f"SELECT {columns} FROM answers WHERE {where}"  # noqa: S608  our own constants
 
-    def _asked(self, row: tuple[Any, ...], sent: _Sent) -> Asked:
+    def _asked(self, row: tuple[Any, ...], sent: _Sent) -> StoredQuestion:
         _, key, kind, record, verdict, failure, sealed, cached, about, number = row
         self._check_row(about, key, kind, record, cached, number)
         question = records.question_from(kind, record, self._read_text)
         answer = records.answer_from(key, verdict, failure, sealed, question.verdict)
-        return Asked(key, question, answer, bool(cached), sent.judge, sent.rubric, sent.replies or ())
+        return StoredQuestion(key, question, answer, bool(cached), sent.judge, sent.rubric, sent.replies or ())
 
     def _same_conversation(self, row: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         """Return the rows of the same conversation, which were written one after another."""
@@ -582,13 +582,13 @@ class Store:
         row = self._one(f"SELECT text, {sealed} FROM exchanges JOIN texts ON digest = rubric WHERE id = ?", number)  # noqa: S608  our own constants
         if row is None:
             if number is not None:
-                raise Damaged("a conversation is missing")
+                raise CorruptRow("a conversation is missing")
             return _Sent("", "", None)
         text, *values, seal_found = row
         self._check_row(seal_found, *values)
         _, judge, rubric, replies, *_ = values
         if digest_text(text) != rubric:
-            raise Damaged("a rubric does not match its digest")
+            raise CorruptRow("a rubric does not match its digest")
         return _Sent(judge, text, records.replies_from(replies))
 
     def _text(self, digest: bytes, text: str | tuple[str, ...]) -> None:
@@ -602,7 +602,7 @@ class Store:
     def _read_text(self, digest: bytes) -> str:
         row = self._one("SELECT text FROM texts WHERE digest = ?", digest)
         if row is None:
-            raise Damaged("a text is missing")
+            raise CorruptRow("a text is missing")
         return str(row[0])
 
     def _sample(self, record: str) -> Sample:
@@ -616,7 +616,7 @@ class Store:
         found = self._one(f"SELECT 1 FROM {table} NOT INDEXED WHERE {column} = ?", value)  # noqa: S608  our own constants
         if found is not None:
             with self._telling:
-                raise Damaged("an index does not match its table")
+                raise CorruptRow("an index does not match its table")
 
     @property
     def _row_seal(self) -> str:
@@ -627,7 +627,7 @@ class Store:
         """Raise RunError if a row does not match its seal; older rows have none."""
         if self._rows_sealed and row_seal(*values) != sealed:
             with self._telling:
-                raise Damaged("a row does not match its seal")
+                raise CorruptRow("a row does not match its seal")
 
     def _one(self, statement: str, *values: object) -> Any:  # Any: a row of the statement's columns, or None
         with self._telling:

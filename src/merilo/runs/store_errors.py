@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from merilo.errors import DataError, RunError
-from merilo.runs.database import ERRORS, Trouble, said, trouble_of
+from merilo.runs.database import ERRORS, StoreProblem, said, trouble_of
 from merilo.runs.migrations import FORMAT
 
 if TYPE_CHECKING:
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-_SENTENCES: Final[Mapping[Trouble, str]] = {
-    Trouble.BUSY: "{path} is being written by another process. Wait for it and try again.",
-    Trouble.NOT_WRITABLE: "{path} cannot be opened or written ({error}). Make it writable or choose another directory.",
-    Trouble.DISK: "{path} cannot be written or read ({error}): the disk is full or fails. Free some space and repeat "
+_SENTENCES: Final[Mapping[StoreProblem, str]] = {
+    StoreProblem.BUSY: "{path} is being written by another process. Wait for it and try again.",
+    StoreProblem.NOT_WRITABLE: "{path} cannot be opened or written ({error}). Make it writable or choose another directory.",
+    StoreProblem.DISK: "{path} cannot be written or read ({error}): the disk is full or fails. Free some space and repeat "
     "the command to resume; the answers so far are stored.",
-    Trouble.DAMAGED: "{path} is damaged ({error}). Start a new run in another directory (--out); answers in the "
+    StoreProblem.DAMAGED: "{path} is damaged ({error}). Start a new run in another directory (--out); answers in the "
     "verdict cache are reused.",
 }
 
 
-class Telling:
+class StoreErrorContext:
     """Context manager that turns an error in its block into a RunError and rolls back an open transaction."""
 
     __slots__ = ("_db", "_path")
@@ -64,7 +64,7 @@ def without_text(path: Path, sample: str) -> RunError:
 
 def told(path: Path, error: Exception) -> RunError:
     """Return the RunError for an error of SQLite or for damaged content."""
-    trouble = trouble_of(error) if isinstance(error, sqlite3.Error) else Trouble.DAMAGED
+    trouble = trouble_of(error) if isinstance(error, sqlite3.Error) else StoreProblem.DAMAGED
     return RunError(_SENTENCES[trouble].format(path=path, error=said(error)))
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from merilo.judging.questions import Question
-    from merilo.runs.store import Asked, Conversation, Store
+    from merilo.runs.store import Conversation, Store, StoredQuestion
 
 TAPE_FORMAT: Final = 1
 HEAD: Final = "merilo_tape"
@@ -134,7 +134,7 @@ class _Writer:
         record["asked"] = [self._asked(asked) for asked in conversation.asked]
         self._named("conversation", record)
 
-    def _asked(self, asked: Asked) -> dict[str, object]:
+    def _asked(self, asked: StoredQuestion) -> dict[str, object]:
         record: dict[str, object] = {"key": asked.key.hex(), "kind": asked.question.kind}
         record["question"] = self._question(asked.question)
         if isinstance(asked.answer, Failure):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
     from merilo.runs.run import Manifest
-    from merilo.runs.store import Asked, Conversation, Store
+    from merilo.runs.store import Conversation, Store, StoredQuestion
 
 _EXCERPT = 60
 _NOT_SHOWN = frozenset({"role", "draw", "language", "likely"})
@@ -56,7 +56,7 @@ class Recorded:
         self._judges = manifest.judges
         self._marks = {role: digest_json(_marks(judge)) for role, judge in manifest.judges.items()}
         self._again = again
-        self._at: dict[bytes, Asked | None] = {}
+        self._at: dict[bytes, StoredQuestion | None] = {}
         self._reread: dict[bytes, Answer] = {}
         self._index: dict[bytes, bytes] | None = None
 
@@ -69,13 +69,13 @@ class Recorded:
         """Return the questions with these keys, for the plan that asked them in this order."""
         return Trail(self, tuple(keys))
 
-    def at(self, key: bytes) -> Asked | None:
+    def at(self, key: bytes) -> StoredQuestion | None:
         """Return the question with this key; None if there is none."""
         if key not in self._at:
             self._at[key] = self._store.asked(key)
         return self._at[key]
 
-    def answer(self, asked: Asked) -> Answer:
+    def answer(self, asked: StoredQuestion) -> Answer:
         """Return the answer to a recorded question."""
         if self._again is None:
             return asked.answer
@@ -89,7 +89,7 @@ class Recorded:
             return True
         return self._address(stored) == self._address(asked)
 
-    def find(self, question: Question[Any]) -> Asked | None:
+    def find(self, question: Question[Any]) -> StoredQuestion | None:
         """Return a recorded question with the same content, draw and judge, of any metric; None if there is none.
 
         A question may be recorded several times, judged in different packs. Then one with a verdict is preferred to a
@@ -130,7 +130,7 @@ class Recorded:
         special = self._marks.get(SPECIAL.get(type(question), ""))
         return special or self._marks.get(question.role) or self._marks.get("judge", b"")
 
-    def _read_again(self, asked: Asked) -> None:
+    def _read_again(self, asked: StoredQuestion) -> None:
         conversation = self._store.conversation(asked.key)
         together = (asked,) if conversation is None else conversation.asked
         now = None if conversation is None else self._parsed(conversation)
@@ -177,7 +177,7 @@ class Trail:
             asked = self._elsewhere(question)
         return None if asked is None else (asked.key, self._recorded.answer(asked))
 
-    def _elsewhere(self, question: Question[Any]) -> Asked | None:
+    def _elsewhere(self, question: Question[Any]) -> StoredQuestion | None:
         for key in self._keys:
             asked = self._recorded.at(key)
             if asked is not None and self._recorded.same(asked.question, question):
