@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import betaincinv, ndtr
 
 from merilo.stats.column import Column
-from merilo.stats.compare import Reading, compare
+from merilo.stats.compare import Conclusion, compare
 from merilo.stats.correction import Labels, correct
 from merilo.stats.means import mean_interval
 from merilo.stats.paired import paired_test
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from merilo.stats.means import Estimate
+    from merilo.stats.means import MeanEstimate
 
     Numbers = NDArray[np.float64]
 
@@ -102,7 +102,7 @@ class Coverage:
     """Mean number of units (samples or clusters) off the commoner end of the range."""
 
 
-def hit(estimate: Estimate, truth: float) -> bool:
+def hit(estimate: MeanEstimate, truth: float) -> bool:
     """Whether there is an interval, and it covers the truth."""
     ends = estimate.interval.ends
     return ends is not None and ends[0] <= truth <= ends[1]
@@ -157,7 +157,7 @@ def nested(source: np.random.Generator, groups: int, members: int, correlation: 
     return ndtr(np.sqrt(correlation) * shared + np.sqrt(1 - correlation) * own)
 
 
-def _coverage(found: list[Estimate], units: list[Numbers], truth: float, error: float) -> Coverage:
+def _coverage(found: list[MeanEstimate], units: list[Numbers], truth: float, error: float) -> Coverage:
     told = [each.interval.ends for each in found if each.interval.ends is not None]
     width = np.mean([high - low for low, high in told]) / (2 * 1.959963984540054 * error) if told else np.inf
     off = float(np.mean([len(each) - max((each == 0).sum(), (each == 1).sum()) for each in units]))
@@ -187,7 +187,7 @@ def false_alarms(size: int, *, studies: int, seed: int, members: int = 1) -> flo
             for side in (0, 1)
         ]
         found = compare({name: (sides[0][k], sides[1][k]) for k, name in enumerate(names)}, clusters=clusters)
-        higher = (Reading.FIRST_HIGHER, Reading.SECOND_HIGHER)
+        higher = (Conclusion.FIRST_HIGHER, Conclusion.SECOND_HIGHER)
         alarms += any(each.reading in higher for each in found.values())
     return alarms / studies
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import stats
 from simulated import SHAPES, Shape, nested
 
-from merilo.stats.gate import Drop, Verdict
+from merilo.stats.gate import GateVerdict, PairedDifferences
 from merilo.stats.means import mean_interval
 from merilo.stats.one_sided import mean_limits
 from merilo.stats.paired import paired_of
@@ -243,7 +243,7 @@ def clustered_drop(name: str, clusters: int, *, studies: int, seed: int, members
         differences = sides[0] - sides[1]
         every = np.ones(len(differences), dtype=np.bool_)
         none = np.zeros(len(differences))
-        pairing = Drop(differences, every, ~every, none, none, codes, BOTH, 0.95)
+        pairing = PairedDifferences(differences, every, ~every, none, none, codes, BOTH, 0.95)
         limits.append(pairing.limits(differences, ~every))
     lower, upper = (np.array([getattr(each, side) for each in limits], dtype=float) for side in ("lower", "upper"))
     return Wrong(float((lower > 0).mean()), float((upper < 0).mean()))
@@ -261,9 +261,9 @@ def stopped_early(studies: int, *, seed: int) -> tuple[int, int]:
         values = shape.quantile(source.random(300))
         asked = float(np.clip(shape.mean + source.uniform(-0.2, 0.2), 0.01, 0.99))
         found = sequential_gate(values, asked, UNIT)
-        if found.verdict is not Verdict.CANNOT_TELL:
+        if found.verdict is not GateVerdict.CANNOT_TELL:
             limits = mean_limits(values[: found.units], UNIT)
-            claims = (limits.lower or 0) >= asked if found.verdict is Verdict.PASS else (limits.upper or 1) < asked
+            claims = (limits.lower or 0) >= asked if found.verdict is GateVerdict.PASS else (limits.upper or 1) < asked
             decided += 1
             contradicted += not claims
     return decided, contradicted

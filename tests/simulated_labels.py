@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from merilo.stats.means import Estimate
+    from merilo.stats.means import MeanEstimate
 
     Numbers = NDArray[np.float64]
 
@@ -192,11 +192,11 @@ def coverage(study: Study, *, studies: int, seed: int) -> Covered:
         return Covered(*(float(np.nanmean(each)) if not np.isnan(each).all() else np.nan for each in means.T))
 
 
-def _hit(estimate: Estimate, truth: float) -> bool:
+def _hit(estimate: MeanEstimate, truth: float) -> bool:
     ends = estimate.interval.ends
     return ends is not None and ends[0] - 1e-12 <= truth <= ends[1] + 1e-12
 
 
-def _width(estimate: Estimate) -> float:
+def _width(estimate: MeanEstimate) -> float:
     ends = estimate.interval.ends
     return np.nan if ends is None else ends[1] - ends[0]

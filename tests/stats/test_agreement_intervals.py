@@ -22,7 +22,7 @@ from merilo.stats.agreement_intervals import (
 )
 from merilo.stats.agreement_tables import aurocs, aurocs_without
 from merilo.stats.intervals import Interval, Method
-from merilo.stats.resampling import Measured, Resampling
+from merilo.stats.resampling import Measurement, Resampling
 
 QUICK = Resampling(resamples=400)
 
@@ -87,7 +87,7 @@ def test_clusters_make_intervals_wider() -> None:
     assert width(blind) < width(one) / 2
 
 
-def width(found: Measured) -> float:
+def width(found: Measurement) -> float:
     """How wide the interval is."""
     assert found.interval.ends is not None
     low, high = found.interval.ends
@@ -120,7 +120,7 @@ def test_values_lie_in_their_intervals() -> None:
     """Every measure of the example has an interval that holds its value."""
     found = example()
     for name in ("accuracy", "sensitivity", "specificity", "balanced_accuracy", "kappa", "ac1", "alpha", "auroc"):
-        each: Measured = getattr(found, name)
+        each: Measurement = getattr(found, name)
         assert each.value is not None
         assert each.interval.ends is not None, name
         assert each.interval.ends[0] <= each.value <= each.interval.ends[1]
@@ -133,7 +133,7 @@ def test_one_class_only() -> None:
     assert found.sensitivity.interval.method is Method.WILSON
     assert found.specificity.value is None
     for each in (found.kappa, found.balanced_accuracy, found.auroc, found.ac1, found.alpha):
-        assert each == Measured(None, Interval(None, "cannot tell: the human labels are all equal"))
+        assert each == Measurement(None, Interval(None, "cannot tell: the human labels are all equal"))
     assert found.calibration_error.value == pytest.approx(0.1)
 
 
@@ -180,7 +180,7 @@ def test_some_probabilities() -> None:
 def test_no_item_at_all() -> None:
     """Nothing to compare is a reason, not a number."""
     found = agreement([], [])
-    assert found.kappa == Measured(None, Interval(None, "cannot tell: there is no item"))
+    assert found.kappa == Measurement(None, Interval(None, "cannot tell: there is no item"))
     assert found.accuracy.value is None
 
 
@@ -258,11 +258,11 @@ def test_a_share_by_cluster() -> None:
 
 def test_the_mean_of_sources() -> None:
     """Each counts once; equal half widths h give h / sqrt(number); one without an interval takes the mean's away."""
-    parts = [Measured(value, Interval((value - 0.1, value + 0.1))) for value in (0.2, 0.4, 0.6, 0.8)]
+    parts = [Measurement(value, Interval((value - 0.1, value + 0.1))) for value in (0.2, 0.4, 0.6, 0.8)]
     found = mean_of(parts)
     assert found.value == pytest.approx(0.5)
     assert found.interval.ends == (pytest.approx(0.45), pytest.approx(0.55))
-    assert mean_of([*parts, Measured(0.5, Interval(None, "few"))]).interval.ends is None
+    assert mean_of([*parts, Measurement(0.5, Interval(None, "few"))]).interval.ends is None
     assert mean_of([]).value is None
 
 

@@ -11,7 +11,7 @@ from sklearn.metrics import cohen_kappa_score
 from merilo.stats.agreement import gwet_ac1, krippendorff_alpha
 from merilo.stats.agreement_pairs import PairAgreement, pair_agreement
 from merilo.stats.agreement_tables import Distance
-from merilo.stats.resampling import Measured, Resampling
+from merilo.stats.resampling import Measurement, Resampling
 
 QUICK = Resampling(resamples=400)
 
@@ -59,7 +59,7 @@ def test_places_may_be_changed(ordered: bool) -> None:
 
 def measures(found: PairAgreement) -> list[str]:
     """The names of the fields with an interval."""
-    return [each.name for each in fields(found) if isinstance(getattr(found, each.name), Measured)]
+    return [each.name for each in fields(found) if isinstance(getattr(found, each.name), Measurement)]
 
 
 def test_items_of_one_cluster_are_drawn_together() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from merilo.stats.column import Bounds, Column, Missing, align, bounds
-from merilo.stats.compare import Policy, Reading, against_first, compare, holm, moved
+from merilo.stats.compare import Conclusion, Policy, against_first, compare, holm, moved
 
 UNIT = (0.0, 1.0)
 SOURCE = np.random.default_rng(8)
@@ -44,7 +44,7 @@ def test_a_comparison_says_all_of_it() -> None:
     assert counts.wins + counts.ties + counts.losses == counts.pairs == 60
     assert found.standardised == pytest.approx(differences.mean() / differences.std(ddof=1))
     assert found.superiority == pytest.approx((counts.wins + counts.ties / 2) / 60)
-    assert found.reading is Reading.FIRST_HIGHER
+    assert found.reading is Conclusion.FIRST_HIGHER
     assert found.detectable is not None
     assert 2.8 < found.detectable / (differences.std(ddof=1) / np.sqrt(60)) < 2.9
 
@@ -54,14 +54,14 @@ def test_sides_exchanged_change_the_sign() -> None:
     one, other = (compare({"m": pair})["m"] for pair in ((column(GOOD), column(BAD)), (column(BAD), column(GOOD))))
     assert other.difference == pytest.approx(-(one.difference or 0))
     assert other.p == pytest.approx(one.p)
-    assert other.reading is Reading.SECOND_HIGHER
+    assert other.reading is Conclusion.SECOND_HIGHER
 
 
 def test_rounding_is_no_difference() -> None:
     """0.1 + 0.2 ties with 0.3."""
     found = compare({"m": (column([0.1 + 0.2] * 30), column([0.3] * 30))})["m"]
     assert found.counts.ties == 30
-    assert found.reading is Reading.CANNOT_TELL
+    assert found.reading is Conclusion.CANNOT_TELL
 
 
 def test_only_primary_metrics_are_read() -> None:
@@ -79,7 +79,7 @@ def test_a_metric_that_cannot_tell_counts_in_the_family() -> None:
     """A primary metric without a p-value still counts for Holm."""
     found = compare({"a": (column(GOOD), column(BAD)), "b": (column([0.5] * 60), column([0.5] * 60))})
     assert found["a"].adjusted == pytest.approx(2 * (found["a"].p or 0))
-    assert found["b"].reading is Reading.CANNOT_TELL
+    assert found["b"].reading is Conclusion.CANNOT_TELL
     assert "0 of 60 differences are not 0" in found["b"].reason
 
 
@@ -90,10 +90,10 @@ def test_silence_does_not_win() -> None:
     found = compare({"m": (silent, loud)})["m"]
     assert found.p is not None
     assert found.p < 0.001
-    assert found.reading is Reading.FIRST_HIGHER  # at worst they tie: 0 against 0
+    assert found.reading is Conclusion.FIRST_HIGHER  # at worst they tie: 0 against 0
     spoken = column([*BAD, *[0.6] * 15])
     found = compare({"m": (silent, spoken)})["m"]
-    assert found.reading is Reading.CANNOT_TELL
+    assert found.reading is Conclusion.CANNOT_TELL
     assert "15 samples have a score in one run only" in found.reason
     assert (found.counts.first_undefined, found.counts.second_undefined) == (15, 0)
     assert found.least is not None
@@ -120,14 +120,14 @@ def test_missing_in_both_is_nothing_to_compare() -> None:
     gaps: list[float | Missing] = [Missing.UNDEFINED, Missing.FAILED]
     found = compare({"m": (column([*GOOD, *gaps]), column([*BAD, *gaps[::-1]]))})["m"]
     assert found.counts.neither == 2
-    assert found.reading is Reading.FIRST_HIGHER
+    assert found.reading is Conclusion.FIRST_HIGHER
 
 
 def test_a_range_without_ends_cannot_bound_silence() -> None:
     """With one-sided missing outcomes in an infinite range nothing is told."""
     span = (0.0, float("inf"))
     found = compare({"m": (column([*GOOD, 1.0], span), column([*BAD, Missing.UNDEFINED], span))})["m"]
-    assert found.reading is Reading.CANNOT_TELL
+    assert found.reading is Conclusion.CANNOT_TELL
     assert "range is infinite" in found.reason
     lower = Column.of([Missing.UNDEFINED], span, higher_is_better=False)
     with pytest.raises(ValueError, match="worst"):
@@ -138,7 +138,7 @@ def test_no_overlap_is_a_sentence() -> None:
     """Runs without a common scored sample cannot be compared, and it is said."""
     for pair in ((column([]), column([])), (column([0.5, Missing.FAILED]), column([Missing.FAILED, 0.5]))):
         found = compare({"m": pair})["m"]
-        assert found.reading is Reading.CANNOT_TELL
+        assert found.reading is Conclusion.CANNOT_TELL
         assert found.reason == "cannot tell: there is no pair of scores"
         assert (found.first, found.second, found.superiority) == (None, None, None)
 
@@ -147,7 +147,7 @@ def test_clusters_reach_the_test() -> None:
     """Pairs of one document count once: a difference that pairs show, five clusters do not."""
     found = compare({"m": (column(GOOD), column(BAD))}, clusters=[place // 12 for place in range(60)])["m"]
     assert found.clusters == 5
-    assert found.reading is Reading.CANNOT_TELL
+    assert found.reading is Conclusion.CANNOT_TELL
     assert "of 5 clusters" in found.reason
 
 

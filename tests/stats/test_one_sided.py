@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.special import betaincinv
 
 from merilo.stats.column import Column
-from merilo.stats.gate import Verdict, gate_drop, gate_minimum
+from merilo.stats.gate import GateVerdict, gate_drop, gate_minimum
 from merilo.stats.means import mean_interval
 from merilo.stats.one_sided import GRID, lower_limit, mean_limits
 from merilo.stats.sequential import sequential_gate
@@ -151,7 +151,7 @@ def test_a_gate_that_stopped_early_claims_nothing_that_all_its_samples_do_not(na
         values = shape.quantile(source.random(300))
         for asked in (shape.mean - 0.1, shape.mean - 0.03, min(0.99, shape.mean + 0.06)):
             found = sequential_gate(values, asked, UNIT)
-            if found.verdict is Verdict.CANNOT_TELL:
+            if found.verdict is GateVerdict.CANNOT_TELL:
                 continue
             decided += 1
             column = Column.of(values[: found.units].tolist(), UNIT)

@@ -7,9 +7,9 @@ import time
 import numpy as np
 import pytest
 
-from merilo.stats.gate import Verdict
+from merilo.stats.gate import GateVerdict
 from merilo.stats.sequential import (
-    Looking,
+    StreamingGate,
     _bets,
     _capital,
     confidence_sequence,
@@ -84,7 +84,7 @@ def test_a_range_scales() -> None:
 
 def test_the_gate_stops_when_the_limit_passes_its_threshold() -> None:
     """It passes with the first unit at which the lower limit is at least the threshold, and fails likewise."""
-    for asked, verdict in ((0.4, Verdict.PASS), (0.6, Verdict.FAIL)):
+    for asked, verdict in ((0.4, GateVerdict.PASS), (0.6, GateVerdict.FAIL)):
         found = sequential_gate(LONG, asked, UNIT)
         assert found.verdict is verdict
         before, at = (sequential_interval(LONG[: found.units - back], UNIT, level=0.9).ends for back in (1, 0))
@@ -92,13 +92,13 @@ def test_the_gate_stops_when_the_limit_passes_its_threshold() -> None:
         assert at == pytest.approx(found.interval.ends, abs=1e-9)
         assert before[0] < asked < before[1]
         assert not found.interval.ends[0] < asked < found.interval.ends[1]
-    assert sequential_gate(LONG, 0.5, UNIT).verdict is Verdict.CANNOT_TELL
+    assert sequential_gate(LONG, 0.5, UNIT).verdict is GateVerdict.CANNOT_TELL
     assert sequential_gate(LONG, 0.5, UNIT).units == 1_000
 
 
 def test_no_unit_tells_nothing() -> None:
     """Without a unit nothing is told, and an infinite range is refused."""
-    assert sequential_gate([], 0.5, UNIT).verdict is Verdict.CANNOT_TELL
+    assert sequential_gate([], 0.5, UNIT).verdict is GateVerdict.CANNOT_TELL
     assert sequential_interval([], UNIT).note == "cannot tell from 0 scored samples"
     assert len(confidence_sequence([], UNIT).low) == 0
     with pytest.raises(ValueError, match="finite range"):
@@ -137,7 +137,7 @@ def test_values_one_by_one_decide_as_all_at_once(seed: int) -> None:
     rng = np.random.default_rng(seed)
     count, asked = int(rng.integers(1, 400)), float(rng.random())
     values = [rng.beta(2, 2, count), (rng.random(count) < 0.8) * 1.0, rng.beta(0.5, 4.5, count)][seed % 3]
-    looking = Looking(asked, UNIT)
+    looking = StreamingGate(asked, UNIT)
     for value in values.tolist():
         looking.add(value, value)
     found = sequential_gate(values, asked, UNIT)
@@ -147,18 +147,22 @@ def test_values_one_by_one_decide_as_all_at_once(seed: int) -> None:
 def test_what_is_unknown_passes_only_at_its_worst_and_fails_only_at_its_best() -> None:
     """Values known as an interval decide what their ends decide, and nothing where these disagree."""
     known, unknown = [1.0] * 60, [(0.0, 1.0)] * 60
-    looking = Looking(0.5, UNIT)
+    looking = StreamingGate(0.5, UNIT)
     for low, high in unknown:
         looking.add(low, high)
-    assert looking.verdict is Verdict.CANNOT_TELL
-    looking = Looking(0.5, UNIT)
+    assert looking.verdict is GateVerdict.CANNOT_TELL
+    looking = StreamingGate(0.5, UNIT)
     for value in known:
         looking.add(value, value)
-    assert looking.verdict is Verdict.PASS
+    assert looking.verdict is GateVerdict.PASS
 
 
 def test_a_minimum_that_every_mean_meets_or_none_is_decided_at_once() -> None:
     """At or below the lower end of the range it passes, above the upper end it fails, before any value."""
-    assert [Looking(asked, UNIT).verdict for asked in (-1.0, 0.0, 1.5)] == [Verdict.PASS, Verdict.PASS, Verdict.FAIL]
+    assert [StreamingGate(asked, UNIT).verdict for asked in (-1.0, 0.0, 1.5)] == [
+        GateVerdict.PASS,
+        GateVerdict.PASS,
+        GateVerdict.FAIL,
+    ]
     with pytest.raises(ValueError, match="finite range"):
-        Looking(0.5, (0.0, float("inf")))
+        StreamingGate(0.5, (0.0, float("inf")))

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from merilo.stats.agreement_intervals import Agreement, AnnotatorAgreement, GradeAgreement
     from merilo.stats.correction import Correction
     from merilo.stats.intervals import Interval
-    from merilo.stats.means import Estimate
-    from merilo.stats.resampling import Measured
+    from merilo.stats.means import MeanEstimate
+    from merilo.stats.resampling import Measurement
     from merilo.stats.rogan_gladen import CorrectedRate
 
 _REPORTED: Final = "reported"
@@ -101,7 +101,7 @@ def _by_labels(correction: Correction) -> str:
     return f"{which}, from {count(correction.labelled, 'labelled sample')}; {own}"
 
 
-def estimate_record(estimate: Estimate) -> dict[str, Any]:  # Any: JSON
+def estimate_record(estimate: MeanEstimate) -> dict[str, Any]:  # Any: JSON
     """Return an estimate as a JSON-able object."""
     return {
         "value": estimate.value,
@@ -150,7 +150,7 @@ def rate_record(rate: CorrectedRate) -> dict[str, Any]:  # Any: JSON
     }
 
 
-def measured_record(measured: Measured) -> dict[str, Any]:  # Any: JSON
+def measured_record(measured: Measurement) -> dict[str, Any]:  # Any: JSON
     """Return a measurement as a JSON-able object."""
     return {"value": measured.value, **interval_record(measured.interval)}
 
@@ -195,7 +195,7 @@ def annotator_lines(found: AnnotatorAgreement) -> Iterator[tuple[str, str]]:
     yield "AC1", told(found.ac1)
 
 
-def told(measured: Measured) -> str:
+def told(measured: Measurement) -> str:
     """Return a measurement with its interval; the reason if either is missing."""
     if measured.value is None:
         return f"{NONE} ({measured.interval.note})"

@@ -19,9 +19,9 @@ from merilo.metrics.text import is_called
 from merilo.runs.run import ByMetric
 from merilo.runs.scales import check_asked
 from merilo.stats.compare import Policy
-from merilo.stats.gate import Verdict
+from merilo.stats.gate import GateVerdict
 from merilo.stats.intervals import LEVEL, SEED
-from merilo.stats.sequential import Looking, sequential_interval
+from merilo.stats.sequential import StreamingGate, sequential_interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -120,7 +120,7 @@ class _Gate:
     metric: str
     asked: float
     higher: bool
-    looking: Looking
+    looking: StreamingGate
     least: array[float] = field(default_factory=lambda: array("d"))
     """Lowest possible score of each sample; equal to the score if it has one."""
     most: array[float] = field(default_factory=lambda: array("d"))
@@ -140,7 +140,7 @@ class Deciding:
     @property
     def decided(self) -> bool:
         """True if every gate has been decided."""
-        return all(gate.looking.verdict is not Verdict.CANNOT_TELL for gate in self._gates)
+        return all(gate.looking.verdict is not GateVerdict.CANNOT_TELL for gate in self._gates)
 
     def add(self, results: Sequence[Result]) -> None:
         """Add the outcomes of the next sample."""
@@ -199,7 +199,7 @@ def _gate(text: str, asked: float, metric: Metric, level: float) -> _Gate:
     higher = metric.higher_is_better
     sign = 1 if higher else -1
     span = (low, high) if higher else (-high, -low)
-    return _Gate(text, asked, higher, Looking(sign * asked, span, level=level))
+    return _Gate(text, asked, higher, StreamingGate(sign * asked, span, level=level))
 
 
 def _ends(outcome: Outcome, metric: Metric, policy: Policy | None) -> tuple[float, float] | None:

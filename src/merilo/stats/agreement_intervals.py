@@ -34,7 +34,7 @@ from merilo.stats.agreement_tables import (
     taus,
 )
 from merilo.stats.intervals import Interval, Method
-from merilo.stats.resampling import Clusters, Measure, Measured, Resampling, Scale, of_sums
+from merilo.stats.resampling import Clusters, Measure, Measurement, Resampling, Scale, of_sums
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -58,18 +58,18 @@ class Agreement:
     """Items with the human label yes."""
     confusion: Confusion
     """The table of the labels False and True."""
-    accuracy: Measured
-    sensitivity: Measured
+    accuracy: Measurement
+    sensitivity: Measurement
     """The fraction of items with the human label yes that the judge called yes."""
-    specificity: Measured
+    specificity: Measurement
     """The fraction of items with the human label no that the judge called no."""
-    balanced_accuracy: Measured
-    kappa: Measured
-    ac1: Measured
-    alpha: Measured
+    balanced_accuracy: Measurement
+    kappa: Measurement
+    ac1: Measurement
+    alpha: Measurement
     """Krippendorff's alpha, nominal, with the judge and the human labels as two annotators."""
-    auroc: Measured
-    calibration_error: Measured
+    auroc: Measurement
+    calibration_error: Measurement
     calibration: Calibration | None
     with_probability: int
     """Items for which the judge gave a probability; AUROC and calibration use only these."""
@@ -137,10 +137,10 @@ class GradeAgreement:
 
     items: int
     confusion: Confusion
-    kappa: Measured
+    kappa: Measurement
     """Weighted by the squares of the steps between grades."""
-    kappa_linear: Measured
-    alpha: Measured
+    kappa_linear: Measurement
+    alpha: Measurement
     """Krippendorff's alpha, ordinal."""
     resampling: Resampling = field(default_factory=Resampling)
 
@@ -178,8 +178,8 @@ class AnnotatorAgreement:
     items: int
     """Items with two ratings or more."""
     ratings: int
-    alpha: Measured
-    ac1: Measured
+    alpha: Measurement
+    ac1: Measurement
     distance: Distance
     resampling: Resampling = field(default_factory=Resampling)
 
@@ -197,7 +197,7 @@ def annotator_agreement(
 
     sums = rating_sums(ratings, labels=labels)
     if sums is None:
-        unrated = Measured(None, Interval(None, "cannot tell: no item has a rating"))
+        unrated = Measurement(None, Interval(None, "cannot tell: no item has a rating"))
         return AnnotatorAgreement(0, 0, unrated, unrated, distance, resampling)
     group = Clusters.of(clusters or range(len(ratings)), resampling)
     size, rows = len(sums.labels), len(ratings)
@@ -225,7 +225,7 @@ def system_agreement(
     *,
     clusters: Sequence[Hashable] = (),
     resampling: Resampling = _AS_USUAL,
-) -> Measured:
+) -> Measurement:
     """Return Kendall's tau-b between the systems' mean human labels and mean judge labels, in [-1, 1].
 
     `systems`: the system that produced each item. None for fewer than 5 systems, and if one side ranks all of them
@@ -237,7 +237,7 @@ def system_agreement(
     names = sorted({*systems})
     if len(names) < LEAST_SYSTEMS:
         reason = f"cannot tell from {len(names)} system{'s' * (len(names) != 1)}; at least {LEAST_SYSTEMS} needed"
-        return Measured(None, Interval(None, reason))
+        return Measurement(None, Interval(None, reason))
     import numpy as np
 
     group = Clusters.of(clusters or range(len(systems)), resampling)
@@ -264,7 +264,7 @@ def auroc_difference(
     *,
     clusters: Sequence[Hashable] = (),
     resampling: Resampling = _AS_USUAL,
-) -> Measured:
+) -> Measurement:
     """Return the AUROC of the first scores minus that of the second, in [-1, 1]; arguments as in `agreement`.
 
     Paired: each resample has the same items for both. None if there is only one human label.
@@ -285,7 +285,7 @@ def auroc_difference(
 
 def clustered_share(
     flags: Sequence[bool], *, clusters: Sequence[Hashable] = (), resampling: Resampling = _AS_USUAL
-) -> Measured:
+) -> Measurement:
     """Return the fraction of items with a flag, in [0, 1]; arguments as in `agreement`."""
     import numpy as np
 
@@ -294,7 +294,7 @@ def clustered_share(
     return group.share(both[:, 0], both[:, 1])
 
 
-def mean_of(parts: Sequence[Measured]) -> Measured:
+def mean_of(parts: Sequence[Measurement]) -> Measurement:
     """Return the unweighted mean of measures of independent parts, such as sources, whatever their sizes.
 
     Its interval combines theirs: on each side the root of the summed squares of the parts' distances to their ends,
@@ -303,16 +303,16 @@ def mean_of(parts: Sequence[Measured]) -> Measured:
     """
     values = [each.value for each in parts if each.value is not None]
     if not values or len(values) < len(parts):
-        return Measured(
+        return Measurement(
             None, Interval(None, "cannot tell: no source has a value" if not values else "a source has no value")
         )
     mean = sum(values) / len(values)
     ends = [each.interval.ends for each in parts if each.interval.ends is not None]
     if len(ends) < len(values):
-        return Measured(mean, Interval(None, "cannot tell: a source has no interval"))
+        return Measurement(mean, Interval(None, "cannot tell: a source has no interval"))
     below = sqrt(sum((value - low) ** 2 for value, (low, _) in zip(values, ends, strict=True))) / len(values)
     above = sqrt(sum((high - value) ** 2 for value, (_, high) in zip(values, ends, strict=True))) / len(values)
-    return Measured(mean, Interval((mean - below, mean + above)))
+    return Measurement(mean, Interval((mean - below, mean + above)))
 
 
 # -- parts of the measures ------------------------------------------------------------------------------
@@ -320,13 +320,13 @@ def mean_of(parts: Sequence[Measured]) -> Measured:
 
 def _calibrated(
     group: Clusters, people: Sequence[bool], chances: Sequence[float | None]
-) -> tuple[Calibration | None, Measured]:
+) -> tuple[Calibration | None, Measurement]:
     """Return the calibration, and its error with an interval; the bins stay fixed while clusters are resampled."""
     import numpy as np
 
     given = [(index, chance) for index, chance in enumerate(chances) if chance is not None]
     if not given:
-        return None, Measured(None, Interval(None, "the judge gives no probability"))
+        return None, Measurement(None, Interval(None, "the judge gives no probability"))
     own, places = group.some([index for index, _ in given])
     probabilities = [chance for _, chance in given]
     found = calibration([people[index] for index, _ in given], probabilities, seed=group.resampling.seed)
@@ -341,12 +341,12 @@ def _calibrated(
 
 def _ranked(
     group: Clusters, people: Sequence[bool], ranks: Sequence[float | None], nothing: str, *, units: int
-) -> Measured:
+) -> Measurement:
     import numpy as np
 
     given = [(index, rank) for index, rank in enumerate(ranks) if rank is not None]
     if not given:
-        return Measured(None, Interval(None, "the judge gives no probability"))
+        return Measurement(None, Interval(None, "the judge gives no probability"))
     own, places = group.some([index for index, _ in given])
     yes, scores = (
         np.asarray(people, dtype=np.float64)[places],
@@ -363,13 +363,13 @@ def of_ranks(group: Clusters, yes: Floats, scores: Floats) -> Measure:
     )
 
 
-def _balanced(found: Measured, *rates: Measured) -> Measured:
+def _balanced(found: Measurement, *rates: Measurement) -> Measurement:
     """Return balanced accuracy, with the interval of its two rates if one of them is too near its end for a
     bootstrap.
     """
     if found.value is None or not any(each.interval.method is Method.WILSON for each in rates):
         return found
-    return Measured(found.value, mean_of(rates).interval)
+    return Measurement(found.value, mean_of(rates).interval)
 
 
 def _one_class(items: int) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from merilo.stats.agreement import Confusion, confusion
 from merilo.stats.agreement_tables import Distance, kappas, pair_ac1s, pair_alphas
-from merilo.stats.resampling import Clusters, Measured, Resampling
+from merilo.stats.resampling import Clusters, Measurement, Resampling
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -31,17 +31,17 @@ class PairAgreement:
     clusters: int
     confusion: Confusion
     """Rows are the first rater's labels, columns the second's."""
-    accuracy: Measured
+    accuracy: Measurement
     """The fraction of items with equal labels."""
-    kappa: Measured
+    kappa: Measurement
     """Cohen's kappa: every difference counts the same."""
-    kappa_quadratic: Measured | None
+    kappa_quadratic: Measurement | None
     """Weighted by the squares of the steps between labels; None for labels without an order, and for two."""
-    kappa_linear: Measured | None
+    kappa_linear: Measurement | None
     """Weighted by the steps themselves; None as above."""
-    alpha: Measured
+    alpha: Measurement
     """Krippendorff's alpha: ordinal if labels have an order, otherwise nominal."""
-    ac1: Measured
+    ac1: Measurement
     """Gwet's AC1."""
     resampling: Resampling = field(default_factory=Resampling)
 
@@ -72,7 +72,7 @@ def pair_agreement(
     units = _rarer(totals.reshape(-1, size, size))
     more = ordered and size > _TWO
 
-    def kappa(distance: Distance) -> Measured:
+    def kappa(distance: Distance) -> Measurement:
         return group.tabled(totals, size, lambda tables: _kappas(tables, distance), nothing, units=units)
 
     alike = "cannot tell: both gave one and the same label" if len({*first, *second}) == 1 else ""

@@ -32,7 +32,7 @@ class Policy(StrEnum):
     WORST = "worst"
 
 
-class Reading(StrEnum):
+class Conclusion(StrEnum):
     """The conclusion of a comparison about the values, whichever direction is better."""
 
     FIRST_HIGHER = "the first is higher"
@@ -64,14 +64,14 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Extreme:
+class ExtremeCase:
     """The comparison with every one-sided missing outcome at one end of the range."""
 
     difference: float
     interval: Interval
     p: float | None
     adjusted: float | None = None
-    reading: Reading | None = None
+    reading: Conclusion | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Comparison:
     """Two-sided p-value for this metric alone; None if it cannot be computed."""
     adjusted: float | None
     """The p-value by Holm's method over the primary metrics; None for other metrics, and if `p` is None."""
-    reading: Reading | None
+    reading: Conclusion | None
     """The conclusion; None for metrics that are not primary, which are shown without a conclusion."""
     reason: str
     """The reason if there is no conclusion; otherwise empty."""
@@ -100,9 +100,9 @@ class Comparison:
     """The smallest true difference that this design detects with 80 % power, before Holm's correction."""
     clusters: int | None
     """The number of clusters of the pairs; None if samples are not clustered."""
-    least: Extreme | None
+    least: ExtremeCase | None
     """With one-sided missing outcomes at the ends that make the difference smallest; None without such outcomes."""
-    most: Extreme | None
+    most: ExtremeCase | None
     """With one-sided missing outcomes at the ends that make the difference largest; None without such outcomes."""
 
 
@@ -281,7 +281,7 @@ def _counts(first: Column, second: Column, pairing: _Pairing, differences: NDArr
     )
 
 
-def _extreme(pairing: _Pairing, codes: NDArray[np.int64] | None, level: float, *, least: bool) -> Extreme | None:
+def _extreme(pairing: _Pairing, codes: NDArray[np.int64] | None, level: float, *, least: bool) -> ExtremeCase | None:
     low, high = pairing.first.span
     if not pairing.one_sided.any() or not (isfinite(low) and isfinite(high)):
         return None
@@ -289,7 +289,7 @@ def _extreme(pairing: _Pairing, codes: NDArray[np.int64] | None, level: float, *
     differences = pairing.at(low, high) if least else pairing.at(high, low)
     kept = None if codes is None else codes[every]
     test = paired_of(differences, kept, difference_span(pairing.first.span), level)
-    return None if test.difference is None else Extreme(test.difference, test.interval, test.p)
+    return None if test.difference is None else ExtremeCase(test.difference, test.interval, test.p)
 
 
 def _read(found: dict[Key, Comparison], primary: Sequence[Key], level: float) -> dict[Key, Comparison]:
@@ -298,10 +298,10 @@ def _read(found: dict[Key, Comparison], primary: Sequence[Key], level: float) ->
     # A metric without a p-value stays in the family: dropping it would make the correction weaker after seeing the
     # data.
     adjusted = holm([1.0 if each.p is None else each.p for each in own])
-    ends: list[list[Extreme]] = []
+    ends: list[list[ExtremeCase]] = []
     for side in ([each.least for each in own], [each.most for each in own]):
         filled = [
-            Extreme(each.difference or 0.0, each.interval, each.p) if end is None else end
+            ExtremeCase(each.difference or 0.0, each.interval, each.p) if end is None else end
             for each, end in zip(own, side, strict=True)
         ]
         corrected = holm([1.0 if end.p is None else end.p for end in filled])
@@ -317,24 +317,24 @@ def _read(found: dict[Key, Comparison], primary: Sequence[Key], level: float) ->
     return known
 
 
-def _reading(test: Extreme | Comparison, adjusted: float, level: float) -> Reading:
+def _reading(test: ExtremeCase | Comparison, adjusted: float, level: float) -> Conclusion:
     if test.p is None or test.difference is None:
-        return Reading.CANNOT_TELL
+        return Conclusion.CANNOT_TELL
     # The tolerance is for p-values that equal 1 - level up to rounding, as exact tests produce them.
     if adjusted > 1 - level + 1e-12 or test.difference == 0:
-        return Reading.NOT_SHOWN
-    return Reading.FIRST_HIGHER if test.difference > 0 else Reading.SECOND_HIGHER
+        return Conclusion.NOT_SHOWN
+    return Conclusion.FIRST_HIGHER if test.difference > 0 else Conclusion.SECOND_HIGHER
 
 
-def _settled(each: Comparison, adjusted: float, least: Extreme, most: Extreme, level: float) -> Comparison:
+def _settled(each: Comparison, adjusted: float, least: ExtremeCase, most: ExtremeCase, level: float) -> Comparison:
     reading, reason = _reading(each, adjusted, level), each.reason
-    if reading is not Reading.CANNOT_TELL and each.counts.left_out:
+    if reading is not Conclusion.CANNOT_TELL and each.counts.left_out:
         start = f"{each.counts.left_out} samples have a score in one run only"
         if each.least is None:
-            reading, reason = Reading.CANNOT_TELL, f"cannot tell: {start}, and the metric's range is infinite"
+            reading, reason = Conclusion.CANNOT_TELL, f"cannot tell: {start}, and the metric's range is infinite"
         # All three must agree: with the missing outcomes left out, at one end and at the other end of the range.
         elif {least.reading, most.reading} != {reading}:
-            reading = Reading.CANNOT_TELL
+            reading = Conclusion.CANNOT_TELL
             between = f"{least.difference:+.3g} to {most.difference:+.3g}"
             reason = f"cannot tell: {start}; with them at the ends of the range the difference is {between}"
     return replace(

@@ -18,7 +18,7 @@ from merilo.stats.intervals import (
     t_quantile,
     too_few_clusters,
 )
-from merilo.stats.means import Estimate, mean_interval
+from merilo.stats.means import MeanEstimate, mean_interval
 from merilo.stats.strata import Stratum, stratified_limits
 from merilo.stats.sums import coded, numbers, same_length, summed
 
@@ -83,11 +83,11 @@ class Labels:
 class Correction:
     """A mean by the judge, by human labels, and by the judge corrected by human labels; and which to report."""
 
-    raw: Estimate
+    raw: MeanEstimate
     """The judge's mean over all samples; its interval does not include the judge's error."""
-    human: Estimate
+    human: MeanEstimate
     """The mean of the labelled samples; without an interval if they were drawn with unequal probabilities."""
-    corrected: Estimate
+    corrected: MeanEstimate
     tuning: float | None
     """λ: the weight of the judge's numbers between the ends of the range, 0 to 1; None if none was fitted."""
     labelled: int
@@ -98,7 +98,7 @@ class Correction:
     seed: int
 
     @property
-    def estimate(self) -> Estimate | None:
+    def estimate(self) -> MeanEstimate | None:
         """The estimate to report; None for none."""
         chosen = {Reported.CORRECTED: self.corrected, Reported.HUMAN: self.human}
         return chosen.get(self.reported)
@@ -201,7 +201,7 @@ class _Design:
         return replace(self, judged=judged, people=people, judge=judge)
 
 
-def _human(design: _Design, span: tuple[float, float], level: float, seed: int) -> Estimate:
+def _human(design: _Design, span: tuple[float, float], level: float, seed: int) -> MeanEstimate:
     names = None if design.codes is None else design.codes[design.places].tolist()
     if design.uniform:
         return mean_interval(design.people, span, clusters=names, level=level, seed=seed)
@@ -210,7 +210,9 @@ def _human(design: _Design, span: tuple[float, float], level: float, seed: int) 
     return replace(found, interval=Interval(None, _BY_VERDICT, level=level), error=None)
 
 
-def _corrected(design: _Design, span: tuple[float, float], level: float, seed: int) -> tuple[Estimate, float | None]:
+def _corrected(
+    design: _Design, span: tuple[float, float], level: float, seed: int
+) -> tuple[MeanEstimate, float | None]:
     count = len(design.places)
     clusters = None if design.codes is None else len(set(design.codes[design.places].tolist()))
     why = "" if all(map(isfinite, span)) else "a correction needs a range with two finite ends"
@@ -219,7 +221,7 @@ def _corrected(design: _Design, span: tuple[float, float], level: float, seed: i
     if not why and clusters is not None:
         why = (too_few_clusters(clusters) or "").replace(" cluster", " labelled cluster")
     if why:
-        return Estimate(None, Interval(None, why, level=level), count, clusters), None
+        return MeanEstimate(None, Interval(None, why, level=level), count, clusters), None
     low, high = span
     found = _Stratified.of(design.scaled(span), seed)
     ends = stratified_limits(found.strata, found.other_variance, found.quantile(level))
@@ -227,7 +229,7 @@ def _corrected(design: _Design, span: tuple[float, float], level: float, seed: i
     remark = "" if clusters is None else few_clusters(clusters)
     interval = Interval(scaled, remark=remark, method=Method.CORRECTED, level=level, seed=seed)
     value, error = low + found.value * (high - low), (high - low) * found.error
-    return Estimate(value, interval, count, clusters, error), found.tuning
+    return MeanEstimate(value, interval, count, clusters, error), found.tuning
 
 
 class _Part(NamedTuple):
@@ -371,7 +373,7 @@ def _tuning(people: NDArray[np.float64], judge: NDArray[np.float64], weights: ND
     return min(max(float(weights @ (left * right)) / variance, 0.0), 1.0) if variance > 1e-24 else 0.0
 
 
-def _choice(human: Estimate, corrected: Estimate, labelled: int) -> tuple[Reported, str]:
+def _choice(human: MeanEstimate, corrected: MeanEstimate, labelled: int) -> tuple[Reported, str]:
     ends, alone = corrected.interval.ends, human.interval.ends
     if ends is not None and alone is not None:
         return Reported.CORRECTED, (

@@ -6,9 +6,9 @@ from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 from merilo.stats.compare import Policy
-from merilo.stats.gate import Decision, Drop, Verdict
+from merilo.stats.gate import Decision, GateVerdict, PairedDifferences
 from merilo.stats.intervals import LEVEL
-from merilo.stats.sequential import Looking, sequential_interval
+from merilo.stats.sequential import StreamingGate, sequential_interval
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,7 +35,7 @@ def early_minimum(
     low, high = (column.filled(end, missing).values[kept] for end in column.span)
     value = float(column.values[column.scored].mean()) if column.scored.any() else None
     if not all(map(isfinite, column.span)):
-        return Decision(Verdict.CANNOT_TELL, value, None, None, level, f"It has {_INFINITE}.")
+        return Decision(GateVerdict.CANNOT_TELL, value, None, None, level, f"It has {_INFINITE}.")
     if higher:
         found = _looked((low, high), at_least, column.span, level)
     else:
@@ -58,31 +58,33 @@ def early_drop(
     """Decide as `gate_drop`, over common samples in the random order in which the new run evaluated them."""
     import numpy as np
 
-    pairing = Drop.of(base, new, undefined, None, level)
+    pairing = PairedDifferences.of(base, new, undefined, None, level)
     kept = pairing.paired | pairing.missing
     value = float(pairing.differences[pairing.paired].mean()) if pairing.paired.any() else None
     if not all(map(isfinite, pairing.span)):
-        return Decision(Verdict.CANNOT_TELL, value, None, None, level, f"It has {_INFINITE}.")
+        return Decision(GateVerdict.CANNOT_TELL, value, None, None, level, f"It has {_INFINITE}.")
     low, high = (
         np.where(pairing.missing, ends, pairing.differences)[kept] for ends in (pairing.lowest, pairing.highest)
     )
     found = _looked((low, high), -max_drop, pairing.span, level)
     if strict and found.upper is not None and found.upper < 0:
-        found = found._replace(verdict=Verdict.FAIL)
+        found = found._replace(verdict=GateVerdict.FAIL)
     excluded = None if found.lower is None else max(0.0, -found.lower)
     reason = found.reason(f"a drop of at most {max_drop:g}")
     return Decision(found.verdict, value, found.lower, found.upper, level, reason, excluded)
 
 
 class _Found(NamedTuple):
-    verdict: Verdict
+    verdict: GateVerdict
     lower: float | None
     upper: float | None
 
     def reason(self, asked: str) -> str:
         if self.lower is None or self.upper is None:
             return f"Asked for {asked}; cannot tell: there are no scores."
-        said = {Verdict.PASS: "which passes", Verdict.FAIL: "which fails"}.get(self.verdict, "which does not decide")
+        said = {GateVerdict.PASS: "which passes", GateVerdict.FAIL: "which fails"}.get(
+            self.verdict, "which does not decide"
+        )
         between = f"between {self.lower:.4g} and {self.upper:.4g}"
         return f"Asked for {asked}; it lies {between} (confidence sequence), {said}."
 
@@ -91,7 +93,7 @@ def _looked(
     ends: tuple[NDArray[np.float64], NDArray[np.float64]], at_least: float, span: tuple[float, float], level: float
 ) -> _Found:
     """Return the verdict of a test after each of the values, of which lower and upper ends are known."""
-    looking = Looking(at_least, span, level=level)
+    looking = StreamingGate(at_least, span, level=level)
     for low, high in zip(ends[0].tolist(), ends[1].tolist(), strict=True):
         looking.add(low, high)
     # Two one-sided limits at `level` are the ends of a two-sided interval at 2 · level - 1.

@@ -25,7 +25,7 @@ MOST_DECIDING = 20
 """Maximum number of failed samples that are named because they could decide a gate."""
 
 
-class Verdict(StrEnum):
+class GateVerdict(StrEnum):
     """The verdicts of a gate."""
 
     PASS = "pass"  # noqa: S105, not a password
@@ -37,7 +37,7 @@ class Verdict(StrEnum):
 class Decision:
     """A gate's verdict with the numbers behind it."""
 
-    verdict: Verdict
+    verdict: GateVerdict
     value: float | None
     """The mean, or the difference new - base; None without a score."""
     lower: float | None
@@ -56,7 +56,7 @@ class Decision:
     Empty if 20 would not. Outcomes with a score are never named: re-judging only the harmful ones would bias the
     mean.
     """
-    would: Verdict | None = None
+    would: GateVerdict | None = None
     """The verdict if these outcomes had the best score of the range (pass) or the worst (fail).
 
     For a drop, the verdict if both runs had the same score. None if `deciding` is empty.
@@ -64,7 +64,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class GateLimits:
     """Two one-sided confidence limits and the mean."""
 
     lower: float | None
@@ -94,18 +94,23 @@ def gate_minimum(
         column = column.filled(column.worst, column.undefined)
     unknown = column.failed if undefined is Policy.DROP else ~column.scored
 
-    def limits(changed: Column, missing: NDArray[np.bool_]) -> Limits:
+    def limits(changed: Column, missing: NDArray[np.bool_]) -> GateLimits:
         return _limits(changed, missing, codes, level)
 
     found = limits(column, unknown)
     verdict = _minimum(found, at_least, higher=column.higher_is_better)
     deciding: tuple[int, ...] = ()
-    would: Verdict | None = None
-    if verdict is Verdict.CANNOT_TELL and found.value is not None and isfinite(column.best) and isfinite(column.worst):
+    would: GateVerdict | None = None
+    if (
+        verdict is GateVerdict.CANNOT_TELL
+        and found.value is not None
+        and isfinite(column.best)
+        and isfinite(column.worst)
+    ):
         order = _first(column.failed)
-        for aim, target in ((Verdict.PASS, column.best), (Verdict.FAIL, column.worst)):
+        for aim, target in ((GateVerdict.PASS, column.best), (GateVerdict.FAIL, column.worst)):
 
-            def decided(count: int, aim: Verdict = aim, target: float = target) -> bool:
+            def decided(count: int, aim: GateVerdict = aim, target: float = target) -> bool:
                 places = _places(order[:count], len(column))
                 changed = limits(column.filled(target, places), unknown & ~places)
                 return _minimum(changed, at_least, higher=column.higher_is_better) is aim
@@ -143,16 +148,16 @@ def gate_drop(
     if not 0 <= max_drop < float("inf"):
         raise ValueError(f"The largest allowed drop must be 0 or more, got {max_drop}.")
     codes = _codes(clusters, len(base))
-    pairing = Drop.of(base, new, undefined, codes, level)
+    pairing = PairedDifferences.of(base, new, undefined, codes, level)
     found = pairing.limits(pairing.differences, pairing.missing)
     verdict = _drop(found, max_drop, strict=strict)
     deciding: tuple[int, ...] = ()
-    would: Verdict | None = None
-    if verdict is Verdict.CANNOT_TELL and found.value is not None:
+    would: GateVerdict | None = None
+    if verdict is GateVerdict.CANNOT_TELL and found.value is not None:
         order = _first(pairing.missing & (base.failed | new.failed))
-        for aim in (Verdict.PASS, Verdict.FAIL):
+        for aim in (GateVerdict.PASS, GateVerdict.FAIL):
 
-            def decided(count: int, aim: Verdict = aim) -> bool:
+            def decided(count: int, aim: GateVerdict = aim) -> bool:
                 places = _places(order[:count], len(base))
                 differences = pairing.differences.copy()
                 differences[places] = 0.0
@@ -164,13 +169,13 @@ def gate_drop(
                 break
     excluded = None if found.lower is None else max(0.0, -found.lower)
     reason = _reason(verdict, found, f"a drop of at most {max_drop:g}")
-    if verdict is Verdict.CANNOT_TELL and excluded is not None:
+    if verdict is GateVerdict.CANNOT_TELL and excluded is not None:
         reason = f"{reason[:-1]}; a drop of more than {excluded:.3g} can be excluded."
     return Decision(verdict, found.value, found.lower, found.upper, level, reason, excluded, deciding, would)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Drop:
+class PairedDifferences:
     """The paired differences that a gate tests, sample by sample, positive if the new run is better."""
 
     differences: NDArray[np.float64]
@@ -187,7 +192,7 @@ class Drop:
     @classmethod
     def of(
         cls, base: Column, new: Column, policy: Policy | None, codes: NDArray[np.int64] | None, level: float
-    ) -> Drop:
+    ) -> PairedDifferences:
         """Return the differences of two columns of common samples, in one order. Raises ValueError for columns of two
         metrics.
         """
@@ -216,7 +221,7 @@ class Drop:
         differences: NDArray[np.float64],
         missing: NDArray[np.bool_],
         paired: NDArray[np.bool_] | None = None,
-    ) -> Limits:
+    ) -> GateLimits:
         """Return the one-sided limits of the mean; `differences`, `missing` and `paired` may differ from the
         attributes.
         """
@@ -226,14 +231,14 @@ class Drop:
         value = float(differences[paired].mean()) if paired.any() else None
         if not missing.any():
             both = self._one_sided(differences[paired], paired)
-            return Limits(both.lower, both.upper, value, both.note)
+            return GateLimits(both.lower, both.upper, value, both.note)
         if not all(map(isfinite, self.span)):
-            return Limits(None, None, value, "scores are missing and the metric's range is infinite")
+            return GateLimits(None, None, value, "scores are missing and the metric's range is infinite")
         every = paired | missing
         low, high = (
             self._one_sided(np.where(missing, ends, differences)[every], every) for ends in (self.lowest, self.highest)
         )
-        return Limits(low.lower, high.upper, value, low.note)
+        return GateLimits(low.lower, high.upper, value, low.note)
 
     def _one_sided(self, differences: NDArray[np.float64], kept: NDArray[np.bool_]) -> OneSidedLimits:
         import numpy as np
@@ -250,13 +255,13 @@ class Drop:
         return clustered_limits(differences, self.span, codes, symmetric, self.level)
 
 
-def _limits(column: Column, missing: NDArray[np.bool_], codes: NDArray[np.int64] | None, level: float) -> Limits:
+def _limits(column: Column, missing: NDArray[np.bool_], codes: NDArray[np.int64] | None, level: float) -> GateLimits:
     known = column.scored
     value = float(column.values[known].mean()) if known.any() else None
     if missing.any() and not all(map(isfinite, column.span)):
-        return Limits(None, None, value, "scores are missing and the metric's range is infinite")
+        return GateLimits(None, None, value, "scores are missing and the metric's range is infinite")
     ends = [_mean_limits(column.filled(end, missing), codes, level) for end in column.span[: 1 + bool(missing.any())]]
-    return Limits(ends[0].lower, ends[-1].upper, value, ends[0].note)
+    return GateLimits(ends[0].lower, ends[-1].upper, value, ends[0].note)
 
 
 def _mean_limits(column: Column, codes: NDArray[np.int64] | None, level: float) -> OneSidedLimits:
@@ -264,29 +269,33 @@ def _mean_limits(column: Column, codes: NDArray[np.int64] | None, level: float) 
     return mean_limits(column.values[column.scored], column.span, codes=groups, level=level)
 
 
-def _minimum(found: Limits, threshold: float, *, higher: bool) -> Verdict:
+def _minimum(found: GateLimits, threshold: float, *, higher: bool) -> GateVerdict:
     if found.lower is None or found.upper is None:
-        return Verdict.CANNOT_TELL
+        return GateVerdict.CANNOT_TELL
     good = found.lower >= threshold if higher else found.upper <= threshold
     bad = found.upper < threshold if higher else found.lower > threshold
-    return Verdict.PASS if good else Verdict.FAIL if bad else Verdict.CANNOT_TELL
+    return GateVerdict.PASS if good else GateVerdict.FAIL if bad else GateVerdict.CANNOT_TELL
 
 
-def _drop(found: Limits, max_drop: float, *, strict: bool) -> Verdict:
+def _drop(found: GateLimits, max_drop: float, *, strict: bool) -> GateVerdict:
     if found.lower is None or found.upper is None:
-        return Verdict.CANNOT_TELL
+        return GateVerdict.CANNOT_TELL
     # FAIL is checked first: with `strict` a build can be within `max_drop` and still have a significant drop.
     if found.upper < -max_drop or (strict and found.upper < 0):
-        return Verdict.FAIL
-    return Verdict.PASS if found.lower > -max_drop else Verdict.CANNOT_TELL
+        return GateVerdict.FAIL
+    return GateVerdict.PASS if found.lower > -max_drop else GateVerdict.CANNOT_TELL
 
 
-def _reason(verdict: Verdict, found: Limits, asked: str) -> str:
+def _reason(verdict: GateVerdict, found: GateLimits, asked: str) -> str:
     if found.lower is None or found.upper is None:
         why = found.note.removeprefix("cannot tell: ").removeprefix("cannot tell ") or "there are no scores"
         return f"Asked for {asked}; cannot tell: {why}."
     between = f"between {found.lower:.4g} and {found.upper:.4g}"
-    said = {Verdict.PASS: "which passes", Verdict.FAIL: "which fails", Verdict.CANNOT_TELL: "which does not decide"}
+    said = {
+        GateVerdict.PASS: "which passes",
+        GateVerdict.FAIL: "which fails",
+        GateVerdict.CANNOT_TELL: "which does not decide",
+    }
     return f"Asked for {asked}; it lies {between} (one-sided limits), {said[verdict]}."
 
 

@@ -36,7 +36,7 @@ _NEAR = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class MeanEstimate:
     """A mean or a ratio of sums, with its interval."""
 
     value: float | None
@@ -53,7 +53,7 @@ class Estimate:
     """The degrees of freedom of the error; None without it."""
 
 
-class Ends(NamedTuple):
+class EndCounts(NamedTuple):
     """The distribution of units in the range."""
 
     off: int
@@ -77,7 +77,7 @@ def mean_interval(
     weights: Sequence[float] | NDArray[np.float64] | None = None,
     level: float = LEVEL,
     seed: int = SEED,
-) -> Estimate:
+) -> MeanEstimate:
     """Return the mean of one number for each sample, and its confidence interval within `span`.
 
     `values`: finite, in `span`, whose ends may be infinite. `clusters`: the name of each sample's cluster (document,
@@ -104,7 +104,7 @@ def ratio_interval(
     weights: Sequence[float] | NDArray[np.float64] | None = None,
     level: float = LEVEL,
     seed: int = SEED,
-) -> Estimate:
+) -> MeanEstimate:
     """Return the ratio sum(tops) / sum(bottoms) over samples, and its confidence interval; as `mean_interval`.
 
     For rates of contexts or statements: `tops` counts those with the property in each sample, `bottoms` all of them.
@@ -118,7 +118,7 @@ def ratio_interval(
     if rows.count < 2:
         note = f"cannot tell from {rows.count} scored sample{'s' * (rows.count != 1)}"
         value = rows.value if rows.count else None
-        return Estimate(value, Interval(None, note, level=level), rows.count, many)
+        return MeanEstimate(value, Interval(None, note, level=level), rows.count, many)
     error = freedom = None
     if units.count > 1 and not _equal(units):
         spread = units.spread
@@ -129,7 +129,7 @@ def ratio_interval(
         interval = grouped_interval(units, inner, span, clustered=clustered, weighted=data.weighted, level=level)
     else:
         interval = _plain(units, span, level, seed)
-    return Estimate(rows.value, interval, rows.count, many, error, freedom)
+    return MeanEstimate(rows.value, interval, rows.count, many, error, freedom)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,10 +192,10 @@ def _check_span(rows: Sums, span: tuple[float, float]) -> None:
         )
 
 
-def _ends(sums: Sums, span: tuple[float, float]) -> Ends:
+def _ends(sums: Sums, span: tuple[float, float]) -> EndCounts:
     ratios = sums.tops / sums.bottoms
     at = [int((abs(ratios - end) <= _NEAR * max(1.0, abs(end))).sum()) if isfinite(end) else 0 for end in span]
-    return Ends(off=sums.count - max(at), at=max(at), between=sums.count - sum(at))
+    return EndCounts(off=sums.count - max(at), at=max(at), between=sums.count - sum(at))
 
 
 def _equal(sums: Sums) -> bool:
@@ -240,7 +240,7 @@ def _plain(units: Sums, span: tuple[float, float], level: float, seed: int) -> I
 
 def grouped_interval(
     units: Sums,
-    inner: Ends,
+    inner: EndCounts,
     span: tuple[float, float],
     *,
     clustered: bool = True,

@@ -41,7 +41,7 @@ _BLOCK: Final = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Measurement:
     """A measure with its interval."""
 
     value: float | None
@@ -125,13 +125,13 @@ class Clusters:
         places = np.asarray(items, dtype=np.int64)
         return Clusters.of(self.of_item[places].tolist(), self.resampling), places
 
-    def share(self, hits: Floats, cases: Floats) -> Measured:
+    def share(self, hits: Floats, cases: Floats) -> Measurement:
         """Return a fraction of items; with Wilson's interval over clusters if too few are off the more common side."""
         import numpy as np
 
         total = float(cases.sum())
         if not total:
-            return Measured(None, Interval(None, "cannot tell: there is no such item"))
+            return Measurement(None, Interval(None, "cannot tell: there is no such item"))
         share = float(hits.sum()) / total
         off = int(((cases - hits if share >= 0.5 else hits) > 0).sum())
         units = int((cases > 0).sum())
@@ -139,7 +139,7 @@ class Clusters:
         if units >= LEAST_CLUSTERS and off < LEAST_OFF:
             level = self.resampling.level
             ends = wilson_ends(share, units, (0.0, 1.0), level=level)
-            return Measured(share, Interval(ends, remark=_few(units), method=Method.WILSON, level=level))
+            return Measurement(share, Interval(ends, remark=_few(units), method=Method.WILSON, level=level))
         both = of_sums(np.stack([hits, cases], axis=1), lambda sums: sums[:, 0] / _positive(sums[:, 1]))
         return self.measured(both, "", units=units)
 
@@ -151,7 +151,7 @@ class Clusters:
         nothing: str,
         *,
         units: int | None = None,
-    ) -> Measured:
+    ) -> Measurement:
         """Return a function of square tables of this size, from the clusters' tables as rows."""
         return self.measured(
             of_sums(totals, lambda sums: statistic(sums.reshape(-1, size, size))), nothing, units=units
@@ -165,7 +165,7 @@ class Clusters:
         units: int | None = None,
         accelerated: bool = True,
         scale: Scale = Scale.BELOW_ONE,
-    ) -> Measured:
+    ) -> Measurement:
         """Return a measure with its interval; `nothing`: the reason if it is known beforehand to be undefined.
 
         `units`: the number of clusters that the statistic depends on, if fewer than all. `accelerated`: False for a
@@ -174,29 +174,29 @@ class Clusters:
         import numpy as np
 
         if nothing:
-            return Measured(None, Interval(None, nothing))
+            return Measurement(None, Interval(None, nothing))
         value = float(measure.at(np.ones((1, self.count)))[0]) if self.count else float("nan")
         if isnan(value):
-            return Measured(None, Interval(None, "cannot tell: the data gives no value"))
+            return Measurement(None, Interval(None, "cannot tell: the data gives no value"))
         units = self.count if units is None else units
         if units < LEAST_CLUSTERS:
             reason = f"cannot tell from {units} cluster{'s' * (units != 1)}; at least {LEAST_CLUSTERS} needed"
-            return Measured(value, Interval(None, reason))
+            return Measurement(value, Interval(None, reason))
         if accelerated and self.count >= MANY:
-            return Measured(value, self._jackknifed(value, measure.without(), units, scale))
+            return Measurement(value, self._jackknifed(value, measure.without(), units, scale))
         found = np.concatenate([measure.at(weights) for weights in self._draws()])
         defined = np.sort(found[~np.isnan(found)])
         # Leaving out many undefined resamples would bias the interval towards data that define the measure.
         if len(defined) < (1 - _MOST_UNDEFINED) * len(found):
-            return Measured(value, Interval(None, "cannot tell: too many resamples of the data give no value"))
+            return Measurement(value, Interval(None, "cannot tell: too many resamples of the data give no value"))
         if defined[-1] - defined[0] < _NO_WIDTH:
-            return Measured(value, Interval(None, "cannot tell: all resamples of the data give one value"))
+            return Measurement(value, Interval(None, "cannot tell: all resamples of the data give one value"))
         left_out = measure.without() if accelerated else None
         ends = _ends(value, defined, left_out, _quantile(units, self.resampling.level))
         made = Method.BCA if accelerated else Method.PERCENTILE
         drawn_from, level = self.resampling.seed, self.resampling.level
         interval = Interval(ends, remark=_few(units), method=made, level=level, seed=drawn_from)
-        return Measured(value, interval)
+        return Measurement(value, interval)
 
     def _jackknifed(self, value: float, left_out: Floats, units: int, scale: Scale) -> Interval:
         """Return Student's interval from the spread of the measure without one cluster at a time."""

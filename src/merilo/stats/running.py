@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import inf, isfinite, sqrt
 
 from merilo.stats.intervals import LEVEL, SEED, Interval, Method, Moments, t_interval, t_quantile, wilson_ends
-from merilo.stats.means import FEW_OFF, MANY, Ends, Estimate, grouped_interval, mean_interval, ratio_interval
+from merilo.stats.means import FEW_OFF, MANY, EndCounts, MeanEstimate, grouped_interval, mean_interval, ratio_interval
 from merilo.stats.sums import Sums
 
 _NEAR = 1e-12
@@ -107,7 +107,7 @@ class RunningRatio:
         """The ratio; None if no sample counts."""
         return self.tops / self.bottoms if self.bottoms else None
 
-    def estimate(self, *, level: float = LEVEL, seed: int = SEED) -> Estimate:
+    def estimate(self, *, level: float = LEVEL, seed: int = SEED) -> MeanEstimate:
         """Return the estimate that `ratio_interval` gives for the same samples, up to rounding."""
         if self.clusters[0]:
             return self._by_cluster(level)
@@ -125,23 +125,23 @@ class RunningRatio:
             remark = f"all {self.count} scores are equal" if equal else ""
             found = Interval(ends, remark=remark, method=Method.WILSON, level=level)
             kept = (None, None) if equal else (error, self.count - 1)
-            return Estimate(value, found, self.count, None, *kept)
+            return MeanEstimate(value, found, self.count, None, *kept)
         half = t_quantile(self.count - 1, level) * error
         ends = (max(self.span[0], value - half), min(self.span[1], value + half))
         interval = Interval(ends, method=Method.STUDENT, level=level)
-        return Estimate(value, interval, self.count, None, error, self.count - 1)
+        return MeanEstimate(value, interval, self.count, None, error, self.count - 1)
 
-    def _by_cluster(self, level: float) -> Estimate:
+    def _by_cluster(self, level: float) -> MeanEstimate:
         import numpy as np
 
         tops, bottoms = (np.array(sums) for sums in self.clusters)
         units = Sums(tops[bottoms > 0], bottoms[bottoms > 0])
         if self.count < 2:
             note = f"cannot tell from {self.count} scored sample{'s' * (self.count != 1)}"
-            return Estimate(self.value, Interval(None, note, level=level), self.count, units.count)
+            return MeanEstimate(self.value, Interval(None, note, level=level), self.count, units.count)
         at = max(self.at)
-        inner = Ends(off=self.count - at, at=at, between=self.count - sum(self.at))
+        inner = EndCounts(off=self.count - at, at=at, between=self.count - sum(self.at))
         interval = grouped_interval(units, inner, self.span, level=level)
         spread = units.spread if units.count > 1 else None
         error, freedom = (None, None) if spread is None else (spread.error, spread.freedom)
-        return Estimate(self.value, interval, self.count, units.count, error, freedom)
+        return MeanEstimate(self.value, interval, self.count, units.count, error, freedom)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import isfinite, log, log1p, sqrt
 from typing import TYPE_CHECKING
 
-from merilo.stats.gate import Verdict
+from merilo.stats.gate import GateVerdict
 from merilo.stats.intervals import LEVEL, SEED, Interval, Method, check_level
 from merilo.stats.one_sided import mean_limits
 from merilo.stats.sums import numbers
@@ -42,14 +42,14 @@ class ConfidenceSequence:
 class SequentialDecision:
     """The verdict of a gate that tests after every unit."""
 
-    verdict: Verdict
+    verdict: GateVerdict
     units: int
     """Units used until the verdict; all of them if there is none."""
     interval: Interval
     """Interval of the mean after these units: two one-sided limits, each with the gate's level."""
 
 
-class Looking:
+class StreamingGate:
     """`sequential_gate` for values that arrive one at a time: the same bets, in constant memory.
 
     A value may be known as an interval only (an outcome that failed): the side that can pass then uses its lower end,
@@ -62,19 +62,19 @@ class Looking:
         self._low, self._width = span[0], _width(span)
         mean = (at_least - self._low) / self._width
         self._above, self._below = _Side(mean, 1 - level), _Side(1 - mean, 1 - level)
-        self.verdict = Verdict.PASS if mean <= 0 else Verdict.FAIL if mean > 1 else Verdict.CANNOT_TELL
+        self.verdict = GateVerdict.PASS if mean <= 0 else GateVerdict.FAIL if mean > 1 else GateVerdict.CANNOT_TELL
         self.units = 0
         """Values used until the verdict; all so far if there is none."""
 
     def add(self, least: float, most: float) -> None:
         """Add one value between `least` and `most`, which are equal if it is known."""
-        if self.verdict is not Verdict.CANNOT_TELL:
+        if self.verdict is not GateVerdict.CANNOT_TELL:
             return
         self.units += 1
         above = self._above.add(min(1.0, max(0.0, (least - self._low) / self._width)))
         below = self._below.add(1 - min(1.0, max(0.0, (most - self._low) / self._width)))
         if above != below:
-            self.verdict = Verdict.PASS if above else Verdict.FAIL
+            self.verdict = GateVerdict.PASS if above else GateVerdict.FAIL
 
 
 class _Side:
@@ -102,7 +102,7 @@ class _Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class EarlyStopForecast:
     """A forecast of early stopping from a pilot."""
 
     width_ratio: float | None
@@ -178,7 +178,7 @@ def sequential_gate(
     low, high = span
     mean = (at_least - low) / (high - low)
     above, below = (_crossing(*side, 1 - level) for side in ((found, mean), (1 - found, 1 - mean)))
-    verdict = Verdict.CANNOT_TELL if above == below else Verdict.PASS if above < below else Verdict.FAIL
+    verdict = GateVerdict.CANNOT_TELL if above == below else GateVerdict.PASS if above < below else GateVerdict.FAIL
     taken = min(above, below, len(found))
     return SequentialDecision(verdict, taken, sequential_interval(values[:taken], span, level=2 * level - 1))
 
@@ -192,7 +192,7 @@ def sequential_outlook(
     level: float = LEVEL,
     seed: int = SEED,
     runs: int = 200,
-) -> Outlook:
+) -> EarlyStopForecast:
     """Forecast the cost of `sequential_gate` for units like the pilot's: means over `runs` simulated runs of `most`.
 
     `pilot`: at least 10 values in `span`, sampled with replacement. The gate that reads all units once has the limits
@@ -204,7 +204,7 @@ def sequential_outlook(
     found = _scaled(pilot, span)
     if len(found) < 10 or not np.ptp(found):
         why = f"{len(found)} values" if len(found) < 10 else f"{len(found)} equal values"
-        return Outlook(
+        return EarlyStopForecast(
             None,
             None,
             None,
@@ -232,7 +232,7 @@ def sequential_outlook(
         if number < _WIDTHS:
             widths.append(1 - _last(1 - run, 1 - level) - _last(run, 1 - level))
     units = float(np.mean(taken))
-    return Outlook(
+    return EarlyStopForecast(
         width_ratio=float(np.mean(widths) / np.mean(fixed_widths)) if fixed_widths else None,
         decided=decided / runs,
         decided_fixed=decided_fixed / runs,

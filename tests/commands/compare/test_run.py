@@ -21,7 +21,7 @@ from merilo.commands.compare.text import comparison_page
 from merilo.commands.compare.wording import readings
 from merilo.errors import DataError, RunError, UsageError
 from merilo.runs.run import MANIFEST, OUTCOMES
-from merilo.stats.compare import Reading
+from merilo.stats.compare import Conclusion
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,7 +83,7 @@ def test_the_judge_agrees_with_the_passages_that_people_chose(retrievers: tuple[
     assert lead == 11
     assert each.interval.ends is not None
     assert 0 < each.interval.ends[0] < (each.difference or 0)
-    assert each.reading is Reading.FIRST_HIGHER
+    assert each.reading is Conclusion.FIRST_HIGHER
     assert said(found) == "bm25 is better"
 
 
@@ -252,7 +252,7 @@ def test_silence_does_not_win(tmp_path: Path) -> None:
     assert (each.difference or 0) > 0
     assert each.p is not None
     assert each.p < 1e-6  # over the pairs alone nobody would doubt it
-    assert each.reading is Reading.CANNOT_TELL
+    assert each.reading is Conclusion.CANNOT_TELL
     assert each.counts.first_undefined == 20
     assert said(found).startswith("cannot tell: 20 samples have a score in one run only")
     assert "20 undefined in silent, scored in loud" in " ".join(str(found).split())
@@ -333,7 +333,7 @@ def test_only_primary_metrics_get_a_reading(tmp_path: Path) -> None:
 def test_samples_in_clusters_count_together(tmp_path: Path) -> None:
     """30 samples of one document are one unit; `cluster` names what they share."""
     runs = [graded(tmp_path / name, many(30, grade), metadata={"doc": 1}) for name, grade in (("a", 2), ("b", 0))]
-    assert compared(*runs).reading is Reading.FIRST_HIGHER
+    assert compared(*runs).reading is Conclusion.FIRST_HIGHER
     found = compare_runs(runs, Comparing(cluster="doc"))
     assert (found.cluster, found.metrics[METRIC].clusters) == ("doc", 1)
     assert "cannot tell: 1 of 1 clusters have differences" in said(found)
@@ -347,7 +347,7 @@ def test_a_lower_value_may_be_better(tmp_path: Path) -> None:
     for run in runs:
         change(run, scales={METRIC: {"range": [0, 1], "higher_is_better": False}})
     found = compare_runs([run.path for run in runs])
-    assert found.metrics[METRIC].reading is Reading.FIRST_HIGHER
+    assert found.metrics[METRIC].reading is Conclusion.FIRST_HIGHER
     assert said(found) == "b is better"
     for text in (str(found), comparison_html(found), comparison_table(found), comparison_markdown(found)):
         assert f"{METRIC} (lower is better)" in text
@@ -364,7 +364,7 @@ def test_a_reading_of_several_metrics_says_what_the_correction_does(tmp_path: Pa
     assert ends is not None
     assert ends[0] > 0
     assert said(alone) == "a is better; not primary"
-    assert both.metrics[METRIC].reading is Reading.NOT_SHOWN
+    assert both.metrics[METRIC].reading is Conclusion.NOT_SHOWN
     assert "its interval excludes 0, but the difference is not significant after correction for 2 metrics" in said(both)
     assert "with --primary" in said(both)
     assert "without the correction for 2 metrics; with it, the difference must be larger" in said(both)

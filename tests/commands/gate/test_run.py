@@ -26,7 +26,7 @@ from merilo.results.comparability import differences_that_move_numbers
 from merilo.results.scores import read_scores
 from merilo.runs.run import SUMMARY
 from merilo.stats.compare import Policy
-from merilo.stats.gate import Verdict, gate_drop, gate_minimum
+from merilo.stats.gate import GateVerdict, gate_drop, gate_minimum
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 METRIC = "context_relevance"
 SHARE = "context_relevance(unit=context)"
-PASS, FAIL, CANNOT_TELL = Verdict.PASS, Verdict.FAIL, Verdict.CANNOT_TELL
+PASS, FAIL, CANNOT_TELL = GateVerdict.PASS, GateVerdict.FAIL, GateVerdict.CANNOT_TELL
 
 
 def grades(*numbers: int) -> dict[str, list[int]]:
@@ -70,7 +70,7 @@ def minimum(run: merilo.Run, asked: float, **fields: Any) -> Gate:  # Any: those
 
 
 @pytest.mark.parametrize(("asked", "verdict"), [(0.6, PASS), (0.7, CANNOT_TELL), (0.8, FAIL)])
-def test_a_minimum_is_met_not_met_or_between(tmp_path: Path, asked: float, verdict: Verdict) -> None:
+def test_a_minimum_is_met_not_met_or_between(tmp_path: Path, asked: float, verdict: GateVerdict) -> None:
     """A mean of 0.7 over 200 samples is at least 0.6, is not at least 0.8, and may or may not be at least 0.7."""
     run = graded(tmp_path / "run", grades(40, 40, 120))
     gate = minimum(run, asked)
@@ -156,7 +156,7 @@ def test_lower_is_better_exchanges_the_sides(tmp_path: Path) -> None:
     ],
 )
 def test_a_drop_is_held_against_what_is_allowed(
-    tmp_path: Path, worse: int, options: dict[str, Any], verdict: Verdict
+    tmp_path: Path, worse: int, options: dict[str, Any], verdict: GateVerdict
 ) -> None:
     """So many of 200 samples lose a whole point: within the allowance, beyond it, or it cannot be told."""
     old = graded(tmp_path / "old", grades(40, 40, 120))
@@ -451,7 +451,7 @@ def test_one_gate_that_fails_fails_all_and_one_that_cannot_tell_leaves_it_open(t
     """Fail goes before cannot tell, and that before pass; what cannot tell counts as is the suite's to say."""
     run = graded(tmp_path / "run", grades(40, 40, 120), metrics=[METRIC, SHARE])
 
-    def verdict(first: float, second: float, cannot_tell: CannotTell | None = None) -> Verdict:
+    def verdict(first: float, second: float, cannot_tell: CannotTell | None = None) -> GateVerdict:
         return gate_run(run, Suite(minimums={METRIC: first, SHARE: second}, cannot_tell=cannot_tell)).verdict
 
     assert (verdict(0.1, 0.1), verdict(0.7, 0.1), verdict(0.99, 0.1)) == (PASS, CANNOT_TELL, FAIL)
@@ -475,7 +475,7 @@ def test_the_headline_counts_what_could_not_be_decided(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("max_drop", "verdict"), [(0.5, PASS), (0.22, CANNOT_TELL)])
-def test_a_sure_loss_is_named_even_if_it_is_allowed(tmp_path: Path, max_drop: float, verdict: Verdict) -> None:
+def test_a_sure_loss_is_named_even_if_it_is_allowed(tmp_path: Path, max_drop: float, verdict: GateVerdict) -> None:
     """45 of 200 samples lose a whole point; a wide allowance lets it pass or undecided, but never unsaid."""
     old = graded(tmp_path / "old", grades(40, 40, 120))
     lost = [sample for sample, (grade,) in grades(40, 40, 120).items() if grade == 2][:45]

@@ -32,7 +32,7 @@ from merilo.judging.verdicts import (
     SupportVerdict,
     Verdict,
 )
-from merilo.stats.gate import Verdict as Reading
+from merilo.stats.gate import GateVerdict as Reading
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from merilo.results.scores import RunScores
     from merilo.runs.run import Run
-    from merilo.stats.resampling import Measured, Resampling
+    from merilo.stats.resampling import Measurement, Resampling
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class SystemRanking:
     systems: tuple[str, ...]
     means: tuple[tuple[float, float], ...]
     """For each system the means by the first and the second judge, over the samples that both scored."""
-    tau: Measured
+    tau: Measurement
     """Kendall's tau-b, in [-1, 1]."""
 
 

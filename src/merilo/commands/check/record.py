@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from merilo.commands.check.run import Check
     from merilo.commands.check.tables import Figures, TaskTable
     from merilo.stats.agreement import Calibration, Confusion
-    from merilo.stats.resampling import Measured
+    from merilo.stats.resampling import Measurement
 
     JSON = dict[str, Any]  # Any: JSON
 
@@ -72,7 +72,7 @@ def _tasks(tables: Sequence[TaskTable]) -> JSON:
     }
 
 
-def measured(each: Measured) -> JSON:
+def measured(each: Measurement) -> JSON:
     """Return a measure with its interval; `note`: why there is no interval, `remark`: a caveat on it."""
     ends = each.interval.ends
     record: JSON = {

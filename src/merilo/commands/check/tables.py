@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from merilo.commands.check.items import Item
-    from merilo.stats.resampling import Measured, Resampling
+    from merilo.stats.resampling import Measurement, Resampling
 
 LEAST_OF_EACH: Final = 30
 """The number of yes and of no labels that a source needs to count in the mean over sources."""
@@ -120,14 +120,14 @@ class Figures:
     records: int
     agreement: Agreement
     """The agreement over the items with a verdict."""
-    undefined: Measured
+    undefined: Measurement
     """The fraction of items without a verdict, failures included."""
     without: int
     """Number of items without a verdict."""
     failed: int
     """Number of items whose question failed."""
     grades: GradeAgreement | None = None
-    systems: Measured | None = None
+    systems: Measurement | None = None
     """Kendall's tau-b over the systems that wrote the responses; None if fewer than five are named."""
     annotators: AnnotatorAgreement | None = None
     """Agreement among annotators; None if their votes are not known."""
@@ -145,7 +145,7 @@ class TaskTable:
 
     reading: Reading
     sources: Mapping[str, Figures]
-    macro: Mapping[str, Measured]
+    macro: Mapping[str, Measurement]
     """Means over the sources that count, by measure: `kappa`, `balanced_accuracy`, `auroc`."""
     pooled: Figures
     """Figures over the items of all sources; for calibration."""
@@ -218,7 +218,7 @@ def _grades(items: Sequence[Item], resampling: Resampling) -> GradeAgreement:
     )
 
 
-def _systems(items: Sequence[Item], resampling: Resampling) -> Measured | None:
+def _systems(items: Sequence[Item], resampling: Resampling) -> Measurement | None:
     named = [item for item in items if item.record.system is not None]
     if len({item.record.system for item in named}) < LEAST_SYSTEMS:
         return None

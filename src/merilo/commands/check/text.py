@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from merilo.commands.check.run import Check
     from merilo.commands.check.tables import Figures, TaskTable
-    from merilo.stats.resampling import Measured
+    from merilo.stats.resampling import Measurement
 
 _HEADINGS: Final = ("source", "n", "yes", "kappa", "bal. acc.", "AUROC", "ECE", "none")
 _LONGEST_SOURCE: Final = 24
@@ -118,7 +118,7 @@ def _row(name: str, figures: Figures, *, narrow: bool) -> tuple[str, ...]:
     )
 
 
-def _cell(each: Measured, *, alone: bool = False) -> str:
+def _cell(each: Measurement, *, alone: bool = False) -> str:
     """Return the value, with its interval unless `alone`."""
     if each.value is None:
         return NONE

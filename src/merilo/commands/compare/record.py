@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from merilo.commands.compare.result import Moved, Row, RunComparison
-    from merilo.stats.compare import Extreme
+    from merilo.stats.compare import ExtremeCase
 
 
 def comparison_record(found: RunComparison) -> dict[str, Any]:  # Any: JSON
@@ -94,7 +94,7 @@ def _row(found: RunComparison, row: Row) -> dict[str, Any]:  # Any: JSON
     }
 
 
-def _extreme(end: Extreme | None) -> dict[str, Any] | None:  # Any: JSON
+def _extreme(end: ExtremeCase | None) -> dict[str, Any] | None:  # Any: JSON
     if end is None:
         return None
     return {

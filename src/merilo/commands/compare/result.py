@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from merilo.renderers import render
-from merilo.stats.compare import Policy, Reading
+from merilo.stats.compare import Conclusion, Policy
 from merilo.stats.intervals import LEVEL
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ class Row:
     def ahead(self) -> int | None:
         """The index of the run that is better by the conclusion; None if the conclusion names none."""
         reading = self.comparison.reading
-        if reading not in {Reading.FIRST_HIGHER, Reading.SECOND_HIGHER}:
+        if reading not in {Conclusion.FIRST_HIGHER, Conclusion.SECOND_HIGHER}:
             return None
-        return 0 if (reading is Reading.FIRST_HIGHER) == self.higher_is_better else self.other
+        return 0 if (reading is Conclusion.FIRST_HIGHER) == self.higher_is_better else self.other
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from merilo.rendering.overview import judge_name
 from merilo.rendering.wording import NONE, OWN_ERROR, REMARKS, count, covers_imported, number, percent
-from merilo.stats.compare import Policy, Reading
+from merilo.stats.compare import Conclusion, Policy
 from merilo.stats.paired import FEWEST_DIFFERENT
 
 if TYPE_CHECKING:
@@ -64,9 +64,11 @@ def reading(found: RunComparison, row: Row) -> str:
     if row.ahead is not None and not found.differing:
         return f"{found.names[row.ahead]} is better"
     match row.comparison.reading:
-        case Reading.FIRST_HIGHER | Reading.SECOND_HIGHER as higher:  # with different judges, higher is not better
-            return f"{found.names[0 if higher is Reading.FIRST_HIGHER else row.other]} scores higher"
-        case Reading.NOT_SHOWN:
+        case (
+            Conclusion.FIRST_HIGHER | Conclusion.SECOND_HIGHER as higher
+        ):  # with different judges, higher is not better
+            return f"{found.names[0 if higher is Conclusion.FIRST_HIGHER else row.other]} scores higher"
+        case Conclusion.NOT_SHOWN:
             return "no difference shown"
         case None:
             return NO_READING
@@ -87,9 +89,9 @@ def marked(row: Row) -> str:
 def why(found: RunComparison, row: Row) -> str:
     """Return the explanation of a conclusion, or why there is none and what to do; may be empty."""
     each = row.comparison
-    if each.reading is Reading.CANNOT_TELL:
+    if each.reading is Conclusion.CANNOT_TELL:
         return _no_conclusion(row)
-    if each.reading is Reading.NOT_SHOWN:
+    if each.reading is Conclusion.NOT_SHOWN:
         return "; ".join(filter(None, (_corrected_away(found, row), _detectable(found, row))))
     if row.ahead is not None and each.counts.left_out:
         return f"holds even if the {one_sided(row)} had the least favourable scores"

@@ -27,8 +27,8 @@ from merilo.judging.questions import KINDS
 from merilo.judging.verdicts import Failure
 from merilo.rendering.cascade import ClassAudit, KindAudit, KindPilot, cascade_record
 from merilo.stats.acceptance import accepted, fixed_sequence
-from merilo.stats.gate import Verdict as GateVerdict
-from merilo.stats.sequential import Looking, sequential_interval
+from merilo.stats.gate import GateVerdict as GateVerdict
+from merilo.stats.sequential import StreamingGate, sequential_interval
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
@@ -291,7 +291,7 @@ def _tested(
 
 def _class_audit(place: int, wrong: Sequence[bool], max_error: float, *, yes: bool) -> ClassAudit:
     """Test by betting whether the error rate is above `max_error`: valid although audits of other sizes may follow."""
-    looking = Looking(max_error, (0.0, 1.0), level=CLASS_LEVEL)
+    looking = StreamingGate(max_error, (0.0, 1.0), level=CLASS_LEVEL)
     for each in wrong:
         looking.add(float(each), float(each))
     ends = sequential_interval([float(each) for each in wrong], (0.0, 1.0), level=2 * CLASS_LEVEL - 1).ends

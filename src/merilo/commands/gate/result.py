@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from merilo.rendering.wording import count, percent
-from merilo.stats.gate import Verdict
+from merilo.stats.gate import GateVerdict
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,7 +55,7 @@ class Gate:
     """True if inputs and outcomes of the metric are equal in both runs on every sample; the gate then passes."""
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> GateVerdict:
         """Pass, fail or cannot tell."""
         return self.decision.verdict
 
@@ -94,37 +94,37 @@ class Gates:
     """True if the scores were imported, not computed by merilo."""
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> GateVerdict:
         """Fail if any gate fails; else cannot tell, or `cannot_tell`, if any gate cannot tell; else pass."""
         found = {gate.verdict for gate in self.gates}
-        if Verdict.FAIL in found:
-            return Verdict.FAIL
-        if Verdict.CANNOT_TELL in found:
-            return Verdict.CANNOT_TELL if self.cannot_tell is None else Verdict(self.cannot_tell.value)
-        return Verdict.PASS
+        if GateVerdict.FAIL in found:
+            return GateVerdict.FAIL
+        if GateVerdict.CANNOT_TELL in found:
+            return GateVerdict.CANNOT_TELL if self.cannot_tell is None else GateVerdict(self.cannot_tell.value)
+        return GateVerdict.PASS
 
     @property
     def passed(self) -> bool:
         """True if every gate passes, or cannot tell and that counts as passing."""
-        return self.verdict is Verdict.PASS
+        return self.verdict is GateVerdict.PASS
 
     @property
     def obstacles(self) -> tuple[Gate, ...]:
         """The gates that did not pass, failed ones first."""
-        ordered = (Verdict.FAIL, Verdict.CANNOT_TELL)
+        ordered = (GateVerdict.FAIL, GateVerdict.CANNOT_TELL)
         return tuple(gate for verdict in ordered for gate in self.gates if gate.verdict is verdict)
 
     @property
     def counts(self) -> dict[str, int]:
         """The numbers of gates that failed, were met and could not be decided."""
         found = [gate.verdict for gate in self.gates]
-        named = {"failed": Verdict.FAIL, "met": Verdict.PASS, "undecided": Verdict.CANNOT_TELL}
+        named = {"failed": GateVerdict.FAIL, "met": GateVerdict.PASS, "undecided": GateVerdict.CANNOT_TELL}
         return {name: found.count(verdict) for name, verdict in named.items()}
 
     @property
     def losses(self) -> tuple[Gate, ...]:
         """The gates that do not fail although their metric is significantly worse (see `Gate.loss`)."""
-        return tuple(gate for gate in self.gates if gate.loss and gate.verdict is not Verdict.FAIL)
+        return tuple(gate for gate in self.gates if gate.loss and gate.verdict is not GateVerdict.FAIL)
 
     @property
     def headline(self) -> str:
@@ -141,7 +141,7 @@ class Gates:
 
     def __str__(self) -> str:
         """Return the headline and all decisions, a line for each, those that did not pass first."""
-        rest = [gate for gate in self.gates if gate.verdict is Verdict.PASS]
+        rest = [gate for gate in self.gates if gate.verdict is GateVerdict.PASS]
         lines = [f"{gate.verdict}: {gate.reading}" for gate in (*self.obstacles, *rest)]
         return "\n".join(filter(None, (self.headline, self.warning, *lines)))
 
@@ -191,9 +191,9 @@ def _drop_reading(gate: Gate, value: float, lower: float, upper: float) -> str:
     text = f"{gate.metric} {_change(sign * value)} vs. baseline ({limits}, {_samples(gate, 'pair')}; {allowed})"
     more: list[str] = []
     excluded = gate.decision.excluded_drop
-    if gate.verdict is Verdict.CANNOT_TELL and excluded is not None:
+    if gate.verdict is GateVerdict.CANNOT_TELL and excluded is not None:
         more.append(f"A drop of more than {excluded:.3f} can be excluded.")
-    if gate.loss and gate.verdict is not Verdict.FAIL:
+    if gate.loss and gate.verdict is not GateVerdict.FAIL:
         more.append(f"Significantly worse, by at least {_step(upper)}.")
     return " ".join([f"{text}.", *more]) if more else text
 
@@ -206,10 +206,10 @@ def _unscored(gate: Gate) -> str:
 def _limits(gate: Gate, low: str, high: str) -> str:
     """Return the confidence limit that the verdict is based on; both limits if the gate cannot tell."""
     level = percent(gate.decision.level)
-    if gate.verdict is Verdict.CANNOT_TELL:
+    if gate.verdict is GateVerdict.CANNOT_TELL:
         return f"{level} limits {low} to {high}"
     # a pass needs the pessimistic limit, a failure the optimistic one; lower is better swaps the two
-    if (gate.verdict is Verdict.PASS) is gate.higher_is_better:
+    if (gate.verdict is GateVerdict.PASS) is gate.higher_is_better:
         return f"{level} lower limit {low}"
     return f"{level} upper limit {high}"
 

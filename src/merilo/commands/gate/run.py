@@ -18,7 +18,7 @@ from merilo.runs.scales import check_asked
 from merilo.stats.column import align
 from merilo.stats.compare import Policy
 from merilo.stats.early import early_drop, early_minimum
-from merilo.stats.gate import Verdict, gate_drop, gate_minimum
+from merilo.stats.gate import GateVerdict, gate_drop, gate_minimum
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -246,7 +246,7 @@ def _drop(pair: _Pair, text: str, asked: float, suite: Suite) -> Gate:
         decision = gate_drop(base, new, asked, strict=strict, clusters=clusters, undefined=policy, level=level)
     same = text in pair.equal_inputs and _equal_outcomes(base, new)
     if same:
-        decision = replace(decision, verdict=Verdict.PASS, deciding=(), would=None)
+        decision = replace(decision, verdict=GateVerdict.PASS, deciding=(), would=None)
     one_sided = base.scored ^ new.scored
     if suite.undefined is Policy.DROP:
         one_sided &= base.failed | new.failed

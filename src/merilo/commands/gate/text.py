@@ -12,12 +12,12 @@ from merilo.rendering.overview import command
 from merilo.rendering.page import Page, Span, Tone
 from merilo.rendering.sanitize import clean
 from merilo.rendering.wording import OWN_ERROR, covers_imported
-from merilo.stats.gate import Verdict
+from merilo.stats.gate import GateVerdict
 
 if TYPE_CHECKING:
     from merilo.commands.gate.result import Gate, Gates
 
-_TONES = {Verdict.PASS: Tone.GOOD, Verdict.FAIL: Tone.BAD, Verdict.CANNOT_TELL: Tone.STRONG}
+_TONES = {GateVerdict.PASS: Tone.GOOD, GateVerdict.FAIL: Tone.BAD, GateVerdict.CANNOT_TELL: Tone.STRONG}
 _SHOWN = 5
 
 
@@ -50,8 +50,8 @@ def gates_page(found: Gates, width: int) -> Page:
     if found.warning:
         page.text(found.warning, tone=Tone.BAD)
     page.blank()
-    passed = [gate for gate in found.gates if gate.verdict is Verdict.PASS]
-    column = len(Verdict.CANNOT_TELL.value) + 2
+    passed = [gate for gate in found.gates if gate.verdict is GateVerdict.PASS]
+    column = len(GateVerdict.CANNOT_TELL.value) + 2
     for gate in (*found.obstacles, *passed):
         page.entry(gate.verdict.value, gate.reading, column=column, tone=_TONES[gate.verdict])
     page.blank()
@@ -90,10 +90,10 @@ def junit_text(found: Gates) -> str:
 
 def _junit_kind(gate: Gate, found: Gates) -> str | None:
     """Return the name of the XML element for the result of a test; None if it passed."""
-    if gate.verdict is Verdict.CANNOT_TELL:
+    if gate.verdict is GateVerdict.CANNOT_TELL:
         known = {None: "error", CannotTell.PASS: "skipped", CannotTell.FAIL: "failure"}
         return known[found.cannot_tell]
-    return "failure" if gate.verdict is Verdict.FAIL else None
+    return "failure" if gate.verdict is GateVerdict.FAIL else None
 
 
 def _record(gate: Gate) -> dict[str, Any]:  # Any: JSON
@@ -122,7 +122,7 @@ def _record(gate: Gate) -> dict[str, Any]:  # Any: JSON
 
 def _undecided(page: Page, found: Gates) -> None:
     """Add advice on how to decide the gates that cannot tell."""
-    undecided = [gate for gate in found.gates if gate.verdict is Verdict.CANNOT_TELL]
+    undecided = [gate for gate in found.gates if gate.verdict is GateVerdict.CANNOT_TELL]
     if not undecided:
         return
     page.heading("How to decide")
@@ -138,7 +138,7 @@ def _undecided(page: Page, found: Gates) -> None:
 def _advice(gate: Gate) -> str:
     if gate.deciding:
         some = "this failed sample" if len(gate.deciding) == 1 else f"these {len(gate.deciding)} failed samples"
-        end = "best" if gate.decision.would is Verdict.PASS else "worst"
+        end = "best" if gate.decision.would is GateVerdict.PASS else "worst"
         score = "the same score in both runs" if gate.kind is Kind.DROP else f"the {end} score"
         return f"would {gate.decision.would} if {some} had {score}. Run them again with --retry-failed:"
     if gate.decision.lower is None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from merilo.rendering.page import Page
     from merilo.stats.power import SamplesNeeded
-    from merilo.stats.sequential import Outlook
+    from merilo.stats.sequential import EarlyStopForecast
 
 _INDEPENDENT = (
     "One pilot shows how its own scores vary, not how two runs differ on a sample. The estimate assumes that both runs "
@@ -45,7 +45,7 @@ class Early:
     asked: float
     higher_is_better: bool
     pilot: int
-    outlook: Outlook
+    outlook: EarlyStopForecast
 
 
 @dataclass(frozen=True, slots=True)

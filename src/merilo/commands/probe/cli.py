@@ -16,7 +16,7 @@ from merilo.commands.option import Flag, OptionGroup
 from merilo.commands.option_flags import takes_options
 from merilo.commands.probe.options import MAPPING, ProbeOptions
 from merilo.errors import Interrupted
-from merilo.stats.gate import Verdict
+from merilo.stats.gate import GateVerdict
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -80,9 +80,9 @@ def probe(
         raise Interrupted(f"Stopped. {GOES_ON}") from None
     _report(found, options.out, json=json)
     check_whole(found, "pairs")
-    if found.verdict is Verdict.FAIL:
+    if found.verdict is GateVerdict.FAIL:
         raise typer.Exit(Exit.GATE_FAILED)
-    if found.verdict is Verdict.CANNOT_TELL:
+    if found.verdict is GateVerdict.CANNOT_TELL:
         raise typer.Exit(Exit.CANNOT_TELL)
 
 

@@ -9,7 +9,7 @@ from merilo.commands.probe.asking import decision_of
 from merilo.commands.probe.probes import Effect
 from merilo.judging.decisions import says_yes
 from merilo.stats.column import Column, Missing
-from merilo.stats.gate import Decision, Verdict, gate_drop, gate_minimum
+from merilo.stats.gate import Decision, GateVerdict, gate_drop, gate_minimum
 from merilo.stats.means import mean_interval
 from merilo.stats.paired import paired_test
 
@@ -79,7 +79,7 @@ class Result:
         return self.trials - self.failed - self.unfit
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> GateVerdict:
         """Pass, fail or cannot tell."""
         return self.decision.verdict
 

@@ -25,7 +25,7 @@ from merilo.data.sample import BadRecord, Dataset
 from merilo.errors import DataError, UsageError
 from merilo.metrics.base import Failed, Score
 from merilo.runs.outcomes import outcome_from
-from merilo.stats.gate import Verdict
+from merilo.stats.gate import GateVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -63,11 +63,11 @@ class Probing:
     """The limit that was reached before all pairs were judged, as a sentence."""
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> GateVerdict:
         """Fail if a probe fails; otherwise cannot tell if one cannot tell; otherwise pass."""
         found = {result.decision.verdict for result in self.results}
-        worst = [each for each in (Verdict.FAIL, Verdict.CANNOT_TELL) if each in found]
-        return worst[0] if worst else Verdict.PASS
+        worst = [each for each in (GateVerdict.FAIL, GateVerdict.CANNOT_TELL) if each in found]
+        return worst[0] if worst else GateVerdict.PASS
 
     @property
     def failed(self) -> tuple[int, int]:

@@ -8,15 +8,15 @@ from merilo.commands.probe.probes import Effect
 from merilo.rendering.page import Page, Span, Tone, columns
 from merilo.rendering.spent import cost_text
 from merilo.rendering.wording import NONE, count
-from merilo.stats.gate import Verdict
+from merilo.stats.gate import GateVerdict
 
 if TYPE_CHECKING:
     from merilo.commands.probe.figures import Result
     from merilo.commands.probe.run import Probing
 
 _HEADINGS: Final = ("probe", "pairs", "effect", "95 % interval", "up to", "limit", "reading")
-_TONES: Final = {Verdict.PASS: Tone.GOOD, Verdict.FAIL: Tone.BAD, Verdict.CANNOT_TELL: Tone.PLAIN}
-_READINGS: Final = {Verdict.PASS: "passes", Verdict.FAIL: "FAILS", Verdict.CANNOT_TELL: "cannot tell"}
+_TONES: Final = {GateVerdict.PASS: Tone.GOOD, GateVerdict.FAIL: Tone.BAD, GateVerdict.CANNOT_TELL: Tone.PLAIN}
+_READINGS: Final = {GateVerdict.PASS: "passes", GateVerdict.FAIL: "FAILS", GateVerdict.CANNOT_TELL: "cannot tell"}
 _COUNTS: Final = {
     Effect.CHANGED: "share of verdicts that change",
     Effect.RAISED: "share of unrelated contexts that are then judged relevant",
@@ -86,7 +86,7 @@ def _details(result: Result) -> str:
         lines.append(f"{count(result.unfit, 'pair')} left out: judged {why} before the edit.")
     if result.failed:
         lines.append(f"{count(result.failed, 'pair')} without a verdict; the limits count them as worst and best case.")
-    if result.verdict is Verdict.CANNOT_TELL:
+    if result.verdict is GateVerdict.CANNOT_TELL:
         lines.append(_undecided(result))
     return "\n".join(lines)
 
