@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from judged_rivers import rows
 
 import merilo
-from merilo.rendering.progress_line import Line, Watch, fitting, sentence
-from merilo.rendering.progress_stats import Pace
+from merilo.rendering.progress_line import ProgressLine, TerminalLine, fitting, sentence
+from merilo.rendering.progress_stats import ProgressStats
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-BUSY = Pace(
+BUSY = ProgressStats(
     done=1_234,
     samples=10_000,
     seconds=51.0,
@@ -30,7 +30,7 @@ BUSY = Pace(
     seconds_left=362.0,
 )
 PACES = st.builds(
-    Pace,
+    ProgressStats,
     done=st.integers(0, 10**7),
     samples=st.integers(1, 10**7),
     seconds=st.floats(0, 1e7),
@@ -84,14 +84,14 @@ def test_the_narrower_the_less_is_told(width: int, shown: tuple[str, int]) -> No
 
 
 @given(PACES, st.integers(1, 80))
-def test_no_line_is_longer_than_its_room(pace: Pace, width: int) -> None:
+def test_no_line_is_longer_than_its_room(pace: ProgressStats, width: int) -> None:
     """Whatever the figures are, text and bar together fit."""
     _, text, bar = fitting(pace, width)
     assert len(text) + bar <= width
 
 
 @given(PACES)
-def test_a_plain_line_is_one_line(pace: Pace) -> None:
+def test_a_plain_line_is_one_line(pace: ProgressStats) -> None:
     """Plain lines hold no control sign and nothing that is not known."""
     line = sentence(pace)
     assert line.isprintable()
@@ -108,20 +108,22 @@ def test_a_plain_line_says_all() -> None:
 
 def test_a_pause_takes_the_place_of_the_time_left() -> None:
     """While an endpoint is not to be asked, the line says for how long."""
-    assert "waiting 12 s (429)" in sentence(Pace(done=1, samples=9, seconds=9.0, paused_s=11.2, seconds_left=5.0))
-    assert "left" not in sentence(Pace(done=1, samples=9, seconds=9.0, paused_s=11.2, seconds_left=5.0))
+    assert "waiting 12 s (429)" in sentence(
+        ProgressStats(done=1, samples=9, seconds=9.0, paused_s=11.2, seconds_left=5.0)
+    )
+    assert "left" not in sentence(ProgressStats(done=1, samples=9, seconds=9.0, paused_s=11.2, seconds_left=5.0))
 
 
 def test_a_slow_judge_is_counted_by_the_minute() -> None:
     """Less than one request a second is told as requests a minute."""
-    assert "6 requests/min" in sentence(Pace(done=0, samples=9, seconds=9.0, requests_per_s=0.1))
+    assert "6 requests/min" in sentence(ProgressStats(done=0, samples=9, seconds=9.0, requests_per_s=0.1))
 
 
 @pytest.mark.parametrize(("encoding", "signs"), [("utf-8", "━─"), ("ascii", "=-"), ("cp1252", "=-")])
 def test_the_bar_has_signs_that_the_terminal_has(encoding: str, signs: str) -> None:
     """Where the terminal is not UTF-8 the bar is ASCII."""
     terminal = Terminal(encoding)
-    Line(terminal).draw(Pace(done=5, samples=10, seconds=1.0))
+    TerminalLine(terminal).draw(ProgressStats(done=5, samples=10, seconds=1.0))
     drawn = re.sub(r"\x1b\[\d+m", "", terminal.getvalue())
     assert drawn.strip() == signs[0] * 10 + signs[1] * 10 + " 5/10"
 
@@ -130,7 +132,7 @@ def test_no_color_leaves_carriage_returns_alone(monkeypatch: pytest.MonkeyPatch)
     """With NO_COLOR the line is drawn without a single escape sequence."""
     monkeypatch.setenv("NO_COLOR", "1")
     terminal = Terminal()
-    line = Line(terminal)
+    line = TerminalLine(terminal)
     line.draw(BUSY)
     line.clear()
     assert "\x1b" not in terminal.getvalue()
@@ -140,7 +142,7 @@ def test_clearing_leaves_blanks(monkeypatch: pytest.MonkeyPatch) -> None:
     """After the last line as many blanks as it had columns, and the cursor at the beginning; else nothing."""
     monkeypatch.setenv("NO_COLOR", "1")
     terminal = Terminal()
-    line = Line(terminal)
+    line = TerminalLine(terminal)
     line.clear()
     assert terminal.getvalue() == ""
     line.draw(BUSY)
@@ -152,9 +154,11 @@ def test_clearing_leaves_blanks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_form_does_not_flicker() -> None:
     """A line that had to be barer stays so when its figures get shorter for a moment."""
     terminal = Terminal()
-    line = Line(terminal)
-    long = Pace(done=1, samples=10**6, seconds=1.0, requests_per_s=1e4, in_flight=4_000, retries=99_999, cost_usd=1e5)
-    short = Pace(done=1, samples=10**6, seconds=1.0, requests_per_s=1e4, in_flight=4, retries=9, cost_usd=1.0)
+    line = TerminalLine(terminal)
+    long = ProgressStats(
+        done=1, samples=10**6, seconds=1.0, requests_per_s=1e4, in_flight=4_000, retries=99_999, cost_usd=1e5
+    )
+    short = ProgressStats(done=1, samples=10**6, seconds=1.0, requests_per_s=1e4, in_flight=4, retries=9, cost_usd=1.0)
     line.draw(short)
     line.draw(long)
     terminal.truncate(0)
@@ -166,7 +170,7 @@ def test_a_notebook_gets_plain_lines(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     """Where standard error is no terminal and no file either, as in a notebook, there are lines and no control sign."""
     written = io.StringIO()
     monkeypatch.setattr("sys.stderr", written)
-    merilo.evaluate(rows(3), metrics=["context_relevance"], cache=False, out=tmp_path / "run", progress=Watch())
+    merilo.evaluate(rows(3), metrics=["context_relevance"], cache=False, out=tmp_path / "run", progress=ProgressLine())
     assert re.fullmatch(r"(\d of 3 samples \(\d+%\), \d+ s\n)+", written.getvalue())
 
 
@@ -176,7 +180,7 @@ def test_a_note_and_the_end_are_not_mixed_with_the_line(
     """A note begins on a cleared line; after the end nothing is drawn, whoever still calls."""
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
-    watch = Watch()
+    watch = ProgressLine()
     watch.begin(tmp_path_factory.getbasetemp(), 10)
     watch.tick()
     watch.note("Something \x1b[31mred\nhappened.")

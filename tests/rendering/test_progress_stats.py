@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 from merilo.engine.request_stats import Traffic
-from merilo.rendering.progress_stats import Pace, Pacer
+from merilo.rendering.progress_stats import ProgressMeter, ProgressStats
 
 SAMPLE_USD = 0.02
 
 
 def run_to(
     share: float, *, samples: int = 1_000, per_s: float = 10.0, block: int = 1, ahead: int = 0, known: int = 0
-) -> Pace:
+) -> ProgressStats:
     """What is said when so much of a run is done that is looked at four times a second.
 
     `block` samples at a time are finished, `ahead` more are always paid for; `known` ones were answered before.
     """
-    pacer, now, paid = Pacer(samples, 0.0), 0.0, 0.0
+    pacer, now, paid = ProgressMeter(samples, 0.0), 0.0, 0.0
     if known:
         pacer.look(0.1, known, Traffic(known=known))
     while True:
@@ -46,7 +46,7 @@ def test_time_and_cost_of_a_steady_run(share: float, block: int, ahead: int, kno
 
 def test_nothing_is_foretold_in_the_first_seconds() -> None:
     """However fast a run begins, its first five seconds say nothing about the time left."""
-    pacer = Pacer(1_000, 0.0)
+    pacer = ProgressMeter(1_000, 0.0)
     early = [pacer.look(at / 4, at * 25, Traffic(sent=at * 25, cost_usd=0.1)) for at in range(1, 20)]
     assert {pace.seconds_left for pace in early} == {None}
     assert pacer.look(5.5, 550, Traffic(sent=550, cost_usd=0.1)).seconds_left is not None
@@ -54,14 +54,14 @@ def test_nothing_is_foretold_in_the_first_seconds() -> None:
 
 def test_few_finished_samples_foretell_nothing() -> None:
     """Of a thousand samples one that is finished says neither what all cost nor how long they take."""
-    pacer = Pacer(1_000, 0.0)
+    pacer = ProgressMeter(1_000, 0.0)
     pace = pacer.look(30.0, 1, Traffic(sent=640, cost_usd=12.8))
     assert (pace.seconds_left, pace.cost_in_all_usd) == (None, None)
 
 
 def test_a_run_that_slows_down_takes_longer() -> None:
     """The last minute counts: a minute after the rate fell to a tenth, the time left is by the new rate."""
-    pacer, done = Pacer(100_000, 0.0), 0.0
+    pacer, done = ProgressMeter(100_000, 0.0), 0.0
     for quarter in range(4 * 600):
         done += 25 if quarter < 4 * 300 else 2.5
         pace = pacer.look(quarter / 4, int(done), Traffic(sent=int(done)))
@@ -70,7 +70,7 @@ def test_a_run_that_slows_down_takes_longer() -> None:
 
 def test_a_run_that_stands_still_is_said_to_take_longer_and_longer() -> None:
     """When nothing is finished any more the time left grows instead of running out."""
-    pacer = Pacer(1_000, 0.0)
+    pacer = ProgressMeter(1_000, 0.0)
     for quarter in range(1, 400):
         pacer.look(quarter / 4, quarter, Traffic(sent=quarter))
     left = [pacer.look(100.0 + wait, 399, Traffic(sent=399)).seconds_left or 0 for wait in (60, 120, 240)]
@@ -79,7 +79,7 @@ def test_a_run_that_stands_still_is_said_to_take_longer_and_longer() -> None:
 
 def test_without_a_request_there_is_no_rate_and_no_cost() -> None:
     """A judge on this machine costs nothing and sends nothing; the time left is told all the same."""
-    pacer = Pacer(100, 0.0)
+    pacer = ProgressMeter(100, 0.0)
     for quarter in range(1, 41):
         pace = pacer.look(quarter / 4, quarter, Traffic(in_flight=3))
     assert (pace.requests_per_s, pace.in_flight, pace.cost_usd, pace.cost_in_all_usd) == (None, 0, None, None)
@@ -88,7 +88,7 @@ def test_without_a_request_there_is_no_rate_and_no_cost() -> None:
 
 def test_a_cost_that_is_not_known_stays_so() -> None:
     """None is unknown: it becomes neither 0 nor an estimate."""
-    pacer = Pacer(100, 0.0)
+    pacer = ProgressMeter(100, 0.0)
     for quarter in range(1, 200):
         pace = pacer.look(quarter / 4, min(100, quarter), Traffic(sent=quarter, cost_usd=None))
     assert (pace.cost_usd, pace.cost_in_all_usd) == (None, None)
@@ -96,7 +96,7 @@ def test_a_cost_that_is_not_known_stays_so() -> None:
 
 def test_the_rate_is_that_of_the_last_ten_seconds() -> None:
     """Requests per second follow a change within ten seconds, retries included."""
-    pacer, sent = Pacer(10_000, 0.0), 0
+    pacer, sent = ProgressMeter(10_000, 0.0), 0
     for quarter in range(4 * 40):
         sent += 5 if quarter < 4 * 20 else 50
         pace = pacer.look(quarter / 4, 0, Traffic(sent=sent))

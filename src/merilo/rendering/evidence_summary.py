@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class EvidenceGroup:
     """Equal verdicts on one or several contexts, on a statement, or on the sample as a whole."""
 
     about: str
@@ -29,38 +29,38 @@ class Piece:
     """The sentences that the verdict names as evidence."""
 
 
-def behind(case: Case, metric: str) -> tuple[Piece, ...]:
+def behind(case: Case, metric: str) -> tuple[EvidenceGroup, ...]:
     """Return the verdicts behind the value, or why there is none. Contexts without a quoted sentence are grouped."""
     outcome = case.result.outcomes.get(metric)
     match outcome:
         case None:
-            return (Piece("", "not computed"),)
+            return (EvidenceGroup("", "not computed"),)
         case Undefined():
-            return (Piece("", f"undefined: {outcome.reason}"),)
+            return (EvidenceGroup("", f"undefined: {outcome.reason}"),)
         case Failed():
-            return (Piece("", f"failed ({outcome.error.kind.value}): {outcome.error.message}"),)
+            return (EvidenceGroup("", f"failed ({outcome.error.kind.value}): {outcome.error.message}"),)
         case Score():
             found = _pieces(case, outcome)
             counted = counts_text({name: each for name, each in outcome.counts.items() if each is not None})
             own = "the score was imported" if metric.startswith(FOREIGN) else "the score is computed from the data"
-            return found or (Piece("", counted or f"no verdict: {own}"),)
+            return found or (EvidenceGroup("", counted or f"no verdict: {own}"),)
 
 
-def _pieces(case: Case, outcome: Score) -> tuple[Piece, ...]:
-    found: list[Piece] = []
+def _pieces(case: Case, outcome: Score) -> tuple[EvidenceGroup, ...]:
+    found: list[EvidenceGroup] = []
     alike: dict[str, list[int]] = {}
     for evidence in outcome.evidence:
         words, quotes = said(_bare(evidence.verdict)), _quotes(case, evidence)
         match evidence.about:
             case About.CONTEXT if quotes:
-                found.append(Piece(listed([evidence.index], "context"), words, quotes=quotes))
+                found.append(EvidenceGroup(listed([evidence.index], "context"), words, quotes=quotes))
             case About.CONTEXT:
                 alike.setdefault(words, []).append(evidence.index)
             case About.STATEMENT:
-                found.append(Piece(listed([evidence.index], "statement"), words, text=evidence.text))
+                found.append(EvidenceGroup(listed([evidence.index], "statement"), words, text=evidence.text))
             case About.TEXT:
-                found.append(Piece("", words))
-    return (*found, *(Piece(listed(indices, "context"), words) for words, indices in alike.items()))
+                found.append(EvidenceGroup("", words))
+    return (*found, *(EvidenceGroup(listed(indices, "context"), words) for words, indices in alike.items()))
 
 
 def _bare(verdict: Verdict) -> Verdict:

@@ -28,7 +28,7 @@ _WIDTH, _EDGE = 120, 6
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class PlotPosition:
     """A value and its interval as x coordinates in a drawing; None if missing."""
 
     low: str | None = None
@@ -42,7 +42,7 @@ class Plot:
 
     heading: str
     zero: str | None
-    rows: tuple[Drawn, ...]
+    rows: tuple[PlotPosition, ...]
 
 
 def rendered(template: str, **values: object) -> str:
@@ -84,7 +84,9 @@ def plot(
         return None if value is None else f"{_EDGE + (min(max(value, low), high) - low) * scale:.1f}"
 
     drawn = (
-        Drawn(*((place(interval[0]), place(value), place(interval[1])) if interval else (None, place(value), None)))
+        PlotPosition(
+            *((place(interval[0]), place(value), place(interval[1])) if interval else (None, place(value), None))
+        )
         for value, interval in found
     )
     return Plot(heading, place(zero), tuple(drawn))

@@ -22,7 +22,7 @@ _STATEMENTS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class VerdictText:
     """A verdict as text."""
 
     kind: str
@@ -48,7 +48,7 @@ class ContextPart:
     id: str | None
     marked: bool
     """True if a verdict names one of its sentences as evidence."""
-    said: tuple[Told, ...]
+    said: tuple[VerdictText, ...]
     rows: tuple[SentenceRow, ...]
 
 
@@ -57,7 +57,7 @@ class StatementPart:
     """A statement of the response."""
 
     text: str
-    said: tuple[Told, ...]
+    said: tuple[VerdictText, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class EvidencePart:
 
     name: str
     response: str | None
-    whole: tuple[Told, ...]
+    whole: tuple[VerdictText, ...]
     statements: tuple[StatementGroup, ...]
     contexts: tuple[ContextPart, ...]
 
@@ -151,9 +151,9 @@ def _sentences(view: ContextView) -> Iterable[SentenceRow]:
         yield SentenceRow(skipped="(blank)")
 
 
-def _told(remarks: Iterable[Remark]) -> tuple[Told, ...]:
+def _told(remarks: Iterable[Remark]) -> tuple[VerdictText, ...]:
     return tuple(
-        Told(
+        VerdictText(
             f"{each.kind}, checked against {each.against}" if each.against else each.kind,
             said(each.answer),
             reason_of(each.answer),

@@ -13,7 +13,7 @@ from contextlib import suppress
 from math import ceil
 from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
-from merilo.rendering.progress_stats import Pace, Pacer
+from merilo.rendering.progress_stats import ProgressMeter, ProgressStats
 from merilo.rendering.terminal import DEFAULT_WIDTH, colours, tell, width_given
 from merilo.rendering.wording import count, duration, money
 
@@ -36,7 +36,7 @@ _ROUGH_USD: Final = 10
 _GREEN, _DIM, _RESET = "\x1b[32m", "\x1b[2m", "\x1b[0m"
 
 
-class Watch:
+class ProgressLine:
     """A `Progress` for the user. `plain`: print plain lines even on a terminal, for output shared with others."""
 
     def __init__(self, *, quiet: bool = False, plain: bool = False) -> None:
@@ -46,10 +46,10 @@ class Watch:
         """The usage of the run once it has ended; empty before."""
         self._quiet = quiet
         self._plain = plain
-        self._line: Line | None = None
+        self._line: TerminalLine | None = None
         self._traffic: Callable[[], Traffic] | None = None
         self._done = self._samples = self._told = 0
-        self._pacer = Pacer(0, 0.0)
+        self._pacer = ProgressMeter(0, 0.0)
         self._told_at = 0.0
         self._began = 0.0
         self._over = True
@@ -59,10 +59,10 @@ class Watch:
         self.run, self._samples = run, samples
         self._done = self._told = 0
         self._began = self._told_at = time.monotonic()
-        self._pacer = Pacer(samples, self._began)
+        self._pacer = ProgressMeter(samples, self._began)
         self._over = self._quiet
         if not self._quiet and not self._plain and _takes_a_line(sys.stderr):
-            self._line = Line(sys.stderr)
+            self._line = TerminalLine(sys.stderr)
 
     def watch(self, traffic: Callable[[], Traffic]) -> None:
         """See `Progress`."""
@@ -102,7 +102,7 @@ class Watch:
         if line is not None:
             line.clear()
 
-    def _pace(self) -> Pace:
+    def _pace(self) -> ProgressStats:
         return self._pacer.look(time.monotonic(), self._done, None if self._traffic is None else self._traffic())
 
     def _tell_if_due(self) -> None:
@@ -116,7 +116,7 @@ class Watch:
             tell(sentence(self._pace()))
 
 
-class Line:
+class TerminalLine:
     """One line of a terminal that is overwritten in place; the cursor rests at its beginning."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -126,7 +126,7 @@ class Line:
         self._coloured = colours(stream) and os.name != "nt"  # old Windows consoles print the escape codes
         self._levels: dict[tuple[int, bool], int] = {}
 
-    def draw(self, pace: Pace) -> None:
+    def draw(self, pace: ProgressStats) -> None:
         """Show the progress of the run."""
         width = _width(self._stream) - 1  # a character in the last column would wrap the line
         state = width, pace.paused_s >= _SHOWN_PAUSE_S
@@ -146,33 +146,33 @@ class Line:
         self._stream.write(f"\r{text}\r")
         self._stream.flush()
 
-    def _bar(self, pace: Pace, width: int) -> str:
+    def _bar(self, pace: ProgressStats, width: int) -> str:
         full = round((width - 1) * pace.done / pace.samples) if pace.samples else 0
         done, rest = self._chars[0] * full, self._chars[1] * (width - 1 - full)
         return f"{_GREEN}{done}{_DIM}{rest}{_RESET} " if self._coloured else f"{done}{rest} "
 
 
-class _Form(NamedTuple):
+class _LineLayout(NamedTuple):
     bar: int
     facts: tuple[str, ...]
 
 
 _FORMS: Final = (
-    _Form(21, ("samples", "requests", "flight", "retries", "cost", "left")),
-    _Form(11, ("samples", "requests", "flight", "retries", "cost", "left")),
-    _Form(11, ("samples", "rate", "flight", "retries", "cost", "left")),
-    _Form(7, ("samples", "rate", "flight", "retries", "cost", "left")),
-    _Form(0, ("samples", "rate", "flight", "retries", "cost", "left")),
-    _Form(0, ("samples", "rate", "flight", "cost", "left")),
-    _Form(0, ("samples", "rate", "cost", "left")),
-    _Form(0, ("samples", "cost", "left")),
-    _Form(0, ("samples", "left")),
-    _Form(0, ("samples",)),
+    _LineLayout(21, ("samples", "requests", "flight", "retries", "cost", "left")),
+    _LineLayout(11, ("samples", "requests", "flight", "retries", "cost", "left")),
+    _LineLayout(11, ("samples", "rate", "flight", "retries", "cost", "left")),
+    _LineLayout(7, ("samples", "rate", "flight", "retries", "cost", "left")),
+    _LineLayout(0, ("samples", "rate", "flight", "retries", "cost", "left")),
+    _LineLayout(0, ("samples", "rate", "flight", "cost", "left")),
+    _LineLayout(0, ("samples", "rate", "cost", "left")),
+    _LineLayout(0, ("samples", "cost", "left")),
+    _LineLayout(0, ("samples", "left")),
+    _LineLayout(0, ("samples",)),
 )
 """Layouts from the widest to the narrowest: the width of the bar with its blank, and the facts after it."""
 
 
-def fitting(pace: Pace, width: int, level: int = 0) -> tuple[int, str, int]:
+def fitting(pace: ProgressStats, width: int, level: int = 0) -> tuple[int, str, int]:
     """Return the first layout, from `level` on, that fits into `width` columns: its number, text and bar width."""
     facts = _facts(pace)
     for number, form in enumerate(_FORMS[level:], level):
@@ -182,7 +182,7 @@ def fitting(pace: Pace, width: int, level: int = 0) -> tuple[int, str, int]:
     return len(_FORMS) - 1, f" {facts['samples']}"[:width], 0
 
 
-def sentence(pace: Pace) -> str:
+def sentence(pace: ProgressStats) -> str:
     """Return the same facts as a plain line."""
     facts = _facts(pace)
     share = pace.done / pace.samples if pace.samples else 1.0
@@ -193,7 +193,7 @@ def sentence(pace: Pace) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _facts(pace: Pace) -> dict[str, str]:
+def _facts(pace: ProgressStats) -> dict[str, str]:
     """Return each fact as text; empty if there is nothing to report."""
     rate = pace.requests_per_s
     return {
@@ -213,7 +213,7 @@ def _rate(per_s: float, what: str) -> str:
     return f"{per_s:,.0f} {what}/s" if per_s >= 10 else f"{per_s:.1f} {what}/s"
 
 
-def _cost(pace: Pace) -> str:
+def _cost(pace: ProgressStats) -> str:
     if not pace.cost_usd:
         return ""
     if pace.cost_in_all_usd is None or pace.done == pace.samples:
@@ -222,7 +222,7 @@ def _cost(pace: Pace) -> str:
     return f"${money(pace.cost_usd)} of ~${f'{in_all:,.0f}' if in_all >= _ROUGH_USD else money(in_all)}"
 
 
-def _left(pace: Pace) -> str:
+def _left(pace: ProgressStats) -> str:
     if pace.done == pace.samples:
         return ""
     if pace.paused_s >= _SHOWN_PAUSE_S:

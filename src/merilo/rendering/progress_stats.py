@@ -21,7 +21,7 @@ _SETTLED_S: Final = 5.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Pace:
+class ProgressStats:
     """The progress of a run; None for what is unknown, or not known yet."""
 
     done: int
@@ -43,7 +43,7 @@ class _Seen(NamedTuple):
     cost_usd: float
 
 
-class Pacer:
+class ProgressMeter:
     """Estimates the pace of a run; `look` is called several times per second. `now` is any clock in seconds."""
 
     def __init__(self, samples: int, now: float) -> None:
@@ -54,14 +54,14 @@ class Pacer:
         self._sends: deque[tuple[float, int]] = deque([(now, 0)])
         self._asking = False
 
-    def look(self, now: float, done: int, traffic: Traffic | None) -> Pace:
+    def look(self, now: float, done: int, traffic: Traffic | None) -> ProgressStats:
         """Return the pace at this moment; `done` samples are finished."""
         sent, cost = (0, None) if traffic is None else (traffic.sent, traffic.cost_usd)
         self._remember(now, done, cost or 0.0, sent)
         seconds, left_s = now - self._began, self._left_s(now, done)
         if traffic is None or not sent:
-            return Pace(done=done, samples=self._samples, seconds=seconds, seconds_left=left_s)
-        return Pace(
+            return ProgressStats(done=done, samples=self._samples, seconds=seconds, seconds_left=left_s)
+        return ProgressStats(
             done=done,
             samples=self._samples,
             seconds=seconds,

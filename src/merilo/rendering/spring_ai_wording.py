@@ -37,7 +37,7 @@ class Band(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class Wording:
     """The wording in one language."""
 
     context: str
@@ -61,8 +61,8 @@ class ContextRating(NamedTuple):
     """None if no model gave a rating."""
 
 
-WORDS: Final[Mapping[str, Words]] = {
-    "en": Words(
+WORDS: Final[Mapping[str, Wording]] = {
+    "en": Wording(
         context="Context",
         user_input="User question",
         relevance="Relevance score",
@@ -78,7 +78,7 @@ WORDS: Final[Mapping[str, Words]] = {
             Band(0.0, "Poor", "contexts are mostly irrelevant", "Low relevance"),
         ),
     ),
-    "ru": Words(
+    "ru": Wording(
         context="Контекст",
         user_input="Вопрос пользователя",
         relevance="Оценка релевантности",
@@ -103,7 +103,7 @@ WORDS: Final[Mapping[str, Words]] = {
 """By primary language tag; all other languages use English."""
 
 
-def words(language: str) -> Words:
+def words(language: str) -> Wording:
     """Return the wording of a language (BCP 47); English if there is none."""
     return WORDS.get(re.split("[-_]", language)[0].lower(), WORDS["en"])
 
@@ -183,7 +183,7 @@ def _band(score: float, language: str) -> Band:
     return next((each for each in known if score >= each.lowest), known[-1])
 
 
-def _rating(rating: float, known: Words) -> str:
+def _rating(rating: float, known: Wording) -> str:
     return known.ratings[min(2, max(0, round(rating)))]
 
 

@@ -59,9 +59,9 @@ def check(
     import asyncio
 
     from merilo.commands.check.run import run_check
-    from merilo.rendering.progress_line import Watch
+    from merilo.rendering.progress_line import ProgressLine
 
-    watch = Watch(quiet=quiet, plain=debug)  # a progress line would cut tracebacks
+    watch = ProgressLine(quiet=quiet, plain=debug)  # a progress line would cut tracebacks
     options = replace(options, labels=(*options.labels, *(more or ())), progress=watch)
     try:
         found = asyncio.run(run_check(options))

@@ -61,12 +61,12 @@ def _evaluated(out: Path, name: str) -> Run:
     from merilo.commands.blocking import run_blocking
     from merilo.commands.evaluate.options import Options
     from merilo.commands.evaluate.run import run_evaluation
-    from merilo.rendering.progress_line import Watch
+    from merilo.rendering.progress_line import ProgressLine
 
     data = _data(out, name)
     again = False
     while True:
-        watch = Watch(quiet=True)
+        watch = ProgressLine(quiet=True)
         try:
             options = Options(metrics=METRICS[name], out=out / name, judge="embedded", cache=False, progress=watch)
             return run_blocking(run_evaluation(data, options))

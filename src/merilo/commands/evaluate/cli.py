@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from merilo.rendering.progress_line import Watch
+    from merilo.rendering.progress_line import ProgressLine
     from merilo.runs.run import Run
 
 HELP = """Evaluate DATA and print a summary.
@@ -66,11 +66,11 @@ def _evaluated(data: str, qrels: str | None, options: Options, *, quiet: bool, p
     from merilo.commands.blocking import run_blocking
     from merilo.commands.evaluate.run import run_evaluation
     from merilo.data.trec import load_trec
-    from merilo.rendering.progress_line import Watch
+    from merilo.rendering.progress_line import ProgressLine
     from merilo.rendering.spent import spent_so_far
 
     source = data if qrels is None else load_trec(data, qrels)
-    watch = Watch(quiet=quiet, plain=plain)
+    watch = ProgressLine(quiet=quiet, plain=plain)
     try:
         return run_blocking(run_evaluation(source, replace(options, progress=watch)))
     except Interrupted:
@@ -82,7 +82,7 @@ def _evaluated(data: str, qrels: str | None, options: Options, *, quiet: bool, p
         raise MeriloError(_resumable(str(error), watch)) from error
 
 
-def _resumable(message: str, watch: Watch) -> str:
+def _resumable(message: str, watch: ProgressLine) -> str:
     if watch.run is None or not watch.run.exists():
         return message
     return f"{message}\nAll answers are kept. To resume: {again(watch.run)}"

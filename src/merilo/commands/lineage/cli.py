@@ -70,10 +70,10 @@ def lineage(
     """Evaluate all definitions and report."""
     from merilo.commands.blocking import run_blocking
     from merilo.commands.lineage.run import run_lineage
-    from merilo.rendering.progress_line import Watch
+    from merilo.rendering.progress_line import ProgressLine
     from merilo.rendering.terminal import tell
 
-    options = replace(options, progress=Watch(quiet=quiet, plain=debug))
+    options = replace(options, progress=ProgressLine(quiet=quiet, plain=debug))
     records: str | Records = data
     if sample is not None and not (options.out and _is_run(options.out)):
         records = _only(data, sample, options)

@@ -65,9 +65,9 @@ def probe(
     import asyncio
 
     from merilo.commands.probe.run import estimate_probes, run_probes
-    from merilo.rendering.progress_line import Watch
+    from merilo.rendering.progress_line import ProgressLine
 
-    watch = Watch(quiet=quiet, plain=debug)  # a progress line would cut tracebacks
+    watch = ProgressLine(quiet=quiet, plain=debug)  # a progress line would cut tracebacks
     options = replace(options, labels=(*options.labels, *(more or ())), progress=watch)
     if dry:
         from merilo.commands.plan.cli import report
