@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from held_out import HeldOut
 
     from merilo.commands.check.items import Item
-    from merilo.commands.check.tables import Reading, TaskTable
+    from merilo.commands.check.tables import PositiveRule, TaskTable
     from merilo.data.labels import Labelled
     from merilo.judges.base import Judge
 
@@ -67,7 +67,7 @@ GROUPS: Final = {
 class Table:
     """A selection of judged items."""
 
-    reading: Reading
+    reading: PositiveRule
     constructed: bool
     """True to include synthetic records."""
     among: frozenset[str] | None = None

@@ -106,9 +106,9 @@ def compare(samples: int, shape: str) -> None:
         found: list[float] = []
         for cluster in ("", "document"):
             started = time.process_time()
-            from merilo.commands.compare.run import Comparing, compare_runs
+            from merilo.commands.compare.run import ComparisonRequest, compare_runs
 
-            result = compare_runs(paths, Comparing(cluster=cluster))
+            result = compare_runs(paths, ComparisonRequest(cluster=cluster))
             if result.common != samples or len(result.moved) != 20:
                 raise SystemExit("samples are missing")
             str(result)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from merilo.commands.label.run import Tasks
     from merilo.commands.lineage.result import LineageTables
     from merilo.commands.power.result import Power
-    from merilo.commands.probe.run import Probing
+    from merilo.commands.probe.run import ProbeReport
     from merilo.commands.replay.run import Replay
     from merilo.data.load import Records
     from merilo.engine.amounts import Estimate
@@ -158,13 +158,13 @@ def import_scores(
         UsageError: a column does not exist, or a range is needed.
         RunError: the directory cannot be used.
     """
-    from merilo.commands.imports.run import Importing, run_import
+    from merilo.commands.imports.run import ImportRequest, run_import
 
     ranges = {**scores} if isinstance(scores, Mapping) else dict.fromkeys(scores)
     return run_blocking(
         run_import(
             source,
-            Importing(
+            ImportRequest(
                 id=id,
                 scores=ranges,
                 lower_is_better=lower_is_better,
@@ -243,9 +243,9 @@ def compare(
         DataError: there is no pair of samples, or samples are in no cluster.
         RunError: a run cannot be read.
     """
-    from merilo.commands.compare.run import Comparing, compare_runs
+    from merilo.commands.compare.run import ComparisonRequest, compare_runs
 
-    wanted = Comparing(
+    wanted = ComparisonRequest(
         metrics=metrics,
         primary=primary,
         by=by,
@@ -400,7 +400,7 @@ def judge_check(options: CheckOptions) -> Check:
 
 
 @with_options_only(ProbeOptions)
-def judge_probe(options: ProbeOptions) -> Probing:
+def judge_probe(options: ProbeOptions) -> ProbeReport:
     """Test a judge's robustness: apply edits whose effect on the verdict is known, and measure how often it is wrong.
 
     Edits are for instance shuffled contexts, changed facts and injected instructions.

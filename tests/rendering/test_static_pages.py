@@ -17,7 +17,7 @@ from seals import remove_seal
 import merilo
 from merilo.commands.compare.html import comparison_html
 from merilo.commands.compare.markdown import code, comparison_markdown, fenced
-from merilo.commands.compare.run import Comparing, compare_runs
+from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.show.html import run_html
 from merilo.errors import RunError
 from merilo.rendering.html import plot, write_page
@@ -106,7 +106,7 @@ def hostile_runs(folder: Path) -> tuple[merilo.Run, merilo.Run]:
 @pytest.fixture
 def found(tmp_path: Path) -> RunComparison:
     """A comparison in which hostile text stands wherever others can put text."""
-    return compare_runs(hostile_runs(tmp_path), Comparing(across_judges=True))
+    return compare_runs(hostile_runs(tmp_path), ComparisonRequest(across_judges=True))
 
 
 def pages_of(found: RunComparison) -> Mapping[str, str]:
@@ -313,6 +313,6 @@ def test_markdown_fits_into_a_comment(tmp_path: Path) -> None:
     text = comparison_markdown(compare_runs(runs), samples=8)
     assert 1_000 < len(text) <= 60_000
     many_samples = [graded(tmp_path / name, many(400, grade)) for name, grade in (("c", 2), ("d", 0))]
-    text = comparison_markdown(compare_runs(many_samples, Comparing(samples=400)), samples=400)
+    text = comparison_markdown(compare_runs(many_samples, ComparisonRequest(samples=400)), samples=400)
     assert 50_000 < len(text) <= 60_000
     assert "of 400 samples that changed" in text

@@ -16,7 +16,7 @@ from merilo.commands.calibrate.attached_labels import LABELS
 from merilo.commands.compare.html import comparison_html, comparison_table
 from merilo.commands.compare.markdown import comparison_markdown
 from merilo.commands.compare.record import comparison_record
-from merilo.commands.compare.run import Comparing, compare_runs
+from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.compare.text import comparison_page
 from merilo.commands.compare.wording import readings
 from merilo.errors import DataError, RunError, UsageError
@@ -162,7 +162,7 @@ def test_other_questions_under_the_same_ids_are_refused(tmp_path: Path) -> None:
         UsageError, match=rf"{unlike} of 30 samples have another user_input in c than in a .*across-data"
     ):
         compare_runs([first, other])
-    found = compare_runs([first, other], Comparing(across_data=True))
+    found = compare_runs([first, other], ComparisonRequest(across_data=True))
     assert (found.common, found.other_questions) == (30 - unlike, unlike)
     assert comparison_record(found)["other_questions"] == unlike
     (note,) = found.notes
@@ -210,7 +210,7 @@ def test_other_judges_are_refused_with_what_differs(tmp_path: Path) -> None:
         compare_runs([first, second])
     assert '"1"' in str(refusal.value)
     assert '"2"' in str(refusal.value)
-    found = compare_runs([first, second], Comparing(across_judges=True))
+    found = compare_runs([first, second], ComparisonRequest(across_judges=True))
     assert len(found.differing) == 1
     assert "Not comparable: the judge" in str(found)
     assert said(found) == "a scores higher"
@@ -273,7 +273,7 @@ def test_undefined_as_worst(tmp_path: Path) -> None:
     """With `worst` silence counts as the lowest score, and a reading is possible."""
     loud = graded(tmp_path / "loud", many(40, 1))
     silent = graded(tmp_path / "silent", {**many(20, 1), **{f"s{n}": [] for n in range(20, 40)}})
-    found = compare_runs([silent, loud], Comparing(undefined="worst"))
+    found = compare_runs([silent, loud], ComparisonRequest(undefined="worst"))
     each = found.metrics[METRIC]
     assert (each.counts.pairs, each.difference) == (40, -0.25)
     assert said(found) == "loud is better"
@@ -321,24 +321,24 @@ def test_only_primary_metrics_get_a_reading(tmp_path: Path) -> None:
     """The others are shown without one, and Holm does not count them."""
     metrics = (METRIC, "context_precision")
     runs = [graded(tmp_path / name, many(30, grade), metrics=metrics) for name, grade in (("a", 2), ("b", 0))]
-    found = compare_runs(runs, Comparing(primary=["context_precision"]))
+    found = compare_runs(runs, ComparisonRequest(primary=["context_precision"]))
     assert found.primary == ("context_precision",)
     assert found.metrics[METRIC].reading is None
     each = found.metrics["context_precision"]
     assert each.adjusted == each.p
     with pytest.raises(UsageError, match="context_precision is not compared; compared metrics: context_relevance"):
-        compare_runs(runs, Comparing(metrics=[METRIC], primary=["context_precision"]))
+        compare_runs(runs, ComparisonRequest(metrics=[METRIC], primary=["context_precision"]))
 
 
 def test_samples_in_clusters_count_together(tmp_path: Path) -> None:
     """30 samples of one document are one unit; `cluster` names what they share."""
     runs = [graded(tmp_path / name, many(30, grade), metadata={"doc": 1}) for name, grade in (("a", 2), ("b", 0))]
     assert compared(*runs).reading is Conclusion.FIRST_HIGHER
-    found = compare_runs(runs, Comparing(cluster="doc"))
+    found = compare_runs(runs, ComparisonRequest(cluster="doc"))
     assert (found.cluster, found.metrics[METRIC].clusters) == ("doc", 1)
     assert "cannot tell: 1 of 1 clusters have differences" in said(found)
     with pytest.raises(DataError, match="no 'page'"):
-        compare_runs(runs, Comparing(cluster="page"))
+        compare_runs(runs, ComparisonRequest(cluster="page"))
 
 
 def test_a_lower_value_may_be_better(tmp_path: Path) -> None:
@@ -359,7 +359,7 @@ def test_a_reading_of_several_metrics_says_what_the_correction_does(tmp_path: Pa
     first, second = many(40, 1), many(40, 1)
     first |= {**many(7, 2), **many(1, 0, start=7)}
     runs = [graded(tmp_path / name, own, metrics=metrics) for name, own in (("a", first), ("b", second))]
-    alone, both = compare_runs(runs, Comparing(primary=[METRIC])), compare_runs(runs)
+    alone, both = compare_runs(runs, ComparisonRequest(primary=[METRIC])), compare_runs(runs)
     ends = both.metrics[METRIC].interval.ends
     assert ends is not None
     assert ends[0] > 0
@@ -404,9 +404,9 @@ def test_metrics_that_one_run_lacks_are_named(tmp_path: Path) -> None:
     assert list(found.metrics) == [METRIC]
     assert found.left_out == {"context_ranking": "not in b"}
     with pytest.raises(UsageError, match="Cannot compare context_ranking: no such metric in b"):
-        compare_runs([first, second], Comparing(metrics=["context_ranking"]))
+        compare_runs([first, second], ComparisonRequest(metrics=["context_ranking"]))
     with pytest.raises(UsageError, match=r"No metric 'context_relevanc' in .*did you mean context_relevance"):
-        compare_runs([first, second], Comparing(metrics=["context_relevanc"]))
+        compare_runs([first, second], ComparisonRequest(metrics=["context_relevanc"]))
     other = graded(tmp_path / "c", many(8, 1), metrics=("context_precision",))
     with pytest.raises(UsageError, match="no metric in common: b has context_relevance; c has context_precision"):
         compare_runs([second, other])
@@ -423,8 +423,8 @@ def test_the_samples_that_moved_most_come_first(tmp_path: Path) -> None:
         ("up", (0.25, 0.5), -0.25),
     ]
     assert found.movers == 3
-    assert len(compare_runs([first, second], Comparing(samples=1)).moved) == 1
-    assert compare_runs([first, second], Comparing(samples=0)).moved == ()
+    assert len(compare_runs([first, second], ComparisonRequest(samples=1)).moved) == 1
+    assert compare_runs([first, second], ComparisonRequest(samples=0)).moved == ()
 
 
 def test_samples_are_found_in_outcomes_of_another_layout(tmp_path: Path) -> None:
@@ -440,14 +440,14 @@ def test_samples_are_found_in_outcomes_of_another_layout(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        (Comparing(level=95.0), "write 0.95 for 95 %"),
-        (Comparing(undefined="best"), "undefined must be drop or worst, got 'best'"),
-        (Comparing(samples=-1), "0 or more, got -1"),
-        (Comparing(by="faithfulness"), "No metric 'faithfulness' in"),
-        (Comparing(primary=[]), "Name one, or leave the option out"),
+        (ComparisonRequest(level=95.0), "write 0.95 for 95 %"),
+        (ComparisonRequest(undefined="best"), "undefined must be drop or worst, got 'best'"),
+        (ComparisonRequest(samples=-1), "0 or more, got -1"),
+        (ComparisonRequest(by="faithfulness"), "No metric 'faithfulness' in"),
+        (ComparisonRequest(primary=[]), "Name one, or leave the option out"),
     ],
 )
-def test_wrong_options_are_refused(tmp_path: Path, wanted: Comparing, message: str) -> None:
+def test_wrong_options_are_refused(tmp_path: Path, wanted: ComparisonRequest, message: str) -> None:
     """Each with a sentence that says what to write."""
     runs = [graded(tmp_path / name, many(6, 1)) for name in ("a", "b")]
     with pytest.raises(UsageError, match=message):

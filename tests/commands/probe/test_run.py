@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from merilo.commands.probe.asking import questions_of, trial_sample
-from merilo.commands.probe.cases import Asks, Case, Lot, cases_of, labelled_cases
+from merilo.commands.probe.cases import Case, JudgementKinds, SeededSampler, cases_of, labelled_cases
 from merilo.commands.probe.facts import denied, names_in, other_name, other_number
 from merilo.commands.probe.options import ProbeOptions
 from merilo.commands.probe.probes import BY_NAME, PROBES
 from merilo.commands.probe.record import probing_record
-from merilo.commands.probe.run import Probing, estimate_probes, run_probes
+from merilo.commands.probe.run import ProbeReport, estimate_probes, run_probes
 from merilo.commands.probe.text import probing_page
 from merilo.commands.probe.texts import INSTRUCTIONS, LANGUAGES, neutral
 from merilo.data.labels import Labelled, Task
@@ -111,12 +111,12 @@ def by_words(question: Question[Any]) -> Verdict:
     return right(question)
 
 
-async def probed(answer: Any, folder: Path, **wanted: Any) -> Probing:  # Any: a callable and fields of ProbeOptions
+async def probed(answer: Any, folder: Path, **wanted: Any) -> ProbeReport:  # Any: a callable and fields of ProbeOptions
     judge = CallableJudge(answer, title="judge")
     return await run_probes(ProbeOptions(labels=[file_of(folder)], judge=judge, cache=False, **wanted))
 
 
-def readings(found: Probing) -> dict[str, Reading]:
+def readings(found: ProbeReport) -> dict[str, Reading]:
     return {result.probe.name: result.verdict for result in found.results}
 
 
@@ -155,7 +155,7 @@ async def test_equal_calls_give_equal_bytes(tmp_path: Path) -> None:
     """The same seed gives the same record but for usage; another seed changes which texts are put where."""
     first, same, other = [await probed(by_words, tmp_path, sample=40, seed=seed) for seed in (1, 1, 2)]
 
-    def text(found: Probing) -> str:
+    def text(found: ProbeReport) -> str:
         return json.dumps({**probing_record(found), "usage": None})
 
     assert text(first) == text(same)
@@ -220,7 +220,7 @@ async def test_wrong_use(wanted: ProbeOptions, says: str) -> None:
         await run_probes(replace(wanted, cache=False))
 
 
-def a_case(asks: Asks, **fields: Any) -> Case:  # Any: fields of a case
+def a_case(asks: JudgementKinds, **fields: Any) -> Case:  # Any: fields of a case
     usual: dict[str, Any] = {
         "id": "c",
         "asks": asks,
@@ -228,7 +228,7 @@ def a_case(asks: Asks, **fields: Any) -> Case:  # Any: fields of a case
         "language": "en",
         "user_input": "Where was tower T1x built?",
         "contexts": ("Tower T1x was built in Leeds in 1201.",),
-        "statement": "Tower T1x was built in Leeds in 1201." if asks is Asks.SUPPORT else "",
+        "statement": "Tower T1x was built in Leeds in 1201." if asks is JudgementKinds.SUPPORT else "",
         "yes": True,
         "cluster": "s",
     }
@@ -237,8 +237,8 @@ def a_case(asks: Asks, **fields: Any) -> Case:  # Any: fields of a case
 
 def test_instructions_stand_beside_neutral_text_of_equal_length() -> None:
     """Every variant in every language is used once in ninety cases, at most one word longer than its neighbour."""
-    cases = [a_case(Asks.RELEVANCE, id=f"c{n}", yes=bool(n % 2)) for n in range(90)]
-    trials = [*BY_NAME["instructions"].trials(cases, Lot(0))]
+    cases = [a_case(JudgementKinds.RELEVANCE, id=f"c{n}", yes=bool(n % 2)) for n in range(90)]
+    trials = [*BY_NAME["instructions"].trials(cases, SeededSampler(0))]
     assert len({(trial.language, trial.variant) for trial in trials}) == 90
     for trial in trials:
         base, told, plain = (len(version.contexts[0]) for version in trial.versions)
@@ -284,13 +284,13 @@ def test_a_statement_is_denied(statement: str, language: str, expected: str | No
 def test_a_number_becomes_one_that_stands_nowhere() -> None:
     """A number of the contexts is changed in one figure; others are left alone."""
     contexts = ("Built in 1889 with 300 workers.",)
-    changed = other_number("It was built in 1889.", contexts, Lot(3), "x")
+    changed = other_number("It was built in 1889.", contexts, SeededSampler(3), "x")
     assert changed is not None
     assert changed.startswith("It was built in ")
     year = changed[16:20]
     assert year != "1889"
     assert sum(a != b for a, b in zip(year, "1889", strict=True)) == 1
-    assert other_number("It was built in 1900.", contexts, Lot(3), "x") is None
+    assert other_number("It was built in 1900.", contexts, SeededSampler(3), "x") is None
 
 
 def test_a_name_becomes_one_that_stands_nowhere() -> None:
@@ -299,8 +299,8 @@ def test_a_name_becomes_one_that_stands_nowhere() -> None:
     statement = "It was built by Gustave Eiffel."
     pool = names_in(["Then came Marie Curie to Rome.", "It was Gustave Eiffel."])
     assert pool == ["Marie Curie", "Rome", "Gustave Eiffel"]
-    assert other_name(statement, contexts, pool, Lot(0), "x") == "It was built by Marie Curie."
-    assert other_name(statement, contexts, ["Rome"], Lot(0), "x") is None
+    assert other_name(statement, contexts, pool, SeededSampler(0), "x") == "It was built by Marie Curie."
+    assert other_name(statement, contexts, ["Rome"], SeededSampler(0), "x") is None
 
 
 @pytest.mark.parametrize("probe", PROBES, ids=lambda probe: probe.name)
@@ -308,11 +308,11 @@ def test_a_trial_as_a_sample_asks_what_it_holds(probe: Any) -> None:
     """Each version is one question of the case's kind, and only what the probe changes differs."""
     cases = [
         a_case(asks, id=f"{asks}{n}", cluster=n, contexts=(f"Tower T{n}x was built in {PLACES[n]} in 120{n}.",),
-               statement=f"Tower T{n}x was built in {PLACES[n]} in 120{n}." if asks is Asks.SUPPORT else "",
-               yes=asks is not Asks.RELEVANCE)
-        for asks in Asks for n in range(8)
+               statement=f"Tower T{n}x was built in {PLACES[n]} in 120{n}." if asks is JudgementKinds.SUPPORT else "",
+               yes=asks is not JudgementKinds.RELEVANCE)
+        for asks in JudgementKinds for n in range(8)
     ]  # fmt: skip
-    trials = [*probe.trials(cases, Lot(0))]
+    trials = [*probe.trials(cases, SeededSampler(0))]
     assert trials
     for trial in trials:
         questions = questions_of(trial_sample(probe, trial))
@@ -340,10 +340,10 @@ def test_cases_of_data() -> None:
     sample = Sample("1", user_input="Q?", retrieved_contexts=["One.", " ", "Two."], response="It is so. It was.")
     found = cases_of([sample], "d")
     assert [(case.asks, case.contexts) for case in found] == [
-        (Asks.RELEVANCE, ("One.",)),
-        (Asks.RELEVANCE, ("Two.",)),
-        (Asks.SUFFICIENCY, ("One.", "Two.")),
-        (Asks.SUPPORT, ("One.", "Two.")),
-        (Asks.SUPPORT, ("One.", "Two.")),
+        (JudgementKinds.RELEVANCE, ("One.",)),
+        (JudgementKinds.RELEVANCE, ("Two.",)),
+        (JudgementKinds.SUFFICIENCY, ("One.", "Two.")),
+        (JudgementKinds.SUPPORT, ("One.", "Two.")),
+        (JudgementKinds.SUPPORT, ("One.", "Two.")),
     ]
     assert {case.yes for case in found} == {None}

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from merilo.commands.calibrate.human_labels import PersonLabel
+    from merilo.commands.calibrate.human_labels import HumanLabel
     from merilo.runs.run import Run
     from merilo.stats.correction import Correction
 
 
-def attach_labels(run: Run, labels: Sequence[PersonLabel]) -> dict[str, int]:
+def attach_labels(run: Run, labels: Sequence[HumanLabel]) -> dict[str, int]:
     """Store these labels with the run and seal them. They replace earlier labels of tasks for the same metrics.
 
     Return the number of earlier labels that remain, by the metric that their tasks were drawn for. Raises RunError.
@@ -58,7 +58,7 @@ def attach_labels(run: Run, labels: Sequence[PersonLabel]) -> dict[str, int]:
     return dict(Counter(each.ticket.metric for each in earlier if not each.ticket.settled))
 
 
-def _attached(run: Run) -> Sequence[PersonLabel]:
+def _attached(run: Run) -> Sequence[HumanLabel]:
     """Return the labels stored with the run; empty if there are none, or if they cannot be read."""
     try:
         return () if run.labels is None else read_people([run.labels]).labels

@@ -15,16 +15,16 @@ from merilo.stats.rogan_gladen import CorrectedRate, corrected_rate
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-    from merilo.commands.calibrate.human_labels import PersonLabel
-    from merilo.commands.calibrate.label_matching import Draw, Matched
+    from merilo.commands.calibrate.human_labels import HumanLabel
+    from merilo.commands.calibrate.label_matching import LabelDraw, MatchedLabels
     from merilo.results.scores import RunScores
 
 _RATE = frozenset({0.0, 1.0})
 
 
 def match(
-    scores: RunScores, labels: Sequence[PersonLabel], metrics: Sequence[str], *, named: bool = False
-) -> dict[str, Matched]:
+    scores: RunScores, labels: Sequence[HumanLabel], metrics: Sequence[str], *, named: bool = False
+) -> dict[str, MatchedLabels]:
     """Match the labels with the samples of each metric for which they can be used.
 
     Raises UsageError if there is no such metric. `named`: the user named the metrics, so raise for each unusable one.
@@ -38,7 +38,7 @@ def match(
     }
     with Judged(scores.run) as judged:
         cases = judged.samples(usable, {each.ticket.sample for each in labels})
-    found: dict[str, Matched] = {}
+    found: dict[str, MatchedLabels] = {}
     for text, own in usable.items():
         draw, taken, aside = chosen(own, text)
         mine = {sample: case for (sample, metric), case in cases.items() if metric == text}
@@ -57,7 +57,7 @@ def match(
     return found
 
 
-def correction_of(scores: RunScores, metric: str, found: Matched, *, level: float, seed: int) -> Correction:
+def correction_of(scores: RunScores, metric: str, found: MatchedLabels, *, level: float, seed: int) -> Correction:
     """Return the metric's mean over the scored samples: by the judge, by human labels, and corrected.
 
     If the labels were drawn from other samples, only the judge's mean, with the reason.
@@ -79,7 +79,7 @@ def correction_of(scores: RunScores, metric: str, found: Matched, *, level: floa
     return correct(column.values[column.scored], labels, column.span, clusters=clusters, level=level, seed=seed)
 
 
-def rate_of(scores: RunScores, metric: str, found: Matched, *, level: float) -> CorrectedRate | None:
+def rate_of(scores: RunScores, metric: str, found: MatchedLabels, *, level: float) -> CorrectedRate | None:
     """Return the metric's mean as a rate, by Rogan and Gladen.
 
     None unless every number is 0 or 1, samples are independent, and all were drawn with the same probability.
@@ -109,7 +109,7 @@ def _clusters(scores: RunScores, samples: Iterable[str]) -> dict[str, Hashable]:
     return {sample: known[sample] for sample in samples}
 
 
-def _unusable(metric: str, scores: RunScores, draws: Mapping[Draw, object], why: str) -> UsageError:
+def _unusable(metric: str, scores: RunScores, draws: Mapping[LabelDraw, object], why: str) -> UsageError:
     drawn = ", ".join(dict.fromkeys(draw.metric for draw in draws))
     text = why or f"The tasks were drawn for {drawn}."
     return UsageError(

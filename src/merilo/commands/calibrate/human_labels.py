@@ -22,7 +22,7 @@ _SHOWN: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
-class PersonLabel:
+class HumanLabel:
     """The label that one annotator gave to one task."""
 
     ticket: Ticket
@@ -34,10 +34,10 @@ class PersonLabel:
 
 
 @dataclass(frozen=True, slots=True)
-class PeopleLabels:
+class HumanLabels:
     """The labels of all files, with counts of what was left out."""
 
-    labels: tuple[PersonLabel, ...]
+    labels: tuple[HumanLabel, ...]
     """One per task and annotator, and one per task that needs no label (`SETTLED`)."""
     tasks: int
     """Number of different tasks, labelled or not."""
@@ -51,7 +51,7 @@ class PeopleLabels:
     """Lines that could not be read; the others still count."""
 
 
-def read_people(paths: Iterable[str | PathLike[str]]) -> PeopleLabels:
+def read_people(paths: Iterable[str | PathLike[str]]) -> HumanLabels:
     """Read the labels in all files (.jsonl, .csv, .tsv, .json; .gz accepted) of tasks that `merilo label` drew.
 
     Raises DataError if a file cannot be read or has no task, UsageError for an unknown file type.
@@ -117,18 +117,18 @@ def _no_task(path: Path, problems: Sequence[Problem]) -> DataError:
     return DataError(f"No task in {path.name}. Name a filled-in file that merilo label wrote.{problem}")
 
 
-def _gathered(lines: Sequence[_Line], problems: list[Problem], *, several: bool) -> PeopleLabels:
+def _gathered(lines: Sequence[_Line], problems: list[Problem], *, several: bool) -> HumanLabels:
     tickets = _tickets(lines, problems)
-    found: dict[tuple[str, str], PersonLabel] = {}
-    settled: dict[str, PersonLabel] = {}
+    found: dict[tuple[str, str], HumanLabel] = {}
+    settled: dict[str, HumanLabel] = {}
     repeated = changed = 0
     for line, ticket in zip(lines, _of_lines(lines, tickets, problems), strict=True):
         if ticket is None:
             continue
         if ticket.settled:
-            settled[ticket.task] = PersonLabel(ticket, SETTLED, "", line.file, line.line)
+            settled[ticket.task] = HumanLabel(ticket, SETTLED, "", line.file, line.line)
         elif line.label:
-            label = PersonLabel(
+            label = HumanLabel(
                 ticket, line.label, line.annotator or (line.file if several else ""), line.file, line.line
             )
             earlier = found.get((ticket.task, label.annotator))
@@ -137,7 +137,7 @@ def _gathered(lines: Sequence[_Line], problems: list[Problem], *, several: bool)
                 changed += earlier.label != label.label
             found[ticket.task, label.annotator] = label
     tasks = len(tickets) - len(settled)
-    return PeopleLabels(
+    return HumanLabels(
         labels=(*found.values(), *settled.values()),
         tasks=tasks,
         blank=tasks - len({task for task, _ in found}),

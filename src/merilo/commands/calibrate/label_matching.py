@@ -14,14 +14,14 @@ from merilo.rendering.wording import count
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-    from merilo.commands.calibrate.human_labels import PersonLabel
+    from merilo.commands.calibrate.human_labels import HumanLabel
     from merilo.results.judged_samples import JudgedSample
     from merilo.stats.column import Column
 
 _SHOWN: Final = 30
 
 
-class Draw(NamedTuple):
+class LabelDraw(NamedTuple):
     """One call of `merilo label`, as recorded in its tickets."""
 
     metric: str
@@ -34,7 +34,7 @@ class Draw(NamedTuple):
 
 
 @dataclass(slots=True)
-class Matched:
+class MatchedLabels:
     """The labelled samples of one metric."""
 
     drawn_for: str
@@ -69,17 +69,17 @@ class Matched:
     """Number of labels from other calls of `merilo label` for the metric, which cannot be combined with these."""
 
 
-def draws_of(labels: Iterable[PersonLabel]) -> dict[Draw, list[PersonLabel]]:
+def draws_of(labels: Iterable[HumanLabel]) -> dict[LabelDraw, list[HumanLabel]]:
     """Group the labels by the call that drew their tasks, in order of first appearance."""
-    found: dict[Draw, list[PersonLabel]] = {}
+    found: dict[LabelDraw, list[HumanLabel]] = {}
     for each in labels:
         ticket = each.ticket
-        draw = Draw(ticket.metric, ticket.unit, ticket.population, ticket.seed, ticket.stratified, ticket.among)
+        draw = LabelDraw(ticket.metric, ticket.unit, ticket.population, ticket.seed, ticket.stratified, ticket.among)
         found.setdefault(draw, []).append(each)
     return found
 
 
-def usable_for(draw: Draw, metric: str, columns: Mapping[str, Column]) -> bool:
+def usable_for(draw: LabelDraw, metric: str, columns: Mapping[str, Column]) -> bool:
     """Return True if labels drawn for one metric may be used for another metric.
 
     The draw must have been able to draw every sample that the other metric scored.
@@ -92,7 +92,7 @@ def usable_for(draw: Draw, metric: str, columns: Mapping[str, Column]) -> bool:
     return bool((own <= theirs).all())
 
 
-def drawn_elsewhere(draw: Draw, column: Column, ids: Sequence[str]) -> str:
+def drawn_elsewhere(draw: LabelDraw, column: Column, ids: Sequence[str]) -> str:
     """Return why a draw does not represent the samples that its metric scored in this run; empty if it does.
 
     `column`: the scores of the metric that the tasks were drawn for. `ids`: the run's sample ids.
@@ -108,7 +108,7 @@ def drawn_elsewhere(draw: Draw, column: Column, ids: Sequence[str]) -> str:
     )
 
 
-def chosen(draws: Mapping[Draw, list[PersonLabel]], metric: str) -> tuple[Draw, list[PersonLabel], int]:
+def chosen(draws: Mapping[LabelDraw, list[HumanLabel]], metric: str) -> tuple[LabelDraw, list[HumanLabel], int]:
     """Return the draws that one estimate may use, as one draw, with their labels, and the number of unused labels.
 
     Draws for the metric itself take precedence. Uniform draws of one unit are combined into one uniform draw.
@@ -124,23 +124,23 @@ def chosen(draws: Mapping[Draw, list[PersonLabel]], metric: str) -> tuple[Draw, 
 
 
 def matched(
-    draw: Draw,
-    labels: Sequence[PersonLabel],
+    draw: LabelDraw,
+    labels: Sequence[HumanLabel],
     cases: Mapping[str, JudgedSample],
     clusters: Mapping[str, Hashable],
     span: tuple[float, float],
-) -> Matched:
+) -> MatchedLabels:
     """Match the labels of one metric, sample by sample.
 
     `cases`: the labelled samples that the metric scored, by id. `clusters`: the cluster of each of these samples, or
     the sample itself.
     """
-    found = Matched(draw.metric, draw.unit, draw.stratified, draw.population)
+    found = MatchedLabels(draw.metric, draw.unit, draw.stratified, draw.population)
     found.unfit = _unfit(draw.unit, [case for case in cases.values() if case.items])
     if found.unfit:
         return found
     together = _together(labels)
-    by_sample: dict[str, list[PersonLabel]] = {}
+    by_sample: dict[str, list[HumanLabel]] = {}
     for each in labels:
         by_sample.setdefault(each.ticket.sample, []).append(each)
     for sample, own in by_sample.items():
@@ -169,13 +169,13 @@ def _unfit(unit: Unit, cases: Sequence[JudgedSample]) -> str:
     return ""
 
 
-def _together(labels: Sequence[PersonLabel]) -> float:
+def _together(labels: Sequence[HumanLabel]) -> float:
     """Return the probability of being in at least one of several uniform draws; it is equal for all samples."""
     chances = {each.ticket.seed: each.ticket.probability for each in labels}
     return 1 - prod(1 - chance for chance in chances.values()) if len(chances) > 1 else labels[0].ticket.probability
 
 
-def _value(found: Matched, labels: Sequence[PersonLabel], span: tuple[float, float]) -> tuple[float, None] | None:
+def _value(found: MatchedLabels, labels: Sequence[HumanLabel], span: tuple[float, float]) -> tuple[float, None] | None:
     """Return the mean of the numbers given by annotators, for tasks that ask for the metric's value."""
     numbers = list[float]()
     for each in labels:
@@ -189,7 +189,7 @@ def _value(found: Matched, labels: Sequence[PersonLabel], span: tuple[float, flo
 
 
 def _by_items(
-    found: Matched, case: JudgedSample, labels: Sequence[PersonLabel], cluster: Hashable
+    found: MatchedLabels, case: JudgedSample, labels: Sequence[HumanLabel], cluster: Hashable
 ) -> tuple[float, float | None] | None:
     """Return the values by human labels and by the judge on the same items; None if there is no value.
 
@@ -218,7 +218,7 @@ def _by_items(
     return value, None
 
 
-def _labels_by_mark(found: Matched, case: JudgedSample, labels: Sequence[PersonLabel]) -> dict[str, list[str]]:
+def _labels_by_mark(found: MatchedLabels, case: JudgedSample, labels: Sequence[HumanLabel]) -> dict[str, list[str]]:
     """Return the valid labels of each item, by the item's fingerprint; count the others in `found`."""
     items = {item.mark: item for item in case.items}
     by_mark: dict[str, list[str]] = {}
@@ -236,7 +236,7 @@ def _labels_by_mark(found: Matched, case: JudgedSample, labels: Sequence[PersonL
     return by_mark
 
 
-def _odd(each: PersonLabel, expected: str) -> str:
+def _odd(each: HumanLabel, expected: str) -> str:
     shown = clean(each.label)[:_SHOWN]
     return f"{each.file}, line {each.line}: expected {expected}, got {shown!r}"
 
@@ -254,7 +254,7 @@ def _within(value: float, span: tuple[float, float]) -> float:
     return min(max(value, span[0]), span[1])
 
 
-def remarks_of(found: Matched) -> list[str]:
+def remarks_of(found: MatchedLabels) -> list[str]:
     """Return one sentence on each reason why labels do not count."""
     sentences = [found.unfit] if found.unfit else list[str]()
     if found.aside:

@@ -20,8 +20,8 @@ from merilo.stats.intervals import LEVEL, SEED, check_level
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from merilo.commands.calibrate.human_labels import PeopleLabels, PersonLabel
-    from merilo.commands.calibrate.label_matching import Matched
+    from merilo.commands.calibrate.human_labels import HumanLabel, HumanLabels
+    from merilo.commands.calibrate.label_matching import MatchedLabels
     from merilo.commands.label.tasks import Unit
     from merilo.errors import Problem
     from merilo.results.scores import RunScores
@@ -114,7 +114,7 @@ def calibrate_run(
     return Calibrated(this, found, tuple(remarks), people.problems, attach, level)
 
 
-def _own(run: Run, people: PeopleLabels) -> list[PersonLabel]:
+def _own(run: Run, people: HumanLabels) -> list[HumanLabel]:
     """Return the labels whose tasks were drawn from the run's samples. Raises DataError if there are none."""
     own = [each for each in people.labels if each.ticket.fingerprint == run.manifest.fingerprint]
     if any(not each.ticket.settled for each in own):
@@ -135,7 +135,7 @@ def _own(run: Run, people: PeopleLabels) -> list[PersonLabel]:
 
 
 def _metric(
-    scores: RunScores, text: str, found: Matched, agreement: tuple[ItemAgreement, ...], *, level: float, seed: int
+    scores: RunScores, text: str, found: MatchedLabels, agreement: tuple[ItemAgreement, ...], *, level: float, seed: int
 ) -> CalibratedMetric:
     scored = int(scores.columns[text].scored.sum())
     return CalibratedMetric(
@@ -152,7 +152,7 @@ def _metric(
     )
 
 
-def _draw_remarks(found: Matched, scored: int) -> Iterator[str]:
+def _draw_remarks(found: MatchedLabels, scored: int) -> Iterator[str]:
     """Yield notes on how the labelled samples were drawn."""
     if found.population != scored and not found.elsewhere:
         yield (
@@ -166,7 +166,7 @@ def _draw_remarks(found: Matched, scored: int) -> Iterator[str]:
         )
 
 
-def _remarks(people: PeopleLabels, own: int) -> Iterator[str]:
+def _remarks(people: HumanLabels, own: int) -> Iterator[str]:
     """Yield notes on the labels as a whole."""
     if people.blank:
         yield (

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from merilo.engine.request_stats import Event, Traffic
 
 
-class Passing:
+class CombinedProgress:
     """A `Progress` that forwards the events of several evaluations, as if they were one of `samples` samples.
 
     The watcher receives one `begin` and one `end`. Its traffic figures are those of the current evaluation.

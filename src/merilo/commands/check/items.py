@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from merilo.metrics.base import Outcome
 
 
-class State(StrEnum):
+class ItemStatus(StrEnum):
     """The outcome of asking about an item."""
 
     JUDGED = "judged"
@@ -37,7 +37,7 @@ class Item:
     cluster: int
     people: float
     """The grade of a context if it has one, otherwise 1.0 for yes and 0.0 for no."""
-    state: State
+    state: ItemStatus
     judge: float | None = None
     """The judge's label on the same scale; None if there is no verdict."""
     probability: float | None = None
@@ -87,8 +87,8 @@ def clusters_of(records: Iterable[Labelled]) -> list[int]:
     return [root(place) for place in range(len(parents))]
 
 
-def _state(outcome: Outcome) -> State:
-    return State.FAILED if isinstance(outcome, Failed) else State.UNDEFINED
+def _state(outcome: Outcome) -> ItemStatus:
+    return ItemStatus.FAILED if isinstance(outcome, Failed) else ItemStatus.UNDEFINED
 
 
 def _item(record: Labelled, cluster: int, outcome: Outcome) -> Item:
@@ -97,7 +97,9 @@ def _item(record: Labelled, cluster: int, outcome: Outcome) -> Item:
         return Item(record, cluster, people, _state(outcome))
     verdicts = [piece.verdict for piece in outcome.evidence]
     judge, probability = _JOINED[record.task](verdicts)
-    return Item(record, cluster, people, State.JUDGED, judge, probability, verdicts[0] if len(verdicts) == 1 else None)
+    return Item(
+        record, cluster, people, ItemStatus.JUDGED, judge, probability, verdicts[0] if len(verdicts) == 1 else None
+    )
 
 
 def _sentences(record: Labelled, cluster: int, outcome: Outcome, *, alone: bool) -> Iterator[Item]:
@@ -110,7 +112,7 @@ def _sentences(record: Labelled, cluster: int, outcome: Outcome, *, alone: bool)
     for index, label in enumerate(record.sentence_labels):
         positive = says_yes(verdicts[index]) if alone else index in named
         probability = chance_of(verdicts[index]) if alone else None
-        yield Item(record, cluster, float(label), State.JUDGED, float(positive), probability)
+        yield Item(record, cluster, float(label), ItemStatus.JUDGED, float(positive), probability)
 
 
 def _grade(verdicts: Sequence[Verdict]) -> tuple[float, float | None]:

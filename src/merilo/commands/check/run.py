@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.check.asking import KIND, JudgedAsLabelled, sample_of
-from merilo.commands.check.combined_progress import Passing
-from merilo.commands.check.items import State, items_of
+from merilo.commands.check.combined_progress import CombinedProgress
+from merilo.commands.check.items import ItemStatus, items_of
 from merilo.commands.check.labels import label_files
 from merilo.commands.check.tables import ALL, PEOPLE, TaskTable, table_of
 from merilo.commands.evaluate.run import run_evaluation
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from merilo.commands.check.items import Item
     from merilo.commands.check.labels import LabelFile
     from merilo.commands.check.options import CheckOptions
-    from merilo.commands.check.tables import Reading
+    from merilo.commands.check.tables import PositiveRule
     from merilo.commands.evaluate.options import Options
     from merilo.judges.base import Judge
     from merilo.metrics.base import Outcome
@@ -192,7 +192,7 @@ class _Asking:
         self._groups: dict[tuple[Task, str], list[Labelled]] = {}
         for record in records:
             self._groups.setdefault((record.task, record.source), []).append(record)
-        self._passing = Passing(options.progress, len(records), options.budget)
+        self._passing = CombinedProgress(options.progress, len(records), options.budget)
         self._options = replace(
             options,
             judge=judge,
@@ -243,7 +243,7 @@ class _Asking:
 def _failed(items: Mapping[str, Sequence[Item]]) -> tuple[int, int]:
     """Return the number of records with a failure, and the number of all."""
     states = {(item.record.task, item.record.id): item.state for own in items.values() for item in own}
-    return sum(state is State.FAILED for state in states.values()), len(states)
+    return sum(state is ItemStatus.FAILED for state in states.values()), len(states)
 
 
 def _outcomes(run: Run) -> dict[str, dict[str, Outcome]]:
@@ -271,13 +271,13 @@ def _folder(source: str) -> str:
 
 
 def _tables(
-    readings: Sequence[Reading], items: Mapping[str, Sequence[Item]], resampling: Resampling, *, constructed: bool
+    readings: Sequence[PositiveRule], items: Mapping[str, Sequence[Item]], resampling: Resampling, *, constructed: bool
 ) -> tuple[TaskTable, ...]:
     return tuple(_each_table(readings, items, resampling, constructed=constructed))
 
 
 def _each_table(
-    readings: Sequence[Reading], items: Mapping[str, Sequence[Item]], resampling: Resampling, *, constructed: bool
+    readings: Sequence[PositiveRule], items: Mapping[str, Sequence[Item]], resampling: Resampling, *, constructed: bool
 ) -> Iterator[TaskTable]:
     for reading in readings:
         held = items.get(reading.name if reading.alone else reading.task.value, ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from merilo.commands.check.items import State
+from merilo.commands.check.items import ItemStatus
 from merilo.data.labels import Task
 from merilo.stats.agreement_intervals import (
     LEAST_SYSTEMS,
@@ -35,7 +35,7 @@ GRADES: Final = (0, 1, 2)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PositiveRule:
     """One way to read the labels of a task as yes and no."""
 
     name: str
@@ -69,8 +69,8 @@ class Reading:
         return 2 * (item.judge or 0.0) + item.probability
 
 
-def _plain(task: Task, rule: str) -> Reading:
-    return Reading(task.value, task, rule)
+def _plain(task: Task, rule: str) -> PositiveRule:
+    return PositiveRule(task.value, task, rule)
 
 
 _SCALED: Final = "a label of 0.75 or more on a scale from 0 to 1 is yes"
@@ -79,7 +79,7 @@ _COMMON: Final = (
         Task.SENTENCE_RELEVANCE,
         "a sentence that annotators marked is yes; the judge's yes is a sentence of its evidence",
     ),
-    Reading(
+    PositiveRule(
         "sentence_relevance_alone",
         Task.SENTENCE_RELEVANCE,
         "a sentence that annotators marked is yes; the judge sees each sentence alone, grade 1 or 2 is yes",
@@ -100,14 +100,16 @@ _COMMON: Final = (
 _AT_LEAST_1: Final = "grade 1 or 2 is yes, 0 is no"
 
 PEOPLE: Final = (
-    Reading("chunk_relevance", Task.CHUNK_RELEVANCE, "grade 2 is yes, 1 is no; 0 is left out", least=2.0, among=1.0),
-    Reading("chunk_relevance>=1", Task.CHUNK_RELEVANCE, _AT_LEAST_1),
+    PositiveRule(
+        "chunk_relevance", Task.CHUNK_RELEVANCE, "grade 2 is yes, 1 is no; 0 is left out", least=2.0, among=1.0
+    ),
+    PositiveRule("chunk_relevance>=1", Task.CHUNK_RELEVANCE, _AT_LEAST_1),
     *_COMMON,
 )
 """The readings of human labels."""
 ALL: Final = (
-    Reading("chunk_relevance", Task.CHUNK_RELEVANCE, _AT_LEAST_1),
-    Reading("chunk_relevance=2", Task.CHUNK_RELEVANCE, "grade 2 is yes, 0 and 1 are no", least=2.0),
+    PositiveRule("chunk_relevance", Task.CHUNK_RELEVANCE, _AT_LEAST_1),
+    PositiveRule("chunk_relevance=2", Task.CHUNK_RELEVANCE, "grade 2 is yes, 0 and 1 are no", least=2.0),
     *_COMMON,
 )
 """The readings of labels some of which are rule-generated."""
@@ -143,7 +145,7 @@ class Figures:
 class TaskTable:
     """One reading of one task."""
 
-    reading: Reading
+    reading: PositiveRule
     sources: Mapping[str, Figures]
     macro: Mapping[str, Measurement]
     """Means over the sources that count, by measure: `kappa`, `balanced_accuracy`, `auroc`."""
@@ -153,7 +155,7 @@ class TaskTable:
     """Figures by language, pooled over sources; empty if there is one language."""
 
 
-def table_of(reading: Reading, items: Sequence[Item], resampling: Resampling) -> TaskTable | None:
+def table_of(reading: PositiveRule, items: Sequence[Item], resampling: Resampling) -> TaskTable | None:
     """Return the table of one reading; None if no item belongs to it."""
     own = [item for item in items if reading.holds(item)]
     if not own:
@@ -177,7 +179,7 @@ def table_of(reading: Reading, items: Sequence[Item], resampling: Resampling) ->
     )
 
 
-def _figures(reading: Reading, items: Sequence[Item], resampling: Resampling, *, full: bool = True) -> Figures:
+def _figures(reading: PositiveRule, items: Sequence[Item], resampling: Resampling, *, full: bool = True) -> Figures:
     judged = [item for item in items if item.judge is not None]
     clusters = [(item.record.source, item.cluster) for item in judged]
     people = [item.people >= reading.least for item in judged]
@@ -201,7 +203,7 @@ def _figures(reading: Reading, items: Sequence[Item], resampling: Resampling, *,
             resampling=resampling,
         ),
         without=len(items) - len(judged),
-        failed=sum(item.state is State.FAILED for item in items),
+        failed=sum(item.state is ItemStatus.FAILED for item in items),
         grades=_grades(graded, resampling) if full and graded else None,
         systems=_systems(judged, resampling) if full else None,
         annotators=_annotators(items, resampling) if full else None,

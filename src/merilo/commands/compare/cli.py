@@ -72,11 +72,11 @@ def compare(
     del debug  # main reads it
     if json and markdown == "-":
         raise UsageError("--json and --markdown - both write to standard output; give --markdown a file.")
-    from merilo.commands.compare.run import Comparing, compare_runs
+    from merilo.commands.compare.run import ComparisonRequest, compare_runs
 
     found = compare_runs(
         runs or [],
-        Comparing(
+        ComparisonRequest(
             metrics=metric_texts(metrics) if metrics else None,
             primary=metric_texts(primary) if primary else None,
             by=by,

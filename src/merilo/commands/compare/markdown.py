@@ -99,7 +99,7 @@ def _basis(found: RunComparison) -> str:
     )
 
 
-def _reading(each: words.Said) -> str:
+def _reading(each: words.ConclusionText) -> str:
     against = f", {code(each.against)}" if each.against else ""
     metrics = ", ".join(code(metric) for metric in each.metrics)
     why = f" ({each.why})" if each.why else ""  # merilo's own words, so it needs no code span

@@ -34,7 +34,7 @@ _NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Comparing:
+class ComparisonRequest:
     """The options of a comparison."""
 
     metrics: Sequence[str] | None = None
@@ -55,13 +55,13 @@ class Comparing:
     """Number of samples that changed most to include."""
 
 
-def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: Comparing | None = None) -> RunComparison:
+def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRequest | None = None) -> RunComparison:
     """Compare every other run with the first one, over the samples that all runs have with an equal question.
 
     Raises UsageError for a metric or an option that cannot be used, and for runs whose judges or questions differ, with
     the differences; DataError if no samples can be paired; RunError if a run cannot be read.
     """
-    wanted = wanted or Comparing()
+    wanted = wanted or ComparisonRequest()
     policy = _checked(runs, wanted)
     measured = [opened(run) for run in runs]
     names = _names(measured)
@@ -107,7 +107,7 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: Comparing | 
     )
 
 
-def _checked(runs: Sequence[object], wanted: Comparing) -> Policy:
+def _checked(runs: Sequence[object], wanted: ComparisonRequest) -> Policy:
     if len(runs) < 2:
         raise UsageError(f"A comparison needs at least two runs, got {len(runs)}.")
     if wanted.samples < 0:

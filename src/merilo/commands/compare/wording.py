@@ -130,7 +130,7 @@ def _many(found: RunComparison) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ConclusionText:
     """A conclusion on one or several metrics of two runs."""
 
     reading: str
@@ -141,14 +141,14 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class ComparisonNotes:
     """Notes under one heading, each with a name."""
 
     heading: str
     entries: tuple[tuple[str, str], ...]
 
 
-def readings(found: RunComparison) -> list[Said]:
+def readings(found: RunComparison) -> list[ConclusionText]:
     """Return the conclusions; metrics with the same one are grouped, metrics without one come last."""
     grouped: dict[tuple[int, str, str], list[str]] = {}
     for row in found.rows:
@@ -156,11 +156,11 @@ def readings(found: RunComparison) -> list[Said]:
             grouped.setdefault((row.other, reading(found, row), why(found, row)), []).append(marked(row))
     several = len(found.sides) > 2
     conclusions = [
-        Said(words, pair_title(found, other) if several else "", tuple(metrics), reason)
+        ConclusionText(words, pair_title(found, other) if several else "", tuple(metrics), reason)
         for (other, words, reason), metrics in grouped.items()
     ]
     without = [marked(row) for row in found.rows if row.comparison.reading is None and row.other == 1]
-    return [*conclusions, *([Said(NO_READING, "", tuple(without), "")] if without else [])]
+    return [*conclusions, *([ConclusionText(NO_READING, "", tuple(without), "")] if without else [])]
 
 
 def beware(found: RunComparison) -> list[str]:
@@ -173,7 +173,7 @@ def beware(found: RunComparison) -> list[str]:
     return [*stopped, *(f"Not comparable: {phrase}." for phrase in found.differing), *found.notes]
 
 
-def beside(found: RunComparison) -> list[Beside]:
+def beside(found: RunComparison) -> list[ComparisonNotes]:
     """Return the notes: caveats on intervals, and what was not compared and why."""
     several = len(found.sides) > 2
 
@@ -186,7 +186,7 @@ def beside(found: RunComparison) -> list[Beside]:
         ("In one run only", absences(found)),
         ("Not compared", list(found.left_out.items())),
     )
-    kept = [Beside(heading, tuple(entry for entry in entries if entry[1])) for heading, entries in groups]
+    kept = [ComparisonNotes(heading, tuple(entry for entry in entries if entry[1])) for heading, entries in groups]
     return [each for each in kept if each.entries]
 
 

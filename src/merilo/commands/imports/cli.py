@@ -51,12 +51,12 @@ def import_(
     """Import scores and print the summary."""
     del debug  # main reads it
     from merilo.commands.blocking import run_blocking
-    from merilo.commands.imports.run import Importing, run_import
+    from merilo.commands.imports.run import ImportRequest, run_import
     from merilo.rendering.overview import overview_page, overview_record
     from merilo.rendering.sanitize import json_text
     from merilo.rendering.terminal import page_width, show, write
 
-    wanted = Importing(
+    wanted = ImportRequest(
         id=id,
         scores=dict(map(score_and_range, score or [])),
         lower_is_better=lower_is_better or [],

@@ -47,7 +47,7 @@ _NOT_IN_NAMES: Final = re.compile(r"[^\w.:/+-]+")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Importing:
+class ImportRequest:
     """The options of an import of scores."""
 
     id: str | None = None
@@ -64,7 +64,7 @@ class Importing:
     out: str | PathLike[str] | None = None
 
 
-async def run_import(source: str | PathLike[str], wanted: Importing) -> Run:
+async def run_import(source: str | PathLike[str], wanted: ImportRequest) -> Run:
     """Import the scores of a file as a run; documented at `merilo.api.import_scores`."""
     _check(wanted)
     rows = deepeval_rows(source, id=wanted.id, scores=wanted.scores) or table_rows(
@@ -100,7 +100,7 @@ def _check_same(path: Path, fingerprint: str) -> None:
         raise RunError(f"{path} already contains a run. Import the scores into a new directory (--out).")
 
 
-def _check(wanted: Importing) -> None:
+def _check(wanted: ImportRequest) -> None:
     for column, span in wanted.scores.items():
         if span is not None and (isnan(span[0]) or isnan(span[1]) or not span[0] < span[1]):
             raise UsageError(f"The range of {column!r} needs a minimum below its maximum, got {span[0]} and {span[1]}.")
@@ -114,7 +114,7 @@ def _leave_nothing(path: Path, *, made: bool) -> None:
         (path / name).unlink(missing_ok=True)
 
 
-async def _bring_in(path: Path, store: Store, rows: Rows, wanted: Importing) -> None:
+async def _bring_in(path: Path, store: Store, rows: Rows, wanted: ImportRequest) -> None:
     began = time.monotonic()
     try:
         intake = await take_in(rows.dataset, store, skip_invalid=False)
@@ -163,7 +163,7 @@ class _Foreign:
     scale: Scale
 
 
-def _foreign(column: str, values: array[float], rows: Rows, wanted: Importing) -> _Foreign | None:
+def _foreign(column: str, values: array[float], rows: Rows, wanted: ImportRequest) -> _Foreign | None:
     """Return the metric of a column; None for a column that was not named and has values outside 0 to 1.
 
     Raises UsageError if a named column needs a range, DataError if a value is outside the given range.
@@ -190,7 +190,7 @@ def _name(column: str) -> str:
     return _NOT_IN_NAMES.sub("_", column).strip("_") or "score"
 
 
-def _manifest(rows: Rows, intake: Intake, foreign: Sequence[_Foreign], wanted: Importing) -> Manifest:
+def _manifest(rows: Rows, intake: Intake, foreign: Sequence[_Foreign], wanted: ImportRequest) -> Manifest:
     texts = [each.text for each in foreign]
     if twice := next((each for each in foreign if texts.count(each.text) > 1), None):
         raise UsageError(f"Several columns of scores would be named {twice.text}. Rename {twice.column!r}.")

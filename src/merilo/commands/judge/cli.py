@@ -13,7 +13,7 @@ from merilo.commands.flags import Debug, Json, given
 from merilo.commands.option_flags import takes_options
 
 if TYPE_CHECKING:
-    from merilo.commands.judge.trial import Trial
+    from merilo.commands.judge.trial import JudgeTrial
     from merilo.judges.base import Judge
     from merilo.rendering.page import Page
 
@@ -67,7 +67,7 @@ def try_judge(
         raise typer.Exit(Exit.TOO_MANY_FAILED)
 
 
-def _record(judge: Judge, trials: list[Trial]) -> dict[str, Any]:  # Any: JSON
+def _record(judge: Judge, trials: list[JudgeTrial]) -> dict[str, Any]:  # Any: JSON
     from merilo.commands.judge.trial import unanswered
 
     return {
@@ -79,7 +79,7 @@ def _record(judge: Judge, trials: list[Trial]) -> dict[str, Any]:  # Any: JSON
     }
 
 
-def _trial_record(trial: Trial) -> dict[str, Any]:  # Any: JSON
+def _trial_record(trial: JudgeTrial) -> dict[str, Any]:  # Any: JSON
     from merilo.judging.verdicts import Failure
 
     return {
@@ -98,7 +98,7 @@ def _trial_record(trial: Trial) -> dict[str, Any]:  # Any: JSON
     }
 
 
-def _page(judge: Judge, trials: list[Trial], width: int) -> Page:
+def _page(judge: Judge, trials: list[JudgeTrial], width: int) -> Page:
     from merilo.commands.judge.trial import unanswered
     from merilo.rendering.page import Page, Span, Tone, columns
     from merilo.rendering.wording import NONE, said

@@ -19,7 +19,7 @@ _REUSED = "Answers in --out and in the verdict cache are reused at no cost."
 _MAX_FAILED_RATE = 0.01
 
 
-class Asked(Protocol):
+class JudgeOutcomes(Protocol):
     """The outcome of asking a judge many questions."""
 
     @property
@@ -59,7 +59,7 @@ def tell(
     show(shown)
 
 
-def check_whole(found: Asked, what: str) -> None:
+def check_whole(found: JudgeOutcomes, what: str) -> None:
     """Exit with an error code if a limit was reached or more than 1 % failed.
 
     `what`: the things asked about, in the plural.

@@ -81,7 +81,7 @@ QUESTIONS: tuple[tuple[Question[Any], Question[Any]], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class JudgeTrial:
     """The answers of a judge to one kind of question."""
 
     kind: str
@@ -105,7 +105,7 @@ class Trial:
         return None if not found or None in found else sum(found)
 
 
-def try_out(judge: Judge) -> list[Trial]:
+def try_out(judge: Judge) -> list[JudgeTrial]:
     """Try each kind of question that the judge supports, one after another.
 
     Raises ProviderDown if no request can work, for example with a wrong key.
@@ -118,8 +118,8 @@ def unanswered(judge: Judge) -> list[str]:
     return [name for name, kind in KINDS.items() if kind not in judge.answers]
 
 
-async def _try_all(judge: Judge) -> list[Trial]:
-    trials: list[Trial] = []
+async def _try_all(judge: Judge) -> list[JudgeTrial]:
+    trials: list[JudgeTrial] = []
     async with Dispatcher(Limits(concurrency=1)) as carrier:
         for pair in QUESTIONS:
             kind = type(pair[0])
@@ -128,7 +128,7 @@ async def _try_all(judge: Judge) -> list[Trial]:
     return trials
 
 
-async def _try(judge: Judge, questions: tuple[Question[Any], ...], carrier: Dispatcher) -> Trial:
+async def _try(judge: Judge, questions: tuple[Question[Any], ...], carrier: Dispatcher) -> JudgeTrial:
     asked = questions[0] if len(questions) == 1 else Pack(questions)
     began = time.perf_counter()
     talk = DirectSession(WorkUnit(judge, asked, questions, (b"",) * len(questions)))
@@ -136,4 +136,4 @@ async def _try(judge: Judge, questions: tuple[Question[Any], ...], carrier: Disp
         talk.reply(tuple([await carrier.carry(send) for send in talk.sends]))
     seconds = time.perf_counter() - began
     sent = [each for each in talk.replies if isinstance(each, Failure) or each.path is not ReplyPath.LOCAL]
-    return Trial(questions[0].kind, talk.answers, tuple(sent), seconds)
+    return JudgeTrial(questions[0].kind, talk.answers, tuple(sent), seconds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
-from merilo.commands.probe.cases import Asks, question_of
+from merilo.commands.probe.cases import JudgementKinds, question_of
 from merilo.data.sample import Sample
 from merilo.judging.ask import ask_each
 from merilo.judging.questions import Relevance, Sufficiency, Support
@@ -19,16 +19,16 @@ from merilo.metrics.base import About, Card, Evidence, Kinds, Ordinary, Score, U
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from merilo.commands.probe.probes import Probe, Trial
+    from merilo.commands.probe.probes import Probe, ProbeTrial
     from merilo.data.sample import JSON
     from merilo.judging.ask import Plan
     from merilo.judging.questions import Question
     from merilo.judging.verdicts import Verdict
 
-KINDS: Final[Mapping[Asks, type[Question[Any]]]] = {
-    Asks.RELEVANCE: Relevance,
-    Asks.SUPPORT: Support,
-    Asks.SUFFICIENCY: Sufficiency,
+KINDS: Final[Mapping[JudgementKinds, type[Question[Any]]]] = {
+    JudgementKinds.RELEVANCE: Relevance,
+    JudgementKinds.SUPPORT: Support,
+    JudgementKinds.SUFFICIENCY: Sufficiency,
 }
 """Kind of judgement → kind of question."""
 
@@ -45,13 +45,13 @@ class VerdictsUnderChange(Ordinary):
     card: ClassVar[Card] = Card(summary="Verdicts of a judge on a question and on edited versions of it.")
     needs = frozenset[str]()
 
-    kinds: str = "+".join(Asks)
+    kinds: str = "+".join(JudgementKinds)
     """The kinds of judgement among the trials, joined by `+`."""
 
     @property
     def asks(self) -> Kinds:
         """The kinds of question for these judgements."""
-        return Kinds(KINDS[Asks(each)] for each in self.kinds.split("+"))
+        return Kinds(KINDS[JudgementKinds(each)] for each in self.kinds.split("+"))
 
     def at_most(self, sample: Sample) -> int:
         """Return the number of versions: one question each."""
@@ -65,7 +65,7 @@ class VerdictsUnderChange(Ordinary):
         return Score(same / len(verdicts), evidence=evidence)
 
 
-def trial_sample(probe: Probe, trial: Trial) -> Sample:
+def trial_sample(probe: Probe, trial: ProbeTrial) -> Sample:
     """Return a trial as a sample: its fields are the original case, its metadata contain every version."""
     case, first = trial.case, trial.versions[0]
     versions: list[JSON] = [
@@ -82,7 +82,7 @@ def trial_sample(probe: Probe, trial: Trial) -> Sample:
     )
 
 
-def trial_id(probe: Probe, trial: Trial) -> str:
+def trial_id(probe: Probe, trial: ProbeTrial) -> str:
     """Return `PROBE/CASE`, which is unique: a probe makes at most one trial of a case."""
     return f"{probe.name}/{trial.case.id}"
 
@@ -92,7 +92,7 @@ def questions_of(sample: Sample) -> tuple[Question[Any], ...]:
     versions = cast("list[dict[str, Any]]", sample.metadata.get("versions", ()))  # what `trial_sample` wrote
     return tuple(
         question_of(
-            Asks(str(sample.metadata["asks"])),
+            JudgementKinds(str(sample.metadata["asks"])),
             user_input=sample.user_input or "",
             contexts=each["contexts"],
             statement=each.get("statement", ""),

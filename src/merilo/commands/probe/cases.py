@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Asks(StrEnum):
+class JudgementKinds(StrEnum):
     """The kinds of judgement that probes edit."""
 
     RELEVANCE = "relevance"
@@ -32,11 +32,11 @@ class Asks(StrEnum):
     SUFFICIENCY = "sufficiency"
 
 
-_TASKS: Final[Mapping[Task, Asks]] = {
-    Task.CHUNK_RELEVANCE: Asks.RELEVANCE,
-    Task.GROUNDEDNESS: Asks.SUPPORT,
-    Task.NLI: Asks.SUPPORT,
-    Task.SUFFICIENCY: Asks.SUFFICIENCY,
+_TASKS: Final[Mapping[Task, JudgementKinds]] = {
+    Task.CHUNK_RELEVANCE: JudgementKinds.RELEVANCE,
+    Task.GROUNDEDNESS: JudgementKinds.SUPPORT,
+    Task.NLI: JudgementKinds.SUPPORT,
+    Task.SUFFICIENCY: JudgementKinds.SUFFICIENCY,
 }
 
 
@@ -45,7 +45,7 @@ class Case:
     """One judgement before editing, with its human label."""
 
     id: str
-    asks: Asks
+    asks: JudgementKinds
     source: str
     language: str
     user_input: str
@@ -61,15 +61,15 @@ class Case:
 
 
 def question_of(
-    asks: Asks, *, user_input: str, contexts: Sequence[str], statement: str, language: str
+    asks: JudgementKinds, *, user_input: str, contexts: Sequence[str], statement: str, language: str
 ) -> Question[Any]:
     """Return the question that merilo's metrics would ask."""
     match asks:
-        case Asks.RELEVANCE:
+        case JudgementKinds.RELEVANCE:
             return Relevance(user_input, sentences(contexts[0], language), language=language)
-        case Asks.SUPPORT:
+        case JudgementKinds.SUPPORT:
             return Support(statement, tuple(contexts), language=language)
-        case Asks.SUFFICIENCY:
+        case JudgementKinds.SUFFICIENCY:
             return Sufficiency(user_input, tuple(contexts), language=language)
 
 
@@ -114,22 +114,22 @@ def _cases_of(sample: Sample, source: str) -> Iterator[Case]:
     asked, language = sample.user_input or "", sample.resolved_language
     cluster = (source, asked.strip() or sample.id)
 
-    def case(name: str, asks: Asks, texts: tuple[str, ...], statement: str = "") -> Case:
+    def case(name: str, asks: JudgementKinds, texts: tuple[str, ...], statement: str = "") -> Case:
         return Case(f"{source}:{sample.id}:{name}", asks, source, language, asked, texts, statement, None, cluster)
 
     if not contexts:
         return
     if not is_blank(asked):
-        yield from (case(f"context {n + 1}", Asks.RELEVANCE, (text,)) for n, text in enumerate(contexts))
-        yield case("contexts", Asks.SUFFICIENCY, contexts)
+        yield from (case(f"context {n + 1}", JudgementKinds.RELEVANCE, (text,)) for n, text in enumerate(contexts))
+        yield case("contexts", JudgementKinds.SUFFICIENCY, contexts)
     stated = sample.sentences("response") if sample.response is not None else ()
     for n, text in enumerate(stated):
         if not is_blank(text):
-            yield case(f"sentence {n + 1}", Asks.SUPPORT, contexts, text)
+            yield case(f"sentence {n + 1}", JudgementKinds.SUPPORT, contexts, text)
 
 
 @dataclass(frozen=True, slots=True)
-class Lot:
+class SeededSampler:
     """Reproducible random choices: each depends only on the seed and on the names given to it."""
 
     seed: int

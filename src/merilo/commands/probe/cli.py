@@ -21,7 +21,7 @@ from merilo.stats.gate import GateVerdict
 if TYPE_CHECKING:
     from os import PathLike
 
-    from merilo.commands.probe.run import Probing
+    from merilo.commands.probe.run import ProbeReport
 
 HELP = """Test the robustness of a judge: edit its input where the effect on the verdict is known.
 
@@ -86,7 +86,7 @@ def probe(
         raise typer.Exit(Exit.CANNOT_TELL)
 
 
-def _report(found: Probing, out: str | PathLike[str] | None, *, json: bool) -> None:
+def _report(found: ProbeReport, out: str | PathLike[str] | None, *, json: bool) -> None:
     from merilo.commands.probe.record import probing_record
     from merilo.commands.probe.text import probing_page
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from merilo.commands.probe.cases import Lot
+    from merilo.commands.probe.cases import SeededSampler
 
 _VERBS: Final[Mapping[str, tuple[str, str]]] = {
     "en": (
@@ -47,7 +47,7 @@ def denied(statement: str, language: str) -> str | None:
     return statement[:place] + negation + statement[place:]
 
 
-def other_number(statement: str, contexts: Iterable[str], lot: Lot, *names: object) -> str | None:
+def other_number(statement: str, contexts: Iterable[str], lot: SeededSampler, *names: object) -> str | None:
     """Return the statement with one digit of a number changed, so that the contexts do not contain the new number.
 
     Only numbers that occur in the contexts are changed. None if there is none, or no such digit.
@@ -67,7 +67,9 @@ def other_number(statement: str, contexts: Iterable[str], lot: Lot, *names: obje
     return None
 
 
-def other_name(statement: str, contexts: Iterable[str], pool: Sequence[str], lot: Lot, *names: object) -> str | None:
+def other_name(
+    statement: str, contexts: Iterable[str], pool: Sequence[str], lot: SeededSampler, *names: object
+) -> str | None:
     """Return the statement with one name replaced by a name from `pool` that the contexts do not contain.
 
     Names are capitalised words that do not begin a sentence. The replaced name occurs in the contexts, and the new one

@@ -16,16 +16,16 @@ from merilo.stats.paired import paired_test
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
-    from merilo.commands.probe.probes import Probe, Trial
+    from merilo.commands.probe.probes import Probe, ProbeTrial
     from merilo.judging.verdicts import Verdict as JudgeVerdict
     from merilo.stats.intervals import Interval
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class TrialVerdicts:
     """A trial and the verdicts on its versions; None if a question got no verdict."""
 
-    trial: Trial
+    trial: ProbeTrial
     verdicts: tuple[JudgeVerdict, ...] | None
 
 
@@ -38,7 +38,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class EffectLimits:
     """One-sided limits of an effect, each at 95 %; None if there is too little data."""
 
     lower: float | None
@@ -62,7 +62,7 @@ class Result:
     """The effect over the other trials; None if there are none."""
     interval: Interval
     """Two-sided 95 % interval; covers the sampling of questions and texts."""
-    limits: Limits
+    limits: EffectLimits
     decision: Decision
     changed: float | None = None
     """For `Effect.NET`: the fraction of verdicts that the edit changes."""
@@ -84,7 +84,7 @@ class Result:
         return self.decision.verdict
 
 
-def result_of(probe: Probe, judged: Sequence[Judged], limit: float) -> Result:
+def result_of(probe: Probe, judged: Sequence[TrialVerdicts], limit: float) -> Result:
     """Return the effect of a probe over at least one trial, and whether it is within `limit`.
 
     It passes if the one-sided 95 % upper limit of the effect is at most `limit` (for `Effect.NET`: below it). It fails
@@ -122,7 +122,7 @@ def _fits(probe: Probe, verdicts: Sequence[JudgeVerdict]) -> bool:
     return probe.effect is not Effect.KEPT or says_yes(verdicts[0])
 
 
-def _value(probe: Probe, judged: Judged) -> float:
+def _value(probe: Probe, judged: TrialVerdicts) -> float:
     if probe.effect is Effect.NET:
         return _differs(judged, 1) - _differs(judged, 2)
     if probe.effect is Effect.CHANGED:
@@ -130,12 +130,12 @@ def _value(probe: Probe, judged: Judged) -> float:
     return float(says_yes(_verdicts_of(judged)[1]))
 
 
-def _differs(judged: Judged, version: int) -> float:
+def _differs(judged: TrialVerdicts, version: int) -> float:
     verdicts = _verdicts_of(judged)
     return float(decision_of(verdicts[version]) != decision_of(verdicts[0]))
 
 
-def _verdicts_of(judged: Judged) -> tuple[JudgeVerdict, ...]:
+def _verdicts_of(judged: TrialVerdicts) -> tuple[JudgeVerdict, ...]:
     """Return the verdicts of a trial that has verdicts."""
     if judged.verdicts is None:
         raise ValueError("a trial without a verdict has no effect")
@@ -143,17 +143,17 @@ def _verdicts_of(judged: Judged) -> tuple[JudgeVerdict, ...]:
 
 
 def _fraction(
-    fitting: Sequence[Judged], clusters: Sequence[Hashable], limit: float, probe: Probe
-) -> tuple[Decision, Limits]:
+    fitting: Sequence[TrialVerdicts], clusters: Sequence[Hashable], limit: float, probe: Probe
+) -> tuple[Decision, EffectLimits]:
     found = [Missing.FAILED if each.verdicts is None else _value(probe, each) for each in fitting]
     column = Column.of(found, (0.0, 1.0), higher_is_better=False)
     decision = gate_minimum(column, limit, clusters=clusters)
-    return decision, Limits(decision.lower, decision.upper)
+    return decision, EffectLimits(decision.lower, decision.upper)
 
 
 def _net(
-    fitting: Sequence[Judged], clusters: Sequence[Hashable], limit: float, probe: Probe
-) -> tuple[Decision, Limits]:
+    fitting: Sequence[TrialVerdicts], clusters: Sequence[Hashable], limit: float, probe: Probe
+) -> tuple[Decision, EffectLimits]:
     """Decide on the difference between instructions and neutral text, as a gate on a drop (lower is better)."""
     del probe
     columns = [
@@ -165,7 +165,7 @@ def _net(
         for version in (2, 1)
     ]
     decision = gate_drop(columns[0], columns[1], limit, clusters=clusters)
-    return decision, Limits(_minus(decision.upper), _minus(decision.lower))
+    return decision, EffectLimits(_minus(decision.upper), _minus(decision.lower))
 
 
 def _net_interval(values: Sequence[float], clusters: Sequence[Hashable]) -> Interval:
@@ -180,7 +180,9 @@ def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _parts(kept: Sequence[Judged], values: Sequence[float], key: Callable[[Trial], str]) -> Mapping[str, Part] | None:
+def _parts(
+    kept: Sequence[TrialVerdicts], values: Sequence[float], key: Callable[[ProbeTrial], str]
+) -> Mapping[str, Part] | None:
     """Return the effect by a key of the trials; None if all have the same key."""
     found: dict[str, list[float]] = {}
     for each, value in zip(kept, values, strict=True):

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from merilo.commands.probe.cases import Asks
+from merilo.commands.probe.cases import JudgementKinds
 from merilo.commands.probe.facts import denied, names_in, other_name, other_number
 from merilo.commands.probe.texts import INSTRUCTIONS, LANGUAGES, NEUTRAL, TARGETS, neutral
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from merilo.commands.probe.cases import Case, Lot
+    from merilo.commands.probe.cases import Case, SeededSampler
 
-    Trials = Callable[[Sequence[Case], Lot], Iterable["Trial"]]
+    Trials = Callable[[Sequence[Case], SeededSampler], Iterable["ProbeTrial"]]
 
 _ADDED_CONTEXTS: Final = 2
 """Number of contexts of other cases that are added to a single context before the order is changed."""
@@ -56,7 +56,7 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class ProbeTrial:
     """One case with its edited versions."""
 
     case: Case
@@ -85,8 +85,8 @@ class Probe:
 # -- order and number of contexts ---------------------------------------------------------------------
 
 
-def _order(cases: Sequence[Case], lot: Lot) -> Iterator[Trial]:
-    for case in _of(cases, Asks.SUPPORT, Asks.SUFFICIENCY):
+def _order(cases: Sequence[Case], lot: SeededSampler) -> Iterator[ProbeTrial]:
+    for case in _of(cases, JudgementKinds.SUPPORT, JudgementKinds.SUFFICIENCY):
         contexts = case.contexts
         if len(contexts) == 1:
             contexts += tuple(each.contexts[0] for each in _others(case, cases, lot, _ADDED_CONTEXTS))
@@ -95,23 +95,23 @@ def _order(cases: Sequence[Case], lot: Lot) -> Iterator[Trial]:
         for n in range(len(contexts)):
             mixed = tuple(lot.order(contexts, "order", case.id, n))
             if mixed != contexts:
-                yield Trial(case, (Version(contexts, case.statement), Version(mixed, case.statement)))
+                yield ProbeTrial(case, (Version(contexts, case.statement), Version(mixed, case.statement)))
                 break
 
 
-def _duplicate(cases: Sequence[Case], lot: Lot) -> Iterator[Trial]:
-    for case in _of(cases, Asks.SUPPORT, Asks.SUFFICIENCY):
+def _duplicate(cases: Sequence[Case], lot: SeededSampler) -> Iterator[ProbeTrial]:
+    for case in _of(cases, JudgementKinds.SUPPORT, JudgementKinds.SUFFICIENCY):
         again = lot.one(case.contexts, "duplicate", case.id)
         yield _contexts_changed(case, (*case.contexts, again))
 
 
-def _empty(cases: Sequence[Case], lot: Lot) -> Iterator[Trial]:
+def _empty(cases: Sequence[Case], lot: SeededSampler) -> Iterator[ProbeTrial]:
     del lot
-    for case in _of(cases, Asks.SUPPORT, Asks.SUFFICIENCY):
+    for case in _of(cases, JudgementKinds.SUPPORT, JudgementKinds.SUFFICIENCY):
         yield _contexts_changed(case, ("",))
 
 
-def _padding(cases: Sequence[Case], lot: Lot) -> Iterator[Trial]:
+def _padding(cases: Sequence[Case], lot: SeededSampler) -> Iterator[ProbeTrial]:
     for case in cases:
         length = max(_MIN_PADDING, len(case.contexts[0]))
         start = lot.number("neutral", case.id) % len(NEUTRAL["en"])
@@ -121,7 +121,7 @@ def _padding(cases: Sequence[Case], lot: Lot) -> Iterator[Trial]:
 # -- unrelated contexts -------------------------------------------------------------------------------
 
 
-def _stuffing(cases: Sequence[Case], lot: Lot) -> Iterator[Trial]:
+def _stuffing(cases: Sequence[Case], lot: SeededSampler) -> Iterator[ProbeTrial]:
     for case, contexts in _unrelated(cases, lot):
         words = [word for word in _WORD.findall(case.user_input) if len(word) >= _SHORTEST_WORD]
         if words:
@@ -129,14 +129,14 @@ def _stuffing(cases: Sequence[Case], lot: Lot) -> Iterator[Trial]:
             yield _into(case, contexts, f"{mixed[:1].upper()}{mixed[1:]}.", lot, "stuffing")
 
 
-def _question(cases: Sequence[Case], lot: Lot) -> Iterator[Trial]:
+def _question(cases: Sequence[Case], lot: SeededSampler) -> Iterator[ProbeTrial]:
     for case, contexts in _unrelated(cases, lot):
         yield _into(case, contexts, case.user_input.strip(), lot, "question")
 
 
-def _unrelated(cases: Sequence[Case], lot: Lot) -> Iterator[tuple[Case, tuple[str, ...]]]:
+def _unrelated(cases: Sequence[Case], lot: SeededSampler) -> Iterator[tuple[Case, tuple[str, ...]]]:
     """Yield cases with an unrelated context: their own if annotators labelled it so, otherwise that of another case."""
-    for case in _of(cases, Asks.RELEVANCE):
+    for case in _of(cases, JudgementKinds.RELEVANCE):
         if case.yes is False:
             yield case, case.contexts
         else:
@@ -146,7 +146,7 @@ def _unrelated(cases: Sequence[Case], lot: Lot) -> Iterator[tuple[Case, tuple[st
 # -- instructions -------------------------------------------------------------------------------------
 
 
-def _instructions(cases: Sequence[Case], lot: Lot) -> Iterator[Trial]:
+def _instructions(cases: Sequence[Case], lot: SeededSampler) -> Iterator[ProbeTrial]:
     """Yield trials that use all variants and languages equally often.
 
     The instruction asks for the verdict opposite to the human label; without a label the target is random.
@@ -161,24 +161,24 @@ def _instructions(cases: Sequence[Case], lot: Lot) -> Iterator[Trial]:
         control = neutral(language, len(instruction), lot.number("neutral", case.id) % len(NEUTRAL["en"]))
         changed, unchanged = (_added(case, text, lot, "instructions") for text in (instruction, control))
         versions = tuple(Version(texts, case.statement) for texts in (case.contexts, changed, unchanged))
-        yield Trial(case, versions, str(number + 1), language)
+        yield ProbeTrial(case, versions, str(number + 1), language)
 
 
 # -- facts --------------------------------------------------------------------------------------------
 
 
-def _negation(cases: Sequence[Case], lot: Lot) -> Iterator[Trial]:
+def _negation(cases: Sequence[Case], lot: SeededSampler) -> Iterator[ProbeTrial]:
     del lot
     for case in _stated(cases):
         yield from _statement_changed(case, denied(case.statement, case.language))
 
 
-def _number(cases: Sequence[Case], lot: Lot) -> Iterator[Trial]:
+def _number(cases: Sequence[Case], lot: SeededSampler) -> Iterator[ProbeTrial]:
     for case in _stated(cases):
         yield from _statement_changed(case, other_number(case.statement, case.contexts, lot, "number", case.id))
 
 
-def _name(cases: Sequence[Case], lot: Lot) -> Iterator[Trial]:
+def _name(cases: Sequence[Case], lot: SeededSampler) -> Iterator[ProbeTrial]:
     stated = [*_stated(cases)]
     pool = names_in(case.statement for case in stated)
     for case in stated:
@@ -189,7 +189,7 @@ def _name(cases: Sequence[Case], lot: Lot) -> Iterator[Trial]:
 
 def _stated(cases: Sequence[Case]) -> Iterator[Case]:
     """Return the statements that annotators did not label as unsupported."""
-    return (case for case in _of(cases, Asks.SUPPORT) if case.yes is not False)
+    return (case for case in _of(cases, JudgementKinds.SUPPORT) if case.yes is not False)
 
 
 # -- the list -----------------------------------------------------------------------------------------
@@ -227,11 +227,11 @@ PROBES: Final[tuple[Probe, ...]] = (
 BY_NAME: Final[Mapping[str, Probe]] = {probe.name: probe for probe in PROBES}
 
 
-def _of(cases: Iterable[Case], *asks: Asks) -> Iterator[Case]:
+def _of(cases: Iterable[Case], *asks: JudgementKinds) -> Iterator[Case]:
     return (case for case in cases if case.asks in asks)
 
 
-def _others(case: Case, cases: Sequence[Case], lot: Lot, count: int) -> list[Case]:
+def _others(case: Case, cases: Sequence[Case], lot: SeededSampler, count: int) -> list[Case]:
     """Return random cases of other clusters in the same language; fewer than `count` if too few are found."""
     found: dict[tuple[str, ...], Case] = {}
     for n in range(_DONORS):
@@ -243,7 +243,7 @@ def _others(case: Case, cases: Sequence[Case], lot: Lot, count: int) -> list[Cas
     return [*found.values()]
 
 
-def _added(case: Case, text: str, lot: Lot, name: str) -> tuple[str, ...]:
+def _added(case: Case, text: str, lot: SeededSampler, name: str) -> tuple[str, ...]:
     """Return the contexts with a paragraph added at the beginning or the end of one of them."""
     place = lot.number(name, "where", case.id) % len(case.contexts)
     first = lot.number(name, "side", case.id) % 2
@@ -252,16 +252,16 @@ def _added(case: Case, text: str, lot: Lot, name: str) -> tuple[str, ...]:
     return (*case.contexts[:place], changed, *case.contexts[place + 1 :])
 
 
-def _into(case: Case, contexts: tuple[str, ...], text: str, lot: Lot, name: str) -> Trial:
+def _into(case: Case, contexts: tuple[str, ...], text: str, lot: SeededSampler, name: str) -> ProbeTrial:
     first = lot.number(name, "side", case.id) % 2
     changed = f"{text}\n\n{contexts[0]}" if first else f"{contexts[0]}\n\n{text}"
-    return Trial(case, (Version(contexts), Version((changed,))))
+    return ProbeTrial(case, (Version(contexts), Version((changed,))))
 
 
-def _contexts_changed(case: Case, contexts: tuple[str, ...]) -> Trial:
-    return Trial(case, (Version(case.contexts, case.statement), Version(contexts, case.statement)))
+def _contexts_changed(case: Case, contexts: tuple[str, ...]) -> ProbeTrial:
+    return ProbeTrial(case, (Version(case.contexts, case.statement), Version(contexts, case.statement)))
 
 
-def _statement_changed(case: Case, statement: str | None) -> Iterator[Trial]:
+def _statement_changed(case: Case, statement: str | None) -> Iterator[ProbeTrial]:
     if statement is not None:
-        yield Trial(case, (Version(case.contexts, case.statement), Version(case.contexts, statement)))
+        yield ProbeTrial(case, (Version(case.contexts, case.statement), Version(case.contexts, statement)))

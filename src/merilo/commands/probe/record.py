@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from merilo.commands.probe.figures import Part, Result
-    from merilo.commands.probe.run import Probing
+    from merilo.commands.probe.run import ProbeReport
 
     JSON = dict[str, Any]  # Any: JSON
 
 _DIGITS = 6
 
 
-def probing_record(found: Probing) -> JSON:
+def probing_record(found: ProbeReport) -> JSON:
     """Return the results as a JSON-able object; `probes` maps name → effect, its limits and the verdict."""
     wanted = found.wanted
     return {

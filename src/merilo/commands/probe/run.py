@@ -17,8 +17,8 @@ from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.evaluate.settings import judges_of
 from merilo.commands.plan.run import run_estimate
 from merilo.commands.probe.asking import KINDS, VerdictsUnderChange, trial_id, trial_sample
-from merilo.commands.probe.cases import Asks, Lot, cases_of, labelled_cases
-from merilo.commands.probe.figures import Judged, Result, result_of
+from merilo.commands.probe.cases import JudgementKinds, SeededSampler, cases_of, labelled_cases
+from merilo.commands.probe.figures import Result, TrialVerdicts, result_of
 from merilo.commands.probe.probes import BY_NAME, PROBES
 from merilo.data.load import load
 from merilo.data.sample import BadRecord, Dataset
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from merilo.commands.evaluate.options import Options
     from merilo.commands.probe.cases import Case
     from merilo.commands.probe.options import ProbeOptions
-    from merilo.commands.probe.probes import Probe, Trial
+    from merilo.commands.probe.probes import Probe, ProbeTrial
     from merilo.data.sample import Sample
     from merilo.engine.amounts import Estimate
     from merilo.judges.base import Judge
@@ -47,7 +47,7 @@ _EXAMPLES: Final = (("retrieval", "bm25.jsonl"), ("generation", "answers.jsonl")
 
 
 @dataclass(frozen=True, slots=True)
-class Probing:
+class ProbeReport:
     """The results of probing a judge."""
 
     judge: Judge
@@ -83,7 +83,7 @@ class _Work:
     wanted: ProbeOptions
     files: tuple[LabelFile, ...]
     cases: int
-    trials: Mapping[str, Sequence[Trial]]
+    trials: Mapping[str, Sequence[ProbeTrial]]
     """By the name of the probe."""
     left_out: Mapping[str, str]
 
@@ -94,7 +94,7 @@ class _Work:
         judge = judges_of(wanted)["judge"]
         label_file, cases = _cases(wanted, wanted.mapping)
         cases, left_out = _answerable(cases, judge)
-        lot = Lot(wanted.seed)
+        lot = SeededSampler(wanted.seed)
         mixed = _spread(lot.order(cases, "cases"))
         trials = {probe.name: [*islice(probe.trials(mixed, lot), wanted.sample)] for probe in probes}
         left_out |= {name: "no case fits it" for name, own in trials.items() if not own}
@@ -111,7 +111,7 @@ class _Work:
     def options(self, options: Options) -> Options:
         """Return the options of an evaluation over these trials."""
         asked = {trial.case.asks for own in self.trials.values() for trial in own}
-        metric = VerdictsUnderChange("+".join(asks for asks in Asks if asks in asked))
+        metric = VerdictsUnderChange("+".join(asks for asks in JudgementKinds if asks in asked))
         return replace(
             options,
             judge=self.judge,
@@ -138,7 +138,7 @@ class _Work:
         return tuple(found)
 
 
-async def run_probes(options: ProbeOptions) -> Probing:
+async def run_probes(options: ProbeOptions) -> ProbeReport:
     """Return the results of probing `options.judge`.
 
     `out` becomes the directory of a run over all trials. The same call resumes an interrupted one.
@@ -149,7 +149,7 @@ async def run_probes(options: ProbeOptions) -> Probing:
     with nullcontext(options.out) if options.out is not None else tempfile.TemporaryDirectory() as directory:
         run = await run_evaluation(work.dataset(), replace(work.options(options), out=Path(directory, "run")))
         names = ("requests", "cached", "input_tokens", "output_tokens", "cost_usd", "estimated_usd", "seconds")
-        return Probing(
+        return ProbeReport(
             judge=work.judge,
             wanted=options,
             files=work.files,
@@ -244,10 +244,10 @@ def _spread(cases: Sequence[Case]) -> list[Case]:
     return [case for _, case in sorted(zip(ranks, cases, strict=True), key=lambda pair: pair[0])]
 
 
-def _judged(probe: Probe, trials: Sequence[Trial], outcomes: Mapping[str, Outcome]) -> Iterator[Judged]:
+def _judged(probe: Probe, trials: Sequence[ProbeTrial], outcomes: Mapping[str, Outcome]) -> Iterator[TrialVerdicts]:
     for trial in trials:
         outcome = outcomes.get(trial_id(probe, trial))
         if isinstance(outcome, Score):
-            yield Judged(trial, tuple(piece.verdict for piece in outcome.evidence))
+            yield TrialVerdicts(trial, tuple(piece.verdict for piece in outcome.evidence))
         elif isinstance(outcome, Failed):
-            yield Judged(trial, None)
+            yield TrialVerdicts(trial, None)

@@ -12,7 +12,7 @@ from merilo.stats.gate import GateVerdict
 
 if TYPE_CHECKING:
     from merilo.commands.probe.figures import Result
-    from merilo.commands.probe.run import Probing
+    from merilo.commands.probe.run import ProbeReport
 
 _HEADINGS: Final = ("probe", "pairs", "effect", "95 % interval", "up to", "limit", "reading")
 _TONES: Final = {GateVerdict.PASS: Tone.GOOD, GateVerdict.FAIL: Tone.BAD, GateVerdict.CANNOT_TELL: Tone.PLAIN}
@@ -26,7 +26,7 @@ _COUNTS: Final = {
 }
 
 
-def probing_page(found: Probing, width: int) -> Page:
+def probing_page(found: ProbeReport, width: int) -> Page:
     """Return a page with the table, the edit and the effect of each probe, and the requests and cost."""
     page = Page(width)
     page.text(f"{found.judge.name}: {count(len(found.results), 'robustness probe')}", tone=Tone.STRONG)
@@ -49,7 +49,7 @@ def probing_page(found: Probing, width: int) -> Page:
     return page
 
 
-def _table(page: Page, found: Probing) -> None:
+def _table(page: Page, found: ProbeReport) -> None:
     rows = [_HEADINGS, *map(_row, found.results)]
     tones = [Tone.STRONG, *(_TONES[each.verdict] for each in found.results)]
     for line, tone in zip(columns(rows, left=frozenset({0, 6})), tones, strict=True):
@@ -98,7 +98,7 @@ def _undecided(result: Result) -> str:
     return f"Cannot tell: the effect is between {_percent(low)} and {_percent(high)}. Use more pairs (--sample)."
 
 
-def _took(page: Page, found: Probing) -> None:
+def _took(page: Page, found: ProbeReport) -> None:
     usage = found.usage
     cost = usage.get("cost_usd")
     parts = [count(usage.get("requests") or 0, "request")]

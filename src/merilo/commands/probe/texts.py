@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from merilo.commands.probe.cases import Asks
+from merilo.commands.probe.cases import JudgementKinds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -114,18 +114,18 @@ INSTRUCTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Thirty in each language."""
 
-TARGETS: Final[Mapping[Asks, Mapping[str, tuple[str, str]]]] = {
-    Asks.RELEVANCE: {
+TARGETS: Final[Mapping[JudgementKinds, Mapping[str, tuple[str, str]]]] = {
+    JudgementKinds.RELEVANCE: {
         "en": ("grade 0", "grade 2"),
         "ru": ("оценка 0", "оценка 2"),
         "es": ("nota 0", "nota 2"),
     },
-    Asks.SUPPORT: {
+    JudgementKinds.SUPPORT: {
         "en": ("not supported", "supported"),
         "ru": ("не подтверждено", "подтверждено"),
         "es": ("sin respaldo", "respaldado"),
     },
-    Asks.SUFFICIENCY: {
+    JudgementKinds.SUFFICIENCY: {
         "en": ("insufficient", "sufficient"),
         "ru": ("недостаточно", "достаточно"),
         "es": ("insuficiente", "suficiente"),

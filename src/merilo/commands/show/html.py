@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
-from merilo.commands.compare.wording import Beside
+from merilo.commands.compare.wording import ComparisonNotes
 from merilo.rendering.aggregate import less_is_better, missing_text, weak_with_judge
 from merilo.rendering.correction import corrected_aggregates, counts_heading, label_rows, row_name
 from merilo.rendering.html import plot, rendered
@@ -104,7 +104,7 @@ def _basis(run: Run, aggregates: Sequence[Aggregate], corrected: Collection[str]
     return " ".join(filter(None, parts))
 
 
-def _beside(run: Run, aggregates: Sequence[Aggregate], corrections: Mapping[str, Correction]) -> list[Beside]:
+def _beside(run: Run, aggregates: Sequence[Aggregate], corrections: Mapping[str, Correction]) -> list[ComparisonNotes]:
     manifest = run.manifest
     # samples that a composite lacks are listed at its parts
     missing = [each for each in aggregates if not each.parts and (each.undefined or each.failed)]
@@ -124,7 +124,7 @@ def _beside(run: Run, aggregates: Sequence[Aggregate], corrections: Mapping[str,
             ],
         ),
     )
-    kept = [Beside(heading, tuple(entry for entry in entries if entry[1])) for heading, entries in groups]
+    kept = [ComparisonNotes(heading, tuple(entry for entry in entries if entry[1])) for heading, entries in groups]
     return [each for each in kept if each.entries]
 
 
