@@ -26,7 +26,7 @@ from merilo.judging.verdicts import RelevanceVerdict, SupportLabel, SupportVerdi
 from merilo.providers.openai import OpenAIProvider
 from merilo.rendering.cascade import cascade_rows
 from merilo.rendering.overview import overview_page, overview_record
-from merilo.results.early_stopping import Until
+from merilo.results.early_stopping import EarlyStop
 from merilo.runs.files import SUMMARY
 from merilo.runs.shapes import SUMMARY_FIELDS
 
@@ -500,7 +500,7 @@ def test_runs_of_earlier_versions_are_shown() -> None:
 async def test_a_run_that_its_gates_end_has_no_audit(tmp_path: Path) -> None:
     """Thresholds come from a pilot of all data; after the last decision nothing more is asked, and the run is whole."""
     with JudgeServer(agrees) as server:
-        until = Until({"context_relevance": 0.9})
+        until = EarlyStop({"context_relevance": 0.9})
         found = await run(cascade(server), tmp_path / "run", until_decided=until)
         first = kept(found)
         found = await run(cascade(server), tmp_path / "run", until_decided=until)

@@ -19,7 +19,7 @@ import merilo
 from merilo import api
 from merilo.commands.show.run import summarise
 from merilo.errors import MeriloError, RunError, UsageError
-from merilo.results.early_stopping import STOPPED_NOTE, Until
+from merilo.results.early_stopping import STOPPED_NOTE, EarlyStop
 from merilo.results.scores import read_scores
 from merilo.runs.run import MANIFEST
 from merilo.stats.compare import Policy
@@ -50,7 +50,7 @@ def rows(count: int = SAMPLES) -> list[dict[str, Any]]:
     ]
 
 
-def evaluated(data: list[dict[str, Any]], out: Path, until: Until | Path | None, **arguments: Any) -> merilo.Run:
+def evaluated(data: list[dict[str, Any]], out: Path, until: EarlyStop | Path | None, **arguments: Any) -> merilo.Run:
     """A run with a scripted judge."""
     options = {"metrics": [METRIC], "judge": merilo.ScriptedJudge.by(judge, version="1"), "cache": False}
     return merilo.evaluate(data, **{**options, "out": out, "until_decided": until, **arguments})
@@ -77,7 +77,7 @@ def taken(run: merilo.Run) -> list[str]:
 def test_a_run_stops_where_the_confidence_sequence_decides(tmp_path: Path) -> None:
     """The run is complete after the sample that decides, and says its verdict, its limits and what it saved."""
     whole = evaluated(rows(), tmp_path / "whole", None)
-    until = Until({METRIC: 0.6})
+    until = EarlyStop({METRIC: 0.6})
     run = evaluated(rows(), tmp_path / "run", until)
     order = sorted(read_scores(whole).ids, key=until.place)
     value = dict(zip(read_scores(whole).ids, read_scores(whole).columns[METRIC].values.tolist(), strict=True))
@@ -94,10 +94,10 @@ def test_a_run_stops_where_the_confidence_sequence_decides(tmp_path: Path) -> No
 
 def test_the_order_is_drawn_by_ids_and_seed_alone(tmp_path: Path) -> None:
     """Data in another order are taken in the same one; another seed draws another; the manifest keeps it."""
-    until = Until({METRIC: 0.6}, seed=4)
+    until = EarlyStop({METRIC: 0.6}, seed=4)
     first = evaluated(rows(), tmp_path / "first", until)
     turned = evaluated(rows()[::-1], tmp_path / "turned", until)
-    other = evaluated(rows(), tmp_path / "other", Until({METRIC: 0.6}, seed=5))
+    other = evaluated(rows(), tmp_path / "other", EarlyStop({METRIC: 0.6}, seed=5))
     assert taken(first) == taken(turned)
     assert taken(first)[:20] != taken(other)[:20]
     assert first.manifest.until == {"minimums": {METRIC: 0.6}, "level": 0.95, "undefined": None, "seed": 4}
@@ -105,7 +105,7 @@ def test_the_order_is_drawn_by_ids_and_seed_alone(tmp_path: Path) -> None:
 
 def test_its_summary_holds_what_is_valid_after_stopping(tmp_path: Path) -> None:
     """Intervals are confidence sequences, of gated and other metrics; shares and composites have none; it says so."""
-    run = evaluated(rows(), tmp_path / "run", Until({METRIC: 0.6}), metrics=[METRIC, "context_precision"])
+    run = evaluated(rows(), tmp_path / "run", EarlyStop({METRIC: 0.6}), metrics=[METRIC, "context_precision"])
     scores = read_scores(run)
     for text, aggregate in run.metrics.items():
         assert aggregate.interval == sequential_interval(scores.columns[text].values, UNIT).ends
@@ -119,7 +119,7 @@ def test_its_summary_holds_what_is_valid_after_stopping(tmp_path: Path) -> None:
 @pytest.mark.parametrize("arguments", [{"concurrency": 1}, {"concurrency": 64}, {"judge": "slow"}])
 def test_timing_moves_nothing(tmp_path: Path, arguments: dict[str, Any]) -> None:
     """However many requests are in the air, and in whatever order replies come, the bytes are the same."""
-    until = Until({METRIC: 0.6})
+    until = EarlyStop({METRIC: 0.6})
     if "judge" in arguments:
         first = evaluated(rows(), tmp_path / "first", until, judge=slow, concurrency=1)
         second = evaluated(rows(), tmp_path / "second", until, judge=slow, concurrency=32)
@@ -131,7 +131,7 @@ def test_timing_moves_nothing(tmp_path: Path, arguments: dict[str, Any]) -> None
 
 def test_the_same_call_again_changes_nothing(tmp_path: Path) -> None:
     """A run that was decided is resumed without a request, to the same bytes."""
-    until = Until({METRIC: 0.6})
+    until = EarlyStop({METRIC: 0.6})
     first = canonical(evaluated(rows(), tmp_path / "run", until, judge=slow))
     again = evaluated(rows(), tmp_path / "run", until, judge=slow, max_requests=0)
     assert canonical(again) == first
@@ -140,7 +140,7 @@ def test_the_same_call_again_changes_nothing(tmp_path: Path) -> None:
 
 def test_a_limit_stops_it_before_and_the_same_call_goes_on(tmp_path: Path) -> None:
     """Stopped at a limit it is incomplete; resumed without one it ends where it would have."""
-    until = Until({METRIC: 0.6})
+    until = EarlyStop({METRIC: 0.6})
     part = evaluated(rows(), tmp_path / "run", until, judge=slow, max_requests=10)
     assert not part.complete
     assert not decided(part)["decided"]
@@ -150,7 +150,7 @@ def test_a_limit_stops_it_before_and_the_same_call_goes_on(tmp_path: Path) -> No
 
 def test_what_is_never_decided_takes_every_sample(tmp_path: Path) -> None:
     """A minimum at the mean is not decided; the run is complete all the same, and its intervals stay valid."""
-    run = evaluated(rows(60), tmp_path / "run", Until({METRIC: 0.8}))
+    run = evaluated(rows(60), tmp_path / "run", EarlyStop({METRIC: 0.8}))
     found = decided(run)
     assert (run.complete, found["decided"], found["samples"], found["saved"]) == (True, False, 60, 0)
     assert run.metrics[METRIC].method == "hedged capital"
@@ -159,7 +159,7 @@ def test_what_is_never_decided_takes_every_sample(tmp_path: Path) -> None:
 
 def test_every_gate_must_be_decided(tmp_path: Path) -> None:
     """With two minimums the run goes on until the later one is decided; the earlier keeps its place."""
-    until = Until({METRIC: 0.1, "context_relevance(unit=context)": 0.65})
+    until = EarlyStop({METRIC: 0.1, "context_relevance(unit=context)": 0.65})
     metrics = [METRIC, "context_relevance(unit=context)"]
     gates = decided(evaluated(rows(), tmp_path / "run", until, metrics=metrics))["gates"]
     assert gates[0]["samples"] < gates[1]["samples"]
@@ -169,14 +169,14 @@ def test_every_gate_must_be_decided(tmp_path: Path) -> None:
 def test_missing_outcomes_decide_only_what_holds_either_way(tmp_path: Path) -> None:
     """Undefined samples put off a decision; left out, the scored ones decide."""
     data = [{**row, "retrieved_contexts": []} if n % 3 == 0 else row for n, row in enumerate(rows(120))]
-    assert not decided(evaluated(data, tmp_path / "both", Until({METRIC: 0.55})))["decided"]
-    run = evaluated(data, tmp_path / "drop", Until({METRIC: 0.4}, undefined=Policy.DROP))
+    assert not decided(evaluated(data, tmp_path / "both", EarlyStop({METRIC: 0.55})))["decided"]
+    run = evaluated(data, tmp_path / "drop", EarlyStop({METRIC: 0.4}, undefined=Policy.DROP))
     assert decided(run)["decided"]
 
 
 def test_a_gate_on_it_takes_the_sequence(tmp_path: Path) -> None:
     """`gate` says what the run said, of drops too; by clusters it is refused."""
-    run = evaluated(rows(), tmp_path / "run", Until({METRIC: 0.6}))
+    run = evaluated(rows(), tmp_path / "run", EarlyStop({METRIC: 0.6}))
     base = evaluated(rows(), tmp_path / "base", None)
     found = api.gate(run, minimums={METRIC: 0.6}, baseline=base, max_drop=0.5)
     (gate, drop) = found.gates
@@ -188,21 +188,21 @@ def test_a_gate_on_it_takes_the_sequence(tmp_path: Path) -> None:
         decided(run)["gates"][0]["upper"],
     )
     assert drop.samples == len(taken(run))
-    other = evaluated(rows(), tmp_path / "other", Until({METRIC: 0.6}, seed=9))
+    other = evaluated(rows(), tmp_path / "other", EarlyStop({METRIC: 0.6}, seed=9))
     with pytest.raises(UsageError, match=r"different sample orders \(seeds 9 and 0\)"):
         api.gate(run, baseline=other, max_drop=0.5)
 
 
 def test_a_plain_comparison_of_it_carries_a_warning(tmp_path: Path) -> None:
     """`compare` says that its intervals do not hold for a run that could stop early."""
-    run = evaluated(rows(), tmp_path / "run", Until({METRIC: 0.6}))
+    run = evaluated(rows(), tmp_path / "run", EarlyStop({METRIC: 0.6}))
     (note,) = api.compare(run, evaluated(rows(), tmp_path / "base", None)).notes
     assert note.startswith("run could stop early (--until-decided)")
 
 
 def test_it_replays_to_the_same_bytes(tmp_path: Path) -> None:
     """A replay recomputes the outcomes, the intervals and the decision."""
-    run = evaluated(rows(), tmp_path / "run", Until({METRIC: 0.6}))
+    run = evaluated(rows(), tmp_path / "run", EarlyStop({METRIC: 0.6}))
     found = merilo.replay(run.path, out=tmp_path / "again")
     assert found.same
     assert canonical(found.run) == canonical(run)
@@ -210,8 +210,8 @@ def test_it_replays_to_the_same_bytes(tmp_path: Path) -> None:
 
 def test_another_suite_is_another_run(tmp_path: Path) -> None:
     """A run is resumed with the minimums it began with; with others, or none, it is refused."""
-    evaluated(rows(30), tmp_path / "run", Until({METRIC: 0.6}))
-    for until in (Until({METRIC: 0.7}), None):
+    evaluated(rows(30), tmp_path / "run", EarlyStop({METRIC: 0.6}))
+    for until in (EarlyStop({METRIC: 0.7}), None):
         with pytest.raises(RunError, match="differs in when to stop"):
             evaluated(rows(30), tmp_path / "run", until)
 

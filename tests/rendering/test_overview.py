@@ -14,7 +14,7 @@ from merilo.commands.show.html import run_html
 from merilo.metrics.base import Card, Ordinary, Score, Undefined
 from merilo.rendering.explain import case_page
 from merilo.rendering.overview import overview_page, overview_record
-from merilo.results.sample_detail import Case
+from merilo.results.sample_detail import SampleDetail
 from merilo.runs.run import SUMMARY
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def test_flags_are_in_the_record(run: merilo.Run) -> None:
 
 def test_a_sample_shows_its_flags(run: merilo.Run) -> None:
     """Where a sample's values are shown, each flag stands below its value."""
-    page = str(case_page(Case.of(run, "s0"), 100, full=False))
+    page = str(case_page(SampleDetail.of(run, "s0"), 100, full=False))
     lines = [line.strip() for line in page.splitlines()]
     assert lines[lines.index(LOST) + 1] == "the reply has no verdict"
 
@@ -139,7 +139,7 @@ def test_a_statement_says_what_it_was_held_against(tmp_path: Path) -> None:
     judge = merilo.ScriptedJudge.by(verdict_for)
     metrics = ["context_recall", "answer_correctness"]
     run = merilo.evaluate(rows(5), judge=judge, metrics=metrics, out=tmp_path / "run", cache=False)
-    page = str(case_page(Case.of(run, "s0"), 100, full=False))
+    page = str(case_page(SampleDetail.of(run, "s0"), 100, full=False))
     assert "support, checked against the response: " in page
     assert "support, checked against the reference: " in page or "support, checked against the contexts" in page
     assert "support, checked against the response" in run_html(run)
@@ -150,7 +150,7 @@ def test_what_a_reference_supports_says_so(tmp_path: Path) -> None:
     row = rows(1)[0] | {"response": "It is 0 km long.", "retrieved_contexts": ["The town has a market."]}
     judge = merilo.ScriptedJudge.by(verdict_for)
     run = merilo.evaluate([row], judge=judge, metrics=["noise_sensitivity"], out=tmp_path / "run", cache=False)
-    page = str(case_page(Case.of(run, "s0"), 100, full=False))
+    page = str(case_page(SampleDetail.of(run, "s0"), 100, full=False))
     assert "support, checked against the contexts: not stated" in page
     assert "support, checked against the reference: supported" in page
 
@@ -159,7 +159,7 @@ def test_a_statement_that_was_asked_about_twice_stands_once(tmp_path: Path) -> N
     """Noise holds each statement against contexts and reference: it is listed once, with both verdicts."""
     judge = merilo.ScriptedJudge.by(verdict_for)
     run = merilo.evaluate(rows(5), judge=judge, metrics=["noise_sensitivity"], out=tmp_path / "run", cache=False)
-    ((_, views),) = Case.of(run, "s0").statements.items()
+    ((_, views),) = SampleDetail.of(run, "s0").statements.items()
     assert len({view.text for view in views}) == len(views) > 0
     assert {remark.against for view in views for remark in view.said} == {"the contexts and the reference"}
 
@@ -169,7 +169,7 @@ def test_a_question_about_a_statement_says_what_it_was_held_against(tmp_path: Pa
     judge = merilo.ScriptedJudge.by(verdict_for)
     metrics = ["context_recall", "answer_correctness"]
     run = merilo.evaluate(rows(5), judge=judge, metrics=metrics, out=tmp_path / "run", cache=False)
-    page = str(case_page(Case.of(run, "s1"), 100, full=False))
+    page = str(case_page(SampleDetail.of(run, "s1"), 100, full=False))
     asked = [line.strip() for line in page.partition("Questions asked")[2].splitlines() if "support of" in line]
     assert any('.", checked against the reference: ' in line for line in asked)
     assert any('."' in line and "against" not in line for line in asked)

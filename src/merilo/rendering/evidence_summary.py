@@ -13,7 +13,7 @@ from merilo.rendering.wording import listed, said
 
 if TYPE_CHECKING:
     from merilo.metrics.base import Evidence
-    from merilo.results.sample_detail import Case
+    from merilo.results.sample_detail import SampleDetail
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class EvidenceGroup:
     """The sentences that the verdict names as evidence."""
 
 
-def behind(case: Case, metric: str) -> tuple[EvidenceGroup, ...]:
+def behind(case: SampleDetail, metric: str) -> tuple[EvidenceGroup, ...]:
     """Return the verdicts behind the value, or why there is none. Contexts without a quoted sentence are grouped."""
     outcome = case.result.outcomes.get(metric)
     match outcome:
@@ -46,7 +46,7 @@ def behind(case: Case, metric: str) -> tuple[EvidenceGroup, ...]:
             return found or (EvidenceGroup("", counted or f"no verdict: {own}"),)
 
 
-def _pieces(case: Case, outcome: Score) -> tuple[EvidenceGroup, ...]:
+def _pieces(case: SampleDetail, outcome: Score) -> tuple[EvidenceGroup, ...]:
     found: list[EvidenceGroup] = []
     alike: dict[str, list[int]] = {}
     for evidence in outcome.evidence:
@@ -68,7 +68,7 @@ def _bare(verdict: Verdict) -> Verdict:
     return replace(verdict, probability=None) if hasattr(verdict, "probability") else verdict  # type: ignore[call-arg]  # looked for on the line
 
 
-def _quotes(case: Case, evidence: Evidence) -> tuple[str, ...]:
+def _quotes(case: SampleDetail, evidence: Evidence) -> tuple[str, ...]:
     verdict = evidence.verdict
     if evidence.about is not About.CONTEXT or not isinstance(verdict, RelevanceVerdict | UsefulnessVerdict):
         return ()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from merilo.judging.ask import Answer
     from merilo.metrics.base import Outcome
-    from merilo.results.sample_detail import Case, ContextView, Remark, StatementView
+    from merilo.results.sample_detail import ContextView, Remark, SampleDetail, StatementView
     from merilo.runs.store import StoredQuestion
 
 ALL_SENTENCES = 20
@@ -36,7 +36,7 @@ _METADATA_CHARS = 400
 MARK = ">"
 
 
-def case_page(case: Case, width: int, *, full: bool) -> Page:
+def case_page(case: SampleDetail, width: int, *, full: bool) -> Page:
     """Return the page that explains the sample; long texts are truncated, with a note, unless `full`."""
     page = Page(width)
     sample = case.result.sample
@@ -72,7 +72,7 @@ def case_page(case: Case, width: int, *, full: bool) -> Page:
     return page
 
 
-def values(page: Page, case: Case) -> None:
+def values(page: Page, case: SampleDetail) -> None:
     """Add each metric's value, or why it has none."""
     page.heading("Values")
     outcomes = case.result.outcomes
@@ -170,7 +170,7 @@ def _cut(text: str, most: int, *, full: bool) -> str:
 # -- questions and replies ----------------------------------------------------------------------------
 
 
-def _asked(page: Page, case: Case, *, full: bool) -> None:
+def _asked(page: Page, case: SampleDetail, *, full: bool) -> None:
     page.heading(f"Questions asked: {len(case.asked):,}")
     common = {_carried(asked) for asked in case.asked}
     if len(common) == 1:
@@ -195,7 +195,7 @@ def _asked(page: Page, case: Case, *, full: bool) -> None:
             page.text(text, indent=2)
 
 
-def _subject(case: Case, asked: StoredQuestion, width: int) -> str:
+def _subject(case: SampleDetail, asked: StoredQuestion, width: int) -> str:
     index = case.context_of(asked)
     if index is not None:
         return f" of context {index + 1}"
@@ -209,7 +209,7 @@ def _subject(case: Case, asked: StoredQuestion, width: int) -> str:
     return f' of "{cut(str(subject), max(width, 20))}"'
 
 
-def _against(case: Case, asked: StoredQuestion) -> tuple[str, Answer]:
+def _against(case: SampleDetail, asked: StoredQuestion) -> tuple[str, Answer]:
     """Return the text that a statement was checked against, if not the contexts, and the answer to show with it.
 
     An answer about another text has no context indices to show.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from merilo.metrics.base import Outcome
-    from merilo.results.sample_detail import Case, ContextView, Remark, StatementView
+    from merilo.results.sample_detail import ContextView, Remark, SampleDetail, StatementView
 
 _SENTENCE_CHARS = 800
 _TEXT_CHARS = 4_000
@@ -87,13 +87,13 @@ class TextPart:
     reference: str | None
 
 
-def text_part(case: Case) -> TextPart:
+def text_part(case: SampleDetail) -> TextPart:
     """Return the user input and the reference."""
     sample = case.result.sample
     return TextPart(_cut(sample.user_input, _TEXT_CHARS), _cut(sample.reference, _TEXT_CHARS))
 
 
-def evidence_part(case: Case, name: str = "") -> EvidencePart:
+def evidence_part(case: SampleDetail, name: str = "") -> EvidencePart:
     """Return the response with its statements, and the contexts with their evidence."""
     return EvidencePart(
         name=name,

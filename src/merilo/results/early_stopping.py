@@ -41,7 +41,7 @@ _NO_SHARE = "cannot tell for a share in a run that could stop early"
 
 
 @dataclass(frozen=True, slots=True)
-class Until:
+class EarlyStop:
     """The minimums that end a run once they are decided."""
 
     minimums: Mapping[str, float]
@@ -66,13 +66,13 @@ class Until:
         return {**asdict(self), "minimums": dict(self.minimums)}
 
     @classmethod
-    def of_record(cls, record: Mapping[str, object]) -> Until:
+    def of_record(cls, record: Mapping[str, object]) -> EarlyStop:
         """Return the object that `record` wrote into a manifest."""
         known = cast("dict[str, Any]", record)  # Any: JSON that `record` made
         policy = known["undefined"]
         return cls(known["minimums"], known["level"], None if policy is None else Policy(policy), known["seed"])
 
-    def deciding(self, metrics: Mapping[str, Metric], *, lenient: bool = False) -> Deciding:
+    def deciding(self, metrics: Mapping[str, Metric], *, lenient: bool = False) -> EarlyStopState:
         """Return the object that decides the gates from the outcomes of these metrics.
 
         `lenient`: ignore minimums of metrics that are not in the run. Raises UsageError if a minimum cannot be checked.
@@ -89,7 +89,7 @@ class Until:
                 listed = ", ".join(same or metrics)
                 raise UsageError(f"--until-decided: metric {name!r} is {problem} (metrics: {listed}).") from None
             gates.append(_gate(text, asked, metrics[text], self.level))
-        return Deciding(self, metrics, gates)
+        return EarlyStopState(self, metrics, gates)
 
 
 def after_stopping(
@@ -127,10 +127,10 @@ class _Gate:
     """Highest possible score of each sample."""
 
 
-class Deciding:
+class EarlyStopState:
     """Decides the gates of one run while its outcomes arrive in order."""
 
-    def __init__(self, until: Until, metrics: Mapping[str, Metric], gates: Sequence[_Gate]) -> None:
+    def __init__(self, until: EarlyStop, metrics: Mapping[str, Metric], gates: Sequence[_Gate]) -> None:
         self._until = until
         self._metrics = metrics
         self._values: dict[str, array[float]] = {text: array("d") for text in metrics}

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
     from merilo.metrics.base import Metric
-    from merilo.results.label_forms import Form
+    from merilo.results.label_forms import LabelForm
     from merilo.runs.outcomes import OutcomeRecord
     from merilo.runs.store import Store, StoredQuestion
 
@@ -50,7 +50,7 @@ class Item:
     mark: str
     """32 hexadecimal digits that identify the question's text, independent of who is asked."""
     question: Question[Any]
-    form: Form
+    form: LabelForm
     judge: str
     """The judge's verdict as a label."""
     probability: float | None
@@ -180,7 +180,7 @@ def _dealt(item: Item, number: int, labels: int) -> int:
     return blake2b(f"{number} {item.mark}".encode(), digest_size=4).digest()[0] % labels
 
 
-class Judged:
+class JudgedRun:
     """The judged samples of a run; a context manager that keeps the run's store open."""
 
     def __init__(self, run: Run) -> None:

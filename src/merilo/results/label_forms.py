@@ -40,7 +40,7 @@ _FALSE: Final = frozenset({"no", "n", "false", "0"})
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class LabelForm:
     """One question in the form that annotators answer."""
 
     kind: str
@@ -70,7 +70,7 @@ class Form:
         return "; ".join(f"{label}: {meaning}" if meaning else label for label, meaning in pairs)
 
 
-def form_of(question: Question[Any]) -> Form | None:
+def form_of(question: Question[Any]) -> LabelForm | None:
     """Return the form of a question; None for kinds that a label cannot answer (statements, free text, ...)."""
     maker = _MAKERS.get(type(question))
     return None if maker is None else maker(question)
@@ -132,8 +132,8 @@ def _everything(question: Question[Any]) -> tuple[int, ...]:
     return tuple(range(len(parts)))
 
 
-def _relevance(question: Relevance) -> Form:
-    return Form(
+def _relevance(question: Relevance) -> LabelForm:
+    return LabelForm(
         question.kind,
         "How far does this context help to answer the user input?",
         (("user_input", question.user_input), ("context", _joined(question.sentences))),
@@ -142,7 +142,7 @@ def _relevance(question: Relevance) -> Form:
     )
 
 
-def _usefulness(question: Usefulness) -> Form:
+def _usefulness(question: Usefulness) -> LabelForm:
     texts = (("user_input", question.user_input), ("reference", question.reference))
     return _yes_no(
         question.kind,
@@ -151,7 +151,7 @@ def _usefulness(question: Usefulness) -> Form:
     )
 
 
-def _support(question: Support) -> Form:
+def _support(question: Support) -> LabelForm:
     return _yes_no(
         question.kind,
         "Do these texts support the statement?",
@@ -159,8 +159,8 @@ def _support(question: Support) -> Form:
     )
 
 
-def _sufficiency(question: Sufficiency) -> Form:
-    return Form(
+def _sufficiency(question: Sufficiency) -> LabelForm:
+    return LabelForm(
         question.kind,
         "Do these contexts together hold enough to answer the user input?",
         (("user_input", question.user_input), ("contexts", _numbered(question.contexts))),
@@ -172,12 +172,12 @@ def _sufficiency(question: Sufficiency) -> Form:
     )
 
 
-def _addresses(question: Addresses) -> Form:
+def _addresses(question: Addresses) -> LabelForm:
     texts = (("user_input", question.user_input), ("statement", question.statement))
     return _yes_no(question.kind, "Does this statement address what the user input asks?", texts)
 
 
-def _answered(question: Answered) -> Form:
+def _answered(question: Answered) -> LabelForm:
     texts = (("user_input", question.user_input), ("part", question.part))
     return _yes_no(
         question.kind,
@@ -186,20 +186,20 @@ def _answered(question: Answered) -> Form:
     )
 
 
-def _mentions(question: Mentions) -> Form:
+def _mentions(question: Mentions) -> LabelForm:
     texts = (("entity", question.name), ("contexts", _numbered(question.contexts)))
     return _yes_no(question.kind, "Do these contexts mention the entity, in whatever form?", texts)
 
 
-def _choice(question: Choice) -> Form:
+def _choice(question: Choice) -> LabelForm:
     shown = "\n\n".join(f"{name}:\n{text}" for name, text in zip(question.names, question.values, strict=True))
-    return Form(
+    return LabelForm(
         question.kind, question.instruction, (("texts", shown),), question.labels, question.definitions, ordered=False
     )
 
 
-def _yes_no(kind: str, asked: str, texts: tuple[tuple[str, str], ...]) -> Form:
-    return Form(kind, asked, texts, _YES_NO, ("", ""))
+def _yes_no(kind: str, asked: str, texts: tuple[tuple[str, str], ...]) -> LabelForm:
+    return LabelForm(kind, asked, texts, _YES_NO, ("", ""))
 
 
 def _joined(sentences: Iterable[str]) -> str:
@@ -210,7 +210,7 @@ def _numbered(contexts: Iterable[str]) -> str:
     return "\n\n".join(f"[{number}] {text}" for number, text in enumerate(contexts, start=1))
 
 
-_MAKERS: Final[Mapping[type[Question[Any]], Callable[[Any], Form]]] = {  # Any: each takes the type that is its key
+_MAKERS: Final[Mapping[type[Question[Any]], Callable[[Any], LabelForm]]] = {  # Any: each takes the type that is its key
     Relevance: _relevance,
     Usefulness: _usefulness,
     Support: _support,

@@ -55,14 +55,14 @@ class StatementView:
 
 
 @dataclass(frozen=True)
-class Case:
+class SampleDetail:
     """One sample of a run; `asked`: the questions of all its outcomes, each once, in the order asked."""
 
     result: SampleResult
     asked: tuple[StoredQuestion, ...]
 
     @classmethod
-    def of(cls, run: Run, sample_id: str) -> Case:
+    def of(cls, run: Run, sample_id: str) -> SampleDetail:
         """Return the case of this sample. Raises RunError if the run has no outcome of it."""
         result = run.sample(sample_id)
         trails = (record.get("trail", []) for record in result.records.values())
@@ -189,7 +189,7 @@ def rubric_name(asked: StoredQuestion) -> str:
     return ""
 
 
-def case_record(run: Run, case: Case) -> dict[str, Any]:  # Any: JSON
+def case_record(run: Run, case: SampleDetail) -> dict[str, Any]:  # Any: JSON
     """Return everything about the sample as a JSON-able object."""
     return {
         "run": str(run.path),

@@ -6,7 +6,7 @@ from json.encoder import encode_basestring
 from typing import TYPE_CHECKING
 
 from merilo.errors import RunError
-from merilo.results.sample_detail import Case
+from merilo.results.sample_detail import SampleDetail
 from merilo.runs.run import OUTCOMES, SampleResult, open_store
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from merilo.runs.run import Run
 
 
-def cases_of(run: Run, samples: Sequence[str]) -> dict[str, Case]:
+def cases_of(run: Run, samples: Sequence[str]) -> dict[str, SampleDetail]:
     """Return these samples of the run by id, with their outcomes and questions.
 
     Raises RunError if the run has no outcome of one of them.
@@ -29,14 +29,16 @@ def cases_of(run: Run, samples: Sequence[str]) -> dict[str, Case]:
         texts = {sample: store.sample(sample) for sample in records}
     finally:
         store.close()
-    found: dict[str, Case] = {}
+    found: dict[str, SampleDetail] = {}
     for sample in samples:
         text = texts.get(sample)
         if text is None:
-            found[sample] = Case.of(run, sample)  # reads lines that are laid out differently; raises if there are none
+            found[sample] = SampleDetail.of(
+                run, sample
+            )  # reads lines that are laid out differently; raises if there are none
             continue
         keys = dict.fromkeys(key for record in records[sample] for key in record.get("trail", []))
-        found[sample] = Case(SampleResult.of(text, records[sample]), tuple(run.asked(list(keys))))
+        found[sample] = SampleDetail(SampleResult.of(text, records[sample]), tuple(run.asked(list(keys))))
     return found
 
 

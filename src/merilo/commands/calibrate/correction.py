@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from merilo.commands.calibrate.label_matching import chosen, drawn_elsewhere, draws_of, matched, remarks_of, usable_for
 from merilo.commands.label.run import has_judge
 from merilo.errors import UsageError
-from merilo.results.judged_samples import Judged
+from merilo.results.judged_samples import JudgedRun
 from merilo.stats.correction import Correction, Labels, correct
 from merilo.stats.rogan_gladen import CorrectedRate, corrected_rate
 
@@ -36,7 +36,7 @@ def match(
         if has_judge(text)
         and (own := {draw: each for draw, each in draws.items() if usable_for(draw, text, scores.columns)})
     }
-    with Judged(scores.run) as judged:
+    with JudgedRun(scores.run) as judged:
         cases = judged.samples(usable, {each.ticket.sample for each in labels})
     found: dict[str, MatchedLabels] = {}
     for text, own in usable.items():

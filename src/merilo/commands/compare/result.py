@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from merilo.results.sample_detail import Case
+    from merilo.results.sample_detail import SampleDetail
     from merilo.runs.run import Run
     from merilo.stats.compare import Comparison
 
@@ -70,7 +70,7 @@ class Moved:
     """Its scores, one per run; None if it has none."""
     step: float
     """The score of the first run minus that of the run with the largest distance from it."""
-    cases: tuple[Case, ...]
+    cases: tuple[SampleDetail, ...]
     """One per run."""
 
 

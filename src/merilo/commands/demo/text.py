@@ -12,7 +12,7 @@ from merilo.rendering.explain import statements
 from merilo.rendering.overview import agreement, command, judge_name
 from merilo.rendering.page import Page, Span, Tone, columns
 from merilo.rendering.wording import NONE, number, span
-from merilo.results.sample_detail import Case
+from merilo.results.sample_detail import SampleDetail
 from merilo.stats.intervals import Moments, t_interval
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def _worst(table: Table) -> str:
 
 
 def _explained(page: Page, run: Run, sample_id: str) -> None:
-    case = Case.of(run, sample_id)
+    case = SampleDetail.of(run, sample_id)
     sample = case.result.sample
     page.heading(f"3. Why is this answer bad? {sample_id}")
     page.blank()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from merilo.judges.spec import JudgeLike
     from merilo.metrics.base import Definition
     from merilo.providers.prices import PricesLike
-    from merilo.results.early_stopping import Until
+    from merilo.results.early_stopping import EarlyStop
 
 
 def judges_or_default(specs: list[str] | None) -> list[str]:
@@ -406,7 +406,7 @@ class Options:
             ),
         ),
     )
-    until_decided: str | PathLike[str] | Until | None = field(
+    until_decided: str | PathLike[str] | EarlyStop | None = field(
         default=None,
         metadata=option(
             "a suite file (see `gate`). Samples are taken in random order, and the run stops when each minimum of the "
@@ -453,11 +453,11 @@ class Options:
         )
 
     @property
-    def until(self) -> Until | None:
+    def until(self) -> EarlyStop | None:
         """The minimums that may end the run early, after `checked` has read them from their file."""
-        from merilo.results.early_stopping import Until
+        from merilo.results.early_stopping import EarlyStop
 
-        if isinstance(self.until_decided, Until | None):
+        if isinstance(self.until_decided, EarlyStop | None):
             return self.until_decided
         raise TypeError(f"The suite in {str(self.until_decided)!r} has not been read.")
 

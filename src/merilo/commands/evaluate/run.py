@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from merilo.data.sample import Dataset, Sample
     from merilo.judges.base import Judge
     from merilo.metrics.base import Metric
-    from merilo.results.early_stopping import Deciding
+    from merilo.results.early_stopping import EarlyStopState
     from merilo.runs.outcomes import Result
 
 _MIN_TIMEOUTS = 3
@@ -238,7 +238,7 @@ class _Work:
         self._progress = audience
         self._rounds = rounds
         self._cascades = RunCascades(store, path / STORE, answers, [*selection.metrics.values()], self._results)
-        self._deciding: Deciding | None = None
+        self._deciding: EarlyStopState | None = None
         self._part = part_of(path / OUTCOMES)
         self._shown = 0
         """Number of samples that the progress display has counted as done."""
@@ -328,7 +328,7 @@ class _Work:
     def _decided(self) -> bool:
         return self._deciding is not None and self._deciding.decided
 
-    def _decide(self, deciding: Deciding, results: list[Result], carrier: Dispatcher) -> None:
+    def _decide(self, deciding: EarlyStopState, results: list[Result], carrier: Dispatcher) -> None:
         """Add a sample to the gates; stop sending once all are decided."""
         deciding.add(results)
         if deciding.decided:

@@ -13,7 +13,7 @@ from merilo.commands.gate.result import CannotTell
 from merilo.data.check import shown
 from merilo.data.config_files import read_document
 from merilo.errors import UsageError
-from merilo.results.early_stopping import Until
+from merilo.results.early_stopping import EarlyStop
 from merilo.stats.compare import Policy
 from merilo.stats.intervals import LEVEL, SEED
 
@@ -68,7 +68,7 @@ class Suite:
         """True if the suite has no gate."""
         return not self.minimums and (self.max_drop is None or self.max_drop == {})
 
-    def until(self) -> Until:
+    def until(self) -> EarlyStop:
         """Return the minimums as a rule for early stopping. Raises UsageError for a suite that needs a whole run."""
         if self.max_drop is not None and self.max_drop != {}:
             raise UsageError(
@@ -84,7 +84,7 @@ class Suite:
             raise UsageError(
                 "Early stopping needs minimums, but this suite has none. Add a table [minimums] with m = 0.8."
             )
-        return Until(dict(self.minimums), self.level, self.undefined, self.seed)
+        return EarlyStop(dict(self.minimums), self.level, self.undefined, self.seed)
 
 
 def read_suite(path: str | PathLike[str]) -> Suite:
@@ -140,9 +140,9 @@ def suite_from(
     )
 
 
-def until_from(given: str | PathLike[str] | Until) -> Until:
+def until_from(given: str | PathLike[str] | EarlyStop) -> EarlyStop:
     """Return the rule for early stopping: as given, or the minimums of a suite in a file. Raises UsageError."""
-    if isinstance(given, Until):
+    if isinstance(given, EarlyStop):
         return given
     suite = read_suite(given)
     try:

@@ -12,7 +12,7 @@ from merilo.commands.label.tasks import SETTLED, TaskLine, Ticket, Unit, populat
 from merilo.errors import UsageError
 from merilo.metrics.base import is_composite
 from merilo.metrics.registry import known_definition
-from merilo.results.judged_samples import Judged
+from merilo.results.judged_samples import JudgedRun
 from merilo.results.scores import read_scores
 from merilo.runs.run import opened
 
@@ -134,7 +134,7 @@ class _Drawing:
         ids = [[scores.ids[place] for place in each] for each in strata]
         drawn_from = _Among(len(places), population_mark(scores.ids[place] for place in places), len(strata) > 1)
         chances = drawn(ids, wanted=min(self.samples, len(places)), key=self._name("draw"))
-        with Judged(self.run) as judged:
+        with JudgedRun(self.run) as judged:
             found = judged.samples((self.metric,), chances)
             cases = {sample: found[sample, self.metric] for sample in chances if (sample, self.metric) in found}
             unit = self._unit(cases)

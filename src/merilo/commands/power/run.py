@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from merilo.results.early_stopping import Until
+    from merilo.results.early_stopping import EarlyStop
     from merilo.results.scores import RunScores
     from merilo.runs.run import Run
     from merilo.stats.column import Column
@@ -39,7 +39,7 @@ def power_of(
     difference: float | None = None,
     *,
     metrics: Sequence[str] | None = None,
-    until: Until | None = None,
+    until: EarlyStop | None = None,
     most: int | None = None,
     cluster: str | None = None,
     power: float = POWER,
@@ -142,7 +142,7 @@ def _differences(first: Column, second: Column | None) -> tuple[list[int], NDArr
 # -- stopping early -----------------------------------------------------------------------------------
 
 
-def _early(run: Run, until: Until, most: int) -> tuple[Early, ...]:
+def _early(run: Run, until: EarlyStop, most: int) -> tuple[Early, ...]:
     names = list(until.minimums)
     scores = read_scores(run, metrics=names, cluster="")
     texts = ByMetric({text: text for text in scores.columns})

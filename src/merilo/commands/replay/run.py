@@ -27,7 +27,7 @@ from merilo.judging.json_types import as_object, compact
 from merilo.providers.anthropic import ANTHROPIC_URL
 from merilo.providers.openai import OPENAI_URL
 from merilo.providers.secrets import DIGEST
-from merilo.results.early_stopping import Until
+from merilo.results.early_stopping import EarlyStop
 from merilo.results.summary import Tallies
 from merilo.runs.clusters import cluster_numbers
 from merilo.runs.files import RUN_FILES, SEAL
@@ -195,7 +195,7 @@ class Replaying:
     def _stream(self, store: Store, recorded: Recorded, selection: Selection, manifest: Manifest) -> dict[str, object]:
         tallies = Tallies(selection.metrics, selection.composites, manifest.fingerprint)
         until = manifest.until
-        deciding = None if until is None else Until.of_record(until).deciding(selection.metrics, lenient=True)
+        deciding = None if until is None else EarlyStop.of_record(until).deciding(selection.metrics, lenient=True)
         done = 0
         clusters = cluster_numbers(store, manifest.cluster)
         with part_of(self.into / OUTCOMES).open("w", encoding="utf-8", errors="replace", newline="\n") as out:

@@ -94,11 +94,11 @@ def show(
 def _sample(path: str, sample: str, *, json: bool, full: bool) -> Page | dict[str, Any]:  # Any: JSON
     from merilo.rendering.explain import case_page
     from merilo.rendering.terminal import page_width
-    from merilo.results.sample_detail import Case, case_record
+    from merilo.results.sample_detail import SampleDetail, case_record
     from merilo.runs.run import Run
 
     run = Run.open(path)
-    case = Case.of(run, sample)
+    case = SampleDetail.of(run, sample)
     return case_record(run, case) if json else case_page(case, page_width(), full=full)
 
 

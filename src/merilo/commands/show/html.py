@@ -21,7 +21,7 @@ from merilo.runs.scales import recorded_scale
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from merilo.results.sample_detail import Case
+    from merilo.results.sample_detail import SampleDetail
     from merilo.runs.run import Aggregate, Run
     from merilo.stats.correction import Correction
 
@@ -135,7 +135,7 @@ def _made_by(run: Run) -> list[tuple[str, str]]:
     return [("judge", judge), ("cost", spent_text(run.usage))]
 
 
-def _sample(case: Case, why: str) -> SamplePart:
+def _sample(case: SampleDetail, why: str) -> SamplePart:
     rows = tuple((name, value_cell(outcome, counts=True)) for name, outcome in case.result.outcomes.items())
     return SamplePart(case.result.sample.id, why, text_part(case), rows, evidence_part(case))
 
